@@ -1,0 +1,34 @@
+"""Layers that read sequences, on torch alone: they know no recipe, data or task, and serve in any training loop."""
+
+from .attending import Bahdanau as Bahdanau
+from .attending import Luong as Luong
+from .attending import bahdanau_decoder as bahdanau_decoder
+from .attending import luong_decoder as luong_decoder
+from .attention import AdditiveAttention as AdditiveAttention
+from .attention import DotAttention as DotAttention
+from .attention import MultiHead as MultiHead
+from .base import Each as Each
+from .base import Encoder as Encoder
+from .base import Layer as Layer
+from .base import Memory as Memory
+from .base import Stack as Stack
+from .base import ends as ends
+from .base import mean as mean
+from .cells import CELLS as CELLS
+from .cells import Cell as Cell
+from .crf import CRF as CRF
+from .embeddings import Tokens as Tokens
+from .heads import Bernoulli as Bernoulli
+from .heads import Categorical as Categorical
+from .heads import Head as Head
+from .heads import Normal as Normal
+from .recurrent import BothWays as BothWays
+from .recurrent import Recurrent as Recurrent
+from .recurrent import recurrent_decoder as recurrent_decoder
+from .recurrent import recurrent_encoder as recurrent_encoder
+from .state import detach as detach
+from .state import repeat as repeat
+from .state import select as select
+from .tap import Tap as Tap
+from .tap import recording as recording
+from .transformer import transformer as transformer

@@ -1,0 +1,83 @@
+"""Recurrent decoders that look at a memory: before each step, or after the scan."""
+
+import torch
+from torch import Tensor, nn
+
+from .attention import AdditiveAttention, Attention, DotAttention
+from .base import Entries, Layer, Memory, Stack
+from .cells import Cell, MakeCell, walk
+from .padding import blank
+from .recurrent import Hands, Recurrent, begin, recurrent_decoder, stacked, zeros
+from .state import State
+
+
+class Bahdanau(Layer):
+    """Looks at the memory before each step and feeds what it sees into the cell (Bahdanau et al., 2015)."""
+
+    def __init__(self, cell: Cell, begin: nn.Module, attention: Attention) -> None:
+        super().__init__()
+        self.cell, self.begin, self.attention, self.hands = cell, begin, attention, (cell.sizes,)
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        return self.begin(zeros(self.cell, batch), memory), self.attention.prepare(memory)
+
+    def handed(self, state: State) -> tuple[Entries, ...]:
+        return (state[0],)
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        entries, source = state
+
+        def step(x_t: Tensor, entries: Entries) -> Entries:
+            context = source.ask(self.attention, entries[0][:, None])[:, 0]
+            return self.cell.step(self.cell.W(torch.cat([x_t, context], -1)), entries)
+
+        y, entries = walk(step, blank(x, mask), entries, mask)
+        return blank(y, mask), (entries, source)
+
+
+class Luong(Layer):
+    """Looks at the memory after the scan and joins what it sees to the output (Luong et al., 2015)."""
+
+    def __init__(self, size: int, memory: int, attention: Attention) -> None:
+        super().__init__()
+        self.attention, self.join = attention, nn.Linear(size + memory, size)
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        return self.attention.prepare(memory)
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        x = blank(x, mask)
+        context = state.ask(self.attention, x)
+        return blank(self.join(torch.cat([x, context], -1)).tanh(), mask), state
+
+
+def luong_decoder(
+    cell: MakeCell,
+    inputs: int,
+    size: int,
+    depth: int,
+    memory: int,
+    hands: Hands = (),
+    dropout: float = 0.0,
+    score: type[Attention] = DotAttention,
+) -> Layer:
+    """A stack of recurrences, and on top of it a look at the memory."""
+    below = recurrent_decoder(cell, inputs, size, depth, memory, hands, dropout)
+    return Stack(below, Luong(size, memory, score(size, memory)))
+
+
+def bahdanau_decoder(
+    cell: MakeCell,
+    inputs: int,
+    size: int,
+    depth: int,
+    memory: int,
+    hands: Hands = (),
+    dropout: float = 0.0,
+    score: type[Attention] = AdditiveAttention,
+) -> Layer:
+    """The lowest level looks, the others stand on it."""
+    cells = [cell(size if level else inputs + memory, size) for level in range(depth)]
+    starts = [begin(cell, level, memory, hands) for level, cell in enumerate(cells)]
+    looking = Bahdanau(cells[0], starts[0], score(size, memory))
+    return stacked([looking, *map(Recurrent, cells[1:], starts[1:])], dropout)

@@ -1,0 +1,123 @@
+"""The one shape all layers have, and the layers made of layers.
+
+B rows in the batch, T steps, S steps of a source, D features.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from .padding import blank, everywhere, first, last, pick
+from .state import State
+
+Entries = tuple[Tensor, ...]  # the state of one recurrence, each (B, size)
+
+
+class Memory(NamedTuple):
+    """An encoded source: what a layer may start from and look at."""
+
+    values: Tensor  # (B, S, D)
+    mask: Tensor  # (B, S), true where there is something to see
+    summary: Tensor  # (B, D), the whole source in one vector
+    state: tuple[Entries, ...]  # where each recurrence of the encoder arrived, the lowest first
+
+
+class Layer(nn.Module):
+    """Reads a sequence, all at once or, if `causal`, piece by piece: the state says what was read before."""
+
+    causal: bool = True
+    hands: tuple[tuple[int, ...], ...] = ()  # the sizes of what `handed` gives
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        """The state before the first step; whatever the layer needs of the memory goes into it."""
+        return ()
+
+    def handed(self, state: State) -> tuple[Entries, ...]:
+        """What of the state an encoder hands to a decoder: one entry per recurrence."""
+        return ()
+
+    @abstractmethod
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """Read x (B, T, D). Where the mask (B, T) is false, the state passes and the output is zero."""
+
+    def __call__(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        result: tuple[Tensor, State] = super().__call__(x, state, mask)
+        return result
+
+
+M = TypeVar("M", bound=nn.Module)
+
+
+class Modules(nn.ModuleList, Generic[M]):
+    """`nn.ModuleList` with a type."""
+
+    def __init__(self, modules: Iterable[M]) -> None:
+        super().__init__(modules)
+
+    def __iter__(self) -> Iterator[M]:
+        return iter(super().__iter__())  # type: ignore[arg-type]
+
+
+class Stack(Layer):
+    """Layers one after another."""
+
+    def __init__(self, *layers: Layer) -> None:
+        super().__init__()
+        self.layers = Modules(layers)
+        self.causal = all(layer.causal for layer in layers)
+        self.hands = sum((layer.hands for layer in layers), ())
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        return tuple(layer.start(batch, memory) for layer in self.layers)
+
+    def handed(self, state: State) -> tuple[Entries, ...]:
+        return sum((layer.handed(part) for layer, part in zip(self.layers, state, strict=True)), ())
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        after = []
+        for layer, before in zip(self.layers, state, strict=True):
+            x, passed = layer(x, before, mask)
+            after.append(passed)
+        return x, tuple(after)
+
+
+class Each(Layer):
+    """The same module on every element: a projection, a norm, a feed-forward net."""
+
+    def __init__(self, *modules: nn.Module) -> None:
+        super().__init__()
+        self.module = nn.Sequential(*modules)
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        return blank(self.module(blank(x, mask)), mask), state
+
+
+class Encoder(nn.Module):
+    """Reads whole sequences into a memory; `pool` makes the summary."""
+
+    def __init__(self, layer: Layer, pool: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.pool = layer, pool
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Memory:
+        values, state = self.layer(x, self.layer.start(len(x)), mask)
+        seen = everywhere(x) if mask is None else mask
+        return Memory(values, seen, self.pool(values, seen), self.layer.handed(state))
+
+
+def mean(values: Tensor, mask: Tensor) -> Tensor:
+    return values.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)  # padding is zero
+
+
+def ends(values: Tensor, mask: Tensor) -> Tensor:
+    """Where each direction of a two-way layer arrives: half the features at the end, half at the beginning."""
+    there, back = values.chunk(2, -1)
+    return torch.cat([pick(there, last(mask)), pick(back, first(mask))], -1)
+
+
+def final(values: Tensor, mask: Tensor) -> Tensor:
+    """Where a one-way layer arrives."""
+    return pick(values, last(mask))

@@ -1,0 +1,77 @@
+"""A head that spans the sequence: tags that depend on their neighbours (Lafferty et al., 2001)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from .heads import Head, Loss
+from .padding import blank, everywhere, last, pick, take, to_front
+
+
+class CRF(Head):
+    """A linear chain: a score per element and tag, one per pair of neighbours, one per tag at either end."""
+
+    def __init__(self, inputs: int, tags: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(inputs, tags)
+        self.pairs = nn.Parameter(torch.zeros(tags, tags))  # from, to
+        self.first, self.last = nn.Parameter(torch.zeros(tags)), nn.Parameter(torch.zeros(tags))
+
+    def forward(self, features: Tensor) -> Tensor:
+        scores: Tensor = self.project(features)
+        return scores  # (B, T, tags)
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        mask = everywhere(features) if mask is None else mask
+        order, _ = to_front(mask)
+        scores, tags, mask = self(take(blank(features, mask), order)), take(target, order), take(mask, order)
+        total = self.forwards(scores, mask, 1.0, torch.logsumexp)[:, -1] + self.last
+        surprise = total.logsumexp(-1) - self.score(scores, tags, mask)
+        return surprise[mask[:, 0]].sum(), mask.sum().to(surprise)
+
+    def score(self, scores: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
+        """What one path is worth: (B,)."""
+        tags = tags.masked_fill(~mask, 0)
+        own = (scores.gather(2, tags[..., None]).squeeze(2) * mask).sum(1)
+        between = (self.pairs[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]).sum(1)
+        return own + between + self.first[tags[:, 0]] + self.last[pick(tags, last(mask))]
+
+    def forwards(self, scores: Tensor, mask: Tensor, cold: float, sum_up: Callable[..., Tensor]) -> Tensor:
+        """The worth of all ways, or of the best, to each tag: (B, T, tags). Padding is at the end and passes it on."""
+        worth = [(scores[:, 0] + self.first) * cold]
+        for time in range(1, scores.shape[1]):
+            ways = worth[-1][:, :, None] + (self.pairs + scores[:, time, None]) * cold
+            worth.append(torch.where(mask[:, time, None], sum_up(ways, 1), worth[-1]))
+        return torch.stack(worth, 1)
+
+    def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        """A path drawn as a whole; at temperature 0, the best one. Padding gets tag 0."""
+        mask = everywhere(expected) if mask is None else mask
+        order, back = to_front(mask)
+        scores, mask = take(blank(expected, mask), order), take(mask, order)
+        if temperature == 0:
+            path = self.backwards(self.forwards(scores, mask, 1.0, torch.amax), mask, 1.0, best)
+        else:
+            cold = 1 / temperature
+            path = self.backwards(self.forwards(scores, mask, cold, torch.logsumexp), mask, cold, draw)
+        return take(path, back)
+
+    def backwards(self, worth: Tensor, mask: Tensor, cold: float, choose: Callable[[Tensor], Tensor]) -> Tensor:
+        """Choose the last tag, then each before it in the light of the one after."""
+        tag = choose(worth[:, -1] + self.last * cold)
+        path = [tag]
+        for time in range(worth.shape[1] - 1, 0, -1):
+            before = choose(worth[:, time - 1] + self.pairs[:, tag].T * cold)
+            tag = torch.where(mask[:, time], before, tag)
+            path.append(tag)
+        return torch.stack(path[::-1], 1) * mask
+
+
+def best(logits: Tensor) -> Tensor:
+    return logits.argmax(-1)
+
+
+def draw(logits: Tensor) -> Tensor:
+    drawn: Tensor = torch.distributions.Categorical(logits=logits).sample()
+    return drawn

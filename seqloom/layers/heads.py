@@ -1,0 +1,110 @@
+"""The last layer: a distribution over the next element, with its loss and its samples."""
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+Loss = tuple[Tensor, Tensor]  # the sum of the surprises, and of how many
+
+
+class Head(nn.Module):
+    @abstractmethod
+    def forward(self, features: Tensor) -> Any:
+        """Features (..., D) -> what the distribution needs: logits, or a mean and a spread."""
+
+    @abstractmethod
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        """How surprising the target is, where the mask (all but the last axis of the features) is true."""
+
+    @abstractmethod
+    def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        """One draw per element; at temperature 0, the likeliest. The mask matters to heads that span the sequence."""
+
+
+def valid(features: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The elements that count, in one row: (N, D) and (N, ...)."""
+    if mask is None:
+        mask = features.new_ones(features.shape[:-1], dtype=torch.bool)
+    return features[mask], target[mask]
+
+
+def counted(surprise: Tensor) -> Loss:
+    return surprise.sum(), surprise.new_tensor(len(surprise))
+
+
+class Categorical(Head):
+    """One of `classes`: words, characters, tags, labels.
+
+    With `chunk`, the loss takes that many elements at a time. In training, `smoothing` gives that share of the
+    belief to all classes alike (Szegedy et al., 2016); otherwise the loss is the plain surprise.
+    """
+
+    def __init__(self, inputs: int, classes: int, chunk: int = 0, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.project, self.chunk, self.smoothing = nn.Linear(inputs, classes), chunk, smoothing
+
+    def forward(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.project(features)
+        return logits
+
+    def surprise(self, features: Tensor, target: Tensor) -> Tensor:
+        smoothing = self.smoothing if self.training else 0.0
+        return F.cross_entropy(self(features), target, reduction="none", label_smoothing=smoothing)
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        features, target = valid(features, target, mask)
+        if not self.chunk:
+            return counted(self.surprise(features, target))
+        pieces = zip(torch.split(features, self.chunk), torch.split(target, self.chunk), strict=True)
+        return counted(torch.cat([checkpoint(self.surprise, *piece, use_reentrant=False) for piece in pieces]))
+
+    def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        if temperature == 0:
+            return expected.argmax(-1)
+        drawn: Tensor = torch.distributions.Categorical(logits=expected / temperature).sample()
+        return drawn
+
+
+class Bernoulli(Head):
+    """Any of `notes` at once: a piano roll."""
+
+    def __init__(self, inputs: int, notes: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(inputs, notes)
+
+    def forward(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.project(features)
+        return logits
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        features, target = valid(features, target, mask)
+        return counted(F.binary_cross_entropy_with_logits(self(features), target, reduction="none").sum(-1))
+
+    def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        if temperature == 0:
+            return (expected > 0).to(expected)
+        return torch.bernoulli((expected / temperature).sigmoid())
+
+
+class Normal(Head):
+    """`channels` real numbers with their uncertainty: a time series."""
+
+    def __init__(self, inputs: int, channels: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(inputs, 2 * channels)
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        mean, spread = self.project(features).chunk(2, -1)
+        return mean, F.softplus(spread) + 1e-4
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        features, target = valid(features, target, mask)
+        return counted(-torch.distributions.Normal(*self(features)).log_prob(target).sum(-1))
+
+    def sample(self, expected: tuple[Tensor, Tensor], temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        mean, spread = expected
+        return mean + temperature * spread * torch.randn_like(mean)

@@ -1,0 +1,76 @@
+"""A layer and the way around it; the three differ in where the sum is kept in bounds."""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from .base import Entries, Layer, Memory
+from .padding import blank
+from .state import State
+
+
+class Residual(Layer):
+    def __init__(self, layer: Layer, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.layer, self.dropout = layer, nn.Dropout(dropout)
+        self.causal, self.hands = layer.causal, layer.hands
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        return self.layer.start(batch, memory)
+
+    def handed(self, state: State) -> tuple[Entries, ...]:
+        return self.layer.handed(state)
+
+    def before(self, x: Tensor) -> Tensor:
+        """What the layer reads."""
+        return x
+
+    @abstractmethod
+    def join(self, x: Tensor, change: Tensor) -> Tensor: ...
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        x = blank(x, mask)
+        change, state = self.layer(self.before(x), state, mask)
+        return blank(self.join(x, self.dropout(change)), mask), state
+
+
+class Post(Residual):
+    """Change, add, normalise (Vaswani et al., 2017)."""
+
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0) -> None:
+        super().__init__(layer, dropout)
+        self.norm = nn.LayerNorm(size)
+
+    def join(self, x: Tensor, change: Tensor) -> Tensor:
+        joined: Tensor = self.norm(x + change)
+        return joined
+
+
+class Pre(Residual):
+    """Normalise, change, add (Xiong et al., 2020). The sum itself is never normalised: the stack does it at its end."""
+
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0) -> None:
+        super().__init__(layer, dropout)
+        self.norm = nn.LayerNorm(size)
+
+    def before(self, x: Tensor) -> Tensor:
+        normal: Tensor = self.norm(x)
+        return normal
+
+    def join(self, x: Tensor, change: Tensor) -> Tensor:
+        return x + change
+
+
+class ReZero(Residual):
+    """Change, add a share of it that is learnt and starts at zero (Bachlechner et al., 2020)."""
+
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0) -> None:
+        super().__init__(layer, dropout)
+        self.share = nn.Parameter(torch.zeros(()))
+
+    def join(self, x: Tensor, change: Tensor) -> Tensor:
+        return x + self.share * change
+
+
+RESIDUALS: dict[str, type[Post] | type[Pre] | type[ReZero]] = {"post": Post, "pre": Pre, "rezero": ReZero}

@@ -1,0 +1,122 @@
+"""The two shapes of model and what is made small in training.
+
+A `Labeller` reads and answers; a `Generator` writes, one element at a time. The training loop knows neither: it sees an
+`Objective`, and DDP wraps nothing else.
+"""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from .layers.base import Encoder, Layer, Memory
+from .layers.heads import Head
+from .layers.padding import last, pick
+from .layers.state import State
+
+
+class Labeller(nn.Module):
+    """Embed, encode, answer: once per element (tag) or once per sequence (classify)."""
+
+    def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, each: bool) -> None:
+        super().__init__()
+        self.embed, self.encoder, self.head, self.each = embed, encoder, head, each
+
+    def features(self, x: Tensor, mask: Tensor) -> Tensor:
+        memory: Memory = self.encoder(self.embed(x), mask)
+        return memory.values if self.each else memory.summary
+
+    def forward(self, x: Tensor, mask: Tensor) -> Any:
+        return self.head(self.features(x, mask))
+
+
+class Source(nn.Module):
+    """What a generator writes about: a text, an image cut into patches, past values."""
+
+    def __init__(self, embed: nn.Module, encoder: Encoder) -> None:
+        super().__init__()
+        self.embed, self.encoder = embed, encoder
+
+    def forward(self, x: Tensor, mask: Tensor) -> Memory:
+        memory: Memory = self.encoder(self.embed(x), mask)
+        return memory
+
+
+class Generator(nn.Module):
+    """Language, music, forecasts; about a source: translations, captions."""
+
+    def __init__(self, embed: nn.Module, decoder: Layer, head: Head, source: Source | None = None) -> None:
+        super().__init__()
+        if not decoder.causal:
+            raise ValueError("a generator needs a causal decoder: this one looks ahead")
+        self.embed, self.decoder, self.head, self.source = embed, decoder, head, source
+
+    def start(self, batch: int, *source: Tensor) -> State:
+        return self.decoder.start(batch, self.source(*source) if self.source else None)
+
+    def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        return self.decoder(self.embed(y), state, mask)
+
+    def forward(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Any, State]:
+        """Read y (B, T, ...): tell what comes after each element. T may be all of them, or one."""
+        features, state = self.features(y, state, mask)
+        return self.head(features), state
+
+    def prompt(self, y: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
+        """Read each row up to its last element. That one (B, 1, ...) and the state are where a search begins."""
+        end = last(mask)
+        unread = mask & (torch.arange(mask.shape[1], device=y.device) != end[:, None])
+        if y.shape[1] > 1:
+            _, state = self.features(y, state, unread)
+        return pick(y, end)[:, None], state
+
+
+class Batch(NamedTuple):
+    """Rows side by side: what is read, what is to be told, and what it is about."""
+
+    inputs: Tensor  # (B, T, ...)
+    mask: Tensor  # (B, T), true where the inputs are read and the target counts
+    target: Tensor  # (B, T, ...) or, for a label per sequence, (B,)
+    source: tuple[Tensor, ...] = ()  # what is written about: its elements and their mask
+    fresh: bool = True  # whether the rows begin here; else they go on from the batch before
+
+    @classmethod
+    def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
+        """Every element of y is to be told from those before it."""
+        return cls(y[:, :-1], mask[:, :-1] & mask[:, 1:], y[:, 1:], source)
+
+    def windows(self, length: int) -> list["Batch"]:
+        """The batch in pieces, for truncated backpropagation."""
+        pieces = zip(*(torch.split(part, length, 1) for part in self[:3]), strict=True)
+        return [Batch(x, mask, y, self.source, number == 0) for number, (x, mask, y) in enumerate(pieces)]
+
+
+class Objective(nn.Module):
+    """What is made small in training: a sum over so many elements."""
+
+    @abstractmethod
+    def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        """The sum of the losses, their count, and the state to go on from; no state means: from the start."""
+
+
+class Labelling(Objective):
+    def __init__(self, model: Labeller) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        features = self.model.features(batch.inputs, batch.mask)
+        return *self.model.head.loss(features, batch.target, batch.mask if self.model.each else None), None
+
+
+class Writing(Objective):
+    def __init__(self, model: Generator) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        if state is None:
+            state = self.model.start(len(batch.inputs), *batch.source)
+        features, state = self.model.features(batch.inputs, state, batch.mask)
+        return *self.model.head.loss(features, batch.target, batch.mask), state

@@ -1,0 +1,334 @@
+"""Laws every layer must keep: what is read, in which pieces, beside which padding, watched or not."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from seqloom.layers.cache import Cache
+from seqloom.layers.cells import CELLS
+from seqloom.layers.base import Encoder, Stack, mean
+from seqloom.layers.padding import mask_of
+from seqloom.layers.recurrent import recurrent_decoder, recurrent_encoder
+from seqloom.layers.residual import ReZero
+from seqloom.layers.state import Shared, detach, map_state, repeat, select
+from seqloom.layers.tap import recording
+from seqloom.layers.transformer import CausalAttention, CrossAttention, Positions, SelfAttention
+from .zoo import (
+    DECODERS,
+    ENCODERS,
+    MASKS,
+    NOTHING,
+    PIECES,
+    PLAIN,
+    SIZE,
+    SOME,
+    D,
+    decoder,
+    encoder,
+    memory,
+    poisoned,
+    stirred,
+)
+
+each_decoder = pytest.mark.parametrize("name", DECODERS)
+each_plain = pytest.mark.parametrize("name", PLAIN)
+each_encoder = pytest.mark.parametrize("name", ENCODERS)
+each_padding = pytest.mark.parametrize("side", MASKS)
+close = torch.testing.assert_close
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def read(net, pieces, state, masks=None):
+    """Piece after piece: all outputs, and the last state."""
+    outputs = []
+    for number, piece in enumerate(pieces):
+        y, state = net(piece, state, masks[number] if masks else None)
+        outputs.append(y)
+    return torch.cat(outputs, 1), state
+
+
+@each_decoder
+@pytest.mark.parametrize("gradient", [True, False])
+def test_reading_in_pieces_equals_reading_at_once(name, gradient):
+    net, seen, x, more = decoder(name, *SOME).eval(), memory(), torch.randn(3, 7, D), torch.randn(3, 2, D)
+    with torch.set_grad_enabled(gradient):
+        whole, last = net(x, net.start(3, seen))
+        parts, state = read(net, x.split([1, 3, 1, 2], 1), net.start(3, seen))
+        close(parts, whole)
+        close(net(more, state)[0], net(more, last)[0])
+
+
+@each_plain
+def test_the_future_does_not_change_the_past(name):
+    net, x = decoder(name, *NOTHING).eval(), torch.randn(2, 6, D)
+    z = x.clone()
+    z[:, 4:] += 1
+    close(net(x, net.start(2))[0][:, :4], net(z, net.start(2))[0][:, :4])
+
+
+@each_padding
+@each_decoder
+def test_padding_changes_nothing_in_decoders(name, side):
+    """Neither outputs nor gradients nor what comes after, however the padding is placed and whatever it holds."""
+    net, seen, mask = decoder(name, *SOME).eval(), memory(), MASKS[side]
+    x, more = torch.randn(3, 6, D), torch.randn(3, 2, D)
+    y, state = net(poisoned(x, mask), net.start(3, seen), mask)
+    after, _ = net(more, state)
+    assert not y[~mask].any()
+    for row in range(3):
+        alone = select(net.start(3, seen), torch.tensor([row]))
+        if mask[row].any():
+            expected, alone = net(x[row : row + 1, mask[row]], alone)
+            close(y[row, mask[row]], expected[0])
+        close(after[row], net(more[row : row + 1], alone)[0][0])
+    (y.sum() + after.sum()).backward(retain_graph=True)
+    assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
+
+
+@each_padding
+@each_decoder
+@pytest.mark.parametrize("gradient", [True, False])
+def test_padding_may_come_in_pieces(name, side, gradient):
+    net, seen, mask, x = decoder(name, *SOME).eval(), memory(), MASKS[side], torch.randn(3, 6, D)
+    with torch.set_grad_enabled(gradient):
+        whole, _ = net(poisoned(x, mask), net.start(3, seen), mask)
+        pieces, masks = poisoned(x, mask).split([2, 1, 3], 1), mask.split([2, 1, 3], 1)
+        parts, _ = read(net, pieces, net.start(3, seen), masks)
+    close(parts, whole)
+
+
+@each_padding
+@each_encoder
+def test_padding_changes_nothing_in_encoders(name, side):
+    net, mask, x = encoder(name).eval(), MASKS[side], torch.randn(3, 6, D)
+    found = net(poisoned(x, mask), mask)
+    assert not found.values[~mask].any()
+    for row in range(3):
+        if mask[row].any():
+            alone = net(x[row : row + 1, mask[row]])
+            close(found.values[row, mask[row]], alone.values[0])
+            close(found.summary[row], alone.summary[0])
+            close([e[row] for level in found.state for e in level], [e[0] for level in alone.state for e in level])
+    (found.values.sum() + found.summary.sum()).backward()
+    assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
+
+
+@each_padding
+@pytest.mark.parametrize("name", PIECES)
+def test_padding_changes_nothing_in_the_pieces(name, side):
+    net, seen, mask, x = stirred(PIECES[name]()), memory(), MASKS[side], torch.randn(3, 6, SIZE)
+    y, _ = net(poisoned(x, mask), net.start(3, seen), mask)
+    assert not y[~mask].any()
+    for row in range(3):
+        if mask[row].any():
+            alone = select(net.start(3, seen), torch.tensor([row]))
+            close(y[row, mask[row]], net(x[row : row + 1, mask[row]], alone)[0][0])
+    y.sum().backward(retain_graph=True) if y.requires_grad else None
+    assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("name", ["transformer-pre", "gru-luong", "lstm-bahdanau"])
+def test_an_empty_source_shows_nothing(name):
+    net, x = decoder(name, *SOME), torch.randn(3, 4, D)
+    seen = memory()._replace(mask=MASKS["empty"][:, :5])
+    other = seen._replace(values=seen.values + ~seen.mask[..., None])
+    y, _ = net(x, net.start(3, seen))
+    with recording(net):
+        close(net(x, net.start(3, other))[0], y)
+    close(net(x, net.start(3, other))[0], y)
+    y.sum().backward()
+    assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
+
+
+@each_decoder
+def test_the_state_is_batch_first(name):
+    net = decoder(name, *SOME)
+    _, state = net(torch.randn(3, 4, D), net.start(3, memory()))
+    map_state(lambda t: t if t.shape[0] == 3 else pytest.fail(str(t.shape)), state)
+
+
+@each_decoder
+@pytest.mark.parametrize("gradient", [True, False])
+def test_rows_are_independent(name, gradient):
+    net, x, z = decoder(name, *SOME).eval(), torch.randn(3, 4, D), torch.randn(3, 2, D)
+    with torch.set_grad_enabled(gradient):
+        _, state = net(x, net.start(3, memory()))
+        expected, _ = net(z, state)
+        for rows in ([2, 0, 0], [1], [0, 1, 2], [2, 1, 0, 0]):
+            rows = torch.tensor(rows)
+            close(net(z[rows], select(state, rows))[0], expected[rows])
+            beams = torch.stack([rows * 2 + 1, rows * 2], 1).flatten()
+            twice = select(repeat(state, 2), beams)
+            close(net(z[beams // 2], twice)[0], expected[beams // 2])
+
+
+@each_decoder
+@pytest.mark.parametrize("gradient", [True, False])
+def test_a_snapshot_can_be_continued_twice(name, gradient):
+    net, x, y, z = decoder(name, *SOME).eval(), torch.randn(3, 4, D), torch.randn(3, 2, D), torch.randn(3, 2, D)
+    with torch.set_grad_enabled(gradient):
+        _, snapshot = read(net, x.split(1, 1), net.start(3, memory()))
+        twin = detach(snapshot)
+        first, after = read(net, y.split(1, 1), snapshot)
+        other, _ = read(net, z.split(1, 1), snapshot)
+        third, _ = read(net, z.split(1, 1), twin)
+        go_on, _ = net(z, after)
+        again, _ = read(net, y.split(1, 1), snapshot)
+        close(torch.cat([again, go_on], 1), net(torch.cat([y, z], 1), snapshot)[0])
+        close((again, other), (first, third))
+        close(other, net(z, snapshot)[0])
+
+
+@torch.no_grad()
+def test_the_newest_cache_grows_in_place_and_an_older_one_is_copied():
+    cache = Cache.of(torch.zeros(1, 0, 2), torch.zeros(1, 0, dtype=torch.bool))
+    old = cache.append(torch.randn(1, 3, 2), None)
+    new = old.append(torch.randn(1, 1, 2), None)
+    branch = old.append(torch.randn(1, 1, 2), None)
+    assert new.store is old.store and branch.store is not old.store
+
+
+def test_beams_of_one_source_share_what_belongs_to_it():
+    shared = Shared((torch.randn(2, 5), torch.ones(2, 5, dtype=torch.bool)))
+    wide = repeat(shared, 3)
+    moved = select(wide, torch.tensor([2, 0, 0, 3, 5, 4]))
+    assert moved.width == 3 and all(a is b for a, b in zip(moved.tensors, shared.tensors, strict=True))
+    fewer = select(wide, torch.tensor([5, 4, 3]))
+    assert fewer.width == 3 and torch.equal(fewer.tensors[0], shared.tensors[0][1:])
+    mixed = select(wide, torch.tensor([0, 4]))
+    assert mixed.width == 1 and torch.equal(mixed.tensors[0], shared.tensors[0])
+
+
+@each_encoder
+def test_watching_changes_nothing_in_encoders(name):
+    net, x = encoder(name).eval(), torch.randn(3, 6, D)
+    for mask in (None, *MASKS.values()):
+        plain = net(x, mask)
+        with recording(net) as tape:
+            close(net(x, mask), plain)
+        assert tape
+
+
+@each_decoder
+def test_watching_changes_nothing_and_shows_gradients(name):
+    net, seen, x = decoder(name, *SOME).eval(), memory(), torch.randn(3, 4, D)
+    plain, _ = net(x, net.start(3, seen))
+    with recording(net) as tape:
+        watched, _ = net(x, net.start(3, seen))
+        watched.sum().backward()
+    close(plain, watched)
+    assert tape and all(v.grad is not None for values in tape.values() for v in values), tape.keys()
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_every_entry_and_gate_can_be_watched(name):
+    net = recurrent_decoder(CELLS[name], D, SIZE)
+    with recording(net) as tape:
+        net(torch.randn(2, 5, D), net.start(2))
+    cell = CELLS[name](D, SIZE)
+    assert {path.rsplit(".", 1)[1] for path in tape} == {*cell.entries, *cell.gates}
+    assert all(len(values) == 5 for values in tape.values())
+
+
+FAST = [name for name in CELLS if CELLS[name](D, SIZE).kernel()]
+
+
+@pytest.mark.parametrize("side", [None, *MASKS])
+@pytest.mark.parametrize("name", FAST)
+def test_the_fast_path_equals_the_equations(name, side):
+    """In value and gradient: of the parameters, of the input and of where it starts, through all entries."""
+    cell, mask = stirred(CELLS[name](D, SIZE)).double(), MASKS.get(side)
+    x = torch.randn(3, 6, D, dtype=torch.double, requires_grad=True)
+    first = tuple(torch.randn(3, size, dtype=torch.double, requires_grad=True) for size in cell.sizes)
+    found = []
+    for watch in (False, True):
+        with recording(cell, "*" if watch else "nothing"):
+            y, last = cell.scan(x, first, mask)
+        y = y if mask is None else y.masked_fill(~mask[..., None], 0)
+        loss = y.pow(2).sum() + sum(entry.pow(3).sum() for entry in last)
+        found.append((y, last, torch.autograd.grad(loss, [x, *first, *cell.parameters()])))
+    close(*found, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_gradients_agree_with_finite_differences(name):
+    cell = stirred(CELLS[name](3, 2)).double()
+    first = [torch.randn(2, 2, dtype=torch.double, requires_grad=True) for _ in cell.sizes]
+    x, mask = torch.randn(2, 4, 3, dtype=torch.double, requires_grad=True), MASKS["right"][1:, :4]
+    assert torch.autograd.gradcheck(lambda x, *first: cell.scan(x, first, mask)[1], (x, *first))
+
+
+WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
+def test_reading_both_ways_agrees_with_pytorch(name):
+    """The reference: PyTorch's own bidirectional layer on packed sequences."""
+    net = recurrent_encoder(CELLS[name], D, SIZE)
+    reference = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[name](
+        D, SIZE // 2, batch_first=True, bidirectional=True
+    )
+    for way, suffix in zip(net.layers[0].ways, ("", "_reverse"), strict=True):
+        theirs = {name: getattr(reference, f"{name}_l0{suffix}").data for name in WEIGHTS}
+        theirs["weight_ih"].copy_(way.cell.W.weight)
+        theirs["bias_ih"].copy_(way.cell.W.bias)
+        theirs["weight_hh"].copy_(way.cell.U.weight)
+        theirs["bias_hh"].copy_(0 if way.cell.U.bias is None else way.cell.U.bias)
+    x, lengths = torch.randn(3, 6, D), torch.tensor([6, 2, 4])
+    ours, _ = net(x, net.start(3), mask_of(lengths, 6))
+    theirs, _ = pad_packed_sequence(reference(pack_padded_sequence(x, lengths, True, False))[0], batch_first=True)
+    close(ours, theirs)
+
+
+def test_a_stack_is_causal_if_all_its_layers_are():
+    assert all(decoder(name, *SOME).causal for name in DECODERS)
+    assert all(encoder(name).layer.causal == name.endswith("-one") for name in ENCODERS)
+
+
+def test_rezero_starts_as_the_identity():
+    layers = [ReZero(SIZE, CausalAttention(SIZE, 3)), ReZero(SIZE, CrossAttention(SIZE, 3, SIZE))]
+    net, x = Stack(*layers), torch.randn(3, 4, SIZE)
+    assert torch.equal(net(x, net.start(3, memory()))[0], x)
+
+
+@pytest.mark.parametrize("name", ["lstm", "coupled", "gru"])
+def test_a_decoder_starts_where_the_encoder_arrived(name):
+    """As it is where the sizes agree, level by level, h and c; with an encoder of another kind, through a bridge."""
+    x, mask = torch.randn(3, 6, D), MASKS["between"]
+    for both in (True, False):
+        found = Encoder(recurrent_encoder(CELLS[name], D, SIZE, 2, both), mean)
+        memory = found(x, mask)
+        net = recurrent_decoder(CELLS[name], D, SIZE, 2, SIZE, found.layer.hands)
+        close(net.start(3, memory), memory.state)
+        assert not [p for n, p in net.named_parameters() if "begin" in n]
+    other = recurrent_decoder(CELLS["rnn" if name != "gru" else "lstm"], D, SIZE, 2, SIZE, found.layer.hands)
+    assert [p for n, p in other.named_parameters() if "begin" in n]
+    other.start(3, memory)
+
+
+def test_positions_do_not_end():
+    net = Positions(SIZE)
+    y, _ = net(torch.zeros(1, 2, SIZE), torch.tensor([1_000_000]))
+    assert y.isfinite().all() and not torch.equal(y[:, 0], y[:, 1])
+
+
+@pytest.mark.parametrize("layer", [SelfAttention, CausalAttention])
+def test_no_mask_of_time_by_time_is_built(layer, monkeypatch):
+    masks = []
+    attend = nn.functional.scaled_dot_product_attention
+    monkeypatch.setattr(
+        nn.functional,
+        "scaled_dot_product_attention",
+        lambda q, k, v, attn_mask, is_causal: (
+            masks.append(attn_mask) or attend(q, k, v, attn_mask, is_causal=is_causal)
+        ),
+    )
+    net = layer(SIZE, 3)
+    for mask in (None, *MASKS.values()):
+        net(torch.randn(3, 6, SIZE), net.start(3), mask)
+    assert all(mask is None or mask.shape[-2] == 1 for mask in masks) and len(masks) == 5

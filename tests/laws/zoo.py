@@ -1,0 +1,100 @@
+"""Every architecture the laws are tried on. A new one is tested by adding a line."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.layers.attending import Luong, bahdanau_decoder, luong_decoder
+from seqloom.layers.attention import DotAttention
+from seqloom.layers.cells import CELLS
+from seqloom.layers.heads import Categorical
+from seqloom.layers.base import Each, Encoder, Layer, Memory, ends, mean
+from seqloom.models import Generator, Source
+from seqloom.layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
+from seqloom.layers.residual import RESIDUALS
+from seqloom.layers.transformer import CausalAttention, CrossAttention, Positions, SelfAttention, transformer
+
+M = TypeVar("M", bound=nn.Module)
+D, SIZE = 8, 12
+NOTHING = (0, ())  # no memory: its size, and what it hands over
+SOME = (SIZE, ((SIZE,),))  # a memory with one state, as a GRU hands it over
+
+ENCODERS: dict[str, Callable[[], Encoder]] = {
+    **{f"{c}-one": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZE, 2, both_ways=False), mean) for c in CELLS},
+    **{f"{c}-both": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZE, 2), ends) for c in CELLS},
+    **{
+        f"transformer-{n}": lambda n=n: Encoder(transformer(D, SIZE, 2, 3, causal=False, norm=n), mean)
+        for n in RESIDUALS
+    },
+}
+PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
+    **{c: lambda size, hands, c=c: recurrent_decoder(CELLS[c], D, SIZE, 2, size, hands) for c in CELLS},
+    **{
+        f"transformer-{n}": lambda size, _, n=n: transformer(D, SIZE, 2, 3, causal=True, memory=size, norm=n)
+        for n in RESIDUALS
+    },
+}
+DECODERS: dict[str, Callable[..., Layer]] = {
+    **PLAIN,
+    **{
+        f"{c}-luong": lambda size, hands, c=c: luong_decoder(CELLS[c], D, SIZE, 2, size, hands) for c in ("lstm", "gru")
+    },
+    **{
+        f"{c}-bahdanau": lambda size, hands, c=c: bahdanau_decoder(CELLS[c], D, SIZE, 2, size, hands)
+        for c in ("lstm", "peephole")
+    },
+}
+PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
+    "each": lambda: Each(nn.Linear(SIZE, SIZE)),
+    "positions": lambda: Positions(SIZE),
+    "self": lambda: SelfAttention(SIZE, 3),
+    "causal": lambda: CausalAttention(SIZE, 3),
+    "cross": lambda: CrossAttention(SIZE, 3, SIZE),
+    "luong": lambda: Luong(SIZE, SIZE, DotAttention(SIZE, SIZE)),
+    **{n: lambda n=n: RESIDUALS[n](SIZE, Each(nn.Linear(SIZE, SIZE))) for n in RESIDUALS},
+}
+MASKS = {
+    "right": torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0]]).bool(),
+    "left": torch.tensor([[1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 1]]).bool(),
+    "between": torch.tensor([[1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0], [1, 0, 0, 0, 0, 1]]).bool(),
+    "empty": torch.tensor([[1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0]]).bool(),
+}
+
+
+def stirred(net: M) -> M:
+    """With no parameter at a special value: a norm's bias of zero or a ReZero share of zero would hide mistakes."""
+    for parameter in net.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    return net
+
+
+def encoder(name: str) -> Encoder:
+    return stirred(ENCODERS[name]())
+
+
+def decoder(name: str, size: int, hands: Hands) -> Layer:
+    return stirred(DECODERS[name](size, hands))
+
+
+def memory(batch: int = 3) -> Memory:
+    """From a both-ways GRU, so that some decoders take its state and others bridge it."""
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 1]]).bool()[:batch]
+    found: Memory = Encoder(recurrent_encoder(CELLS["gru"], D, SIZE), ends)(torch.randn(batch, 5, D), mask)
+    return found
+
+
+def writer(name: str, about: str, vocabulary: int = 12) -> Generator:
+    source = Source(nn.Embedding(vocabulary, D), ENCODERS[about]())
+    net = DECODERS[name](SIZE, source.encoder.layer.hands)
+    return stirred(Generator(nn.Embedding(vocabulary, D), net, Categorical(SIZE, vocabulary), source))
+
+
+def talker(name: str, vocabulary: int = 12) -> Generator:
+    """Writes about nothing."""
+    return stirred(Generator(nn.Embedding(vocabulary, D), PLAIN[name](*NOTHING), Categorical(SIZE, vocabulary)))
+
+
+def poisoned(x: Tensor, mask: Tensor) -> Tensor:
+    return x.masked_fill(~mask[..., None], torch.nan)
