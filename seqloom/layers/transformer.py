@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from .attention import MultiHead
-from .cache import Cache
 from .base import Each, Layer, Memory, Stack
+from .cache import Cache
 from .padding import at_the_end, blank, everywhere, take, to_front
 from .residual import RESIDUALS
 from .state import Shared, State

@@ -5,15 +5,16 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqloom.layers.base import Encoder, Stack, mean
 from seqloom.layers.cache import Cache
 from seqloom.layers.cells import CELLS
-from seqloom.layers.base import Encoder, Stack, mean
 from seqloom.layers.padding import mask_of
 from seqloom.layers.recurrent import recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import ReZero
 from seqloom.layers.state import Shared, detach, map_state, repeat, select
 from seqloom.layers.tap import recording
 from seqloom.layers.transformer import CausalAttention, CrossAttention, Positions, SelfAttention
+
 from .zoo import (
     DECODERS,
     ENCODERS,

@@ -11,11 +11,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from seqloom.layers.crf import CRF
 from seqloom.layers.heads import Bernoulli, Categorical, Normal
-from seqloom.models import Generator, Labeller
-from seqloom.models import Batch, Labelling, Writing
 from seqloom.layers.padding import mask_of
-from seqloom.search import beam, drawn, greedy, sample, write
 from seqloom.layers.state import detach, map_state, select
+from seqloom.models import Batch, Generator, Labeller, Labelling, Writing
+from seqloom.search import beam, drawn, greedy, sample, write
+
 from .zoo import DECODERS, ENCODERS, MASKS, NOTHING, PLAIN, SIZE, D, decoder, encoder, poisoned, talker, writer
 
 each_decoder = pytest.mark.parametrize("name", DECODERS)
@@ -181,7 +181,9 @@ def test_draws_are_as_frequent_as_they_are_likely_and_the_seed_decides():
     counts = {}
     for seed in (1, 1, 2):
         choose = drawn(2.0, torch.Generator().manual_seed(seed))
-        found = write(lambda last, state: (logits.expand(20_000, 1, 4), ()), choose, torch.zeros(20_000, 1), (), steps=1, end=9)
+        found = write(
+            lambda last, state: (logits.expand(20_000, 1, 4), ()), choose, torch.zeros(20_000, 1), (), steps=1, end=9
+        )
         counts.setdefault(seed, []).append(torch.bincount(torch.tensor([one.tokens[0] for one in found])))
     close(counts[1][0] / 20_000, (logits / 2).softmax(0), atol=0.02, rtol=0)
     assert torch.equal(*counts[1]) and not torch.equal(counts[1][0], counts[2][0])

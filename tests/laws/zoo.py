@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from seqloom.layers.attending import Luong, bahdanau_decoder, luong_decoder
 from seqloom.layers.attention import DotAttention
+from seqloom.layers.base import Each, Encoder, Layer, Memory, ends, mean
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical
-from seqloom.layers.base import Each, Encoder, Layer, Memory, ends, mean
-from seqloom.models import Generator, Source
 from seqloom.layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import RESIDUALS
 from seqloom.layers.transformer import CausalAttention, CrossAttention, Positions, SelfAttention, transformer
+from seqloom.models import Generator, Source
 
 M = TypeVar("M", bound=nn.Module)
 D, SIZE = 8, 12

@@ -1,0 +1,56 @@
+# Everything a person does with this project. Each target sets the project up first, once: the stamp .venv/.ready is
+# renewed only when pyproject.toml or constraints.txt changes, so from the second time on nothing needs a network.
+
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+EXTRAS  := samples,look,track,dev
+PIP     := .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# One thread a worker: two workers with two threads each on two cores only wait for one another.
+PYTEST  := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
+NAME    ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak docs wheel
+
+help:
+	@echo "make demo    train the date reader live, score it, look inside (minutes)"
+	@echo "make test    run the tests"
+	@echo "make check   ruff and mypy"
+	@echo "make bench   list the benchmarks; make bench NAME=intervals runs one"
+	@echo "make soak    the tests marked soak: long searches for rare failures"
+	@echo "make docs    build the documentation into site/"
+	@echo "make wheel   build the wheel into dist/"
+
+# torch comes first and alone, at its exact pin: see constraints.txt. hatchling comes with it because the package is
+# built without isolation, with the pinned tools and not with whatever is newest today.
+.venv/.ready: pyproject.toml constraints.txt
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(PIP) torch hatchling
+	$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]'
+	touch $@
+
+demo: .venv/.ready
+	.venv/bin/python -m seqloom.demo
+
+test: .venv/.ready
+	$(PYTEST) tests
+
+check: .venv/.ready
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+bench: .venv/.ready
+ifeq ($(NAME),)
+	@for file in benchmarks/*.py; do printf '%-12s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/"""//gp' $$file)"; done
+else
+	.venv/bin/python benchmarks/$(NAME).py
+endif
+
+soak: .venv/.ready
+	$(PYTEST) -m soak --hypothesis-profile soak --timeout 3600 tests
+
+docs: .venv/.ready
+	.venv/bin/mkdocs build --strict --site-dir site
+
+wheel: .venv/.ready
+	.venv/bin/python -m build --wheel --no-isolation --outdir dist

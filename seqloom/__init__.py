@@ -1,0 +1,29 @@
+"""From a person's own sequences to a trained, measured, understood model.
+
+from seqloom import Recipe, load, train
+for record in train(Recipe.read("transduce"), into="runs/dates"): ...
+load("runs/dates").predict("3 mai 2024")
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .recipe import Recipe as Recipe
+    from .runs import Run as Run
+    from .runs import load as load
+    from .runs import train as train
+
+__all__ = ["Recipe", "Run", "load", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: torch takes seconds, and `seqloom --help` needs none of it."""
+    if name == "Recipe":
+        from .recipe import Recipe
+
+        return Recipe
+    if name in __all__:
+        from . import runs
+
+        return getattr(runs, name)
+    raise AttributeError(f"module 'seqloom' has no attribute {name!r}")

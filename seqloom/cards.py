@@ -1,0 +1,53 @@
+"""The card of a run: what it is, how good it is, how to use it, in words for people."""
+
+from pathlib import Path
+from typing import Any
+
+from .recipe import Recipe
+
+
+def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
+    """The README.md of a run folder."""
+    encoder, decoder = recipe.model.side("encoder"), recipe.model.side("decoder")
+    data = recipe.data.sample and f"the built-in sample “{recipe.data.sample}”" or ", ".join(recipe.data.train)
+    rows = "\n".join(score_row(name, score) for name, score in scores["scores"].items())
+    return f"""# {folder.name}: {recipe.about.title or recipe.task}
+
+A `{encoder.kind}` encoder (size {encoder.size}, depth {encoder.depth}) and a `{decoder.kind}` decoder
+(size {decoder.size}, depth {decoder.depth}), trained on {data}
+for {recipe.train.steps:,} steps with seed {recipe.train.seed}.
+
+## Scores on {scores["examples"]:,} {scores["split"]} examples
+
+| score | value | 95 % interval | baselines | scale |
+|---|---|---|---|---|
+{rows}
+
+## Use
+
+```console
+$ seqloom predict {folder} "…"
+$ seqloom score {folder} --on FILE
+```
+
+```python
+from seqloom import load
+
+[best, *others] = load({str(folder)!r}).predict("…")
+```
+
+## Data
+
+{data_lines(report)}
+"""
+
+
+def score_row(name: str, score: dict[str, Any]) -> str:
+    low, high = score["interval"]
+    rivals = ", ".join(f"{rival} {value:.3f}" for rival, value in score["baselines"].items())
+    return f"| {name} | {score['value']:.3f} | {low:.3f} – {high:.3f} | {rivals} | {score['scale']} |"
+
+
+def data_lines(report: dict[str, Any]) -> str:
+    splits = report.get("splits", {})
+    return "\n".join(f"- {name}: {part['examples']:,} examples" for name, part in splits.items())

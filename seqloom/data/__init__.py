@@ -1,0 +1,1 @@
+"""Files to examples to arrays of numbers; knows no network and imports no torch."""

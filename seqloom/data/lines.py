@@ -1,0 +1,140 @@
+"""Files to numbered lines of text: compression, encodings, line ends, and what a person got wrong about the file.
+
+A line ends with a line feed; a carriage return before it, and a byte order mark in front of everything, are dropped.
+What is wrong with the whole file is raised as DataError; what is wrong with one line is a `Fault` for the reader to
+raise or count. Knows nothing of columns.
+"""
+
+import codecs
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from seqloom.errors import DataError
+
+LONGEST = 1 << 25  # characters of a line: more is a file without lines, and would fill the memory
+GZIP_MAGIC = b"\x1f\x8b"
+BAD_BYTE = 0xDC00  # plus the byte: code points that no decoder gives for good bytes
+
+
+class Line(NamedTuple):
+    number: int  # from 1
+    text: str  # without its end
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with one row: the reason it is counted under, and the sentence for a person."""
+
+    reason: str
+    sentence: str
+    file: str
+    line: int
+
+    def error(self) -> DataError:
+        return DataError(self.sentence, self.file, self.line)
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    """Let a line with bytes that are no text be read to its end, so that one bad line does not spoil the file."""
+    assert isinstance(error, UnicodeDecodeError)
+    return "".join(chr(BAD_BYTE + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("seqloom.mark", _mark)
+
+
+def read_lines(file: str, encoding: str) -> Iterator[Line]:
+    """The lines of a file, one at a time; `fault_of` knows whether one can be used."""
+    with closing(_open(file, encoding)) as text:
+        number = 0
+        try:
+            while line := text.readline(LONGEST):
+                number += 1
+                if number == 1:
+                    line = line.removeprefix("\ufeff")
+                if len(line) == LONGEST and not line.endswith("\n"):
+                    _finish(text)
+                yield Line(number, line.removesuffix("\n").removesuffix("\r"))
+        except EOFError:
+            raise DataError("the compressed file ends too early: it is incomplete", file, number + 1) from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise DataError(f"the file's name ends in .gz, but it cannot be unpacked ({error})", file) from None
+        except UnicodeError as error:
+            raise DataError(f"the file cannot be read as {encoding} ({error})", file, number + 1) from None
+        except OSError as error:
+            raise DataError(f"the file cannot be read ({error.strerror or error})", file, number + 1) from None
+
+
+def fault_of(line: Line, file: str, encoding: str) -> Fault | None:
+    """What makes this line unusable, whatever its format."""
+    number, text = line
+    if len(text) >= LONGEST - 1:
+        return Fault("line too long", f"the line is longer than {LONGEST:,} characters", file, number)
+    if "\0" in text:
+        return Fault("NUL byte", "the line holds a NUL byte, so this is hardly text", file, number)
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            byte = ord(text[error.start]) & 0xFF
+            sentence = f"byte 0x{byte:02x} is not {encoding}; data.encoding says how the file is written"
+            return Fault(f"not {encoding}", sentence, file, number)
+    return None
+
+
+def check_file(file: str) -> Path:
+    """The path of a file that is there and can be opened; DataError with the nearest name if it is not."""
+    path = Path(os.path.expanduser(file))
+    if path.is_dir():
+        raise DataError("this is a folder, but one file was expected", file)
+    if not path.exists():
+        raise DataError(f"there is no such file{_near(path)}", file)
+    if not path.is_file():
+        raise DataError("this is not a plain file, and data is read more than once: save it to a file first", file)
+    try:
+        with path.open("rb"):
+            return path
+    except OSError as error:
+        raise DataError(f"the file cannot be read ({error.strerror or error})", file) from None
+
+
+def _near(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f", and no folder {folder}"
+    try:
+        names = [entry.name for entry in folder.iterdir() if entry.is_file()]
+    except OSError:  # a folder that may not be listed
+        return ""
+    close = get_close_matches(path.name, names, 1)
+    return f"; the nearest name there is {close[0]}" if close else ""
+
+
+def _open(file: str, encoding: str) -> TextIO:
+    path = check_file(file)
+    with path.open("rb") as start:
+        magic = start.read(len(GZIP_MAGIC))
+    packed = path.suffix.lower() == ".gz"
+    if packed and magic not in (GZIP_MAGIC, b""):
+        raise DataError("the file's name ends in .gz, but its content is not compressed", file)
+    if magic == GZIP_MAGIC and not packed:
+        raise DataError("the file is compressed with gzip, but its name does not end in .gz", file)
+    try:
+        if packed:
+            return gzip.open(path, "rt", encoding=encoding, errors="seqloom.mark", newline="\n")
+        return path.open("rt", encoding=encoding, errors="seqloom.mark", newline="\n")
+    except LookupError:
+        raise DataError(f"there is no text encoding {encoding!r}; utf-8 and latin-1 are some", file) from None
+
+
+def _finish(text: TextIO) -> None:
+    """Read to the end of the line without keeping it."""
+    while (rest := text.readline(LONGEST)) and not rest.endswith("\n"):
+        pass

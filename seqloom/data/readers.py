@@ -1,0 +1,238 @@
+"""Files to rows of texts, each with its file and line: csv, tsv, jsonl, pairs in one text file, two parallel files.
+
+- csv: a header, then rows; quotes as everywhere, a quoted field may go over several lines.
+- tsv: a header, then rows; a quotation mark is a character like any other.
+- jsonl: an object a line; numbers and truth values become text.
+- txt: source and target on a line, between them the separator where it first occurs.
+- lines: line n of the first file belongs to line n of the second.
+
+Columns are asked for by name or by number, from 1; if all are numbers, a csv or tsv file has no header. Lines with
+nothing on them are passed over, but not in parallel files. Texts come without white space around them, and an empty
+one is a fault. Knows nothing of tokens or splits.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import PurePath
+from typing import NamedTuple
+
+from seqloom.data.formats import PAIR, Record, comma_separated, parallel, separated, tabbed, without_blanks
+from seqloom.data.lines import Fault, Line, fault_of, read_lines
+from seqloom.errors import DataError
+from seqloom.recipe import Data
+
+ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt"}
+ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
+SHOWN_NAMES = 20  # of the columns in a sentence
+
+
+class Row(NamedTuple):
+    values: tuple[str, ...]  # as many as columns were asked for
+    file: str
+    line: int  # where the row begins
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read; the names and meanings are those of the recipe."""
+
+    columns: tuple[str, ...] = ("source", "target")
+    format: str = "guess"
+    separator: str = "\t"
+    encoding: str = "utf-8"
+    skip: bool = False  # bad rows are counted, not raised
+
+    @classmethod
+    def of(cls, data: Data) -> "Reading":
+        skip = data.on_bad_row == "skip"
+        return cls((data.source, data.target), data.format, data.separator, data.encoding, skip)
+
+
+@dataclass
+class Skipped:
+    """The rows that were passed over: how many for each reason, and where the first of them is."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, fault: Fault) -> None:
+        self.counts[fault.reason] += 1
+        self.first.setdefault(fault.reason, f"{fault.file}, line {fault.line}")
+
+
+def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
+    """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
+    kept = 0
+    own = Skipped()
+    for found in _rows(files, reading):
+        result = _stripped(found, reading.columns) if isinstance(found, Row) else found
+        if isinstance(result, Row):
+            kept += 1
+            yield result
+        elif not reading.skip:
+            raise result.error()
+        else:
+            own.add(result)
+            skipped.add(result)
+    if not kept and own.counts:
+        [(reason, _)] = own.counts.most_common(1)
+        total = own.counts.total()
+        raise DataError(f"all {total:,} rows were skipped, most for: {reason} (first in {own.first[reason]})", files[0])
+    if not kept:
+        raise DataError("the file is empty", files[0])
+
+
+def format_of(files: Sequence[str], format: str) -> str:
+    """The format as said, or as the ending of the file says."""
+    if len(files) == 2 and format in ("guess", "lines"):
+        return "lines"
+    if len(files) != 1 or format == "lines":
+        raise DataError(f"{len(files)} files were given as {format}; parallel files are two, all else is one", files[0])
+    if format != "guess":
+        return format
+    name = PurePath(files[0].lower())
+    ending = PurePath(name.stem).suffix if name.suffix == ".gz" else name.suffix
+    if ending not in ENDINGS:
+        says = f"the ending {ending} says" if ending else "the name says"
+        raise DataError(f"{says} nothing about the format; set data.format to csv, tsv, jsonl or txt", files[0])
+    return ENDINGS[ending]
+
+
+# --- rows, and faults in place of rows -------------------------------------------------------------------------
+
+
+def _rows(files: Sequence[str], reading: Reading) -> Iterator[Row | Fault]:
+    format = format_of(files, reading.format)
+    file = files[0]
+    if format == "lines":
+        return _chosen(parallel(files[0], files[1], reading.encoding), PAIR, reading.columns, file)
+    lines = read_lines(file, reading.encoding)
+    if format == "jsonl":
+        return _objects(without_blanks(lines), reading, file)
+    if format == "txt":
+        return _chosen(separated(lines, reading.separator, reading.encoding, file), PAIR, reading.columns, file)
+    split = comma_separated if format == "csv" else tabbed
+    return _table(split(lines, reading.encoding, file), reading.columns, file)
+
+
+def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row | Fault]:
+    # Numbers stay as they are written: 1.50 is not 1.5, and a thousand digits are no trouble.
+    decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+    for line in lines:
+        if fault := fault_of(line, file, reading.encoding):
+            yield fault
+            continue
+        try:
+            found = decoder.decode(line.text)
+        except json.JSONDecodeError as error:
+            yield Fault("not JSON", f"the line is not JSON ({error.msg}, column {error.colno})", file, line.number)
+            continue
+        except RecursionError:
+            yield Fault("not JSON", "the line is JSON within JSON, too deep to be data", file, line.number)
+            continue
+        if not isinstance(found, dict):
+            yield Fault("not an object", "the line is JSON, but not an object with named values", file, line.number)
+            continue
+        yield _picked(found, reading.columns, file, line.number)
+
+
+def _picked(found: dict[str, object], columns: tuple[str, ...], file: str, line: int) -> Row | Fault:
+    values: list[str] = []
+    for name in columns:
+        if name not in found:
+            return Fault(f"no {name!r}", f"the object has no {name!r}; {_names(name, list(found))}", file, line)
+        value = found[name]
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if not isinstance(value, str):
+            kind = "null" if value is None else "an array" if isinstance(value, list) else "an object"
+            return Fault(f"{name!r} is {kind}", f"{name!r} is {kind}, but a text was expected", file, line)
+        if ESCAPED.search(value):
+            return Fault(f"{name!r} is not text", f"{name!r} holds a NUL or half of a surrogate pair", file, line)
+        values.append(value)
+    return Row(tuple(values), file, line)
+
+
+# --- columns -----------------------------------------------------------------------------------------------------
+
+
+def _table(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
+    """The asked columns of records whose first one may be the header."""
+    if all(name.isdecimal() for name in columns):
+        yield from _numbered(records, columns, file)
+        return
+    header = next(records, None)
+    if header is None:
+        raise DataError("the file is empty", file)
+    if isinstance(header, Fault):  # without the header no row can be read
+        raise header.error()
+    names = [name.strip() for name in header.fields]
+    twice = [name for name, times in Counter(names).items() if times > 1 and name]
+    if twice:
+        raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
+    rows = 0
+    for row in _chosen(records, names, columns, file, header.line):
+        rows += 1
+        yield row
+    if not rows:
+        raise DataError("the file has a header, but no rows", file)
+
+
+def _numbered(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
+    """The asked columns of records without a header: the first good one says how many columns there are."""
+    for record in records:
+        if isinstance(record, Fault):
+            yield record
+            continue
+        names = [str(number) for number in range(1, len(record.fields) + 1)]
+        yield from _chosen(_before(record, records), names, columns, file, record.line)
+
+
+def _before(record: Record, records: Iterator[Record | Fault]) -> Iterator[Record | Fault]:
+    yield record
+    yield from records
+
+
+def _chosen(
+    records: Iterable[Record | Fault], names: list[str], columns: tuple[str, ...], file: str, line: int | None = None
+) -> Iterator[Row | Fault]:
+    """The asked columns of records that have these names; `line` is where the names stand."""
+    places = [_place(name, names, file, line) for name in columns]
+    width = len(names)
+    for record in records:
+        if isinstance(record, Fault):
+            yield record
+        elif len(record.fields) != width:
+            sentence = f"the row has {len(record.fields)} fields, but {width} were expected"
+            yield Fault("wrong number of fields", sentence, file, record.line)
+        else:
+            yield Row(tuple([record.fields[place] for place in places]), file, record.line)
+
+
+def _place(name: str, names: list[str], file: str, line: int | None) -> int:
+    if name in names:
+        return names.index(name)
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    if name in numbers:
+        return numbers.index(name)
+    raise DataError(f"there is no column {name!r}; {_names(name, names)}", file, line)
+
+
+def _names(name: str, names: list[str]) -> str:
+    """The names that are there, and the one that may be meant."""
+    listed = ", ".join(map(repr, names[:SHOWN_NAMES])) + (", …" if len(names) > SHOWN_NAMES else "")
+    by_lower = {other.lower(): other for other in names}
+    close = get_close_matches(name.lower(), by_lower, 1)
+    return f"there are {listed}" + (f"; did you mean {by_lower[close[0]]!r}?" if close else "")
+
+
+def _stripped(row: Row, columns: tuple[str, ...]) -> Row | Fault:
+    values = tuple([value.strip() for value in row.values])
+    if all(values):
+        return Row(values, row.file, row.line)
+    name = columns[values.index("")]
+    return Fault(f"empty {name!r}", f"the column {name!r} is empty", row.file, row.line)

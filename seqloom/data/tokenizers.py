@@ -1,0 +1,255 @@
+"""Between texts and numbers: characters, words or subwords, learnt from texts, kept as JSON.
+
+Every kind has the same four special numbers in front (`vocabulary`), which no text can produce, and turns numbers back
+into text: characters and subwords exactly, words with white space normalised. Knows no files, splits or lengths.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqloom.data.ragged import Ids, Ragged, offsets_of
+from seqloom.data.subwords import PIECE, BytePairs, batched, pieces
+from seqloom.data.units import MOST_UNITS, UnitTable
+from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
+from seqloom.errors import RunError
+
+SILENT = frozenset((PAD, START, END))  # marks around a text, not part of it
+JOINER = "￭"  # in front of a token that follows the one before it without white space
+WORD = re.compile(r"\w+|[^\w\s]")  # every character that is not white space is in exactly one match
+UNIT = re.compile(r"\s*\S+|\s+\Z")  # a word with the white space before it: no subword goes over its end
+MOST_COUNTED = 1 << 22  # different tokens in memory while counting
+CODE_POINTS = 0x110000
+
+
+class Tokenizer(ABC):
+    """Texts to ids and back. The ids of a text hold no special ones but UNKNOWN."""
+
+    kind: str
+    lowercase: bool
+    symbols: tuple[str, ...]  # by id, the special ones first
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def encode(self, text: str) -> Ids:
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: Sequence[str]) -> Ragged:
+        return self._encode([text.lower() for text in texts] if self.lowercase else texts)
+
+    def normalise(self, text: str) -> str:
+        """`text` as `decode` gives it back when no token is unknown."""
+        return text.lower() if self.lowercase else text
+
+    @abstractmethod
+    def _encode(self, texts: Sequence[str]) -> Ragged: ...
+
+    @abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids; padding, start and end are silent, unknown tokens appear as <unk>."""
+
+    @abstractmethod
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """Each token as a person sees it in a picture."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "lowercase": self.lowercase, "symbols": list(self.symbols)}
+
+
+class Characters(Tokenizer):
+    """A token a character (Unicode code point)."""
+
+    kind = "characters"
+
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool) -> None:
+        self.symbols, self.lowercase = vocabulary.symbols, lowercase
+        self._ids = np.full(CODE_POINTS, UNKNOWN, dtype=np.int32)
+        letters = self.symbols[len(SPECIALS) :]
+        self._ids[[ord(letter) for letter in letters]] = np.arange(len(SPECIALS), len(self.symbols))
+
+    def _encode(self, texts: Sequence[str]) -> Ragged:
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        return Ragged(self._ids[code_points(texts)], offsets_of(lengths))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return "".join(self.symbols[number] for number in ids if number not in SILENT)
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        return [visible(self.symbols[number]) for number in ids]
+
+
+class Words(Tokenizer):
+    """A token a word or a punctuation mark; the joiner in front of a token remembers that no blank was there."""
+
+    kind = "words"
+
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool) -> None:
+        self.symbols, self.lowercase = vocabulary.symbols, lowercase
+        self._numbers = vocabulary.numbers
+        self._units = UnitTable(self._encode_units)
+
+    def normalise(self, text: str) -> str:
+        return " ".join(super().normalise(text).split())
+
+    def _encode(self, texts: Sequence[str]) -> Ragged:
+        return self._units.encode(text.split() for text in texts)
+
+    def _encode_units(self, units: list[str]) -> Ragged:
+        get = self._numbers.get
+        values, ends = array("i"), array("q", [0])
+        for unit in units:
+            values.extend(get(token, UNKNOWN) for token in parts(unit))
+            ends.append(len(values))
+        return Ragged(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        tokens = [self.symbols[number] for number in ids if number not in SILENT]
+        return "".join(token[1:] if joined(token) else f" {token}" for token in tokens).removeprefix(" ")
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        tokens = [self.symbols[number] for number in ids]
+        return [token[1:] if joined(token) else token for token in tokens]
+
+
+class Subwords(Tokenizer):
+    """A token a frequent piece of text, down to single bytes (byte-pair encoding)."""
+
+    kind = "bpe"
+
+    def __init__(self, pairs: BytePairs, lowercase: bool) -> None:
+        self.symbols, self.lowercase = SPECIALS + pairs.symbols, lowercase
+        self._pairs = pairs
+        self._units = UnitTable(self._encode_units)
+        self._bytes = [b"", SPECIALS[UNKNOWN].encode(), b"", b"", *pairs.bytes]
+
+    def _encode(self, texts: Sequence[str]) -> Ragged:
+        return self._units.encode(UNIT.findall(text) for text in texts)
+
+    def _encode_units(self, units: list[str]) -> Ragged:
+        # Half a surrogate pair (say, from a strange command line) is no text, and the library would stop at it.
+        whole = [unit.encode("utf-8", "replace").decode("utf-8") for unit in units]
+        ids = self._pairs.encode(whole)
+        return Ragged(ids.values + np.int32(len(SPECIALS)), ids.offsets)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return b"".join(self._bytes[number] for number in ids).decode("utf-8", "replace")
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """Pieces of text with the blank in front made visible; bytes that are no character alone in hexadecimal."""
+        shown = {special: SPECIALS[special] for special in (PAD, START, END)}
+        return [shown.get(number) or visible(self._bytes[number].decode("utf-8", "backslashreplace")) for number in ids]
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"merges": [list(merge) for merge in self._pairs.merges]}
+
+
+class Tokenizers(NamedTuple):
+    """Those of a task with two sides."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+
+def learn_tokenizer(
+    kind: str, texts: Iterable[str], *, lowercase: bool = False, max_size: int = 0, min_count: int = 1
+) -> Tokenizer:
+    """The tokenizer that suits `texts`, which are read once and never all held in memory."""
+    seen = (text.lower() for text in texts) if lowercase else texts
+    if kind == "bpe":
+        return Subwords(BytePairs.learn(seen, max_size, min_count), lowercase)
+    if kind == "words":
+        return Words(Vocabulary.learn(count_words(seen), max_size, min_count), lowercase)
+    assert kind == "characters", kind
+    return Characters(Vocabulary.learn(count_characters(seen), max_size, min_count), lowercase)
+
+
+def read_tokenizer(found: object) -> Tokenizer:
+    """The tokenizer that `to_json` described; RunError in one sentence if a file says something else."""
+    if not isinstance(found, dict):
+        raise RunError(f"the tokenizer is not a table of settings but of type {type(found).__name__}")
+    kind, lowercase, symbols = (found.get(key) for key in ("kind", "lowercase", "symbols"))
+    if not isinstance(lowercase, bool):
+        raise RunError(f"the tokenizer's lowercase is neither true nor false: {lowercase!r:.50}")
+    if kind not in ("characters", "words", "bpe"):
+        raise RunError(f"there is no kind of tokenizer {kind!r:.50}: it is characters, words or bpe")
+    vocabulary = Vocabulary.read(symbols)
+    learnt = list(vocabulary.symbols[len(SPECIALS) :])
+    if kind == "bpe":
+        return Subwords(BytePairs.read(learnt, found.get("merges")), lowercase)
+    if kind == "words":
+        return Words(vocabulary, lowercase)
+    if any(len(symbol) != 1 for symbol in learnt):
+        raise RunError("the vocabulary of characters has a symbol of several characters")
+    return Characters(vocabulary, lowercase)
+
+
+def parts(unit: str) -> Iterable[str]:
+    """The tokens of what stands between two blanks: the first as it is, the others with the joiner."""
+    if len(unit) > PIECE:
+        return _parts_of_long(unit)
+    if unit.isalnum():  # most are one word
+        return (unit,)
+    first, *others = WORD.findall(unit)
+    return first, *[JOINER + token for token in others]
+
+
+def _parts_of_long(unit: str) -> Iterator[str]:
+    """The same in little memory; a word is cut where it is longer than any word, and the joiner remembers it."""
+    tokens = (token for piece in pieces(unit, PIECE) for token in WORD.findall(piece))
+    yield next(tokens)
+    for token in tokens:
+        yield JOINER + token
+
+
+def joined(token: str) -> bool:
+    """Whether no blank stands before `token`. A joiner alone is one that stood in the text."""
+    return len(token) > 1 and token[0] == JOINER
+
+
+def visible(text: str) -> str:
+    return text.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
+
+
+def code_points(texts: Sequence[str]) -> "np.ndarray[Any, np.dtype[np.uint32]]":
+    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+
+
+def count_characters(texts: Iterable[str]) -> dict[str, int]:
+    counts = np.zeros(CODE_POINTS, dtype=np.int64)
+    for batch in batched(texts):
+        counts += np.bincount(code_points(batch), minlength=CODE_POINTS)
+    return {chr(code): int(counts[code]) for code in np.flatnonzero(counts)}
+
+
+def count_words(texts: Iterable[str]) -> Counter[str]:
+    """How often each token of `Words` occurs.
+
+    Of more than MOST_COUNTED different ones, those seen once so far are forgotten, which bounds the memory; a
+    vocabulary of millions cannot be trained, so nobody misses them.
+    """
+    tokens: Counter[str] = Counter()
+    words: Counter[str] = Counter()  # between blanks: far fewer to cut up than if every text were
+    for text in texts:
+        words.update(text.split())
+        if len(words) >= MOST_UNITS:
+            count_parts(words, tokens)
+    count_parts(words, tokens)
+    return tokens
+
+
+def count_parts(words: Counter[str], tokens: Counter[str]) -> None:
+    """Empty `words` into `tokens`."""
+    for word, times in words.items():
+        for token in parts(word):
+            tokens[token] += times
+    words.clear()
+    while len(tokens) > MOST_COUNTED:
+        least = min(tokens.values())
+        for token in [token for token, times in tokens.items() if times == least]:
+            del tokens[token]

@@ -1,0 +1,359 @@
+"""A run is a folder: everything about one training, self-sufficient. Every command writes one or asks one.
+
+recipe.toml        resolved: defaults are never consulted again
+config.json        what the weights fit: the format, the vocabulary sizes, the number of parameters
+task.json          what was learnt about reading: tokenizers and their vocabularies
+model.safetensors  the best weights
+data.json          the data's report and fingerprint
+records.jsonl      what training told, line by line
+scores.json        the final scores, each with its baselines
+README.md          a card for people
+version            of this layout, and of the program that wrote it
+manifest.json      SHA-256 sums of the files above
+checkpoints/       what training goes on from; events.* for TensorBoard
+"""
+
+import json
+import platform
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from .cards import card
+from .data.prepare import Prepared
+from .errors import RecipeError, RunError
+from .models import Generator
+from .recipe import Recipe, seconds
+from .tasks import TASKS
+from .tasks.base import Prediction, Scored, Task, Tell
+from .training.checkpoints import Checkpoints
+from .training.events import Events
+from .training.files import json_bytes, locked, read_bytes, read_json, write_atomically
+from .training.loop import Rows, fit
+from .training.manifests import MANIFEST, check_manifest, read_manifest, replace, write_manifest
+from .training.probe import steps_for
+from .training.records import Record
+from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+
+if TYPE_CHECKING:
+    from .look import Look
+
+FORMAT = 1  # of the layout; a folder of a higher one is refused
+SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
+WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
+
+
+def silent(line: str) -> None:
+    """Tell nobody."""
+
+
+class Feed:
+    """The training part of a task's data, as the loop wants it."""
+
+    def __init__(self, task: Task, prepared: Prepared) -> None:
+        self.task, self.prepared = task, prepared
+
+    def order(self, epoch: int) -> Sequence[Rows]:
+        return self.task.order(self.prepared, epoch)
+
+    def batch(self, rows: Rows) -> Any:
+        return self.task.batch(self.prepared, rows)
+
+
+# --- training a run -------------------------------------------------------------------------------------------
+
+
+def train(
+    recipe: Recipe | None,
+    into: Path | str,
+    *,
+    resume: bool = False,
+    tell: Tell = silent,
+    stop: threading.Event | None = None,
+) -> Iterator[Record]:
+    """Train into a folder and tell what happens; with `resume`, go on where the folder's newest checkpoint stands.
+
+    Set `stop` to end after the step that is under way, with a checkpoint. A run that has come to its end is scored on
+    the test part before the iterator ends.
+    """
+    folder = Path(into)
+    begun = resume and (folder / MANIFEST).exists()
+    if recipe is None and not begun:
+        raise RunError(f"{folder}: there is nothing to go on with: it holds no run that has begun")
+    if not begun:
+        make_room(folder, resume)
+    with locked(folder):
+        if begun:
+            recipe = same_recipe(folder, recipe)
+        assert recipe is not None
+        task, prepared, model = settle(folder, recipe, begun, tell)
+        if begun and SCORES in read_manifest(folder):
+            tell(f"{folder} is finished: nothing is left to train")
+            return
+        ended = False
+        for record in kept_records(folder, task, prepared, model, tell, stop):
+            ended = record.kind == "end"
+            yield record
+        if ended:
+            finish(folder, task, prepared, model, tell)
+
+
+def next_folder(parent: Path, name: str) -> Path:
+    """parent/name, or the first parent/name-2, -3 … that is free."""
+    number, folder = 1, parent / name
+    while folder.exists():
+        number += 1
+        folder = parent / f"{name}-{number}"
+    return folder
+
+
+def make_room(folder: Path, resume: bool) -> None:
+    """A folder to begin in. What a killed beginning has left is no obstacle when resuming."""
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not resume)):
+        raise RunError(f"{folder}: is not an empty folder; name another with --into, or go on with it: --resume")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be made ({error.strerror or error})") from error
+
+
+def same_recipe(folder: Path, given: Recipe | None) -> Recipe:
+    """The folder's own recipe; one that is given beside it must say the same."""
+    check_manifest(folder, SETTLED)
+    own = Recipe.read(folder / "recipe.toml")
+    if given is None:
+        return own
+    follows = {"about": None, "search.max_length": given.search.max_length or own.search.max_length}
+    ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
+    if given.train.time:  # the budget became steps, and what follows from them, when the run began
+        follows |= {f"train.{name}": None for name in ("time", "steps", "warmup", "validate_every", "checkpoint_every")}
+    for name, value in theirs.items():
+        if name in follows and follows[name] is None or name.startswith("about."):
+            continue
+        if ours.get(name) != follows.get(name, value):
+            raise RecipeError(
+                f"{folder}: was begun with {name} = {ours.get(name)!r}, not {value!r}; "
+                "a run goes on as it began, or begins anew in another folder"
+            )
+    return own
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
+def settle(folder: Path, recipe: Recipe, begun: bool, tell: Tell) -> tuple[Task, Prepared, nn.Module]:
+    """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
+    recipe.check_data()
+    task, prepared = TASKS[recipe.task].prepare(recipe.resolved(), tell)
+    if begun and read_json(folder / "data.json").get("fingerprint") != prepared.fingerprint:
+        raise RunError(f"{folder}: the data has changed since this run began; begin anew in another folder")
+    torch.manual_seed(recipe.train.seed)
+    model = task.build()
+    if not begun:
+        if recipe.train.time:
+            tell(f"measuring how many steps fit into {recipe.train.time}")
+            task.recipe = with_steps(task, prepared, model)
+        write_settled(folder, task, prepared, model)
+    return task, prepared, model
+
+
+def with_steps(task: Task, prepared: Prepared, model: nn.Module) -> Recipe:
+    """The recipe with its time budget turned into steps."""
+    recipe, feed = task.recipe, Feed(task, prepared)
+    steps = steps_for(
+        seconds(recipe.train.time),
+        task.objective(model),
+        feed,
+        recipe.train,
+        lambda: task.validate(model, prepared),
+    )
+    return recipe.changed("train.steps", steps).resolved()
+
+
+def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module) -> None:
+    versions = [f"seqloom {metadata.version('seqloom')}", f"torch {torch.__version__}"]
+    version = f"{FORMAT}\n{', '.join([*versions, f'python {platform.python_version()}'])}\n"
+    settled = {
+        "recipe.toml": task.recipe.to_toml(comments=False).encode(),
+        "config.json": json_bytes(
+            {
+                "format": FORMAT,
+                "task": task.recipe.task,
+                "vocabularies": task.vocabularies(),
+                "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            }
+        ),
+        "task.json": json_bytes(task.saved()),
+        "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": prepared.report.to_json()}),
+        "version": version.encode(),
+    }
+    for name, content in settled.items():
+        write_atomically(folder / name, content)
+    write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+
+
+def kept_records(
+    folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell: Tell, stop: threading.Event | None
+) -> Iterator[Record]:
+    """Train; every record goes into the folder before it is told, and the best weights do."""
+    settings = task.recipe.train
+    checkpoints = Checkpoints(folder / "checkpoints", settings.keep)
+    records = fit(
+        task.objective(model), Feed(task, prepared), settings, lambda: task.validate(model, prepared), checkpoints, stop
+    )
+    first = True
+    with closing(Events(folder)) as events:
+        for record in records:
+            if first:
+                for reason in checkpoints.passed_over:
+                    tell(f"a damaged checkpoint is passed over: {reason}")
+                forget_records(folder / RECORDS, record.step)
+                first = False
+            if record.best:
+                replace(folder, WEIGHTS, tensor_bytes(weights_of(model)))
+            with (folder / RECORDS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record.to_json(), ensure_ascii=False) + "\n")
+            events.add(record)
+            yield record
+
+
+def forget_records(path: Path, step: int) -> None:
+    """Take back the records from this step on: a resumed run tells them again. A line cut by a kill goes too."""
+    if not path.exists():
+        return
+    kept = []
+    for line in read_bytes(path).splitlines(keepends=True):
+        try:
+            if json.loads(line)["step"] < step and line.endswith(b"\n"):
+                kept.append(line)
+        except (ValueError, KeyError, TypeError):
+            continue
+    write_atomically(path, b"".join(kept))
+
+
+def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell: Tell) -> None:
+    """Score the best weights on the test part, write the card, vouch for everything."""
+    load_weights(model, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
+    model.eval()
+    test = prepared.splits["test"]
+    tell(f"scoring on {len(test.sources):,} test examples")
+    scores = task.score(model, list(zip(test.sources, test.targets, strict=True)))
+    result = report(folder, task.recipe.task, "test", len(test.sources), scores)
+    write_atomically(folder / SCORES, json_bytes(result))
+    write_atomically(folder / CARD, card(folder, task.recipe, result, prepared.report.to_json()).encode())
+    write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
+
+
+def report(folder: Path, task: str, split: str, examples: int, scores: dict[str, Scored]) -> dict[str, Any]:
+    """Scores as they are stored and as `score --json` prints them."""
+    return {
+        "run": str(folder),
+        "task": task,
+        "split": split,
+        "examples": examples,
+        "scores": {name: one.score.to_json() | {"baselines": one.baselines} for name, one in scores.items()},
+    }
+
+
+# --- asking a run ---------------------------------------------------------------------------------------------
+
+
+class Run:
+    """A trained run, ready to be asked."""
+
+    def __init__(self, folder: Path, task: Task, model: nn.Module) -> None:
+        self.folder, self.task, self.model = folder, task, model
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.task.recipe
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {self.recipe.task} by {self.recipe.model.kind})"
+
+    def predict(self, text: str, width: int | None = None) -> list[Prediction]:
+        """The best answers to one input, best first."""
+        [answers] = self.predict_many([text], width)
+        return answers
+
+    def predict_many(self, texts: Sequence[str], width: int | None = None) -> list[list[Prediction]]:
+        """The best answers to each input."""
+        return self.task.predict(self.model, texts, width or self.recipe.search.width)
+
+    def score(self, *files: Path | str) -> dict[str, Any]:
+        """Scores on a file of one's own (or two parallel ones), each with its baselines."""
+        pairs = self.task.read([str(file) for file in files])
+        scores = self.task.score(self.model, pairs)
+        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(pairs), scores)
+
+    @cached_property
+    def scores(self) -> dict[str, Any]:
+        """The scores on the test part that the run ended with."""
+        if not (self.folder / SCORES).exists():
+            raise RunError(
+                f"{self.folder}: has no final scores yet; go on with: seqloom train --into {self.folder} --resume"
+            )
+        return read_json(self.folder / SCORES) | {"run": str(self.folder)}
+
+    def look(self, text: str, answer: str | None = None) -> "Look":
+        """What happens inside while the model answers this text, or is given this answer."""
+        from .look import Look
+
+        assert isinstance(self.model, Generator), "only what writes about a source has something to look at yet"
+        answer = self.predict(text)[0].output if answer is None else answer
+        return Look(self.model, self.task.example(text, answer), f"{text} → {answer}")
+
+
+def load(folder: Path | str) -> Run:
+    """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run."""
+    folder = Path(folder)
+    check_version(folder)
+    if WEIGHTS not in read_manifest(folder):
+        raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
+    check_manifest(folder, (*SETTLED, WEIGHTS))
+    recipe = own_recipe(folder)
+    task = TASKS[recipe.task].restore(recipe, read_json(folder / "task.json"))
+    config = read_json(folder / "config.json")
+    if config.get("vocabularies") != task.vocabularies():
+        raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
+    weights = read_tensors(folder / WEIGHTS)
+    with torch.device("meta"):  # costs nothing: a recipe that asks for more than the weights fill is refused in time
+        size = sum(parameter.numel() for parameter in task.build().parameters())
+    if size > sum(tensor.numel() for tensor in weights.values()):
+        raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
+    model = task.build()
+    load_weights(model, weights, folder / WEIGHTS)
+    return Run(folder, task, model.eval())
+
+
+def check_version(folder: Path) -> None:
+    if not folder.is_dir():
+        raise RunError(f"{folder}: is no run folder; seqloom train RECIPE --into {folder} makes one")
+    if not (folder / "version").exists() or not (folder / MANIFEST).exists():
+        raise RunError(f"{folder}: is no run folder, or one whose training never began")
+    number = read_bytes(folder / "version")[:20].split(b"\n")[0]
+    if not number.isdigit():
+        raise RunError(f"{folder / 'version'}: does not begin with the number of a run format")
+    if int(number) > FORMAT:
+        raise RunError(
+            f"{folder}: was written by a newer seqloom (run format {int(number)}, this one reads {FORMAT}): update"
+        )
+
+
+def own_recipe(folder: Path) -> Recipe:
+    try:
+        return Recipe.read(folder / "recipe.toml")
+    except RecipeError as error:
+        raise RunError(str(error)) from None

@@ -1,0 +1,130 @@
+"""[data]: where the examples come from and how they become tokens."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from .section import Section, Text
+from .words import shown
+
+
+def _as_tuple(given: object) -> object:
+    """One file need not be written as a list."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given) if isinstance(given, list) else given
+
+
+def _check_files(names: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not name.strip() or "\0" in name for name in names):
+        raise ValueError(f"{shown(names)} holds a name that no file can have")
+    if len(names) > 2:
+        raise ValueError(f"{len(names)} files are given, but it is one file, or two parallel ones (source, target)")
+    return names
+
+
+def _check_column(name: str) -> str:
+    if not name:
+        raise ValueError("a column has a name, or a number from 1")
+    return name
+
+
+def _check_separator(text: str) -> str:
+    if not text or "\n" in text or "\r" in text:
+        raise ValueError(f"{shown(text)} cannot stand between two texts on one line")
+    return text
+
+
+def _check_encoding(name: str) -> str:
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise ValueError(f'{shown(name)} is no text encoding; "utf-8", "latin-1" and "utf-16" are some') from None
+    return name
+
+
+Files = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    AfterValidator(_check_files),
+]
+Column = Annotated[Text, AfterValidator(_check_column)]
+Separator = Annotated[Text, AfterValidator(_check_separator)]
+Encoding = Annotated[Text, AfterValidator(_check_encoding)]
+Tokens = Literal["characters", "words", "bpe"]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Data(Section):
+    sample: Literal["", "dates"] = Field(
+        default="", description="A built-in sample of examples, instead of files of your own."
+    )
+    train: Files = Field(
+        default=(), description="The file to train on, or two parallel ones: a line of source for each line of target."
+    )
+    validation: Files = Field(
+        default=(), description="The same for validation; without it a share of the training rows is kept apart."
+    )
+    test: Files = Field(
+        default=(), description="The same for the final test; without it a share of the training rows is kept apart."
+    )
+    format: Literal["guess", "csv", "tsv", "jsonl", "txt", "lines"] = Field(
+        default="guess",
+        description="How files are read: guessed from their ending, or as said; lines is parallel files.",
+    )
+    separator: Separator = Field(
+        default="\t", description="What stands between source and target on a line of a txt file."
+    )
+    source: Column = Field(default="source", description="The source's column: its name, or its number from 1.")
+    target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
+    encoding: Encoding = Field(default="utf-8", description="The text encoding of the files.")
+    on_bad_row: Literal["error", "skip"] = Field(
+        default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
+    )
+    source_tokens: Tokens = Field(default="characters", description="What the source is cut into.")
+    target_tokens: Tokens = Field(default="characters", description="What the target is cut into.")
+    lowercase: bool = Field(default=False, description="Whether texts are lower-cased before they are cut.")
+    min_count: int = Field(
+        default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
+    )
+    max_size: int = Field(
+        default=0, ge=0, le=10**8, description="The most tokens in a vocabulary; 0 is no limit, and 8000 for bpe."
+    )
+    max_length: int = Field(
+        default=512, ge=1, le=10**6, description="The most tokens an example may have, on either side."
+    )
+    too_long: Literal["drop", "cut"] = Field(
+        default="drop", description="What happens to longer examples; the run reports how many."
+    )
+    validation_share: Share = Field(
+        default=0.1, description="The share of training rows kept apart for validation when no file is given."
+    )
+    test_share: Share = Field(
+        default=0.1, description="The share of training rows kept apart for the test when no file is given."
+    )
+    split_seed: int = Field(default=0, ge=0, le=2**32 - 1, description="The seed those rows are drawn with.")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.sample and (self.train or self.validation or self.test):
+            raise ValueError("data.sample and files are both given, but a sample brings its own parts: choose one")
+        if self.validation_share + self.test_share >= 1:
+            raise ValueError(
+                "data.validation_share and data.test_share leave nothing to train on: their sum is 1 or more"
+            )
+        if self.source == self.target:
+            raise ValueError(f"data.source and data.target are the same column, {shown(self.source)}")
+        for name in ("train", "validation", "test"):
+            self._check_part(name, getattr(self, name))
+        return self
+
+    def _check_part(self, name: str, files: tuple[str, ...]) -> None:
+        if len(files) == 2 and self.format not in ("guess", "lines"):
+            raise ValueError(
+                f'data.{name} is a pair of parallel files, but data.format "{self.format}" has source and target '
+                'in one file: parallel files are "lines"'
+            )
+        if len(files) == 1 and self.format == "lines":
+            raise ValueError(f'data.{name} is one file, but data.format "lines" wants two: source, target')
+        if files and self.train and len(files) != len(self.train):
+            raise ValueError(f"data.{name} and data.train must both be one file, or both a pair of parallel files")

@@ -1,0 +1,111 @@
+"""[train] and [search]: how a model learns, and how it writes."""
+
+import re
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ..errors import RecipeError
+from .section import Section, Text
+from .words import shown
+
+DEFAULT_STEPS = 2000
+TIME = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
+
+
+def seconds(text: str) -> int:
+    """The seconds of a time budget such as "90s", "5m", "1h" or "1h30m"."""
+    match = TIME.fullmatch(text)
+    hours, minutes, rest = (int(number or 0) for number in match.groups()) if match else (0, 0, 0)
+    total = 3600 * hours + 60 * minutes + rest
+    if not total:
+        raise RecipeError(f'{shown(text)} is no time to train for; "90s", "5m", "1h" or "1h30m" would be')
+    return total
+
+
+def _check_time(text: str) -> str:
+    if text:
+        try:
+            seconds(text)
+        except RecipeError as error:
+            raise ValueError(str(error)) from None
+    return text
+
+
+Time = Annotated[Text, AfterValidator(_check_time)]
+Steps = Annotated[int, Field(ge=0, le=10**9)]
+
+
+class Train(Section):
+    steps: Steps = Field(
+        default=0,
+        description=f"Steps of the optimiser; 0 is as many as train.time allows, or {DEFAULT_STEPS} without a budget.",
+    )
+    time: Time = Field(
+        default="",
+        description='A budget such as "90s", "5m" or "1h30m" instead of steps, turned into steps at the start.',
+    )
+    seed: int = Field(
+        default=0, ge=0, le=2**32 - 1, description="The seed of everything random: the same seed, the same run."
+    )
+    batch: int = Field(
+        default=4096, ge=1, le=10**9, description="Tokens a batch: source and target together, padding included."
+    )
+    rate: float = Field(default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up.")
+    warmup: Steps = Field(
+        default=0, description="Steps in which the rate rises from nothing; 0 is a twentieth of all, at most 1000."
+    )
+    weight_decay: float = Field(default=0.01, ge=0, le=100, description="How strongly AdamW pulls weights towards 0.")
+    clip: float = Field(
+        default=1.0, ge=0, le=10**9, description="The norm to which a longer gradient is shortened; 0 is no limit."
+    )
+    smoothing: float = Field(
+        default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
+    )
+    validate_every: Steps = Field(
+        default=0, description="Steps between validations; 0 is a twentieth of all, at most 500."
+    )
+    patience: int = Field(
+        default=0, ge=0, le=10**9, description="Validations without progress after which training stops; 0 is never."
+    )
+    checkpoint_every: Steps = Field(default=0, description="Steps between checkpoints; 0 is as between validations.")
+    keep: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
+
+    @property
+    def known_steps(self) -> int:
+        """All steps of the training, or 0 while a time budget has not become steps."""
+        return self.steps or (0 if self.time else DEFAULT_STEPS)
+
+    def resolved(self) -> "Train":
+        steps = self.known_steps
+        if not steps:
+            return self
+        validate_every = self.validate_every or min(500, max(1, steps // 20))
+        return self.model_copy(
+            update={
+                "steps": steps,
+                "warmup": self.warmup or min(1000, max(1, steps // 20)),
+                "validate_every": validate_every,
+                "checkpoint_every": self.checkpoint_every or validate_every,
+            }
+        )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.steps and self.time:
+            raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
+        if self.known_steps and self.warmup > self.known_steps:
+            raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
+        return self
+
+
+class Search(Section):
+    width: int = Field(
+        default=4, ge=1, le=1000, description="How many outputs beam search keeps side by side; 1 is greedy."
+    )
+    length_penalty: float = Field(
+        default=1.0, ge=0, le=10, description="The power of its length that an output's score is divided by; 0 is none."
+    )
+    max_length: int = Field(
+        default=0, ge=0, le=10**7, description="The most tokens written; 0 is twice the longest training target and 10."
+    )

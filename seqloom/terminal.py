@@ -1,0 +1,128 @@
+"""What a person sees in a terminal: a progress bar, tables of scores; plain lines where no one watches."""
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from .recipe import Recipe
+from .training.records import Record
+
+WIDE = 160  # where nobody watches, a row stays on its line
+notes = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """The first Ctrl-C or SIGTERM sets the event, so that training can end in good order; the second interrupts."""
+    event = threading.Event()
+
+    def stop(number: int, frame: object) -> None:
+        event.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def follow(records: Iterator[Record], folder: Path, as_json: bool) -> bool:
+    """Show training as it goes: JSON lines for programs, a bar on a terminal, lines otherwise. Whether it ended."""
+    first = next(records, None)
+    if first is None:
+        return False
+    steps, ended = Recipe.read(folder / "recipe.toml").train.steps, False  # a time budget has become steps by now
+    with _bar(steps) if notes.is_terminal and not as_json else _lines(steps, as_json) as show:
+        for record in chain([first], records):
+            show(record)
+            ended = record.kind == "end"
+    return ended
+
+
+@contextmanager
+def _bar(steps: int) -> Iterator[Any]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[told]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes) as progress:
+        bar = progress.add_task("training", total=steps, told="")
+        scores = ""
+
+        def show(record: Record) -> None:
+            nonlocal scores
+            if record.scores:
+                scores = f"  {_scores(record)}"
+            told = f"loss {_number(record.loss)}{scores}  {record.tokens_per_second:,.0f} tokens/s"
+            progress.update(bar, total=steps, completed=record.step, told=told)
+
+        yield show
+
+
+@contextmanager
+def _lines(steps: int, as_json: bool) -> Iterator[Any]:
+    def show(record: Record) -> None:
+        if as_json:
+            print(json.dumps(record.to_json(), ensure_ascii=False), flush=True)
+        elif record.scores:
+            left = record.seconds / record.step * (steps - record.step)
+            print(
+                f"step {record.step:,} of {steps:,}  loss {_number(record.loss)}  {_scores(record)}  "
+                f"{record.tokens_per_second:,.0f} tokens/s  {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    yield show
+
+
+def _scores(record: Record) -> str:
+    return "  ".join(
+        f"{'validation loss' if name == 'loss' else name} {value:.3f}" for name, value in record.scores.items()
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*row)
+    screen = Console(highlight=False)
+    screen.print(table, width=None if screen.is_terminal else WIDE)
+
+
+def show_scores(reports: Sequence[dict[str, Any]]) -> None:
+    """One table a run: each score with its interval and its baselines."""
+    for report in reports:
+        rivals = list(dict.fromkeys(name for score in report["scores"].values() for name in score["baselines"]))
+        rows = [
+            [
+                name,
+                f"{score['value']:.3f}",
+                "{:.3f} – {:.3f}".format(*score["interval"]),
+                *(f"{score['baselines'][rival]:.3f}" for rival in rivals),
+                score["better"],
+            ]
+            for name, score in report["scores"].items()
+        ]
+        title = f"{report['run']}: {report['examples']:,} examples of {report['split']}"
+        show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)

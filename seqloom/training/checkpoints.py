@@ -1,0 +1,149 @@
+"""Checkpoints: all that training needs to go on, in folders that are either whole or passed over.
+
+    checkpoints/step-1200/  weights.safetensors  optimiser.safetensors  random.safetensors  state.json  manifest.json
+
+A checkpoint is written under a temporary name, synced file by file, and renamed; only then are older ones removed.
+Nothing here is pickled. What the numbers in `state.json` mean is the loop's business.
+"""
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..errors import RunError
+from .files import json_bytes, partial, read_json, sweep, sync_folder, telling, write_synced
+from .manifests import MANIFEST, check_manifest, manifest_bytes
+from .tensors import read_tensors, tensor_bytes
+
+WEIGHTS, OPTIMISER, RANDOM, STATE = (
+    "weights.safetensors",
+    "optimiser.safetensors",
+    "random.safetensors",
+    "state.json",
+)
+NAME = re.compile(r"step-([1-9][0-9]{0,17})")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Training as it stood right after this step, before anything was told about it."""
+
+    step: int
+    weights: dict[str, Tensor]
+    optimiser: dict[str, Tensor]
+    random: dict[str, Tensor]
+    state: dict[str, Any]  # JSON: the position in the data, the counters
+    place: str = "checkpoint"  # where it was read from, for sentences about it
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            WEIGHTS: tensor_bytes(self.weights),
+            OPTIMISER: tensor_bytes(self.optimiser),
+            RANDOM: tensor_bytes(self.random),
+            STATE: json_bytes(self.state),
+        }
+
+
+class Checkpoints:
+    """The folder of one run's checkpoints. One process at a time writes into it: see `files.locked`.
+
+    `passed_over` holds a sentence for each damaged checkpoint that the last `newest()` met.
+    """
+
+    def __init__(self, folder: Path, keep: int = 2) -> None:
+        assert keep >= 1, "the newest checkpoint is always kept"
+        self.folder, self.keep = folder, keep
+        self.passed_over: tuple[str, ...] = ()
+        self._damaged: set[int] = set()
+
+    def steps(self) -> list[int]:
+        """The steps that have a checkpoint, whole or not, the newest first."""
+        if not self.folder.exists():
+            return []
+        with telling(self.folder, "cannot be read"):
+            matches = [NAME.fullmatch(name) for name in os.listdir(self.folder)]
+        return sorted((int(match[1]) for match in matches if match), reverse=True)
+
+    def newest(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole, or none."""
+        reasons: list[str] = []
+        self._damaged = set()
+        found = None
+        for step in self.steps():
+            try:
+                found = self._read(step)
+                break
+            except RunError as error:
+                reasons.append(str(error))
+                self._damaged.add(step)
+        self.passed_over = tuple(reasons)
+        return found
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write this one, then remove those that are too many. On failure the earlier ones stay as they are."""
+        place = self._place(checkpoint.step)
+        with telling(place, "cannot be written, earlier checkpoints are untouched"):
+            if not self.folder.exists():
+                self.folder.mkdir(parents=True)
+                sync_folder(self.folder.parent)
+            try:
+                _write_folder(partial(place), checkpoint.files())
+                if place.exists():  # a damaged one that was passed over: a folder cannot be renamed onto it
+                    self._remove(place)
+                os.replace(partial(place), place)
+            except OSError:
+                shutil.rmtree(partial(place), ignore_errors=True)
+                raise
+            sync_folder(self.folder)
+        self._prune(checkpoint.step)
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half-written or half-removed."""
+        if self.folder.exists():
+            sweep(self.folder)
+
+    def _place(self, step: int) -> Path:
+        return self.folder / f"step-{step}"
+
+    def _read(self, step: int) -> Checkpoint:
+        place = self._place(step)
+        check_manifest(place, needed=(WEIGHTS, OPTIMISER, RANDOM, STATE))
+        return Checkpoint(
+            step,
+            read_tensors(place / WEIGHTS),
+            read_tensors(place / OPTIMISER),
+            read_tensors(place / RANDOM),
+            read_json(place / STATE),
+            str(place),
+        )
+
+    def _prune(self, newest: int) -> None:
+        """Remove all but the newest ones; the damaged ones do not count, and the one just written made them useless."""
+        self._damaged.discard(newest)
+        whole = [step for step in self.steps() if step not in self._damaged]
+        with telling(self.folder, "cannot be tidied"):
+            for step in [*self._damaged, *whole[self.keep :]]:
+                if self._place(step).exists():
+                    self._remove(self._place(step))
+        self._damaged = set()
+
+    def _remove(self, place: Path) -> None:
+        """First out of sight, then away: killed in between, no half-empty folder has the name of a checkpoint."""
+        gone = partial(place.with_name(f"{place.name}.old"))
+        shutil.rmtree(gone, ignore_errors=True)
+        os.replace(place, gone)
+        shutil.rmtree(gone)
+
+
+def _write_folder(folder: Path, files: dict[str, bytes]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in files.items():
+        write_synced(folder / name, data)
+    write_synced(folder / MANIFEST, manifest_bytes(files))
+    sync_folder(folder)

@@ -1,0 +1,173 @@
+"""Files that are either whole or not there, and reading that believes nothing.
+
+Writing goes to a temporary name in the same folder, is synced, and then takes the place of the old file, so that a
+kill or a power cut at any moment leaves the old content or the new one. Reading refuses in one sentence whatever is
+not what it should be. Knows no tensors: see `tensors`.
+"""
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+from ..errors import RunError
+
+PARTIAL = ".partial"  # the ending of a file or folder that is still being written
+LOCK = ".lock"
+
+
+@contextmanager
+def telling(path: Path, trouble: str) -> Iterator[None]:
+    """Say what the system refuses (disk full, read-only, not there) as one sentence about this path."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: {trouble} ({error.strerror or error})") from error
+
+
+# --- writing --------------------------------------------------------------------------------------------------
+
+
+def partial(path: Path) -> Path:
+    """The name under which a file or folder is written until it is whole."""
+    return path.with_name(f".{path.name}{PARTIAL}")
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """A new file, on the disk when this returns; what was there before is removed, a link is not followed."""
+    path.unlink(missing_ok=True)
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in this folder to the disk: a rename counts only after this."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The file with this content, or as it was before. One writer at a time: see `locked`."""
+    with telling(path, "cannot be written"):
+        try:
+            write_synced(partial(path), data)
+            os.replace(partial(path), path)
+        except OSError:
+            remove_quietly(partial(path))
+            raise
+        sync_folder(path.parent)
+
+
+def remove_quietly(path: Path) -> None:
+    """Take away a temporary file after a failure, where a second failure would only hide the first."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half-written in this folder. Only for the one who holds it: see `locked`."""
+    with telling(folder, "cannot be tidied"):
+        for path in folder.glob(f".*{PARTIAL}"):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def json_bytes(value: Any) -> bytes:
+    """Readable JSON that `read_json` takes back; not a number is the caller's mistake."""
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
+
+
+# --- reading --------------------------------------------------------------------------------------------------
+
+
+def read_bytes(path: Path) -> bytes:
+    with telling(path, "cannot be read"):
+        if not S_ISREG(os.stat(path).st_mode):  # a pipe would block for ever, a device would never end
+            raise RunError(f"{path}: is not a regular file")
+        return path.read_bytes()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    return parse_json(read_bytes(path), str(path))
+
+
+def parse_json(data: bytes, place: str) -> dict[str, Any]:
+    """One JSON object without duplicate keys, numbers that are none, half characters or endless nesting."""
+    try:
+        text = data.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite_number)
+        if "\\ud" in text.lower():  # an escape may smuggle in half a surrogate pair, which nothing can print
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeError:
+        raise RunError(f"{place}: is not UTF-8 text") from None
+    except RecursionError:
+        raise RunError(f"{place}: is nested too deeply") from None
+    except ValueError as error:
+        raise RunError(f"{place}: is not valid JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise RunError(f"{place}: holds a JSON {type(value).__name__}, an object was expected")
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise ValueError(f"the key {key!r:.80} stands there twice")
+        result[key] = value
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.80} is too large a number")
+    return number
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 sum of a file, in hexadecimal."""
+    with telling(path, "cannot be read"):
+        if not S_ISREG(os.stat(path).st_mode):
+            raise RunError(f"{path}: is not a regular file")
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- one at a time --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold this folder alone. The system lets go when the process ends, however it ends; the empty file stays."""
+    with telling(folder, "cannot be written"):
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{folder}: another process is training into this folder, wait until it ends") from None
+        except OSError as error:
+            raise RunError(f"{folder}: cannot be locked ({error.strerror or error})") from error
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,85 @@
+"""How many steps a time budget buys, measured by a few trial steps that leave no trace."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+
+from ..errors import DataError
+from ..models import Objective
+from ..recipe import Train
+from .loop import Feed, Rows, Validate, evaluating, update
+from .optimiser import adamw
+from .randomness import undisturbed
+from .tensors import load_weights, weights_of
+
+TRIALS = 8
+TRIALS_AT_LEAST = 3
+SHARE = 0.05  # of the budget: what the trial steps may take
+
+
+def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train, validate: Validate) -> int:
+    """The most steps that, with their validations, take no more than this time; at least one.
+
+    From then on only steps count: the caller stores the number in the recipe, so that a run can be repeated.
+    """
+    with untouched(objective):
+        step = _step_time(objective, feed, settings, seconds * SHARE)
+        begun = perf_counter()
+        with evaluating(objective):
+            validate()
+        validation = perf_counter() - begun
+    return most_steps(seconds, step, validation, settings)
+
+
+def most_steps(seconds: float, step: float, validation: float, settings: Train) -> int:
+    """The number of steps of such a length that, with validations as often as the settings say, fit in."""
+
+    def duration(steps: int) -> float:
+        every = settings.model_copy(update={"steps": steps, "time": ""}).resolved().validate_every
+        return steps * step + -(-steps // every) * validation
+
+    # As the validations are counted out of the steps, a few steps more may take a little less time; what is found
+    # fits in all the same.
+    at_most = max(1, int(seconds / step))
+    return max(1, bisect_right(range(1, at_most + 1), seconds, key=duration))
+
+
+def spread(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:
+    """Batches of all lengths, so chosen that already the first few are far apart.
+
+    Batches are filled up to a number of tokens: those of few rows are the ones of long rows.
+    """
+    by_length = sorted(order, key=len)
+    middles = [by_length[(2 * part + 1) * len(by_length) // (2 * trials)] for part in range(trials)]
+    return [middles[3 * turn % trials] for turn in range(trials)]  # 3 and 8 share no factor: each comes once
+
+
+def _step_time(objective: Objective, feed: Feed, settings: Train, seconds: float) -> float:
+    order = feed.order(0)
+    if not len(order):
+        raise DataError("there is not a single example to train on")
+    optimiser = adamw(objective, settings)
+    objective.train()
+    trials = spread(order)
+    update(objective, optimiser, [feed.batch(trials[0])], settings.clip)  # the first one also sets up: not counted
+    begun, made = perf_counter(), 0
+    for rows in trials:
+        update(objective, optimiser, [feed.batch(rows)], settings.clip)
+        made += 1
+        if made >= TRIALS_AT_LEAST and perf_counter() - begun > seconds:
+            break
+    return (perf_counter() - begun) / made
+
+
+@contextmanager
+def untouched(objective: Objective) -> Iterator[None]:
+    """Weights, gradients, mode and random states are afterwards what they were before."""
+    weights, mode = weights_of(objective), objective.training
+    try:
+        with undisturbed():
+            yield
+    finally:
+        load_weights(objective, weights, "probe")
+        objective.zero_grad()
+        objective.train(mode)

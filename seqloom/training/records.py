@@ -1,0 +1,91 @@
+"""What training tells: one record after the other, and the counters that records are made of."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
+
+from ..errors import RunError
+
+Kind = Literal["step", "validation", "end"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What has happened up to this step. "end" is the validation after which training stops.
+
+    The same run gives the same records, all but the timings (`tokens_per_second`, `seconds`).
+    """
+
+    kind: Kind
+    step: int
+    epoch: float  # how often the data has been read
+    loss: float | None  # a target token, mean over all since the last record; none if every step was skipped
+    rate: float
+    gradient_norm: float | None  # the largest since the last record, before clipping
+    tokens: int  # read so far: source and target, no padding
+    tokens_per_second: float  # since the last record, validation not counted
+    seconds: float  # since the first step, validation counted, pauses between processes not
+    skipped: int  # steps so far that changed nothing, because a loss or a gradient was not finite
+    scores: dict[str, float] = field(default_factory=dict)  # of a validation
+    best: bool = False  # whether that validation is the best so far
+
+    def to_json(self) -> dict[str, Any]:
+        """For a line of JSON, where a number that is none is null; scores only where there are some."""
+        values = asdict(self) | {"scores": {name: _number(value) for name, value in self.scores.items()}}
+        if self.kind == "step":
+            del values["scores"], values["best"]
+        return values
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+class Progress(BaseModel):
+    """Where training stands: the position in the data, and every counter that later records depend on.
+
+    A checkpoint holds it as JSON, which gives back every float to the bit.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    step: NonNegativeInt = 0
+    epoch: NonNegativeInt = 0  # the position in the data: in this epoch …
+    batch: NonNegativeInt = 0  # … the batch that comes next
+    tokens: NonNegativeInt = 0
+    seconds: NonNegativeFloat = 0.0
+    skipped: NonNegativeInt = 0
+    skipped_in_a_row: NonNegativeInt = 0
+    best: float | None = None  # the lowest validation loss
+    validations_since_best: NonNegativeInt = 0
+    # Since the last record:
+    loss_sum: float = 0.0
+    loss_count: NonNegativeFloat = 0.0
+    largest_norm: NonNegativeFloat | None = None
+    recent_tokens: NonNegativeInt = 0
+    recent_seconds: NonNegativeFloat = 0.0
+
+    @classmethod
+    def read(cls, values: dict[str, Any], place: str) -> "Progress":
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            [first, *_] = error.errors()
+            where = ".".join(map(str, first["loc"])) or "state"
+            raise RunError(f"{place}: {where!r} is not what a checkpoint holds ({first['msg']})") from None
+
+    def judge(self, loss: float) -> bool:
+        """Whether this validation loss is the best so far; one that is not a number never is."""
+        best = math.isfinite(loss) and (self.best is None or loss < self.best)
+        if best:
+            self.best = loss
+        self.validations_since_best = 0 if best else self.validations_since_best + 1
+        return best
+
+    def begin_anew(self) -> None:
+        """Forget what the last record has told."""
+        self.loss_sum = self.loss_count = self.recent_seconds = 0.0
+        self.recent_tokens = 0
+        self.largest_norm = None

@@ -1,0 +1,84 @@
+"""Named tensors in files (safetensors), and the weights of a module as such.
+
+Whatever is read was perhaps written by somebody else: nothing that is loaded here can run code, and what is not
+plain, finite, whole data is refused in one sentence.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from ..errors import RunError
+from .files import parse_json, read_bytes
+
+# The kinds of number that are read; torch can check all of these for NaN.
+DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
+
+
+def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    """The content of a safetensors file; the same tensors give the same bytes."""
+    return safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, all of them finite."""
+    data = read_bytes(path)
+    _check_header(data, path)
+    try:
+        tensors = safetensors.torch.load(data)
+    except Exception as error:  # whatever a library makes of hostile bytes, to a person it is one thing
+        raise RunError(f"{path}: is not a whole safetensors file ({error})") from None
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise RunError(f"{path}: the tensor {name!r:.80} holds values that are not finite numbers")
+    return tensors
+
+
+def _check_header(data: bytes, path: Path) -> None:
+    """What safetensors itself lets pass: duplicate names, kinds of number we do not read, other formats' files."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
+        if data[:2] == b"PK" or data[:1] == b"\x80":
+            raise RunError(f"{path}: is a pickle or zip archive, which may hold code; only safetensors is read")
+        raise RunError(f"{path}: is cut short or not a safetensors file")
+    for name, entry in parse_json(data[8 : 8 + length], f"{path}, header").items():
+        if name != "__metadata__" and (not isinstance(entry, dict) or entry.get("dtype") not in DTYPES):
+            raise RunError(f"{path}: the tensor {name!r:.80} is of a kind that is not read here")
+
+
+def weights_of(module: nn.Module) -> dict[str, Tensor]:
+    """A copy of every weight and buffer by its name; one that has several names (tied weights) by the first."""
+    return {name: tensor.detach().clone() for name, tensor in _distinct_weights(module).items()}
+
+
+def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path | str) -> None:
+    """Put the weights back, all or none: names, shapes and kinds of number must be those of the module."""
+    own = _distinct_weights(module)
+    for name in own.keys() - weights.keys():
+        raise RunError(f"{place}: the weight {name!r} is missing")
+    for name in weights.keys() - own.keys():
+        raise RunError(f"{place}: holds a weight {name!r:.80}, which this model does not have")
+    for name, tensor in own.items():
+        found = weights[name]
+        if found.shape != tensor.shape or found.dtype != tensor.dtype:
+            raise RunError(
+                f"{place}: the weight {name!r} is {_kind(found)}, but this model's recipe makes it {_kind(tensor)}"
+            )
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(weights[name])
+
+
+def _distinct_weights(module: nn.Module) -> dict[str, Tensor]:
+    distinct: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        distinct.setdefault(id(tensor), (name, tensor))
+    return dict(distinct.values())
+
+
+def _kind(tensor: Tensor) -> str:
+    shape = " × ".join(map(str, tensor.shape)) or "one number"
+    return f"{shape} ({str(tensor.dtype).removeprefix('torch.')})"

@@ -1,0 +1,36 @@
+"""What every test stands on: one thread, fixed random searches, a cache of its own, and where real data lies."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Two workers share two cores, and a sum in one thread is the same sum every time.
+torch.set_num_threads(1)
+
+# `make test` tries the same few cases every time; `make soak` looks for new ones.
+settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("soak", max_examples=2000, deadline=None, print_blob=True)
+settings.load_profile("quick")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Prepared data goes to a temporary folder: tests neither read nor fill the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEQLOOM_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real benchmark sets, which are not part of this project."""
+    folder = Path(os.environ.get("SEQLOOM_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is not there (set SEQLOOM_DATA to the folder that holds it)")
+    return folder

@@ -1,0 +1,934 @@
+"""Recipes: every setting, what is refused and in which words, what is derived, and TOML there and back."""
+
+import itertools
+import math
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from annotated_types import Ge, Gt, Le, Lt
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from seqloom.errors import RecipeError
+from seqloom.recipe import Body, Model, Recipe, builtin, describe, seconds
+from seqloom.settings.words import literal, settings
+
+SETTINGS = settings(Recipe)
+SECTIONS = ["", "about", "data", "model", "model.encoder", "model.decoder", "train", "search"]
+
+
+def refusal(*overrides: str, of: Recipe | None = None) -> str:
+    """The sentence with which overrides are refused; always one line."""
+    with pytest.raises(RecipeError) as caught:
+        (of or Recipe()).override(*overrides)
+    return one_line(caught.value)
+
+
+def one_line(error: RecipeError) -> str:
+    assert len(str(error).splitlines()) == 1
+    return str(error)
+
+
+def nested(names: dict[str, object]) -> dict[str, object]:
+    """{"model.size": 3} as {"model": {"size": 3}}."""
+    values: dict[str, object] = {}
+    for name, value in names.items():
+        *sections, key = name.split(".")
+        table = values
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[key] = value
+    return values
+
+
+def value_of(recipe: Recipe, name: str) -> object:
+    found: object = recipe
+    for key in name.split("."):
+        found = getattr(found, key)
+    return found
+
+
+# --- strategies: values for any setting, made from its declaration ---------------------------------------------------
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+times = st.builds("{}h{}m{}s".format, *[st.integers(1, 99)] * 3)
+files = st.lists(texts.filter(lambda name: name.strip() and "\0" not in name), min_size=1, max_size=2)
+ODD = {
+    "train.time": times,
+    "data.encoding": st.sampled_from(["utf-8", "latin-1", "utf-16", "cp1252"]),
+    "data.separator": texts.filter(lambda text: text and not set(text) & {"\n", "\r"}),
+    "data.source": texts.filter(bool),
+    "data.target": texts.filter(bool),
+}
+
+
+def limit(name: str, kind: type, key: str) -> float | None:
+    return next((getattr(one, key) for one in SETTINGS[name].limits if isinstance(one, kind)), None)
+
+
+def values_for(name: str) -> st.SearchStrategy:
+    setting = SETTINGS[name]
+    if name in ODD:
+        return ODD[name]
+    if setting.choices:
+        return st.sampled_from(setting.choices)
+    if setting.is_list:
+        return files
+    low, high = limit(name, Ge, "ge"), limit(name, Le, "le")
+    return {
+        str: texts,
+        bool: st.booleans(),
+        int: st.integers(low, min(high or 0, 600)) | st.integers(low, high),
+        float: st.floats(
+            limit(name, Gt, "gt") if low is None else low,
+            limit(name, Lt, "lt") if high is None else high,
+            exclude_min=low is None,
+            exclude_max=high is None,
+        ),
+    }[setting.type]
+
+
+@st.composite
+def recipes(draw) -> Recipe:
+    names = draw(st.lists(st.sampled_from(list(SETTINGS)), max_size=12, unique=True))
+    values = {name: draw(values_for(name)) for name in names}
+    try:
+        return Recipe.of(nested(values))
+    except RecipeError:
+        assume(False)
+        raise
+
+
+# --- declarations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_has_one_sentence_of_help(name):
+    help = SETTINGS[name].help
+    assert help.endswith(".") and help[0].isupper() and ". " not in help
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_says_what_it_allows(name):
+    assert SETTINGS[name].allowed
+
+
+def test_numbers_have_bounds_on_both_sides():
+    for setting in SETTINGS.values():
+        if setting.type in (int, float):
+            assert len([one for one in setting.limits if isinstance(one, Ge | Gt | Le | Lt)]) == 2
+
+
+def test_both_sides_have_every_setting_of_a_body_and_no_other():
+    for side in ("encoder", "decoder"):
+        assert [name.split(".")[-1] for name in SETTINGS if name.startswith(f"model.{side}.")] == list(
+            Body.model_fields
+        )
+    assert set(Body.model_fields) < set(Model.model_fields)
+
+
+def test_the_settings_and_defaults_that_others_rely_on():
+    """Names that code, recipes and people use: this list changes only with a version."""
+    expected = """
+        task = "transduce"
+        about = {title = "", time = "", expected = ""}
+        [data]
+        sample = ""
+        train = []
+        validation = []
+        test = []
+        format = "guess"
+        separator = "\\t"
+        source = "source"
+        target = "target"
+        encoding = "utf-8"
+        on_bad_row = "error"
+        source_tokens = "characters"
+        target_tokens = "characters"
+        lowercase = false
+        min_count = 1
+        max_size = 0
+        max_length = 512
+        too_long = "drop"
+        validation_share = 0.1
+        test_share = 0.1
+        split_seed = 0
+        [model]
+        kind = "gru"
+        size = 128
+        depth = 1
+        embedding = 0
+        dropout = 0.1
+        both_ways = true
+        attention = "additive"
+        peephole = "diagonal"
+        reset = "after"
+        heads = 4
+        feed_forward = 0
+        norm = "pre"
+        [train]
+        steps = 0
+        time = ""
+        seed = 0
+        batch = 4096
+        rate = 1e-3
+        warmup = 0
+        weight_decay = 0.01
+        clip = 1.0
+        smoothing = 0.0
+        validate_every = 0
+        patience = 0
+        checkpoint_every = 0
+        keep = 2
+        [search]
+        width = 4
+        length_penalty = 1.0
+        max_length = 0
+        """
+    assert tomllib.loads(Recipe().to_toml(comments=False)) == tomllib.loads(expected)
+
+
+def test_a_recipe_cannot_be_changed_in_place():
+    with pytest.raises(ValueError, match="frozen"):
+        Recipe().train.steps = 3
+    assert hash(Recipe()) == hash(Recipe())
+
+
+def test_reading_recipes_needs_no_torch():
+    code = "import sys, seqloom.recipe as r; r.Recipe.read('transduce'); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- names that are none ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("model.sise", "model.size"),
+        ("modle.size", "model.size"),
+        ("model.encoder.kid", "model.encoder.kind"),
+        ("model.encodr.kind", "model.encoder.kind"),
+        ("steps", "train.steps"),
+        ("model.steps", "train.steps"),
+        ("train.lenght_penalty", "search.length_penalty"),
+        ("taks", "task"),
+    ],
+)
+def test_a_misspelt_or_misplaced_name_is_refused_with_the_right_one(name, right):
+    assert refusal(f"{name}=3") == f"there is no setting {name}; did you mean {right}?"
+
+
+def test_a_name_like_no_other_is_refused_with_what_there_is():
+    assert refusal("train.qqqq=3").endswith("; those of [train] are " + ", ".join(type(Recipe().train).model_fields))
+    assert refusal("qqqq=3").endswith("; there are " + ", ".join(Recipe.model_fields))
+    assert refusal("qqqq.zzzz=3").endswith("; there are " + ", ".join(Recipe.model_fields))
+    assert refusal("=3").startswith('there is no setting "";')
+
+
+def test_a_table_in_place_of_a_setting_is_refused():
+    assert refusal("model=3") == "model is a table of settings; model.kind is one of them"
+    assert refusal("model.encoder={}").startswith("model.encoder is a table of settings")
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@given(key=st.from_regex(r"[a-z_]{1,12}", fullmatch=True) | texts, value=st.integers() | texts)
+def test_unknown_keys_never_pass(section, key, value):
+    sections = section.split(".") if section else []
+    assume(not any(name.split(".")[: len(sections) + 1] == [*sections, key] for name in SETTINGS))
+    values: dict[str, object] = {key: value}
+    for table in reversed(sections):
+        values = {table: values}
+    with pytest.raises(RecipeError, match="there is no setting") as caught:
+        Recipe.of(values)
+    one_line(caught.value)
+    if not set(key) & {".", "="} and key == key.strip():
+        name = ".".join([*sections, key])
+        assert "there is no setting" in refusal(f"{name}=3")
+        with pytest.raises(RecipeError, match="there is no setting"):
+            Recipe().changed(name, value)
+
+
+def test_a_dotted_name_in_quotes_is_one_name():
+    with pytest.raises(RecipeError, match='there is no setting "data.train"'):
+        Recipe.of({"data.train": "a.csv"})
+
+
+# --- values that do not fit ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("model.size=0", "model.size must be a whole number from 1 to 65536, not 0"),
+        ("model.size=true", "model.size must be a whole number from 1 to 65536, not true"),
+        ("model.size=1e2", "model.size must be a whole number from 1 to 65536, not 100.0"),
+        ("model.size=big", 'model.size must be a whole number from 1 to 65536, not "big"'),
+        ("model.encoder.size=0", "model.encoder.size must be a whole number from 1 to 65536, not 0"),
+        ("model.dropout=1", "model.dropout must be a number from 0 to below 1, not 1"),
+        ("model.dropout=false", "model.dropout must be a number from 0 to below 1, not false"),
+        ("train.rate=nan", "train.rate must be a number from above 0 to 100, not nan"),
+        ("train.rate=inf", "train.rate must be a number from above 0 to 100, not inf"),
+        ("train.rate=-inf", "train.rate must be a number from above 0 to 100, not -inf"),
+        ("train.rate=0", "train.rate must be a number from above 0 to 100, not 0"),
+        ('train.rate="1e-4"', 'train.rate must be a number from above 0 to 100, not "1e-4"'),
+        ("model.both_ways=1", "model.both_ways must be true or false, not 1"),
+        ("model.both_ways=True", 'model.both_ways must be true or false, not "True"'),
+        (
+            "model.norm=pree",
+            'model.norm must be one of "post", "pre", "rezero", not "pree"; did you mean "pre"?',
+        ),
+        ("model.norm=3", 'model.norm must be one of "post", "pre", "rezero", not 3'),
+        ("model.decoder.norm=qq", 'model.decoder.norm must be one of "post", "pre", "rezero", not "qq"'),
+        ("data.source=", "data.source: a column has a name, or a number from 1"),
+        ('data.train=["a", 3]', "data.train must be text or a list of texts, not 3"),
+        (
+            "data.train=a,b,c",
+            "data.train: 3 files are given, but it is one file, or two parallel ones (source, target)",
+        ),
+        ("data.train=a,,", 'data.train: ["a", "", ""] holds a name that no file can have'),
+        ('data.train="a\\u0000"', 'data.train: ["a\\u0000"] holds a name that no file can have'),
+        ("data.separator=", 'data.separator: "" cannot stand between two texts on one line'),
+        ('data.separator="\\n"', 'data.separator: "\\n" cannot stand between two texts on one line'),
+        (
+            "data.encoding=utf9",
+            'data.encoding: "utf9" is no text encoding; "utf-8", "latin-1" and "utf-16" are some',
+        ),
+        (
+            "data.encoding=hex",
+            'data.encoding: "hex" is no text encoding; "utf-8", "latin-1" and "utf-16" are some',
+        ),
+        (
+            "train.time=5",
+            'train.time: "5" is no time to train for; "90s", "5m", "1h" or "1h30m" would be',
+        ),
+        ("data.source=\udcff", "data.source: the text is not Unicode, so it cannot be written into a recipe"),
+        ("train.steps", '"train.steps" has no =, but a setting is given as section.key=value'),
+        ("model.size={a=[1]}", "model.size must be a whole number from 1 to 65536, not {a = [1]}"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_with_what_is_allowed(override, sentence):
+    assert refusal(override) == sentence
+
+
+@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.type in (int, float)])
+def test_bounds_are_exact(name):
+    """Just inside passes or contradicts another setting, just outside is refused as a value."""
+    step = 1 if SETTINGS[name].type is int else 1e-9
+    low = limit(name, Ge, "ge")
+    outside = [low - step] if low is not None else [limit(name, Gt, "gt")]
+    high = limit(name, Le, "le")
+    outside += [high + (1 if step == 1 else high * 1e-9)] if high is not None else [limit(name, Lt, "lt")]
+    for value in outside:
+        with pytest.raises(RecipeError, match=f"^{name} must be"):
+            Recipe().changed(name, value)
+    for value in (low, high):
+        if value is not None:
+            try:
+                Recipe().changed(name, value)
+            except RecipeError as error:
+                assert "must be a" not in str(error)
+
+
+@pytest.mark.parametrize("values", [3, None, [], "model", [("model", 3)]])
+def test_what_is_no_table_is_refused(values):
+    with pytest.raises(RecipeError, match="a recipe must be a table of settings"):
+        Recipe.of(values)
+    with pytest.raises(RecipeError, match="model must be a table of settings"):
+        Recipe.of({"model": values})
+
+
+def test_a_whole_number_is_fine_where_a_number_is_wanted():
+    rate = Recipe().override("train.rate=1").train.rate
+    assert rate == 1 and type(rate) is float
+
+
+def test_the_error_is_short_however_long_the_mistake():
+    for override in ("model.size=" + "x" * 10_000, "x" * 10_000 + "=3", "model.size=[" + "1," * 9999 + "]", "y" * 9999):
+        assert len(refusal(override)) < 300
+
+
+def test_huge_numbers_are_refused_like_any_other():
+    for text in ("0x" + "f" * 20_000, "9" * 20_000, "{a = 0x" + "f" * 20_000 + "}", "1" + "0" * 400):
+        assert refusal(f"train.seed={text}").startswith("train.seed must be a whole number")
+        assert refusal(f"train.rate={text}").startswith("train.rate must be a number")
+
+
+def test_deep_nesting_is_refused():
+    assert refusal("model.size=" + "[" * 20_000).startswith("model.size must be")
+
+
+# --- combinations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        (["model.decoder.both_ways=true"], "a decoder may not see the future"),
+        (["model.kind=transformer", "model.both_ways=false"], "model.both_ways is false, but a Transformer encoder"),
+        (
+            ["model.encoder.kind=transformer", "model.encoder.both_ways=false"],
+            "model.encoder.both_ways is false, but a Transformer encoder",
+        ),
+        (["model.size=127"], "the encoder's size 127 is odd"),
+        (["model.encoder.size=127"], "the encoder's size 127 is odd"),
+        (["model.kind=transformer", "model.heads=3"], "the encoder has size 128 and heads 3"),
+        (["model.decoder.kind=transformer", "model.decoder.heads=3"], "the decoder has size 128 and heads 3"),
+        (["model.decoder.kind=transformer", "model.decoder.size=130"], "the decoder has size 130 and heads 4"),
+        (["train.steps=10", "train.time=5m"], "train.steps and train.time are both given"),
+        (["data.sample=dates", "data.train=a.csv"], "data.sample and files are both given"),
+        (["data.sample=dates", "data.test=a.csv"], "data.sample and files are both given"),
+        (["data.sample=dates", "data.validation=a.csv"], "data.sample and files are both given"),
+        (["data.validation_share=0.5", "data.test_share=0.5"], "leave nothing to train on"),
+        (["data.train=a,b", "data.format=csv"], 'data.train is a pair of parallel files, but data.format "csv"'),
+        (["data.train=a,b", "data.format=txt"], 'data.train is a pair of parallel files, but data.format "txt"'),
+        (["data.test=a,b", "data.format=jsonl"], 'data.test is a pair of parallel files, but data.format "jsonl"'),
+        (["data.train=a", "data.format=lines"], 'data.train is one file, but data.format "lines" wants two'),
+        (["data.train=a", "data.test=b,c"], "data.test and data.train must both be one file, or both a pair"),
+        (["data.train=a,b", "data.validation=c"], "data.validation and data.train must both be one file"),
+        (["data.source=text", "data.target=text"], 'the same column, "text"'),
+        (["train.steps=10", "train.warmup=11"], "train.warmup is 11 steps, but the whole training has 10"),
+        (["train.warmup=2001"], "train.warmup is 2001 steps, but the whole training has 2000"),
+    ],
+)
+def test_an_impossible_combination_is_refused_with_the_reason(overrides, reason):
+    assert reason in refusal(*overrides)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["model.size=127", "model.both_ways=false"],
+        ["model.size=127", "model.encoder.size=128"],
+        ["model.decoder.size=127"],
+        ["model.heads=3"],
+        ["model.kind=transformer", "model.size=129", "model.heads=3"],
+        ["model.kind=transformer", "model.decoder.kind=gru", "model.decoder.size=127"],
+        ["model.decoder.kind=transformer", "model.both_ways=false"],
+        ["model.decoder.both_ways=false"],
+        ["model.kind=transformer", "model.attention=dot"],
+        ["model.kind=rnn", "model.attention=none"],
+        ["train.steps=10", "train.warmup=10"],
+        ["train.time=5m", "train.warmup=100000"],
+        ["data.validation_share=0.5", "data.test_share=0.49"],
+        ["data.validation_share=0", "data.test_share=0"],
+        ["data.train=a,b", "data.format=lines", "data.test=c,d"],
+        ["data.train=a,b", "data.validation=c,d"],
+        ["data.train=a.csv", "data.format=csv"],
+    ],
+)
+def test_a_possible_combination_passes(overrides):
+    Recipe().override(*overrides)
+
+
+def test_training_without_examples_is_refused_but_printing_is_not():
+    recipe = Recipe.read("translate")
+    assert recipe.to_toml(comments=True)
+    with pytest.raises(RecipeError, match=r"data\.train=FILE") as caught:
+        recipe.check_data()
+    one_line(caught.value)
+    recipe.override("data.train=a.en,a.de").check_data()
+    recipe.override("data.sample=dates").check_data()
+
+
+# --- overrides -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("train.steps=1_000", 1000),
+        ("train.rate=1e-4", 1e-4),
+        ("train.rate = 3e-3 # a remark", 3e-3),
+        ("model.kind=lstm", "lstm"),
+        ('model.kind = "lstm"', "lstm"),
+        ("model.kind = lstm ", "lstm"),
+        ("model.both_ways=false", False),
+        ("data.source=1", "1"),
+        ("data.source=2024-01-01", "2024-01-01"),
+        ("data.source=true", "true"),
+        ("data.source=a=b", "a=b"),
+        ("data.source=[1]", "[1]"),
+        ('data.source="a b"', "a b"),
+        ("data.source=x\ny = 3", "x\ny = 3"),
+        ("data.separator=  ", "  "),
+        ("data.separator= | ", " | "),
+        ('data.separator="\\t"', "\t"),
+        ("data.train=a.csv", ("a.csv",)),
+        ("data.train=a.en,b.de", ("a.en", "b.de")),
+        ("data.train=a.en, b.de", ("a.en", "b.de")),
+        ("data.train=2024", ("2024",)),
+        ('data.train="a,b.csv"', ("a,b.csv",)),
+        ('data.train=["a,b", "c"]', ("a,b", "c")),
+        ("data.train=", ()),
+        ("data.train=[]", ()),
+        ("task=transduce", "transduce"),
+    ],
+)
+def test_an_override_means_what_a_person_means(override, value):
+    assert value_of(Recipe().override(override), override.partition("=")[0].strip()) == value
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@given(data=st.data())
+def test_an_override_with_the_value_in_toml_gives_that_value(name, data):
+    value = data.draw(values_for(name))
+    override = f"{name}={literal(value)}"
+    try:
+        expected = Recipe.of(nested({name: value}))
+    except RecipeError as error:
+        assert refusal(override) == str(error)
+        return
+    assert Recipe().override(override) == expected
+    assert Recipe().changed(name, value) == expected
+    assert value_of(expected, name) == (tuple(value) if isinstance(value, list) else value)
+
+
+@given(st.text() | st.builds("{}={}".format, st.sampled_from(list(SETTINGS)), st.text()))
+def test_any_override_is_taken_or_refused_in_one_line(text):
+    try:
+        recipe = Recipe().override(text)
+    except RecipeError as error:
+        one_line(error)
+    else:
+        assert Recipe.of(tomllib.loads(recipe.to_toml(comments=True))) == recipe
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from([*SETTINGS, *filter(None, SECTIONS)]), json)
+def test_any_dictionary_is_taken_or_refused_in_one_line(name, value):
+    try:
+        Recipe.of(nested({name: value}))
+    except RecipeError as error:
+        one_line(error)
+
+
+def test_the_last_of_two_overrides_holds():
+    assert Recipe().override("model.size=2", "model.size=4").model.size == 4
+
+
+def test_no_override_changes_nothing():
+    assert Recipe().override() == Recipe()
+
+
+def test_a_later_word_takes_back_its_rival():
+    """`train.time=5m` replaces the steps of the file, files of one's own replace the sample, and back."""
+    sample = Recipe.read("transduce")
+    assert sample.data.sample and sample.train.steps
+    own = sample.override("data.train=a.csv", "data.test=b.csv", "train.time=5m")
+    assert (own.data.sample, own.data.train, own.train.steps, own.train.time) == ("", ("a.csv",), 0, "5m")
+    back = own.override("data.sample=dates", "train.steps=7")
+    assert (back.data.sample, back.data.train, back.data.test) == ("dates", (), ())
+    assert (back.train.steps, back.train.time) == (7, "")
+    assert own.changed("train.steps", 1234).train.time == ""
+
+
+def test_taking_a_rival_away_gives_nothing_else_up():
+    own = Recipe().override("data.train=a.csv", "train.time=5m")
+    assert own.override("data.sample=", "train.steps=0") == own
+    assert Recipe.read("transduce", "data.train=", "train.time=") == Recipe.read("transduce")
+
+
+def test_what_is_said_of_both_sides_holds_for_both():
+    """Even over a resolved recipe, in which both sides are spelt out: an override never falls flat."""
+    run = Recipe.read("transduce").resolved().override("model.kind=lstm", "model.size=64", "model.dropout=0")
+    for side in ("encoder", "decoder"):
+        body = run.model.side(side)
+        assert (body.kind, body.size, body.dropout) == ("lstm", 64, 0)
+    apart = run.override("model.size=32", "model.encoder.size=16")
+    assert (apart.model.side("encoder").size, apart.model.side("decoder").size) == (16, 32)
+
+
+def test_changing_one_setting_is_checked():
+    with pytest.raises(RecipeError, match="did you mean train.steps"):
+        Recipe().changed("train.step", 3)
+    with pytest.raises(RecipeError, match="whole number"):
+        Recipe().changed("train.steps", 3.0)
+    with pytest.raises(RecipeError, match="table of settings"):
+        Recipe().changed("train", {})
+    assert Recipe().changed("train.steps", 3).train.steps == 3
+
+
+# --- times -----------------------------------------------------------------------------------------------------------
+
+
+@given(*[st.integers(0, 999_999)] * 3)
+def test_a_time_is_the_sum_of_its_parts(hours, minutes, rest):
+    text = "".join(f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)
+    assume(text)
+    assert seconds(text) == hours * 3600 + minutes * 60 + rest
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "5", "m", "0s", "5 m", " 5m", "5m\n", "5M", "1.5h", "-5m", "5m1h", "5m5m", "5min", "٥m", "1" * 99 + "s"],
+)
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(RecipeError, match="is no time") as caught:
+        seconds(text)
+    one_line(caught.value)
+
+
+# --- what is derived -------------------------------------------------------------------------------------------------
+
+
+def test_derived_settings_follow_from_the_others():
+    recipe = Recipe().override("model.size=64", "train.steps=1000").resolved()
+    assert (recipe.model.embedding, recipe.model.feed_forward) == (64, 4 * 64)
+    assert (recipe.train.warmup, recipe.train.validate_every, recipe.train.checkpoint_every) == (50, 50, 50)
+
+
+@given(st.integers(1, 10**9))
+def test_derived_steps_keep_their_limits(steps):
+    train = Recipe().changed("train.steps", steps).resolved().train
+    assert 1 <= train.warmup <= min(1000, steps) and abs(train.warmup - min(steps / 20, 1000)) <= 1
+    assert 1 <= train.validate_every <= min(500, steps) and abs(train.validate_every - min(steps / 20, 500)) <= 1
+    assert train.checkpoint_every == train.validate_every
+
+
+def test_given_settings_are_not_derived():
+    texts = ["model.embedding=3", "model.feed_forward=5", "train.warmup=7", "train.validate_every=11"]
+    recipe = Recipe().override(*texts, "train.checkpoint_every=13").resolved()
+    assert (recipe.model.embedding, recipe.model.feed_forward) == (3, 5)
+    assert (recipe.train.warmup, recipe.train.validate_every, recipe.train.checkpoint_every) == (7, 11, 13)
+    assert Recipe().changed("train.validate_every", 17).resolved().train.checkpoint_every == 17
+
+
+def test_without_steps_or_time_there_is_a_usual_number_of_steps():
+    steps = Recipe().resolved().train.steps
+    assert steps > 0 and str(steps) in SETTINGS["train.steps"].help
+
+
+def test_steps_wait_for_the_time_to_be_measured_out():
+    waiting = Recipe().override("train.time=5m").resolved()
+    assert (waiting.train.steps, waiting.train.warmup, waiting.train.validate_every) == (0, 0, 0)
+    assert waiting.changed("train.steps", 40).resolved().train.warmup == 2
+
+
+def test_a_side_takes_what_it_is_not_given_from_the_model():
+    model = (
+        Recipe().override("model.size=64", "model.depth=3", "model.encoder.size=32", "model.decoder.kind=lstm").model
+    )
+    encoder, decoder = model.side("encoder"), model.side("decoder")
+    assert (encoder.kind, encoder.size, encoder.depth) == ("gru", 32, 3)
+    assert (decoder.kind, decoder.size, decoder.depth) == ("lstm", 64, 3)
+    assert (encoder.feed_forward, decoder.feed_forward) == (4 * 32, 4 * 64)
+    assert (encoder.both_ways, decoder.both_ways) == (True, False)
+
+
+@given(recipes())
+def test_resolving_twice_changes_nothing(recipe):
+    once = recipe.resolved()
+    assert once.resolved() == once
+    assert Recipe.of(once.model_dump(exclude_none=True)) == once
+
+
+@given(recipes())
+def test_resolving_leaves_no_side_open_and_changes_neither(recipe):
+    resolved = recipe.resolved()
+    for side in ("encoder", "decoder"):
+        assert getattr(resolved.model, side).model_dump() == resolved.model.side(side).model_dump()
+        assert resolved.model.side(side) == recipe.model.side(side)
+
+
+@given(recipes())
+def test_resolving_changes_only_what_was_open(recipe):
+    resolved = recipe.resolved()
+    for name in SETTINGS:
+        before, after = value_of(recipe, name), value_of(resolved, name)
+        assert before == after or before in (0, None) or name == "model.decoder.both_ways"
+
+
+# --- TOML ------------------------------------------------------------------------------------------------------------
+
+
+@given(recipes(), st.booleans())
+def test_a_written_recipe_reads_back_equal(recipe, comments):
+    assert Recipe.of(tomllib.loads(recipe.to_toml(comments))) == recipe
+    assert Recipe.of(tomllib.loads(recipe.resolved().to_toml(comments))) == recipe.resolved()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])) | st.floats(allow_nan=False) | st.integers() | st.booleans())
+def test_any_value_is_written_as_toml_reads_it(value):
+    line = f"value = {literal(value)}"
+    read = tomllib.loads(line)["value"]
+    assert read == value and type(read) is type(value)
+    assert not isinstance(value, float) or math.copysign(1, read) == math.copysign(1, value)
+    assert len(line.splitlines()) == 1
+
+
+@given(recipes())
+def test_a_written_recipe_is_complete(recipe):
+    """Every setting has its line; those of a side that are as in [model] only as a comment."""
+    for text in (recipe.to_toml(comments=False), recipe.to_toml(comments=True)):
+        values = tomllib.loads(text)
+        for name in SETTINGS:
+            table: object = values
+            for key in name.split("."):
+                table = table.get(key) if isinstance(table, dict) else None
+            assert (table is None) == (value_of(recipe, name) is None)
+
+
+def test_comments_give_help_choices_and_what_is_derived():
+    text = Recipe().override("model.encoder.size=32").to_toml(comments=True)
+    lines = text.splitlines()
+    flat = " ".join(line.removeprefix("# ") for line in lines)
+    for name, setting in SETTINGS.items():
+        if not name.startswith(("model.encoder", "model.decoder")):
+            choices = f" One of {', '.join(map(literal, setting.choices))}." if setting.choices else ""
+            assert setting.help + choices in flat
+    assert "embedding = 0  # derived: 128" in lines
+    assert "steps = 0  # derived: 2000" in lines
+    assert "size = 128" in lines
+    encoder = lines[lines.index("[model.encoder]") : lines.index("[model.decoder]")]
+    assert '# kind = "gru"' in encoder and "size = 32" in encoder and "# feed_forward = 128" in encoder
+    assert max(map(len, lines)) <= 120
+
+
+def test_without_comments_there_are_none():
+    assert "#" not in Recipe().to_toml(comments=False)
+
+
+def test_a_resolved_recipe_has_nothing_left_to_derive():
+    text = Recipe.read("transduce").resolved().to_toml(comments=True)
+    assert "derived" not in text
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def file_refusal(path: Path, content: bytes | str) -> str:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(RecipeError) as caught:
+        Recipe.read(path)
+    return one_line(caught.value)
+
+
+def test_a_file_reads_with_its_overrides(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text('[data]\ntrain = "a.csv"\n[model]\nsize = 32\n')
+    for given_path in (path, str(path)):
+        recipe = Recipe.read(given_path, "model.size=64", "train.steps=9")
+        assert (recipe.data.train, recipe.model.size, recipe.train.steps) == (("a.csv",), 64, 9)
+
+
+def test_a_file_without_an_ending_is_still_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("own").write_text("[model]\nsize = 32\n")
+    assert Recipe.read("own").model.size == 32
+
+
+def test_a_built_in_name_goes_before_a_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("transduce").write_text("[model]\nsize = 32\n")
+    assert Recipe.read("transduce").data.sample == "dates"
+    assert Recipe.read(Path("transduce")).model.size == 32
+
+
+def test_windows_files_read_alike(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_bytes(b"\xef\xbb\xbf[model]\r\nsize = 32\r\n")
+    assert Recipe.read(path).model.size == 32
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        ("[model]\nsize = \n", 2, "this is not TOML"),
+        ("[model]\nsize = 3\nsize = 4\n", 3, "this is not TOML"),
+        ("[model]\nsize = [3,\n\n", 2, "this is not TOML"),
+        (b"[about]\n\ntitle = '\xff'\n", 3, "not UTF-8"),
+        ("[model]\ndepth = 1\nsise = 3\n", 3, "there is no setting model.sise; did you mean model.size?"),
+        ("# size\n[model]\ndepth = 1\nsize = 'x'\n", 4, "model.size must be a whole number"),
+        ("[data]\nformat = 'csv'\ntrain = [\n  'a',\n  3,\n]\n", 6, "data.train must be text or a list of texts"),
+        ("[model]\nencoder.heads = 3\nencoder.kind = 'transformer'\n", 1, "the encoder has size 128 and heads 3"),
+        ("[modle]\nsize = 3\n", 1, "there is no setting modle; did you mean model?"),
+        ("\n[model.decoder]\nboth_ways = true\n", 2, "a decoder may not see the future"),
+        ("[train]\nsteps = 3\ntime = '5m'\n", 1, "train.steps and train.time are both given"),
+        ("model = 3\n", 1, "model must be a table of settings, not 3"),
+    ],
+)
+def test_a_mistake_in_a_file_is_said_with_file_and_line(tmp_path, content, line, reason):
+    path = tmp_path / "own.toml"
+    sentence = file_refusal(path, content)
+    assert sentence.startswith(f"{path}, line {line}: ")
+    assert reason in sentence
+
+
+def test_a_number_too_long_for_toml_is_refused(tmp_path):
+    assert "this is not TOML" in file_refusal(tmp_path / "own.toml", "[model]\nsize = " + "9" * 5000)
+
+
+def test_a_file_nested_too_deeply_is_refused(tmp_path):
+    assert "nested so deeply" in file_refusal(tmp_path / "own.toml", "x = " + "[" * 100_000)
+
+
+def test_a_file_too_large_for_a_recipe_is_refused(tmp_path):
+    assert "can be no recipe" in file_refusal(tmp_path / "own.toml", "# data\n" * 200_000)
+
+
+@given(content=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))
+def test_any_file_is_read_or_refused_in_one_line(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_bytes(content)
+    try:
+        Recipe.read(path)
+    except RecipeError as error:
+        assert one_line(error).startswith(str(path))
+
+
+def test_what_cannot_be_opened_is_refused(tmp_path):
+    folder = tmp_path / "folder.toml"
+    folder.mkdir()
+    for path, reason in (
+        (folder, "cannot be read"),
+        (tmp_path / "none.toml", "there is no such file"),
+        (tmp_path / "none", "there is no such file"),
+        (str(tmp_path / "none"), "there is no such file"),
+        (tmp_path / ("x" * 5000 + ".toml"), "cannot be read"),
+        ("a\0b.toml", "cannot be read"),
+        ("line\nbreak.toml", "there is no such file"),
+    ):
+        with pytest.raises(RecipeError, match=reason) as caught:
+            Recipe.read(path)
+        one_line(caught.value)
+
+
+# --- built-in recipes ------------------------------------------------------------------------------------------------
+
+
+def test_the_built_in_recipes_are_these():
+    assert builtin() == ["pronounce", "transduce", "translate"]
+
+
+@pytest.mark.parametrize("name", builtin())
+def test_a_built_in_recipe_reads_resolves_and_describes_itself(name):
+    recipe = Recipe.read(name)
+    assert Recipe.of(tomllib.loads(recipe.to_toml(comments=True))) == recipe
+    assert recipe.resolved().resolved() == recipe.resolved()
+    title, size, time, data = describe(name)
+    assert (title, time) == (recipe.about.title, recipe.about.time) and title and time
+    assert recipe.model.kind in size and str(recipe.model.size) in size
+    assert data == ("sample dates" if recipe.data.sample else "your own files")
+
+
+def test_a_description_tells_two_unlike_sides_apart(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text('[data]\ntrain = ["a", "b"]\n[model.decoder]\nkind = "lstm"\nsize = 64\ndepth = 2\n')
+    assert describe(str(path))[1:] == ("gru 128 × 1 → lstm 64 × 2", "", "a, b")
+
+
+@pytest.mark.parametrize("name", builtin())
+def test_the_four_bodies_are_one_word_apart_in_every_built_in_recipe(name):
+    for kind in ("rnn", "lstm", "gru", "transformer"):
+        assert Recipe.read(name, f"model.kind={kind}").model.side("decoder").kind == kind
+
+
+def test_the_recipe_that_needs_no_files_is_complete():
+    Recipe.read("transduce").check_data()
+
+
+def test_pairs_of_a_pronouncing_dictionary_stand_two_blanks_apart():
+    data = Recipe.read("pronounce", "data.train=words.txt").data
+    assert (data.format, data.separator, data.source_tokens, data.target_tokens) == ("txt", "  ", "characters", "words")
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("transduc", 'there is no recipe "transduc"; did you mean transduce? built in are pronounce, '),
+        ("qqqq", 'there is no recipe "qqqq"; built in are pronounce, transduce, translate, and '),
+        ("", 'there is no recipe ""; built in are'),
+        ("trans\nduce", 'there is no recipe "trans\\nduce"; did you mean transduce?'),
+        ("transduce.toml", "there is no file transduce.toml; the built-in recipe is called transduce"),
+        ("../recipes/transduce", "../recipes/transduce: there is no such file"),
+    ],
+)
+def test_an_unknown_recipe_is_refused_with_the_nearest_and_the_list(tmp_path, monkeypatch, name, start):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RecipeError) as caught:
+        Recipe.read(name)
+    assert one_line(caught.value).startswith(start)
+
+
+# --- JSON schema -----------------------------------------------------------------------------------------------------
+
+
+def resolve(schema: dict, node: dict) -> dict:
+    reference = node.get("$ref")
+    return schema["$defs"][reference.removeprefix("#/$defs/")] if reference else node
+
+
+def schema_names(schema: dict, node: dict, prefix: str = "") -> list[str]:
+    """Every dotted name a schema allows; each of its tables must be closed."""
+    assert node["additionalProperties"] is False
+    names = []
+    for key, inner in node["properties"].items():
+        inner = resolve(schema, inner)
+        names += schema_names(schema, inner, f"{prefix}{key}.") if "properties" in inner else [prefix + key]
+    return names
+
+
+def test_the_schema_has_every_setting_and_no_other():
+    schema = Recipe.schema()
+    assert schema_names(schema, schema) == list(SETTINGS)
+
+
+def fits(schema: dict, node: dict, value: object) -> bool:
+    """As much of JSON schema as ours uses."""
+    node = resolve(schema, node)
+    kinds = {"string": str, "integer": int, "boolean": bool, "number": int | float, "null": type(None)}
+    if "anyOf" in node:
+        return any(fits(schema, choice, value) for choice in node["anyOf"])
+    if "const" in node or "enum" in node:
+        return value in node.get("enum", [node.get("const")])
+    if node["type"] == "object":
+        properties = node["properties"]
+        return isinstance(value, dict) and all(
+            key in properties and fits(schema, properties[key], value[key]) for key in value
+        )
+    if node["type"] == "array":
+        return isinstance(value, list) and all(fits(schema, node["items"], item) for item in value)
+    if value is None or isinstance(value, bool):
+        return isinstance(value, kinds[node["type"]]) and node["type"] in ("null", "boolean")
+    if not isinstance(value, kinds[node["type"]]):
+        return False
+    return (
+        not value < node.get("minimum", value)
+        and not value > node.get("maximum", value)
+        and not ("exclusiveMinimum" in node and value <= node["exclusiveMinimum"])
+        and not ("exclusiveMaximum" in node and value >= node["exclusiveMaximum"])
+    )
+
+
+@pytest.mark.parametrize("name", builtin())
+@pytest.mark.parametrize("comments", [True, False])
+def test_the_schema_takes_every_built_in_recipe(name, comments):
+    schema = Recipe.schema()
+    for recipe in (Recipe.read(name), Recipe.read(name).resolved()):
+        assert fits(schema, schema, tomllib.loads(recipe.to_toml(comments)))
+
+
+@given(st.sampled_from(list(SETTINGS)), json)
+def test_what_the_schema_refuses_is_refused(name, value):
+    schema = Recipe.schema()
+    values = nested({name: value})
+    if not fits(schema, schema, values):
+        with pytest.raises(RecipeError):
+            Recipe.of(values)
+
+
+def test_two_recipes_are_equal_when_their_settings_are():
+    variants = [Recipe(), Recipe().changed("model.size", 64), Recipe().changed("train.seed", 1)]
+    for one, other in itertools.combinations(variants, 2):
+        assert one != other
+    assert Recipe().changed("model.size", 128) == Recipe()

@@ -1,0 +1,80 @@
+"""The wheel: built, installed and used where there is no source tree, without a network."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
+    answer = subprocess.run(
+        [str(argument) for argument in arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"),
+        *("--wheel-dir", folder, ROOT),
+        cwd=folder,
+    )
+    [built] = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
+    run(
+        *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", folder, wheel),
+        cwd=folder,
+    )
+    return folder
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    here = {file.relative_to(ROOT).as_posix() for file in (ROOT / "seqloom").rglob("*") if file.is_file()}
+    assert packed == {name for name in here if "__pycache__" not in name}
+
+
+def test_the_wheel_carries_its_licence_and_its_command(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        [licence] = [name for name in names if name.endswith("/licenses/LICENSE")]
+        [entry_points] = [name for name in names if name.endswith("/entry_points.txt")]
+        assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+        assert "seqloom = seqloom.cli:main" in archive.read(entry_points).decode()
+
+
+def test_the_installed_package_reads_its_built_in_recipes(installed, tmp_path):
+    program = (
+        "import json, seqloom; from seqloom.recipe import Recipe, builtin; "
+        "print(json.dumps({'file': seqloom.__file__, 'tasks': {n: Recipe.read(n).task for n in builtin()}}))"
+    )
+    answer = json.loads(run(sys.executable, "-c", program, cwd=tmp_path, PYTHONPATH=str(installed)))
+    assert Path(answer["file"]).is_relative_to(installed), "the source tree was used, not the wheel"
+    assert answer["tasks"]["transduce"] == "transduce"
+
+
+def test_the_installed_command_lists_its_recipes(installed, tmp_path):
+    listed = json.loads(
+        run(sys.executable, "-m", "seqloom", "recipes", "--json", cwd=tmp_path, PYTHONPATH=str(installed))
+    )
+    assert "transduce" in listed
+    assert "transduce" in run(installed / "bin" / "seqloom", "recipes", cwd=tmp_path, PYTHONPATH=str(installed))

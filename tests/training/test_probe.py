@@ -1,0 +1,123 @@
+"""A time budget becomes steps, and measuring leaves no trace."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from seqloom.errors import DataError
+from seqloom.models import Batch
+from seqloom.recipe import Train
+from seqloom.training import probe
+from seqloom.training.probe import TRIALS, most_steps, spread, steps_for
+from seqloom.training.tensors import weights_of
+
+from .tiny import Guesser, Rows, same, settings, validation
+
+
+def unresolved(**given: Any) -> Train:
+    return Train(**{"time": "5m", "rate": 0.1, **given})
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_probing_leaves_no_trace(training: bool) -> None:
+    objective, feed = Guesser(), Rows()
+    objective.train(training)
+    weights, random = weights_of(objective), torch.get_rng_state()
+    calm = validation(objective, feed)
+
+    def validate() -> dict[str, float]:
+        torch.rand(3)
+        assert not same(weights_of(objective), weights), "the steps of the trial are real ones"
+        return calm()
+
+    assert steps_for(5.0, objective, feed, unresolved(), validate) > 1
+    assert same(weights_of(objective), weights)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert objective.training is training
+    assert all(each.grad is None for each in objective.parameters())
+
+
+class Clock:
+    """Time passes only where it is said to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Timed(Rows):
+    """A batch takes a second a row, the very first one a minute more, as set-up does."""
+
+    def __init__(self, clock: Clock, sizes: list[int]) -> None:
+        super().__init__(rows=sum(sizes))
+        self.clock, self.sizes, self.first = clock, sizes, True
+
+    def order(self, epoch: int) -> list[np.ndarray[Any, Any]]:
+        return np.split(np.arange(sum(self.sizes)), np.cumsum(self.sizes)[:-1])
+
+    def batch(self, rows: Any) -> Batch:
+        self.clock.now += len(rows) + (60 if self.first else 0)
+        self.first = False
+        return super().batch(rows)
+
+
+def test_the_budget_is_divided_by_the_mean_step_and_validations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(probe, "perf_counter", clock)
+    objective, feed = Guesser(), Timed(clock, [8, 1, 7, 2, 6, 3, 5, 4] * 2)
+
+    def validate() -> dict[str, float]:
+        clock.now += 9.0
+        return {"loss": 1.0}
+
+    # 4.5 seconds a step and 9 seconds for every tenth: 54 seconds for 10 steps
+    given = unresolved(validate_every=10)
+    assert steps_for(5400.0, objective, feed, given, validate) == 1000
+    assert steps_for(5400.0 + 9 + 4.4, objective, feed, given, validate) == 1000
+    assert steps_for(5400.0 + 9 + 4.6, objective, feed, given, validate) == 1001
+
+
+def test_a_small_budget_is_not_spent_on_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(probe, "perf_counter", clock)
+    feed = Timed(clock, [4] * 20)
+    steps_for(20.0, Guesser(), feed, unresolved(), lambda: {"loss": 1.0})
+    assert len(feed.asked) == 1 + probe.TRIALS_AT_LEAST
+
+
+@given(st.floats(0.01, 200), st.floats(1e-2, 2), st.floats(0, 3), st.integers(0, 40))
+def test_what_is_found_fits_in_and_one_step_is_the_least(
+    seconds: float, step: float, validation: float, every: int
+) -> None:
+    given = unresolved(validate_every=every)
+    steps = most_steps(seconds, step, validation, given)
+
+    def duration(steps: int) -> float:
+        resolved = Train(steps=steps, validate_every=every).resolved()
+        return steps * step + np.ceil(steps / resolved.validate_every) * validation
+
+    assert steps == 1 or duration(steps) <= seconds
+    assume(every)  # then time grows with every step, and what is found is the most
+    assert duration(steps + 1) > seconds
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=60))
+def test_the_trial_batches_are_of_all_lengths(sizes: list[int]) -> None:
+    chosen = [len(rows) for rows in spread([np.arange(size) for size in sizes])]
+    assert len(chosen) == TRIALS and set(chosen) <= set(sizes)
+    # as many below as above the middle, and the mean near that of all, up to one part's width
+    ranks = sorted(sizes)
+    parts = [ranks[part * len(ranks) // TRIALS] for part in range(TRIALS)]
+    uppers = [ranks[min(len(ranks) - 1, (part + 1) * len(ranks) // TRIALS)] for part in range(TRIALS)]
+    assert all(low <= size <= high for low, size, high in zip(parts, sorted(chosen), uppers, strict=True))
+
+
+def test_no_data_is_one_sentence() -> None:
+    with pytest.raises(DataError, match="not a single example"):
+        steps_for(5.0, Guesser(), Rows(rows=0), settings(), lambda: {"loss": 0.0})
