@@ -75,14 +75,15 @@ def main() -> None:
         write_pairs(file, rows)
         size = file.stat().st_size / 1e6
         print(f"{rows:,} pairs, {size:.0f} MB, written in {time.perf_counter() - start:.0f} s; {os.cpu_count()} cores")
-        print(f"{'tokens':<12}{'seconds':>9}{'CPU s':>9}{'peak MB':>9}{'again s':>9}{'cache MB':>10}{'mean length':>13}")
+        columns = ("seconds", "CPU s", "peak MB", "again s", "cache MB", "mean length")
+        print("tokens      " + "".join(f"{name:>13}" for name in columns))
         for kind in KINDS:
             cache = Path(folder) / kind
             first, again = run(file, kind, cache), run(file, kind, cache)
             kept = sum(path.stat().st_size for path in cache.rglob("*.npy")) / 1e6
             mean = first["report"]["splits"]["train"]["source"]["mean"]
-            times = f"{first['seconds']:>9.1f}{first['busy']:>9.1f}{first['peak']:>9.0f}{again['seconds']:>9.2f}"
-            print(f"{kind:<12}{times}{kept:>10.0f}{mean:>13.1f}", flush=True)
+            figures = (first["seconds"], first["busy"], first["peak"], again["seconds"], kept, mean)
+            print(f"{kind:<12}" + "".join(f"{figure:>13.1f}" for figure in figures), flush=True)
 
 
 if __name__ == "__main__":

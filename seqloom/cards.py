@@ -49,5 +49,13 @@ def score_row(name: str, score: dict[str, Any]) -> str:
 
 
 def data_lines(report: dict[str, Any]) -> str:
-    splits = report.get("splits", {})
-    return "\n".join(f"- {name}: {part['examples']:,} examples" for name, part in splits.items())
+    """What was read, and what of it was not: nothing is left out silently."""
+    lines = [f"- {report['rows_read']:,} rows read; {report['padded_share']:.1%} of the training batches is padding"]
+    for reason, rows in report["skipped"].items():
+        lines.append(f"- {rows['rows']:,} rows skipped: {reason} (first: {rows['first']})")
+    for name, part in report["splits"].items():
+        cut = part["source"]["cut"] + part["target"]["cut"]
+        lines.append(
+            f"- {name}: {part['examples']:,} examples, {part['dropped']:,} dropped and {cut:,} cut as too long"
+        )
+    return "\n".join(lines)

@@ -14,6 +14,7 @@ checkpoints/       what training goes on from; events.* for TensorBoard
 """
 
 import json
+import os
 import platform
 import threading
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ from .tasks import TASKS
 from .tasks.base import Prediction, Scored, Task, Tell
 from .training.checkpoints import Checkpoints
 from .training.events import Events
-from .training.files import json_bytes, locked, read_bytes, read_json, write_atomically
+from .training.files import json_bytes, locked, read_bytes, read_json, sweep, telling, write_atomically
 from .training.loop import Rows, fit
 from .training.manifests import MANIFEST, check_manifest, read_manifest, replace, write_manifest
 from .training.probe import steps_for
@@ -90,6 +91,7 @@ def train(
     if not begun:
         make_room(folder, resume)
     with locked(folder):
+        sweep(folder)
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
@@ -196,12 +198,17 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
             }
         ),
         "task.json": json_bytes(task.saved()),
-        "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": prepared.report.to_json()}),
+        "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
         "version": version.encode(),
     }
     for name, content in settled.items():
         write_atomically(folder / name, content)
     write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+
+
+def report_of(task: Task, prepared: Prepared) -> dict[str, Any]:
+    """What was done to the data, and how much of the training batches is padding."""
+    return prepared.report.to_json() | {"padded_share": task.padded_share(prepared)}
 
 
 def kept_records(
@@ -223,10 +230,17 @@ def kept_records(
                 first = False
             if record.best:
                 replace(folder, WEIGHTS, tensor_bytes(weights_of(model)))
-            with (folder / RECORDS).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record.to_json(), ensure_ascii=False) + "\n")
+            append_line(folder / RECORDS, json.dumps(record.to_json(), ensure_ascii=False), synced=bool(record.scores))
             events.add(record)
             yield record
+
+
+def append_line(path: Path, line: str, synced: bool) -> None:
+    with telling(path, "cannot be written"), path.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+        file.flush()
+        if synced:  # not every line: a lost one is told again on resuming
+            os.fsync(file.fileno())
 
 
 def forget_records(path: Path, step: int) -> None:
@@ -245,6 +259,8 @@ def forget_records(path: Path, step: int) -> None:
 
 def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell: Tell) -> None:
     """Score the best weights on the test part, write the card, vouch for everything."""
+    if not (folder / WEIGHTS).exists():
+        raise RunError(f"{folder}: no validation gave a finite loss, so there are no weights to keep; lower train.rate")
     load_weights(model, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
     model.eval()
     test = prepared.splits["test"]
@@ -252,7 +268,7 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
     scores = task.score(model, list(zip(test.sources, test.targets, strict=True)))
     result = report(folder, task.recipe.task, "test", len(test.sources), scores)
     write_atomically(folder / SCORES, json_bytes(result))
-    write_atomically(folder / CARD, card(folder, task.recipe, result, prepared.report.to_json()).encode())
+    write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
 
 

@@ -140,6 +140,12 @@ def test_all_scores_together_are_those_asked_for_one_by_one():
     }
 
 
+def test_a_better_answer_moves_every_score_the_way_it_says():
+    worse, best = score_texts(["the dog sat there"], ["the cat sat there"]), score_texts(["a b c d"], ["a b c d"])
+    for name, score in worse.items():
+        assert (best[name].value > score.value) == (score.better == "higher"), name
+
+
 def test_without_intervals_the_values_are_the_same():
     predictions, references = corpus(5)
     quick = score_texts(predictions, references, intervals=False)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from seqloom.errors import RecipeError
 from seqloom.recipe import Body, Model, Recipe, builtin, describe, seconds
+from seqloom.settings.text import LARGEST
 from seqloom.settings.words import literal, settings
 
 SETTINGS = settings(Recipe)
@@ -273,6 +274,7 @@ def test_a_dotted_name_in_quotes_is_one_name():
         ("train.rate=nan", "train.rate must be a number from above 0 to 100, not nan"),
         ("train.rate=inf", "train.rate must be a number from above 0 to 100, not inf"),
         ("train.rate=-inf", "train.rate must be a number from above 0 to 100, not -inf"),
+        ("train.seed=1\nx = 2", 'train.seed must be a whole number from 0 to 4294967295, not "1\\nx = 2"'),
         ("train.rate=0", "train.rate must be a number from above 0 to 100, not 0"),
         ('train.rate="1e-4"', 'train.rate must be a number from above 0 to 100, not "1e-4"'),
         ("model.both_ways=1", "model.both_ways must be true or false, not 1"),
@@ -331,6 +333,34 @@ def test_bounds_are_exact(name):
                 Recipe().changed(name, value)
             except RecipeError as error:
                 assert "must be a" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("smallest", "names"),
+    [
+        (0, "data.max_size data.split_seed data.validation_share data.test_share model.embedding model.dropout"),
+        (0, "model.feed_forward train.steps train.seed train.warmup train.weight_decay train.clip train.smoothing"),
+        (0, "train.validate_every train.patience train.checkpoint_every search.length_penalty search.max_length"),
+        (1, "data.min_count data.max_length model.depth model.heads train.batch train.keep search.width"),
+        (1, "model.decoder.size"),
+    ],
+)
+def test_the_smallest_that_makes_sense_is_allowed_and_no_less(smallest, names):
+    for name in names.split():
+        assert value_of(Recipe().changed(name, smallest), name) == smallest
+        with pytest.raises(RecipeError, match=f"{name} must be"):
+            Recipe().changed(name, smallest - 1)
+
+
+@pytest.mark.parametrize("value", [3, None, True, {"a": 1}, 1.5])
+def test_files_are_named_by_text(value):
+    with pytest.raises(RecipeError, match="data.train must be text or a list of texts, not"):
+        Recipe.of({"data": {"train": value}})
+
+
+def test_a_whole_share_is_too_much():
+    for name in ("data.validation_share", "data.test_share", "model.dropout", "train.smoothing"):
+        assert refusal(f"{name}=1.0") == f"{name} must be a number from 0 to below 1, not 1.0"
 
 
 @pytest.mark.parametrize("values", [3, None, [], "model", [("model", 3)]])
@@ -418,6 +448,8 @@ def test_an_impossible_combination_is_refused_with_the_reason(overrides, reason)
         ["data.train=a,b", "data.format=lines", "data.test=c,d"],
         ["data.train=a,b", "data.validation=c,d"],
         ["data.train=a.csv", "data.format=csv"],
+        ["data.test=a.csv"],
+        ["data.validation=a,b"],
     ],
 )
 def test_a_possible_combination_passes(overrides):
@@ -454,6 +486,7 @@ def test_training_without_examples_is_refused_but_printing_is_not():
         ("data.source=[1]", "[1]"),
         ('data.source="a b"', "a b"),
         ("data.source=x\ny = 3", "x\ny = 3"),
+        ('data.source="x"\ny = 3', '"x"\ny = 3'),
         ("data.separator=  ", "  "),
         ("data.separator= | ", " | "),
         ('data.separator="\\t"', "\t"),
@@ -747,6 +780,8 @@ def test_windows_files_read_alike(tmp_path):
         ("[model]\nsize = 3\nsize = 4\n", 3, "this is not TOML"),
         ("[model]\nsize = [3,\n\n", 2, "this is not TOML"),
         (b"[about]\n\ntitle = '\xff'\n", 3, "not UTF-8"),
+        (b"\n\xff", 2, "not UTF-8"),
+        (b"\xff", 1, "not UTF-8"),
         ("[model]\ndepth = 1\nsise = 3\n", 3, "there is no setting model.sise; did you mean model.size?"),
         ("# size\n[model]\ndepth = 1\nsize = 'x'\n", 4, "model.size must be a whole number"),
         ("[data]\nformat = 'csv'\ntrain = [\n  'a',\n  3,\n]\n", 6, "data.train must be text or a list of texts"),
@@ -773,7 +808,10 @@ def test_a_file_nested_too_deeply_is_refused(tmp_path):
 
 
 def test_a_file_too_large_for_a_recipe_is_refused(tmp_path):
-    assert "can be no recipe" in file_refusal(tmp_path / "own.toml", "# data\n" * 200_000)
+    path = tmp_path / "own.toml"
+    assert "can be no recipe" in file_refusal(path, b"#" * (LARGEST + 1))
+    path.write_bytes(b"#" * LARGEST)
+    assert Recipe.read(path) == Recipe()
 
 
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))

@@ -25,7 +25,7 @@ SIDES = ("source", "target")
 SPOOLED = 1 << 22  # characters in memory before they go to the disk
 TOLD_EVERY = 250_000  # rows
 
-Tell = Callable[[str], None]
+Tell = Callable[[str], object]
 
 
 class _Raw(NamedTuple):
@@ -75,7 +75,7 @@ def _spool(pairs: Iterable[Pair], folder: Path, part: str, tell: Tell) -> _Raw:
             told = rows // TOLD_EVERY
             tell(f"reading {part}: {rows:,} rows")
     for writer in writers:
-        writer.close()
+        writer.finish()
     source, target = (Texts(*open_flat(folder, f"raw-{part}-{side}")) for side in SIDES)
     return _Raw(source, target)
 
@@ -146,9 +146,9 @@ class _Side:
         self._ids.append(ids.values, ids.lengths)
         self._texts.append(texts.bytes, texts.lengths)
 
-    def close(self) -> SideReport:
-        self._ids.close()
-        self._texts.close()
+    def finish(self) -> SideReport:
+        self._ids.finish()
+        self._texts.finish()
         mean, unknown = self._tokens / max(1, self._examples), self._unknown / max(1, self._tokens)
         return SideReport(self._tokens, self._longest, mean, self._cut, self._dropped, unknown)
 
@@ -165,5 +165,5 @@ def _encode(raw: _Raw, rows: Rows, sides: Sequence[_Side], drop: bool) -> SplitR
         for side, (ids, texts) in zip(sides, encoded, strict=True):
             side.write(ids, texts, kept)
         examples += len(kept)
-    source, target = (side.close() for side in sides)
+    source, target = (side.finish() for side in sides)
     return SplitReport(examples, len(rows) - examples, source, target)

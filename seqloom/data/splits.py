@@ -20,6 +20,8 @@ def draw(rows: int | Sequence[Hashable], shares: Mapping[str, float], seed: int)
     labels = np.zeros(rows, dtype=np.int64) if isinstance(rows, int) else _numbered(rows)
     total = len(labels)
     sizes = {part: max(1, round(total * share)) for part, share in shares.items() if share > 0}
+    while sum(sizes.values()) >= total and max(sizes.values(), default=1) > 1:  # rounding left nothing to train on
+        sizes[max(sizes, key=sizes.__getitem__)] -= 1
     if sum(sizes.values()) >= total:
         parts = ", ".join([REST, *sizes])
         raise DataError(f"{total} rows are too few to draw the parts {parts}; give more rows, or files for the parts")

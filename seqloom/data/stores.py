@@ -28,29 +28,32 @@ HEADER = 128  # bytes in front of the elements
 
 
 class FlatWriter:
-    """Rows of unequal length, appended to `NAME.npy`, with `NAME-offsets.npy` written at the end."""
+    """Rows of unequal length, appended to `NAME.npy`, with `NAME-offsets.npy` written at the end.
+
+    Appended pieces are large, so the file is opened for each: nothing is left open when something goes wrong between.
+    """
 
     def __init__(self, folder: Path, name: str, dtype: np.dtype[Any]) -> None:
-        self._path = folder / name
+        self._path = folder / f"{name}.npy"
+        self._offsets = folder / f"{name}-offsets.npy"
         self._dtype = dtype
-        self._file = (folder / f"{name}.npy").open("wb")
-        self._file.write(bytes(HEADER))
         self._lengths: list[Rows] = [np.empty(0, dtype=np.int64)]
         self._total = 0
+        self._path.write_bytes(bytes(HEADER))
 
     def append(self, values: NDArray[Any], lengths: Rows) -> None:
-        self._file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
+        with self._path.open("ab") as file:
+            file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
         self._lengths.append(lengths)
         self._total += len(values)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Put the length, known only now, into the header."""
         fields = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._total,)}
         text = repr(fields).encode("ascii").ljust(HEADER - 11) + b"\n"
-        self._file.seek(0)
-        self._file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
-        self._file.close()
-        np.save(f"{self._path}-offsets.npy", offsets_of(np.concatenate(self._lengths)))
+        with self._path.open("r+b") as file:
+            file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+        np.save(self._offsets, offsets_of(np.concatenate(self._lengths)))
 
 
 def open_flat(folder: Path, name: str) -> tuple[NDArray[Any], Rows]:

@@ -25,6 +25,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # every character that is not white space is 
 UNIT = re.compile(r"\s*\S+|\s+\Z")  # a word with the white space before it: no subword goes over its end
 MOST_COUNTED = 1 << 22  # different tokens in memory while counting
 CODE_POINTS = 0x110000
+VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 
 class Tokenizer(ABC):
@@ -213,7 +214,13 @@ def joined(token: str) -> bool:
 
 
 def visible(text: str) -> str:
-    return text.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
+    """`text` with everything in it that leaves no mark on paper made visible."""
+    shown = text.translate(VISIBLE)
+    return shown if shown.isprintable() else "".join(map(_escaped, shown))
+
+
+def _escaped(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
 
 
 def code_points(texts: Sequence[str]) -> "np.ndarray[Any, np.dtype[np.uint32]]":

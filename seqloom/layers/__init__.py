@@ -6,7 +6,10 @@ from .attending import bahdanau_decoder as bahdanau_decoder
 from .attending import luong_decoder as luong_decoder
 from .attention import AdditiveAttention as AdditiveAttention
 from .attention import DotAttention as DotAttention
-from .attention import MultiHead as MultiHead
+from .attention import Heads as Heads
+from .attention import NonLocal as NonLocal
+from .attention import Pooling as Pooling
+from .attention import ScaledDotAttention as ScaledDotAttention
 from .base import Each as Each
 from .base import Encoder as Encoder
 from .base import Layer as Layer

@@ -1,4 +1,4 @@
-"""Looking at a sequence: by additive or dot scores, or in many heads."""
+"""Looking at a sequence: by additive or dot scores, softly or hard, in one head or many, near or everywhere."""
 
 from abc import abstractmethod
 
@@ -16,12 +16,18 @@ def weigh(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
 
 
-class Attention(nn.Module):
-    """Queries over a memory, in one head."""
+def sharpened(weights: Tensor) -> Tensor:
+    """All weight on the largest. The gradient passes as if it were still soft (straight through)."""
+    hard = F.one_hot(weights.argmax(-1), weights.shape[-1]).to(weights) * (weights > 0)
+    return hard + weights - weights.detach()
 
-    def __init__(self, query: int, memory: int) -> None:
+
+class Attention(nn.Module):
+    """Queries over a memory, in one head. A hard one looks at a single place."""
+
+    def __init__(self, query: int, memory: int, hard: bool = False) -> None:
         super().__init__()
-        self.key = nn.Linear(memory, query, bias=False)
+        self.key, self.hard = nn.Linear(memory, query, bias=False), hard
         self.weights = Tap()
 
     @abstractmethod
@@ -36,8 +42,9 @@ class Attention(nn.Module):
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """What the queries see of the values (B, S, D): (B, T, D)."""
-        weights: Tensor = self.weights(weigh(self.scores(query, keys), mask[:, None]))
-        return weights @ values
+        weights = weigh(self.scores(query, keys), mask[:, None])
+        seen: Tensor = self.weights(sharpened(weights) if self.hard else weights) @ values
+        return seen
 
 
 class DotAttention(Attention):
@@ -47,11 +54,18 @@ class DotAttention(Attention):
         return query @ keys.mT
 
 
-class AdditiveAttention(Attention):
-    """Bahdanau's score: a small net looks at the query and the key together."""
+class ScaledDotAttention(Attention):
+    """The same, divided by √d, so that it does not grow with the size (Vaswani et al., 2017)."""
 
-    def __init__(self, query: int, memory: int) -> None:
-        super().__init__(query, memory)
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        return query @ keys.mT / query.shape[-1] ** 0.5
+
+
+class AdditiveAttention(Attention):
+    """Bahdanau's score: a small net looks at the query and the key together, w₂ᵀ tanh(W₁ [q; k])."""
+
+    def __init__(self, query: int, memory: int, hard: bool = False) -> None:
+        super().__init__(query, memory, hard)
         self.shift, self.judge = nn.Linear(query, query), nn.Linear(query, 1, bias=False)
 
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
@@ -59,31 +73,99 @@ class AdditiveAttention(Attention):
         return scores.squeeze(-1)
 
 
-SCORES: dict[str, type[Attention]] = {"dot": DotAttention, "additive": AdditiveAttention}
+SCORES: dict[str, type[Attention]] = {
+    "dot": DotAttention,
+    "scaled": ScaledDotAttention,
+    "additive": AdditiveAttention,
+}
 
 
-class MultiHead(nn.Module):
-    """Every query over every key, in `heads` subspaces at once."""
+class Heads(nn.Module):
+    """Scaled dot products in `heads` subspaces at once, and the product that joins what they see.
 
-    def __init__(self, size: int, memory: int, heads: int) -> None:
+    A query's heads are `width` wide, the values' `values`; both are free of the model's size.
+    """
+
+    def __init__(
+        self, size: int, heads: int, width: int = 0, values: int = 0, bias: bool = True, dropout: float = 0.0
+    ) -> None:
         super().__init__()
-        self.heads, self.width = heads, size // heads
-        self.query, self.key_value, self.out = nn.Linear(size, size), nn.Linear(memory, 2 * size), nn.Linear(size, size)
+        self.heads, self.width, self.dropout = heads, width or size // heads, dropout
+        self.value_width = values or self.width
+        self.out = nn.Linear(heads * self.value_width, size, bias)
         self.weights = Tap()
 
-    def split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:-1], self.heads, self.width).transpose(1, 2)  # (B, heads, T, width)
+    @property
+    def query_size(self) -> int:
+        return self.heads * self.width
 
-    def forward(self, x: Tensor, keys_values: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """x (B, T, D) over `self.key_value(memory)` (B, S, 2 D); mask (B, S) or (B, T, S)."""
-        query, (keys, values) = self.split(self.query(x)), map(self.split, keys_values.chunk(2, -1))
+    @property
+    def key_value_size(self) -> int:
+        return self.heads * (self.width + self.value_width)
+
+    def split(self, x: Tensor) -> Tensor:
+        """(B, T, heads · w) -> (B, heads, T, w)."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def split_keys_values(self, keys_values: Tensor) -> tuple[Tensor, Tensor]:
+        keys, values = keys_values.split([self.query_size, self.heads * self.value_width], -1)
+        return self.split(keys), self.split(values)
+
+    def join(self, seen: Tensor) -> Tensor:
+        """(B, heads, T, w) -> (B, T, size)."""
+        out: Tensor = self.out(seen.transpose(1, 2).flatten(2))
+        return out
+
+    def forward(
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        """Query (B, heads, T, width), keys and values (B, heads, S, …); mask (B, S) or (B, T, S) -> (B, T, size)."""
         if mask is not None:
             mask = mask[:, None, None] if mask.dim() == 2 else mask[:, None]
+        dropout = self.dropout if self.training else 0.0
         if self.weights.watched:  # spelled out, so that the weights can be seen
             scores = query @ keys.mT / self.width**0.5
             shown = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
-            seen = self.weights(weigh(scores, shown.tril() if causal else shown)) @ values
+            weights: Tensor = self.weights(weigh(scores, shown.tril() if causal else shown))
+            return self.join(F.dropout(weights, dropout) @ values)
+        seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+        return self.join(seen)
+
+
+class Pooling(nn.Module):
+    """A whole sequence by learnt queries: each stands for something worth asking, and answers with what it finds."""
+
+    def __init__(self, size: int, queries: int = 1) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(queries, size) * size**-0.5)
+        self.key, self.join = nn.Linear(size, size), nn.Linear(queries * size, size)
+        self.weights = Tap()
+
+    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Values (B, S, D) -> (B, D)."""
+        scores = self.queries @ self.key(values).mT / values.shape[-1] ** 0.5
+        seen = self.weights(weigh(scores, mask[:, None])) @ values  # (B, queries, D)
+        summary: Tensor = self.join(seen.flatten(1))
+        return summary
+
+
+class NonLocal(nn.Module):
+    """Every place of an image or video looks at every other (Wang et al., 2018). Starts as the identity."""
+
+    def __init__(self, channels: int, inner: int = 0) -> None:
+        super().__init__()
+        self.inner = inner or max(1, channels // 2)
+        self.project, self.out = nn.Linear(channels, 3 * self.inner), nn.Linear(self.inner, channels)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+        self.weights = Tap()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, channels, places …): an image has two axes of places, a video three."""
+        places = x.flatten(2).mT  # (B, N, channels)
+        query, keys, values = self.project(places).chunk(3, -1)
+        if self.weights.watched:
+            seen = self.weights((query @ keys.mT / self.inner**0.5).softmax(-1)) @ values
         else:
-            seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=causal)
-        out: Tensor = self.out(seen.transpose(1, 2).flatten(2))
-        return out
+            seen = F.scaled_dot_product_attention(query, keys, values)
+        return x + self.out(seen).mT.unflatten(2, x.shape[2:])

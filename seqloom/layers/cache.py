@@ -6,7 +6,7 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from .padding import everywhere
+from .padding import everywhere, take
 from .state import Change, Leaf
 
 
@@ -53,6 +53,14 @@ class Cache(Leaf):
         for place, new in zip(store.tensors, (steps, valid), strict=True):
             place[:, self.length : end] = new
         return Cache(store, end, padded)
+
+    def trimmed(self, keep: int) -> "Cache":
+        """The cache without what lies further back than `keep` valid steps. It is cut only now and then."""
+        if self.length <= 2 * keep:
+            return self
+        steps, valid = self.read()
+        order = valid.byte().argsort(dim=1, stable=True)[:, -keep:]  # what is valid to the end
+        return Cache.of(take(steps, order), take(valid, order), self.padded)
 
     def moved(self, room: int, filled: int) -> Store:
         places = tuple(old.new_empty(old.shape[0], room, *old.shape[2:]) for old in self.store.tensors)

@@ -14,10 +14,18 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from . import kernels
 from .base import Entries
 from .tap import Tap, watched
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "identity": torch.clone,
+}
 
 
 class Cell(nn.Module):
@@ -73,18 +81,19 @@ def kept(mask: Tensor, after: Entries, before: Entries) -> Entries:
 
 
 class RNNCell(Cell):
-    """Elman's: h = tanh(W x + U h + b)."""
+    """Elman's (1990): h = φ(W x + U h + b)."""
 
-    def __init__(self, inputs: int, size: int) -> None:
+    def __init__(self, inputs: int, size: int, activation: str = "tanh", bias: bool = True) -> None:
         super().__init__(inputs, size)
-        self.W, self.U = linear(inputs, size, size), linear(size, size, size, bias=False)
+        self.activation = activation
+        self.W, self.U = linear(inputs, size, size, bias), linear(size, size, size, bias=False)
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
         (h,) = entries
-        return (torch.tanh(x + self.U(h)),)
+        return (ACTIVATIONS[self.activation](x + self.U(h)),)
 
-    def kernel(self) -> kernels.Kernel:
-        return kernels.Kernel(kernels.RNN, (self.U.weight,))
+    def kernel(self) -> kernels.Kernel | None:
+        return kernels.Kernel(kernels.RNN, (self.U.weight,)) if self.activation == "tanh" else None
 
 
 class LSTMCell(Cell):
@@ -92,35 +101,61 @@ class LSTMCell(Cell):
 
     entries, gates = ("h", "c"), ("i", "f", "o")
 
-    def __init__(self, inputs: int, size: int) -> None:
+    def __init__(self, inputs: int, size: int, candidate: str = "tanh", bias: bool = True) -> None:
         super().__init__(inputs, size)
-        self.W, self.U = linear(inputs, 4 * size, size), linear(size, 4 * size, size, bias=False)
+        self.candidate = candidate
+        self.W, self.U = linear(inputs, 4 * size, size, bias), linear(size, 4 * size, size, bias=False)
+
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        h, c = entries
+        i, f, g, o = (x + self.U(h)).chunk(4, -1)
+        c = self.gate("f", f) * c + self.gate("i", i) * ACTIVATIONS[self.candidate](g)
+        return self.gate("o", o) * c.tanh(), c
+
+    def kernel(self) -> kernels.Kernel | None:
+        return kernels.Kernel(kernels.LSTM, (self.U.weight,)) if self.candidate == "tanh" else None
+
+
+class ProjectedLSTMCell(Cell):
+    """An LSTM with two memory sizes: what it says, h, is a projection of what it knows, c (Sak et al., 2014)."""
+
+    entries, gates = ("h", "c"), ("i", "f", "o")
+
+    def __init__(self, inputs: int, size: int, memory: int, bias: bool = True) -> None:
+        super().__init__(inputs, size)
+        self.sizes = (size, memory)
+        self.W, self.U = linear(inputs, 4 * memory, memory, bias), linear(size, 4 * memory, memory, bias=False)
+        self.P = linear(memory, size, memory, bias=False)
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
         h, c = entries
         i, f, g, o = (x + self.U(h)).chunk(4, -1)
         c = self.gate("f", f) * c + self.gate("i", i) * g.tanh()
-        return self.gate("o", o) * c.tanh(), c
-
-    def kernel(self) -> kernels.Kernel:
-        return kernels.Kernel(kernels.LSTM, (self.U.weight,))
+        return self.P(self.gate("o", o) * c.tanh()), c
 
 
 class PeepholeLSTMCell(Cell):
-    """The gates see c too (Gers and Schmidhuber, 2000): each unit its own, or, if `full`, all of it."""
+    """The gates see c too (Gers and Schmidhuber, 2000): each unit its own, or, if `full`, all of it.
+
+    `sees` names the gates that do. o sees the new c, as published, or, if not `late`, the old one like i and f.
+    """
 
     entries, gates = ("h", "c"), ("i", "f", "o")
 
-    def __init__(self, inputs: int, size: int, full: bool = False) -> None:
+    def __init__(
+        self, inputs: int, size: int, full: bool = False, sees: str = "ifo", late: bool = True, bias: bool = True
+    ) -> None:
         super().__init__(inputs, size)
-        self.W, self.U = linear(inputs, 4 * size, size), linear(size, 4 * size, size, bias=False)
-        self.i, self.f, self.o = (linear(size, size, size, False) if full else Scale(size) for _ in range(3))
+        self.late = late
+        self.W, self.U = linear(inputs, 4 * size, size, bias), linear(size, 4 * size, size, bias=False)
+        make = partial(linear, size, size, size, bias=False) if full else partial(Scale, size)
+        self.V = nn.ModuleDict({gate: make() if gate in sees else Nothing() for gate in self.gates})
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
-        h, c = entries
+        h, old = entries
         i, f, g, o = (x + self.U(h)).chunk(4, -1)
-        c = self.gate("f", f + self.f(c)) * c + self.gate("i", i + self.i(c)) * g.tanh()
-        return self.gate("o", o + self.o(c)) * c.tanh(), c
+        c = self.gate("f", f + self.V["f"](old)) * old + self.gate("i", i + self.V["i"](old)) * g.tanh()
+        return self.gate("o", o + self.V["o"](c if self.late else old)) * c.tanh(), c
 
 
 class Scale(nn.Module):
@@ -134,14 +169,21 @@ class Scale(nn.Module):
         return x * self.weight
 
 
+class Nothing(nn.Module):
+    """A product with zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x)
+
+
 class CoupledLSTMCell(Cell):
-    """What is forgotten makes room for what is new: one gate for both (Greff et al., 2015)."""
+    """What is forgotten makes room for what is new: i = 1 − f, a quarter fewer parameters (Greff et al., 2015)."""
 
     entries, gates = ("h", "c"), ("f", "o")
 
-    def __init__(self, inputs: int, size: int) -> None:
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
-        self.W, self.U = linear(inputs, 3 * size, size), linear(size, 3 * size, size, bias=False)
+        self.W, self.U = linear(inputs, 3 * size, size, bias), linear(size, 3 * size, size, bias=False)
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
         h, c = entries
@@ -151,14 +193,32 @@ class CoupledLSTMCell(Cell):
         return self.gate("o", o) * c.tanh(), c
 
 
+class NormedLSTMCell(Cell):
+    """An LSTM whose products and memory are normalised, each step by itself (Ba et al., 2016)."""
+
+    entries, gates = ("h", "c"), ("i", "f", "o")
+
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
+        super().__init__(inputs, size)
+        self.W = nn.Sequential(linear(inputs, 4 * size, size, bias=False), nn.LayerNorm(4 * size, bias=bias))
+        self.U, self.norm_h = linear(size, 4 * size, size, bias=False), nn.LayerNorm(4 * size, bias=False)
+        self.norm_c = nn.LayerNorm(size)
+
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        h, c = entries
+        i, f, g, o = (x + self.norm_h(self.U(h))).chunk(4, -1)
+        c = self.gate("f", f) * c + self.gate("i", i) * g.tanh()
+        return self.gate("o", o) * self.norm_c(c).tanh(), c
+
+
 class GRUCell(Cell):
-    """The reset gate acts after the product, as in cuDNN and `nn.GRU`."""
+    """u keeps the old, r lets it into the new. The reset acts after the product, as in cuDNN and `nn.GRU`."""
 
     gates = ("r", "u")
 
-    def __init__(self, inputs: int, size: int) -> None:
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
-        self.W, self.U = linear(inputs, 3 * size, size), linear(size, 3 * size, size)
+        self.W, self.U = linear(inputs, 3 * size, size, bias), linear(size, 3 * size, size, bias)
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
         (h,) = entries
@@ -168,17 +228,18 @@ class GRUCell(Cell):
         return (u * h + (1 - u) * n,)
 
     def kernel(self) -> kernels.Kernel:
-        return kernels.Kernel(kernels.GRU, (self.U.weight, self.U.bias))
+        bias = self.U.weight.new_zeros(3 * self.size) if self.U.bias is None else self.U.bias
+        return kernels.Kernel(kernels.GRU, (self.U.weight, bias))
 
 
 class ResetBeforeGRUCell(Cell):
-    """The reset gate acts on h before the product, not after it (Cho et al., 2014)."""
+    """The reset gate acts on h before the product, as in the courses (Cho et al., 2014)."""
 
     gates = ("r", "u")
 
-    def __init__(self, inputs: int, size: int) -> None:
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
-        self.W, self.U = linear(inputs, 3 * size, size), linear(size, 2 * size, size, bias=False)
+        self.W, self.U = linear(inputs, 3 * size, size, bias), linear(size, 2 * size, size, bias=False)
         self.U_n = linear(size, size, size, bias=False)
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
@@ -187,6 +248,90 @@ class ResetBeforeGRUCell(Cell):
         n = torch.tanh(x_n + self.U_n(self.gate("r", x_r + h_r) * h))
         u = self.gate("u", x_u + h_u)
         return (u * h + (1 - u) * n,)
+
+
+class NormedGRUCell(Cell):
+    """A GRU (reset after) whose products are normalised, each step by itself (Ba et al., 2016)."""
+
+    gates = ("r", "u")
+
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
+        super().__init__(inputs, size)
+        self.W = nn.Sequential(linear(inputs, 3 * size, size, bias=False), nn.LayerNorm(3 * size, bias=bias))
+        self.U, self.norm_h = linear(size, 3 * size, size, bias=False), nn.LayerNorm(3 * size, bias=bias)
+
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        (h,) = entries
+        (x_r, x_u, x_n), (h_r, h_u, h_n) = x.chunk(3, -1), self.norm_h(self.U(h)).chunk(3, -1)
+        n = torch.tanh(x_n + self.gate("r", x_r + h_r) * h_n)
+        u = self.gate("u", x_u + h_u)
+        return (u * h + (1 - u) * n,)
+
+
+class DecayGRUCell(Cell):
+    """GRU-D (Che et al., 2018): what was last seen fades towards its mean, and so does h, while values are missing.
+
+    The input is three things side by side, each as wide as the series: the values (anything where they are missing),
+    1 where they were observed and 0 where not, and the time since each was last observed.
+    """
+
+    entries, gates = ("h", "x"), ("r", "u")
+
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
+        super().__init__(inputs, size)
+        channels, rest = divmod(inputs, 3)
+        if rest:
+            raise ValueError(f"a GRU-D reads values, what was observed and gaps: 3 × channels, not {inputs} features")
+        self.channels, self.sizes = channels, (size, channels)
+        self.mean = nn.Parameter(torch.zeros(channels))
+        self.fade_x = nn.Parameter(torch.zeros(2, channels))  # weight and bias: each channel fades by its own gap
+        self.fade_h = linear(channels, size, size)
+        self.V = linear(2 * channels, 3 * size, size, bias)
+        self.U, self.U_n = linear(size, 2 * size, size, bias=False), linear(size, size, size, bias=False)
+
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        h, last = entries
+        values, observed, gaps = x.chunk(3, -1)
+        fading = torch.exp(-F.relu(gaps * self.fade_x[0] + self.fade_x[1]))
+        seen = torch.where(observed > 0, values, fading * last + (1 - fading) * self.mean)
+        h = torch.exp(-F.relu(self.fade_h(gaps))) * h
+        (x_r, x_u, x_n), (h_r, h_u) = self.V(torch.cat([seen, observed], -1)).chunk(3, -1), self.U(h).chunk(2, -1)
+        n = torch.tanh(x_n + self.U_n(self.gate("r", x_r + h_r) * h))
+        u = self.gate("u", x_u + h_u)
+        return u * h + (1 - u) * n, torch.where(observed > 0, values, last)
+
+
+class MinGRUCell(Cell):
+    """A GRU whose gate and candidate see the input alone, so that all steps train at once (Feng et al., 2024)."""
+
+    gates = ("u",)
+
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
+        super().__init__(inputs, size)
+        self.W = linear(inputs, 2 * size, size, bias)
+
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        (h,) = entries
+        u, n = x.chunk(2, -1)
+        u = self.gate("u", u)
+        return (u * h + (1 - u) * n,)
+
+
+class MinLSTMCell(Cell):
+    """An LSTM whose gates see the input alone and share its memory out between them (Feng et al., 2024)."""
+
+    gates = ("f",)
+
+    def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
+        super().__init__(inputs, size)
+        self.W = linear(inputs, 3 * size, size, bias)
+
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        (h,) = entries
+        i, f, n = x.chunk(3, -1)
+        # σ(f) / (σ(f) + σ(i)), without a quotient of numbers that may both be zero
+        f = self.gate("f", F.softplus(-i) - F.softplus(-f))
+        return (f * h + (1 - f) * n,)
 
 
 def linear(inputs: int, outputs: int, size: int, bias: bool = True) -> nn.Linear:
@@ -201,10 +346,18 @@ MakeCell = Callable[[int, int], Cell]  # inputs, size
 
 CELLS: dict[str, MakeCell] = {
     "rnn": RNNCell,
+    "rnn-relu": partial(RNNCell, activation="relu"),
+    "rnn-identity": partial(RNNCell, activation="identity"),
     "lstm": LSTMCell,
+    "lstm-sigmoid": partial(LSTMCell, candidate="sigmoid"),
+    "lstm-normed": NormedLSTMCell,
     "peephole": PeepholeLSTMCell,
     "peephole-full": partial(PeepholeLSTMCell, full=True),
+    "peephole-early": partial(PeepholeLSTMCell, sees="fo", late=False),
     "coupled": CoupledLSTMCell,
     "gru": GRUCell,
-    "gru-reset-before": ResetBeforeGRUCell,
+    "gru-before": ResetBeforeGRUCell,
+    "gru-normed": NormedGRUCell,
+    "mingru": MinGRUCell,
+    "minlstm": MinLSTMCell,
 }

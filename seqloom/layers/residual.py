@@ -1,6 +1,7 @@
 """A layer and the way around it; the three differ in where the sum is kept in bounds."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +9,8 @@ from torch import Tensor, nn
 from .base import Entries, Layer, Memory
 from .padding import blank
 from .state import State
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
 class Residual(Layer):
@@ -38,9 +41,9 @@ class Residual(Layer):
 class Post(Residual):
     """Change, add, normalise (Vaswani et al., 2017)."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0) -> None:
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
         super().__init__(layer, dropout)
-        self.norm = nn.LayerNorm(size)
+        self.norm = NORMS[normalise](size)
 
     def join(self, x: Tensor, change: Tensor) -> Tensor:
         joined: Tensor = self.norm(x + change)
@@ -50,9 +53,9 @@ class Post(Residual):
 class Pre(Residual):
     """Normalise, change, add (Xiong et al., 2020). The sum itself is never normalised: the stack does it at its end."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0) -> None:
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
         super().__init__(layer, dropout)
-        self.norm = nn.LayerNorm(size)
+        self.norm = NORMS[normalise](size)
 
     def before(self, x: Tensor) -> Tensor:
         normal: Tensor = self.norm(x)
@@ -65,7 +68,7 @@ class Pre(Residual):
 class ReZero(Residual):
     """Change, add a share of it that is learnt and starts at zero (Bachlechner et al., 2020)."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0) -> None:
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
         super().__init__(layer, dropout)
         self.share = nn.Parameter(torch.zeros(()))
 

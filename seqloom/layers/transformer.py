@@ -2,75 +2,97 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from .attention import MultiHead
+from .attention import Heads
 from .base import Each, Layer, Memory, Stack
 from .cache import Cache
-from .padding import at_the_end, blank, everywhere, take, to_front
-from .residual import RESIDUALS
+from .local import near
+from .padding import at_the_end, blank, take, to_front
+from .positions import LearntPositions, Rotary, Still, Turn, Waves
+from .residual import NORMS, RESIDUALS
 from .state import Shared, State
 
 
-class Positions(Layer):
-    """Adds sines and cosines of the position (Vaswani et al., 2017). The state counts the elements read."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.register_buffer("rate", 10000.0 ** (-torch.arange(0, size, 2) / size), persistent=False)
-        self.rate: Tensor
-
-    def start(self, batch: int, memory: Memory | None = None) -> State:
-        return self.rate.new_zeros(batch, dtype=torch.long)
-
-    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        count = state[:, None] + (everywhere(x) if mask is None else mask).cumsum(1)
-        angle = (count - 1)[..., None] * self.rate
-        waves = torch.stack([angle.sin(), angle.cos()], -1).flatten(2)[..., : x.shape[2]]  # an odd size ends on a sine
-        return blank(x + waves, mask), count[:, -1] if x.shape[1] else state
-
-
 class SelfAttention(Layer):
-    """Each element looks at all of its sequence."""
+    """Each element looks at all of its sequence or, with a window, at so many elements on each side."""
 
     causal = False
 
-    def __init__(self, size: int, heads: int) -> None:
+    def __init__(self, size: int, attend: Heads, turn: Turn, window: int = 0, bias: bool = True) -> None:
         super().__init__()
-        self.attend = MultiHead(size, size, heads)
+        self.attend, self.turn, self.window = attend, turn, window
+        self.project = nn.Linear(size, attend.query_size + attend.key_value_size, bias)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if mask is not None and self.window and not at_the_end(mask):
+            order, back = to_front(mask)  # so that what is near in the sequence is near in the batch
+            y, state = self.forward(take(x, order), state, take(mask, order))
+            return take(y, back), state
         x = blank(x, mask)
-        return blank(self.attend(x, self.attend.key_value(x), mask), mask), state
+        query, keys, values = heads_of(self.project(x), self.attend)
+        positions, _ = self.turn.positions(x, x.new_zeros(len(x), dtype=torch.long), mask)
+        query, keys = self.turn(query, positions), self.turn(keys, positions)
+        if self.window:
+            y = near(self.attend, query, keys, values, self.window, self.window, mask)
+        else:
+            y = self.attend(query, keys, values, mask)
+        return blank(y, mask), state
 
 
 class CausalAttention(Layer):
-    """Each element looks at itself and at what came before."""
+    """Each element looks at itself and at what came before; with a window, at so many elements in all."""
 
-    def __init__(self, size: int, heads: int) -> None:
+    def __init__(self, size: int, attend: Heads, turn: Turn, window: int = 0, bias: bool = True) -> None:
         super().__init__()
-        self.attend = MultiHead(size, size, heads)
+        self.attend, self.turn, self.window = attend, turn, window
+        self.project = nn.Linear(size, attend.query_size + attend.key_value_size, bias)
 
     def start(self, batch: int, memory: Memory | None = None) -> State:
-        weight = self.attend.key_value.weight
-        return Cache.of(weight.new_zeros(batch, 0, len(weight)), weight.new_zeros(batch, 0, dtype=torch.bool))
+        weight = self.project.weight
+        empty = weight.new_zeros(batch, 0, self.attend.key_value_size)
+        return Cache.of(empty, empty.new_zeros(batch, 0, dtype=torch.bool)), empty.new_zeros(batch, dtype=torch.long)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        if mask is not None and state.length == 0 and not at_the_end(mask):
+        cache, count = state
+        if mask is not None and cache.length == 0 and not at_the_end(mask):
             order, back = to_front(mask)  # so that no T × T mask is needed
             y, state = self.forward(take(x, order), state, take(mask, order))
             return take(y, back), state
         x = blank(x, mask)
-        cache = state.append(self.attend.key_value(x), mask)
-        if cache.length == x.shape[1]:  # all there is: padding stands at the end, where only padding sees it
-            y = self.attend(x, cache.read()[0], causal=True)
+        query, keys, values = heads_of(self.project(x), self.attend)
+        positions, count = self.turn.positions(x, count, mask)
+        query, keys = self.turn(query, positions), self.turn(keys, positions)
+        whole = cache.length == 0  # all there is: padding stands at the end, where only padding sees it
+        cache = cache.append(joined(keys, values), mask)
+        if whole and self.window:
+            y = near(self.attend, query, keys, values, self.window - 1, 0, None)
+        elif whole:
+            y = self.attend(query, keys, values, causal=True)
         else:
-            y = self.attend(x, cache.read()[0], visible(cache, x.shape[1]))
-        return blank(y, mask), cache
+            seen = visible(cache, x.shape[1], self.window)
+            y = self.attend(query, *self.attend.split_keys_values(cache.read()[0]), seen)
+        return blank(y, mask), (cache.trimmed(self.window) if self.window else cache, count)
 
 
-def visible(cache: Cache, time: int) -> Tensor | None:
+def heads_of(projected: Tensor, attend: Heads) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, keys and values of each head from one product (B, T, …)."""
+    query, keys_values = projected.split([attend.query_size, attend.key_value_size], -1)
+    return attend.split(query), *attend.split_keys_values(keys_values)
+
+
+def joined(keys: Tensor, values: Tensor) -> Tensor:
+    """Keys and values of all heads side by side, as a cache holds them: (B, T, …)."""
+    return torch.cat([keys.transpose(1, 2).flatten(2), values.transpose(1, 2).flatten(2)], -1)
+
+
+def visible(cache: Cache, time: int, window: int) -> Tensor | None:
     """What each of the last `time` steps may see of all: (B, length) for one step, (B, time, length) for more."""
     _, valid = cache.read()
+    if window:  # what is invalid takes no place in the window
+        place = valid.cumsum(1)
+        distance = place[:, -time:, None] - place[:, None]
+        return valid[:, None] & (distance >= 0) & (distance < window)
     if time == 1:
         return valid if cache.padded else None
     past = torch.ones(time, cache.length, dtype=torch.bool, device=valid.device).tril(cache.length - time)
@@ -80,17 +102,42 @@ def visible(cache: Cache, time: int) -> Tensor | None:
 class CrossAttention(Layer):
     """Each element looks at the memory."""
 
-    def __init__(self, size: int, heads: int, memory: int) -> None:
+    def __init__(self, size: int, memory: int, attend: Heads, bias: bool = True) -> None:
         super().__init__()
-        self.attend = MultiHead(size, memory, heads)
+        self.attend = attend
+        self.query = nn.Linear(size, attend.query_size, bias)
+        self.key_value = nn.Linear(memory, attend.key_value_size, bias)
 
     def start(self, batch: int, memory: Memory | None = None) -> State:
         if memory is None:
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
-        return Shared((self.attend.key_value(memory.values), memory.mask))
+        return Shared((self.key_value(memory.values), memory.mask))
+
+    def look(self, x: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
+        seen: Tensor = self.attend(self.attend.split(self.query(x)), *self.attend.split_keys_values(keys_values), mask)
+        return seen
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        return blank(state.ask(self.attend, blank(x, mask)), mask), state
+        return blank(state.ask(self.look, blank(x, mask)), mask), state
+
+
+class SwiGLU(nn.Module):
+    """Half of the features gates the other half (Shazeer, 2020)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, value = x.chunk(2, -1)
+        return F.silu(gate) * value
+
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "swiglu": SwiGLU}
+
+
+def position_wise(size: int, hidden: int, activation: str, dropout: float, bias: bool = True) -> Layer:
+    """The same small net on every element."""
+    width = 2 * hidden if activation == "swiglu" else hidden
+    return Each(
+        nn.Linear(size, width, bias), ACTIVATIONS[activation](), nn.Dropout(dropout), nn.Linear(hidden, size, bias)
+    )
 
 
 def transformer(
@@ -103,22 +150,36 @@ def transformer(
     memory: int = 0,
     feed_forward: int = 0,
     norm: str = "pre",
+    normalise: str = "layer",
+    activation: str = "gelu",
+    positions: str = "waves",
+    longest: int = 512,
+    window: int = 0,
     dropout: float = 0.0,
+    bias: bool = True,
 ) -> Layer:
     """An encoder if not causal, a decoder if causal, looking at a memory if it has a size."""
     residual, attention = RESIDUALS[norm], CausalAttention if causal else SelfAttention
-    layers: list[Layer] = [] if inputs == size else [Each(nn.Linear(inputs, size))]
-    layers += [Positions(size), Each(nn.Dropout(dropout))]
+    before: dict[str, list[Layer]] = {
+        "waves": [Waves(size)],
+        "learnt": [LearntPositions(size, longest)],
+        "rotary": [],
+        "none": [],
+    }
+
+    def turn() -> Turn:
+        return Rotary(size // heads) if positions == "rotary" else Still()
+
+    layers: list[Layer] = [] if inputs == size else [Each(nn.Linear(inputs, size, bias))]
+    layers += [*before[positions], Each(nn.Dropout(dropout))]
     for _ in range(depth):
-        layers.append(residual(size, attention(size, heads), dropout))
+        own = attention(size, Heads(size, heads, bias=bias), turn(), window, bias)
+        layers.append(residual(size, own, dropout, normalise))
         if memory:
-            layers.append(residual(size, CrossAttention(size, heads, memory), dropout))
-        layers.append(residual(size, position_wise(size, feed_forward or 4 * size, dropout), dropout))
+            other = CrossAttention(size, memory, Heads(size, heads, bias=bias), bias)
+            layers.append(residual(size, other, dropout, normalise))
+        each = position_wise(size, feed_forward or 4 * size, activation, dropout, bias)
+        layers.append(residual(size, each, dropout, normalise))
     if norm == "pre":
-        layers.append(Each(nn.LayerNorm(size)))
+        layers.append(Each(NORMS[normalise](size)))
     return Stack(*layers)
-
-
-def position_wise(size: int, hidden: int, dropout: float) -> Layer:
-    """The same small net on every element."""
-    return Each(nn.Linear(size, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, size))

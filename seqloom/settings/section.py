@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 class Section(BaseModel):
     """One table: it cannot be changed, knows all of its keys, and takes no value for one of another type."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def _check_text(text: str) -> str:

@@ -76,6 +76,10 @@ class Task(ABC):
         """The rows of each batch of an epoch: a pure function of the seed and the epoch."""
 
     @abstractmethod
+    def padded_share(self, prepared: Prepared) -> float:
+        """How much of the training batches is padding."""
+
+    @abstractmethod
     def batch(self, prepared: Prepared, rows: Any, split: str = "train") -> Batch: ...
 
     @abstractmethod

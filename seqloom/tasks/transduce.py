@@ -6,12 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import build
 from ..baselines import most_frequent, transduction
 from ..data import batches
-from ..data.prepare import Prepared, prepare
+from ..data.prepare import Prepared, Split, prepare
 from ..data.ragged import Ragged
 from ..data.readers import Reading, Skipped, read_rows
 from ..data.tokenizers import Tokenizer, read_tokenizer
@@ -61,9 +62,11 @@ class Transduce(Task):
         return Writing(model)
 
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
-        train = prepared.splits["train"]
-        lengths = np.stack([train.source.lengths, train.target.lengths + 1], 1)
+        lengths = sides(prepared.splits["train"])
         return batches.order(lengths, self.recipe.train.batch, self.recipe.train.seed, epoch)
+
+    def padded_share(self, prepared: Prepared) -> float:
+        return batches.padded_share(sides(prepared.splits["train"]), self.order(prepared, 0))
 
     def batch(self, prepared: Prepared, rows: Any, split: str = "train") -> Batch:
         part = prepared.splits[split]
@@ -72,9 +75,8 @@ class Transduce(Task):
     @torch.no_grad()
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         part, objective = prepared.splits["validation"], self.objective(model)
-        lengths = np.stack([part.source.lengths, part.target.lengths + 1], 1)
         total, count = 0.0, 0
-        for rows in batches.sequential(lengths, ROOM):
+        for rows in batches.sequential(sides(part), ROOM):
             loss, tokens, _ = objective(paired(part.source, part.target, rows))
             total, count = total + loss.item(), count + int(tokens)
         quick = range(min(QUICK, len(part.sources)))
@@ -148,6 +150,11 @@ class Transduce(Task):
         """One pair as a batch, with the names of what is read and of what is written."""
         one = self.source.encode_many([source]), self.target.encode_many([target])
         return paired(*one, [0]), self.source.names(one[0][0]), [*self.target.names(one[1][0]), "<eos>"]
+
+
+def sides(part: Split) -> NDArray[np.int64]:
+    """The lengths that a batch is made of: what is read, and what is written with its end. (N, 2)"""
+    return np.stack([part.source.lengths, part.target.lengths + 1], 1)
 
 
 def padded(sequences: Ragged, rows: Any) -> tuple[Tensor, Tensor]:

@@ -270,13 +270,14 @@ def tokens_in(batch: Batch) -> int:
 
 @contextmanager
 def evaluating(objective: nn.Module) -> Iterator[None]:
-    """Without dropout and gradients inside; back in training afterwards."""
+    """Without dropout and gradients inside; in its former mode afterwards."""
+    mode = objective.training
     objective.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        objective.train()
+        objective.train(mode)
 
 
 def _named(rows: Rows, most: int = 8) -> str:

@@ -5,15 +5,17 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqloom.layers.attention import Heads
 from seqloom.layers.base import Encoder, Stack, mean
 from seqloom.layers.cache import Cache
 from seqloom.layers.cells import CELLS
 from seqloom.layers.padding import mask_of
+from seqloom.layers.positions import Still, Waves
 from seqloom.layers.recurrent import recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import ReZero
 from seqloom.layers.state import Shared, detach, map_state, repeat, select
 from seqloom.layers.tap import recording
-from seqloom.layers.transformer import CausalAttention, CrossAttention, Positions, SelfAttention
+from seqloom.layers.transformer import CausalAttention, CrossAttention, SelfAttention
 
 from .zoo import (
     DECODERS,
@@ -292,7 +294,8 @@ def test_a_stack_is_causal_if_all_its_layers_are():
 
 
 def test_rezero_starts_as_the_identity():
-    layers = [ReZero(SIZE, CausalAttention(SIZE, 3)), ReZero(SIZE, CrossAttention(SIZE, 3, SIZE))]
+    own, other = CausalAttention(SIZE, Heads(SIZE, 3), Still()), CrossAttention(SIZE, SIZE, Heads(SIZE, 3))
+    layers = [ReZero(SIZE, own), ReZero(SIZE, other)]
     net, x = Stack(*layers), torch.randn(3, 4, SIZE)
     assert torch.equal(net(x, net.start(3, memory()))[0], x)
 
@@ -313,7 +316,7 @@ def test_a_decoder_starts_where_the_encoder_arrived(name):
 
 
 def test_positions_do_not_end():
-    net = Positions(SIZE)
+    net = Waves(SIZE)
     y, _ = net(torch.zeros(1, 2, SIZE), torch.tensor([1_000_000]))
     assert y.isfinite().all() and not torch.equal(y[:, 0], y[:, 1])
 
@@ -325,11 +328,11 @@ def test_no_mask_of_time_by_time_is_built(layer, monkeypatch):
     monkeypatch.setattr(
         nn.functional,
         "scaled_dot_product_attention",
-        lambda q, k, v, attn_mask, is_causal: (
+        lambda q, k, v, attn_mask, dropout_p, is_causal: (
             masks.append(attn_mask) or attend(q, k, v, attn_mask, is_causal=is_causal)
         ),
     )
-    net = layer(SIZE, 3)
+    net = layer(SIZE, Heads(SIZE, 3), Still())
     for mask in (None, *MASKS.values()):
         net(torch.randn(3, 6, SIZE), net.start(3), mask)
     assert all(mask is None or mask.shape[-2] == 1 for mask in masks) and len(masks) == 5

@@ -7,13 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.layers.attending import Luong, bahdanau_decoder, luong_decoder
-from seqloom.layers.attention import DotAttention
+from seqloom.layers.attention import DotAttention, Heads
 from seqloom.layers.base import Each, Encoder, Layer, Memory, ends, mean
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical
+from seqloom.layers.positions import LearntPositions, Rotary, Still, Waves
 from seqloom.layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import RESIDUALS
-from seqloom.layers.transformer import CausalAttention, CrossAttention, Positions, SelfAttention, transformer
+from seqloom.layers.transformer import CausalAttention, CrossAttention, SelfAttention, transformer
 from seqloom.models import Generator, Source
 
 M = TypeVar("M", bound=nn.Module)
@@ -21,19 +22,27 @@ D, SIZE = 8, 12
 NOTHING = (0, ())  # no memory: its size, and what it hands over
 SOME = (SIZE, ((SIZE,),))  # a memory with one state, as a GRU hands it over
 
+TRANSFORMERS: dict[str, dict] = {  # options of each
+    **{f"transformer-{norm}": {"norm": norm} for norm in RESIDUALS},
+    "transformer-learnt": {"positions": "learnt", "longest": 40},
+    "transformer-rotary": {"positions": "rotary"},
+    "transformer-none": {"positions": "none", "activation": "relu"},
+    "transformer-window": {"window": 3, "positions": "rotary"},
+    "transformer-swiglu": {"activation": "swiglu", "normalise": "rms", "bias": False},
+}
 ENCODERS: dict[str, Callable[[], Encoder]] = {
     **{f"{c}-one": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZE, 2, both_ways=False), mean) for c in CELLS},
     **{f"{c}-both": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZE, 2), ends) for c in CELLS},
     **{
-        f"transformer-{n}": lambda n=n: Encoder(transformer(D, SIZE, 2, 3, causal=False, norm=n), mean)
-        for n in RESIDUALS
+        name: lambda options=options: Encoder(transformer(D, SIZE, 2, 3, causal=False, **options), mean)
+        for name, options in TRANSFORMERS.items()
     },
 }
 PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
     **{c: lambda size, hands, c=c: recurrent_decoder(CELLS[c], D, SIZE, 2, size, hands) for c in CELLS},
     **{
-        f"transformer-{n}": lambda size, _, n=n: transformer(D, SIZE, 2, 3, causal=True, memory=size, norm=n)
-        for n in RESIDUALS
+        name: lambda size, _, options=options: transformer(D, SIZE, 2, 3, causal=True, memory=size, **options)
+        for name, options in TRANSFORMERS.items()
     },
 }
 DECODERS: dict[str, Callable[..., Layer]] = {
@@ -48,10 +57,13 @@ DECODERS: dict[str, Callable[..., Layer]] = {
 }
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
     "each": lambda: Each(nn.Linear(SIZE, SIZE)),
-    "positions": lambda: Positions(SIZE),
-    "self": lambda: SelfAttention(SIZE, 3),
-    "causal": lambda: CausalAttention(SIZE, 3),
-    "cross": lambda: CrossAttention(SIZE, 3, SIZE),
+    "waves": lambda: Waves(SIZE),
+    "learnt": lambda: LearntPositions(SIZE, 40),
+    "self": lambda: SelfAttention(SIZE, Heads(SIZE, 3), Still()),
+    "self-wide": lambda: SelfAttention(SIZE, Heads(SIZE, 3, width=6, values=5), Rotary(6), window=2),
+    "causal": lambda: CausalAttention(SIZE, Heads(SIZE, 3), Still()),
+    "causal-wide": lambda: CausalAttention(SIZE, Heads(SIZE, 2, width=SIZE, values=3), Rotary(SIZE), window=4),
+    "cross": lambda: CrossAttention(SIZE, SIZE, Heads(SIZE, 3)),
     "luong": lambda: Luong(SIZE, SIZE, DotAttention(SIZE, SIZE)),
     **{n: lambda n=n: RESIDUALS[n](SIZE, Each(nn.Linear(SIZE, SIZE))) for n in RESIDUALS},
 }

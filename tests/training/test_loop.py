@@ -20,7 +20,16 @@ from seqloom.models import Batch
 from seqloom.recipe import Train
 from seqloom.training import loop
 from seqloom.training.checkpoints import STATE, WEIGHTS, Checkpoint, Checkpoints
-from seqloom.training.loop import RECORD_EVERY, SKIPPED_AT_MOST, Training, backpropagate, fit, tokens_in, update
+from seqloom.training.loop import (
+    RECORD_EVERY,
+    SKIPPED_AT_MOST,
+    Training,
+    backpropagate,
+    evaluating,
+    fit,
+    tokens_in,
+    update,
+)
 from seqloom.training.optimiser import adamw, rate_at
 from seqloom.training.records import Progress, Record
 from seqloom.training.tensors import weights_of
@@ -227,6 +236,15 @@ def test_checkpoints_reading_and_validating_change_nothing(tmp_path: Path) -> No
         torch.rand(3)  # so may a reader
         run.objective.eval()  # and look at the model in another mode
     assert same(weights_of(run.objective), weights_of(plain.objective))
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_after_an_evaluation_the_mode_is_what_it_was_even_if_it_failed(mode: bool) -> None:
+    objective = Guesser().train(mode)
+    with pytest.raises(ZeroDivisionError), evaluating(objective):
+        assert not objective.training and not torch.is_grad_enabled()
+        raise ZeroDivisionError
+    assert objective.training is mode and objective.drop.training is mode and torch.is_grad_enabled()
 
 
 # --- a checkpoint that does not belong here -------------------------------------------------------------------
@@ -471,11 +489,13 @@ def test_a_record_tells_rate_epoch_tokens_and_the_largest_gradient() -> None:
     training = Training(Guesser(), Rows(), run.settings)
     torch.manual_seed(run.settings.seed)
     norms = []
-    for _ in range(10):
+    for _ in range(20):
         training.progress.largest_norm = None
         training.advance()
         norms.append(training.progress.largest_norm)
-    assert run.records[0].gradient_norm == norms[0] and run.records[1].gradient_norm == max(norms[1:])
+    told = [record.gradient_norm for record in run.records]
+    assert told == [norms[0], max(norms[1:10]), max(norms[10:])]
+    assert told != sorted(told), "else the largest of all so far would pass for the largest since the last record"
 
 
 def test_timings_count_steps_and_validations_and_go_on_after_a_cut(

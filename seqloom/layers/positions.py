@@ -1,0 +1,100 @@
+"""Where an element stands: waves or learnt vectors that are added to it, or a turn of queries and keys."""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from .base import Layer, Memory
+from .padding import blank, everywhere
+from .state import State
+
+
+def counted(x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Positions (B, T) of the valid elements of x after `before` (B,) others, and how many there are now."""
+    count = before[:, None] + (everywhere(x) if mask is None else mask).cumsum(1)
+    return count - 1, count[:, -1] if x.shape[1] else before
+
+
+def rates(size: int) -> Tensor:
+    """How fast each pair of features turns with the position: 10000^(−2j/d)."""
+    return 10000.0 ** (-torch.arange(0, size, 2) / size)
+
+
+class Waves(Layer):
+    """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("rate", rates(size), persistent=False)
+        self.rate: Tensor
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        return self.rate.new_zeros(batch, dtype=torch.long)
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        positions, state = counted(x, state, mask)
+        angle = positions[..., None] * self.rate
+        waves = torch.stack([angle.sin(), angle.cos()], -1).flatten(2)[..., : x.shape[2]]  # an odd size ends on a sine
+        return blank(x + waves, mask), state
+
+
+class LearntPositions(Layer):
+    """Adds a learnt vector for each position, up to `longest` of them."""
+
+    def __init__(self, size: int, longest: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(longest, size) * 0.02)
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        return torch.zeros(batch, dtype=torch.long, device=self.table.device)
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        positions, state = counted(x, state, mask)
+        if x.shape[1] and int(positions.max()) >= len(self.table):
+            raise ValueError(
+                f"{int(positions.max()) + 1} elements are more than the {len(self.table)} positions learnt"
+            )
+        return blank(x + self.table[positions.clamp(min=0)], mask), state
+
+
+class Turn(nn.Module):
+    """What attention does to queries and keys (B, heads, T, width) at their positions."""
+
+    @abstractmethod
+    def positions(self, x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What `forward` needs to know of x (B, T, D), and how many elements were read in all."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor: ...
+
+
+class Still(Turn):
+    """Nothing: the positions are known otherwise, or not at all."""
+
+    def positions(self, x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        return before, before
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x
+
+
+class Rotary(Turn):
+    """Turns each pair of features by an angle that grows with the position, so that only distances count
+    (Su et al., 2021)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        if width % 2:
+            raise ValueError(f"rotary positions turn pairs of features, but a head is {width} wide, an odd number")
+        self.register_buffer("rate", rates(width), persistent=False)
+        self.rate: Tensor
+
+    def positions(self, x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        return counted(x, before, mask)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        angle = positions[:, None, :, None] * self.rate  # (B, 1, T, width / 2)
+        sin, cos = angle.sin(), angle.cos()
+        even, odd = x[..., ::2], x[..., 1::2]
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)

@@ -1,0 +1,122 @@
+"""The laws of batches, and how much of them is padding on real sentences."""
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqloom.data.batches import order, padded_share, sequential
+
+lengths_of_one_side = st.lists(st.integers(0, 40), max_size=60).map(lambda rows: np.array(rows, dtype=np.int64))
+lengths_of_sides = st.integers(1, 3).flatmap(
+    lambda sides: st.lists(st.lists(st.integers(0, 40), min_size=sides, max_size=sides), max_size=60).map(
+        lambda rows: np.array(rows, dtype=np.int64).reshape(-1, sides)
+    )
+)
+any_lengths = lengths_of_one_side | lengths_of_sides
+budgets = st.integers(1, 200)
+
+
+def padded_size(lengths: np.ndarray, rows: np.ndarray) -> int:
+    """Rows times the sum over sides of the longest, written down once more without numpy's help."""
+    sides = lengths.reshape(len(lengths), -1)[rows].tolist()
+    return len(sides) * sum(max(side) for side in zip(*sides, strict=True))
+
+
+@given(any_lengths, budgets, st.integers(0, 2**32 - 1), st.integers(0, 1000))
+def test_every_example_comes_exactly_once_an_epoch(lengths, budget, seed, epoch):
+    for batches in (order(lengths, budget, seed, epoch), sequential(lengths, budget)):
+        assert all(len(rows) for rows in batches)
+        found = np.concatenate([np.empty(0, int), *batches]).tolist()
+        assert sorted(found) == list(range(len(lengths)))
+
+
+@given(any_lengths, budgets, st.integers(0, 1000))
+def test_no_batch_is_larger_than_the_budget_but_a_single_long_example(lengths, budget, seed):
+    for batches in (order(lengths, budget, seed, 0), sequential(lengths, budget)):
+        for rows in batches:
+            assert len(rows) == 1 or padded_size(lengths, rows) <= budget
+
+
+@given(any_lengths, budgets)
+def test_the_padded_share_is_what_it_says(lengths, budget):
+    batches = sequential(lengths, budget)
+    full = sum(padded_size(lengths, rows) for rows in batches)
+    assert padded_share(lengths, batches) == pytest.approx(1 - lengths.sum() / full if full else 0.0)
+
+
+def realistic(rows: int) -> np.ndarray:
+    draw = np.random.default_rng(0)
+    source = draw.poisson(14, rows) + 2
+    return np.stack([source, np.maximum(1, source + draw.integers(-4, 5, rows))], axis=1)
+
+
+def test_no_two_neighbouring_batches_would_fit_into_one():
+    """Else batches would be smaller than they need to be; pools and strips leave a few at their ends."""
+    lengths = realistic(5000)
+    batches = sequential(lengths, 500)
+    fitting = sum(padded_size(lengths, np.concatenate(pair)) <= 500 for pair in zip(batches, batches[1:], strict=False))
+    assert fitting <= 0.02 * len(batches)
+
+
+def test_the_order_is_a_pure_function_of_its_arguments():
+    lengths = realistic(2000)
+    one, again = order(lengths, 500, 3, 7), order(lengths.copy(), 500, 3, 7)
+    assert [rows.tolist() for rows in one] == [rows.tolist() for rows in again]
+
+
+def test_another_process_finds_the_same_order():
+    program = (
+        "import numpy as np; from seqloom.data.batches import order; "
+        "lengths = np.arange(600).reshape(-1, 2) * 7 % 23; "
+        "print([rows.tolist() for rows in order(lengths, 100, 3, 7)])"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "3"}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    lengths = np.arange(600).reshape(-1, 2) * 7 % 23
+    assert run.stdout.strip() == str([rows.tolist() for rows in order(lengths, 100, 3, 7)])
+
+
+def test_seeds_and_epochs_change_the_order_and_the_company():
+    lengths = realistic(2000)
+
+    def company(batches):
+        return {frozenset(rows.tolist()) for rows in batches}
+
+    base = order(lengths, 500, 0, 0)
+    for other in (order(lengths, 500, 1, 0), order(lengths, 500, 0, 1)):
+        assert [rows.tolist() for rows in base] != [rows.tolist() for rows in other]
+        assert len(company(base) & company(other)) < 0.5 * len(base)
+
+
+def test_short_and_long_batches_are_mixed():
+    lengths = realistic(5000)
+    widths = [lengths[rows].max() for rows in order(lengths, 500, 0, 0)]
+    middle = len(widths) // 2
+    assert abs(np.mean(widths[:middle]) - np.mean(widths[middle:])) < 0.25 * np.std(widths)
+
+
+def test_scoring_goes_from_short_to_long():
+    lengths = realistic(5000)[:, 0]
+    widths = [lengths[rows].max() for rows in sequential(lengths, 500)]
+    assert widths == sorted(widths)
+
+
+@pytest.mark.parametrize("cut", [re.compile(r"\w+|[^\w\s]"), re.compile(r".")], ids=["words", "characters"])
+@pytest.mark.parametrize("budget", [1024, 4096])
+def test_little_of_a_batch_of_real_sentences_is_padding(shared_data, cut, budget):
+    sides = []
+    for language in ("en", "de"):
+        with gzip.open(shared_data / "multi30k" / f"train.{language}.gz", "rt", encoding="utf-8") as lines:
+            sides.append([len(cut.findall(line)) + 1 for line in lines])  # and the end
+    lengths = np.stack([np.array(side) for side in sides], axis=1)
+    for epoch in range(3):
+        assert padded_share(lengths, order(lengths, budget, 0, epoch)) <= 0.05
+    assert padded_share(lengths, sequential(lengths, budget)) <= 0.05
+    assert padded_share(lengths[:, 0], order(lengths[:, 0], budget, 0, 0)) <= 0.02
