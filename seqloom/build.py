@@ -1,11 +1,32 @@
 """From a recipe's settings to a model: the only place where names become classes."""
 
-from collections.abc import Callable
 from functools import partial
 
-from .layers.attending import bahdanau_decoder, luong_decoder
-from .layers.base import Encoder, Layer, ends, final, mean
-from .layers.cells import CoupledLSTMCell, GRUCell, LSTMCell, MakeCell, PeepholeLSTMCell, ResetBeforeGRUCell, RNNCell
+from torch.nn.utils.parametrizations import orthogonal, spectral_norm
+
+from .layers.attending import Luong, bahdanau_decoder, luong_decoder
+from .layers.attention import SCORES, Attention
+from .layers.base import Encoder, Layer, Stack, ends, final, mean
+from .layers.cells import (
+    Cell,
+    CoupledLSTMCell,
+    GRUCell,
+    LSTMCell,
+    MakeCell,
+    MinGRUCell,
+    MinLSTMCell,
+    NormedGRUCell,
+    NormedLSTMCell,
+    PeepholeLSTMCell,
+    ProjectedLSTMCell,
+    ResetBeforeGRUCell,
+    RNNCell,
+    Zoneout,
+    dropping,
+    held,
+    initialised,
+)
+from .layers.convolution import convolution
 from .layers.embeddings import Tokens
 from .layers.heads import Categorical
 from .layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
@@ -13,48 +34,118 @@ from .layers.transformer import transformer
 from .models import Generator, Source
 from .recipe import Body, Model
 
-DECODERS: dict[str, Callable[[MakeCell, int, int, int, int, Hands, float], Layer]] = {
-    "none": recurrent_decoder,
-    "dot": luong_decoder,
-    "additive": bahdanau_decoder,
-}
-
 
 def cell(body: Body) -> MakeCell:
-    cells: dict[str, MakeCell] = {
-        "rnn": RNNCell,
-        "lstm": LSTMCell,
-        "peephole": partial(PeepholeLSTMCell, full=body.peephole == "full"),
-        "coupled": CoupledLSTMCell,
-        "gru": GRUCell if body.reset == "after" else ResetBeforeGRUCell,
-    }
-    return cells[body.kind]
+    """The equations that the settings name, before anything is done to their weights."""
+    bias = body.bias
+    match body.kind:
+        case "rnn" | "orthogonal":
+            return partial(RNNCell, activation=body.activation or "tanh", bias=bias)
+        case "lstm" if body.layer_norm:
+            return partial(NormedLSTMCell, bias=bias)
+        case "lstm" if body.memory_size:
+            return partial(ProjectedLSTMCell, memory=body.memory_size, bias=bias)
+        case "lstm":
+            return partial(LSTMCell, candidate=body.candidate, bias=bias)
+        case "peephole":
+            late = body.peephole_output == "new"
+            full = body.peephole == "full"
+            return partial(PeepholeLSTMCell, full=full, sees=body.peephole_gates, late=late, bias=bias)
+        case "coupled":
+            return partial(CoupledLSTMCell, bias=bias)
+        case "gru" if body.layer_norm:
+            return partial(NormedGRUCell, bias=bias)
+        case "gru":
+            return partial(GRUCell if body.reset == "after" else ResetBeforeGRUCell, bias=bias)
+        case "mingru":
+            return partial(MinGRUCell, bias=bias)
+        case "minlstm":
+            return partial(MinLSTMCell, bias=bias)
+    raise AssertionError(f"no cell is called {body.kind}")
+
+
+def prepared_cell(body: Body) -> MakeCell:
+    """The cell with its weights started, held and dropped out as the settings say."""
+    make = cell(body)
+    recurrence = "orthogonal" if body.kind == "orthogonal" else body.recurrence
+
+    def prepared(inputs: int, size: int) -> Cell:
+        made = initialised(make(inputs, size), body.initial, body.forget_bias)
+        if recurrence != "free":
+            made = held(made, orthogonal if recurrence == "orthogonal" else spectral_norm)
+        if body.recurrent_dropout:
+            made = dropping(made, body.recurrent_dropout)
+        return Zoneout(made, body.zoneout) if body.zoneout else made
+
+    return prepared
 
 
 def encoder(body: Body, inputs: int) -> Encoder:
     if body.kind == "transformer":
         return Encoder(attentive(body, inputs, causal=False), mean)
-    layer = recurrent_encoder(cell(body), inputs, body.size, body.depth, body.both_ways, body.dropout)
-    return Encoder(layer, ends if body.both_ways else final)
+    if body.kind in ("convolution", "linear"):
+        return Encoder(sliding(body, inputs, causal=not body.both_ways), mean)
+    merge = body.merge if body.both_ways else "none"
+    layer = recurrent_encoder(
+        prepared_cell(body),
+        inputs,
+        body.sizes,
+        merge=merge,
+        start=body.start,
+        dropout=body.dropout,
+        locked=body.locked,
+    )
+    return Encoder(layer, {"concatenate": ends, "none": final}.get(merge, mean))
 
 
-def decoder(body: Body, attention: str, inputs: int, memory: int = 0, hands: Hands = ()) -> Layer:
+def decoder(body: Body, model: Model, inputs: int, memory: int = 0, hands: Hands = ()) -> Layer:
     if body.kind == "transformer":
         return attentive(body, inputs, causal=True, memory=memory)
-    return DECODERS[attention](cell(body), inputs, body.size, body.depth, memory, hands, body.dropout)
+    if body.kind in ("convolution", "linear"):
+        layer = sliding(body, inputs, causal=True)
+        return Stack(layer, Luong(body.width, memory, attention(model, body.width, memory))) if memory else layer
+    make, sizes = prepared_cell(body), body.sizes
+    if not memory or model.attention == "none":
+        plain = recurrent_decoder
+        return plain(make, inputs, sizes, memory, hands, start=body.start, dropout=body.dropout, locked=body.locked)
+    looks, size = (bahdanau_decoder, sizes[0]) if model.look == "before" else (luong_decoder, sizes[-1])
+    score = attention(model, size, memory)
+    return looks(make, inputs, sizes, memory, score, hands, dropout=body.dropout, locked=body.locked)
+
+
+def attention(model: Model, query: int, memory: int) -> Attention:
+    return SCORES[model.attention](query, memory, model.hard)
+
+
+def sliding(body: Body, inputs: int, causal: bool) -> Layer:
+    return convolution(
+        inputs,
+        body.width,
+        body.depth,
+        body.window or 5,
+        causal=causal,
+        dropout=body.dropout,
+        act=body.kind == "convolution",
+    )
 
 
 def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
     return transformer(
         inputs,
-        body.size,
+        body.width,
         body.depth,
         body.heads,
         causal=causal,
         memory=memory,
         feed_forward=body.feed_forward,
         norm=body.norm,
+        normalise=body.normalise,
+        activation=body.activation or "gelu",
+        positions=body.positions,
+        longest=body.longest,
+        window=body.window,
         dropout=body.dropout,
+        bias=body.bias,
     )
 
 
@@ -62,6 +153,8 @@ def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0) ->
     """Writes `symbols` about a sequence of `about` symbols."""
     reads, writes = model.side("encoder"), model.side("decoder")
     source = Source(Tokens(about, model.embedding, reads.dropout), encoder(reads, model.embedding))
-    layer = decoder(writes, model.attention, model.embedding, reads.size, source.encoder.layer.hands)
-    head = Categorical(writes.size, symbols, smoothing=smoothing)
-    return Generator(Tokens(symbols, model.embedding, writes.dropout), layer, head, source)
+    layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.hands)
+    embed, head = Tokens(symbols, model.embedding, writes.dropout), Categorical(writes.width, symbols, 0, smoothing)
+    if model.tied:
+        head.project.weight = embed.weight
+    return Generator(embed, layer, head, source)

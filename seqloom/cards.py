@@ -13,8 +13,7 @@ def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str,
     rows = "\n".join(score_row(name, score) for name, score in scores["scores"].items())
     return f"""# {folder.name}: {recipe.about.title or recipe.task}
 
-A `{encoder.kind}` encoder (size {encoder.size}, depth {encoder.depth}) and a `{decoder.kind}` decoder
-(size {decoder.size}, depth {decoder.depth}), trained on {data}
+An encoder ({encoder.shape}) and a decoder ({decoder.shape}), trained on {data}
 for {recipe.train.steps:,} steps with seed {recipe.train.seed}.
 
 ## Scores on {scores["examples"]:,} {scores["split"]} examples

@@ -163,6 +163,28 @@ def predict(
                     print(f"  {answer.score:8.3f}  {answer.output}")
 
 
+@app.command()
+def certify(as_json: Json = False, debug: Debug = False) -> None:
+    """Hold every cell, attention and block against its equations, PyTorch and the courses' analytic facts."""
+    from .certify.checks import all_certificates
+    from .terminal import show_table
+
+    found = list(all_certificates())
+    if as_json:
+        print(json.dumps([asdict(one) | {"holds": one.holds} for one in found], ensure_ascii=False, indent=2))
+    else:
+        gaps = [
+            [f"{gap:.0e}" if gap is not None else "–" for gap in (one.value_gap, one.gradient_gap)] for one in found
+        ]
+        rows = [
+            [one.family, one.subject, one.claim, *gap, f"{one.limit:.0e}", "✓" if one.holds else "✗"]
+            for one, gap in zip(found, gaps, strict=True)
+        ]
+        show_table(["family", "subject", "claim", "value", "gradient", "limit", ""], rows)
+        print(f"{sum(one.holds for one in found)} of {len(found)} certificates hold")
+    raise typer.Exit(0 if all(one.holds for one in found) else 1)
+
+
 def given_lines(inputs: list[str] | None, file: Path | None) -> Iterator[str]:
     """The inputs of a prediction, wherever they come from."""
     if inputs and file:

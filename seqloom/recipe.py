@@ -14,8 +14,8 @@ from pydantic import Field, ValidationError
 
 from .errors import RecipeError
 from .settings import text as toml
+from .settings.body import Body as Body
 from .settings.data import Data as Data
-from .settings.model import Body as Body
 from .settings.model import Model as Model
 from .settings.model import Part as Part
 from .settings.section import About as About
@@ -72,7 +72,7 @@ class Recipe(Section):
     def override(self, *texts: str) -> "Recipe":
         """The recipe with `section.key=value` applied. Values are as in TOML; a bare word is text.
 
-        Where files are asked for, a bare `a,b` is two of them. Where text is asked for, it is taken as it stands.
+        Where a list may stand, a bare `a,b` is one. Where text is asked for, it is taken as it stands.
         """
         return self._with(dict(toml.assignment(Recipe, text) for text in texts))
 
@@ -133,7 +133,7 @@ class Summary(NamedTuple):
 def describe(name: str) -> Summary:
     """What a recipe does, how large its model is, how long it takes, and on what data."""
     recipe = Recipe.read(name)
-    encoder, decoder = (f"{side.kind} {side.size} × {side.depth}" for side in _sides(recipe.model))
+    encoder, decoder = (side.shape for side in _sides(recipe.model))
     size = encoder if encoder == decoder else f"{encoder} → {decoder}"
     data = f"sample {recipe.data.sample}" if recipe.data.sample else ", ".join(recipe.data.train) or "your own files"
     return Summary(recipe.about.title, size, recipe.about.time, data)

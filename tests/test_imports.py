@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "seqloom"
 LEVELS = (
     ("__main__",),
     ("cli", "serve", "demo"),
+    ("certify",),
     ("terminal",),
     ("__init__",),
     ("runs",),

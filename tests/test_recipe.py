@@ -18,6 +18,7 @@ from seqloom.settings.text import LARGEST
 from seqloom.settings.words import literal, settings
 
 SETTINGS = settings(Recipe)
+SIZES = "a whole number from 1 to 65536, or a list of them"
 SECTIONS = ["", "about", "data", "model", "model.encoder", "model.decoder", "train", "search"]
 
 
@@ -76,13 +77,14 @@ def values_for(name: str) -> st.SearchStrategy:
         return ODD[name]
     if setting.choices:
         return st.sampled_from(setting.choices)
-    if setting.is_list:
+    if setting.many and setting.type is str:
         return files
     low, high = limit(name, Ge, "ge"), limit(name, Le, "le")
+    whole = st.integers(low, min(high or 0, 600)) | st.integers(low, high)
     return {
         str: texts,
         bool: st.booleans(),
-        int: st.integers(low, min(high or 0, 600)) | st.integers(low, high),
+        int: whole | st.lists(whole, min_size=1, max_size=3) if setting.many else whole,
         float: st.floats(
             limit(name, Gt, "gt") if low is None else low,
             limit(name, Lt, "lt") if high is None else high,
@@ -160,16 +162,38 @@ def test_the_settings_and_defaults_that_others_rely_on():
         [model]
         kind = "gru"
         size = 128
-        depth = 1
+        depth = 0
         embedding = 0
+        tied = false
         dropout = 0.1
+        locked = false
+        recurrent_dropout = 0.0
+        zoneout = 0.0
         both_ways = true
+        merge = "concatenate"
+        start = "zero"
         attention = "additive"
+        look = "before"
+        hard = false
+        bias = true
+        activation = ""
+        candidate = "tanh"
+        layer_norm = false
+        memory_size = 0
+        forget_bias = 1.0
+        initial = "even"
+        recurrence = "free"
         peephole = "diagonal"
+        peephole_gates = "ifo"
+        peephole_output = "new"
         reset = "after"
         heads = 4
         feed_forward = 0
         norm = "pre"
+        normalise = "layer"
+        positions = "waves"
+        longest = 1024
+        window = 0
         [train]
         steps = 0
         time = ""
@@ -264,11 +288,23 @@ def test_a_dotted_name_in_quotes_is_one_name():
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("model.size=0", "model.size must be a whole number from 1 to 65536, not 0"),
-        ("model.size=true", "model.size must be a whole number from 1 to 65536, not true"),
-        ("model.size=1e2", "model.size must be a whole number from 1 to 65536, not 100.0"),
-        ("model.size=big", 'model.size must be a whole number from 1 to 65536, not "big"'),
-        ("model.encoder.size=0", "model.encoder.size must be a whole number from 1 to 65536, not 0"),
+        ("model.size=0", f"model.size must be {SIZES}, not 0"),
+        ("model.size=true", f"model.size must be {SIZES}, not true"),
+        ("model.size=1e2", f"model.size must be {SIZES}, not 100.0"),
+        ("model.size=big", f'model.size must be {SIZES}, not "big"'),
+        ("model.size=", f'model.size must be {SIZES}, not ""'),
+        ("model.size=[]", f"model.size must be {SIZES}, not []"),
+        ("model.size=64,0", f"model.size must be {SIZES}, not 0"),
+        ("model.size=64,big", f'model.size must be {SIZES}, not "big"'),
+        ("model.size=64,", f'model.size must be {SIZES}, not ""'),
+        ("model.size=[64, true]", f"model.size must be {SIZES}, not true"),
+        ("model.size=[[64]]", f"model.size must be {SIZES}, not [64]"),
+        ('model.size="64,32"', f'model.size must be {SIZES}, not "64,32"'),
+        ("model.size=" + "1," * 1000 + "1", "model.size: 1001 layers are listed, but there can be at most 1000"),
+        ("model.encoder.size=0", f"model.encoder.size must be {SIZES}, not 0"),
+        ("model.decoder.size=[64, 65537]", f"model.decoder.size must be {SIZES}, not 65537"),
+        ("model.depth=1,2", 'model.depth must be a whole number from 0 to 1000, not "1,2"'),
+        ("model.forget_bias=-101", "model.forget_bias must be a number from -100 to 100, not -101"),
         ("model.dropout=1", "model.dropout must be a number from 0 to below 1, not 1"),
         ("model.dropout=false", "model.dropout must be a number from 0 to below 1, not false"),
         ("train.rate=nan", "train.rate must be a number from above 0 to 100, not nan"),
@@ -309,7 +345,7 @@ def test_a_dotted_name_in_quotes_is_one_name():
         ),
         ("data.source=\udcff", "data.source: the text is not Unicode, so it cannot be written into a recipe"),
         ("train.steps", '"train.steps" has no =, but a setting is given as section.key=value'),
-        ("model.size={a=[1]}", "model.size must be a whole number from 1 to 65536, not {a = [1]}"),
+        ("model.size={a=[1], b=2}", f"model.size must be {SIZES}, not {{a = [1], b = 2}}"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_with_what_is_allowed(override, sentence):
@@ -339,9 +375,10 @@ def test_bounds_are_exact(name):
     ("smallest", "names"),
     [
         (0, "data.max_size data.split_seed data.validation_share data.test_share model.embedding model.dropout"),
+        (0, "model.depth model.recurrent_dropout model.zoneout model.memory_size model.window model.encoder.depth"),
         (0, "model.feed_forward train.steps train.seed train.warmup train.weight_decay train.clip train.smoothing"),
         (0, "train.validate_every train.patience train.checkpoint_every search.length_penalty search.max_length"),
-        (1, "data.min_count data.max_length model.depth model.heads train.batch train.keep search.width"),
+        (1, "data.min_count data.max_length model.longest model.heads train.batch train.keep search.width"),
         (1, "model.decoder.size"),
     ],
 )
@@ -359,7 +396,7 @@ def test_files_are_named_by_text(value):
 
 
 def test_a_whole_share_is_too_much():
-    for name in ("data.validation_share", "data.test_share", "model.dropout", "train.smoothing"):
+    for name in ("data.validation_share", "data.test_share", "model.dropout", "model.zoneout", "train.smoothing"):
         assert refusal(f"{name}=1.0") == f"{name} must be a number from 0 to below 1, not 1.0"
 
 
@@ -403,8 +440,70 @@ def test_deep_nesting_is_refused():
             ["model.encoder.kind=transformer", "model.encoder.both_ways=false"],
             "model.encoder.both_ways is false, but a Transformer encoder",
         ),
-        (["model.size=127"], "the encoder's size 127 is odd"),
-        (["model.encoder.size=127"], "the encoder's size 127 is odd"),
+        (["model.size=127"], "the encoder has the odd size 127, but with both_ways"),
+        (["model.encoder.size=127"], "the encoder has the odd size 127, but with both_ways"),
+        (["model.size=64,33"], "the encoder has the odd size 33, but with both_ways"),
+        (["model.size=64,32", "model.depth=3"], "the encoder has depth 3, but its size lists 2 layers: depth 0 is"),
+        (
+            ["model.decoder.size=64,32", "model.decoder.depth=1"],
+            "the decoder has depth 1, but its size lists 2 layers: depth 0 is as many as listed",
+        ),
+        (
+            ["model.kind=rnn", "model.activation=gelu"],
+            'the encoder has the activation "gelu", but kind "rnn" takes one of "tanh", "relu", "identity"',
+        ),
+        (["model.kind=orthogonal", "model.activation=swiglu"], 'but kind "orthogonal" takes one of "tanh", "relu", '),
+        (
+            ["model.kind=transformer", "model.activation=tanh"],
+            'kind "transformer" takes one of "relu", "gelu", "swiglu"',
+        ),
+        (["model.memory_size=64"], 'the encoder has a memory_size, but only kind "lstm" takes one, not "gru"'),
+        (["model.kind=peephole", "model.memory_size=64"], 'only kind "lstm" takes one, not "peephole"'),
+        (["model.decoder.memory_size=64"], "the decoder has a memory_size"),
+        (["model.kind=rnn", "model.layer_norm=true"], "the encoder has layer_norm, but only an lstm without"),
+        (
+            ["model.kind=lstm", "model.layer_norm=true", "model.memory_size=64"],
+            "has layer_norm, but only an lstm without",
+        ),
+        (
+            ["model.layer_norm=true", "model.reset=before"],
+            "has layer_norm, but only an lstm without memory_size and a gru",
+        ),
+        (
+            ["model.kind=lstm", "model.layer_norm=true", "model.candidate=sigmoid"],
+            'the encoder has the candidate "sigmoid", but with layer_norm or a memory_size it is "tanh"',
+        ),
+        (["model.kind=lstm", "model.memory_size=64", "model.candidate=sigmoid"], 'has the candidate "sigmoid", but'),
+        (
+            ["model.kind=mingru", "model.recurrent_dropout=0.1"],
+            'the encoder has recurrent_dropout, but kind "mingru" has no recurrent weights',
+        ),
+        (["model.kind=minlstm", "model.recurrent_dropout=0.1"], 'but kind "minlstm" has no recurrent weights'),
+        (["model.kind=mingru", "model.recurrence=orthogonal"], 'has recurrence "orthogonal", but kind "mingru"'),
+        (["model.kind=minlstm", "model.recurrence=spectral"], 'has recurrence "spectral", but kind "minlstm"'),
+        (["model.kind=transformer", "model.size=64,64"], "the encoder lists sizes, but all layers of a Transformer"),
+        (
+            ["model.decoder.kind=transformer", "model.decoder.size=64,64"],
+            "the decoder lists sizes, but all layers of a Transformer have the same",
+        ),
+        (
+            ["model.kind=transformer", "model.positions=rotary", "model.size=12"],
+            'the encoder has positions "rotary", which turn pairs of features, but 3 in each head',
+        ),
+        (
+            ["model.kind=convolution", "model.size=64,64"],
+            'lists sizes, but all layers of kind "convolution" have the same',
+        ),
+        (["model.kind=linear", "model.size=64,64"], 'lists sizes, but all layers of kind "linear" have the same'),
+        (["model.kind=convolution", "model.window=4"], "the encoder has the even window 4, but with both_ways"),
+        (["model.kind=linear", "model.window=2"], "the encoder has the even window 2, but with both_ways"),
+        (["model.decoder.kind=convolution", "model.attention=none"], "a convolution decoder knows the source only by"),
+        (["model.decoder.kind=linear", "model.attention=none"], "a linear decoder knows the source only by looking"),
+        (
+            ["model.tied=true", "model.embedding=64"],
+            "model.tied wants the decoder's last layer as wide as a token's vector: 128, not 64",
+        ),
+        (["model.tied=true", "model.size=64,32"], "as wide as a token's vector: 32, not 64"),
         (["model.kind=transformer", "model.heads=3"], "the encoder has size 128 and heads 3"),
         (["model.decoder.kind=transformer", "model.decoder.heads=3"], "the decoder has size 128 and heads 3"),
         (["model.decoder.kind=transformer", "model.decoder.size=130"], "the decoder has size 130 and heads 4"),
@@ -434,6 +533,32 @@ def test_an_impossible_combination_is_refused_with_the_reason(overrides, reason)
         ["model.size=127", "model.both_ways=false"],
         ["model.size=127", "model.encoder.size=128"],
         ["model.decoder.size=127"],
+        ["model.size=127", "model.merge=sum"],
+        ["model.size=127", "model.kind=convolution"],
+        ["model.decoder.size=127,33"],
+        ["model.size=64,32", "model.depth=2"],
+        ["model.depth=3", "model.encoder.size=64,32"],
+        ["model.size=64,32", "model.encoder.size=48"],
+        ["model.size=64,64", "model.kind=transformer", "model.encoder.size=64", "model.decoder.kind=gru"],
+        ["model.activation=gelu"],
+        ["model.kind=orthogonal", "model.activation=relu"],
+        ["model.kind=transformer", "model.activation=swiglu"],
+        ["model.kind=lstm", "model.memory_size=64", "model.candidate=tanh"],
+        ["model.kind=lstm", "model.layer_norm=true", "model.reset=before"],
+        ["model.kind=lstm", "model.candidate=sigmoid"],
+        ["model.layer_norm=true"],
+        ["model.recurrent_dropout=0.1", "model.recurrence=spectral"],
+        ["model.kind=mingru", "model.zoneout=0.1"],
+        ["model.kind=transformer", "model.positions=rotary"],
+        ["model.kind=transformer", "model.positions=waves", "model.size=12"],
+        ["model.kind=transformer", "model.window=4"],
+        ["model.kind=convolution", "model.window=5"],
+        ["model.kind=convolution", "model.window=4", "model.both_ways=false"],
+        ["model.decoder.kind=convolution", "model.window=4"],
+        ["model.encoder.kind=convolution", "model.attention=none"],
+        ["model.tied=true"],
+        ["model.tied=true", "model.size=64,32", "model.embedding=32"],
+        ["model.tied=true", "model.encoder.size=64"],
         ["model.heads=3"],
         ["model.kind=transformer", "model.size=129", "model.heads=3"],
         ["model.kind=transformer", "model.decoder.kind=gru", "model.decoder.size=127"],
@@ -499,6 +624,15 @@ def test_training_without_examples_is_refused_but_printing_is_not():
         ("data.train=", ()),
         ("data.train=[]", ()),
         ("task=transduce", "transduce"),
+        ("model.size=64", 64),
+        ("model.size=64,32", (64, 32)),
+        ("model.size = 64, 32 # a remark", (64, 32)),
+        ("model.size=1_000,0x20", (1000, 32)),
+        ("model.size=[64, 32]", (64, 32)),
+        ("model.size=[64]", (64,)),
+        ("model.encoder.size=64,32", (64, 32)),
+        ("model.activation=", ""),
+        ("model.forget_bias=-1", -1.0),
     ],
 )
 def test_an_override_means_what_a_person_means(override, value):
@@ -581,6 +715,13 @@ def test_what_is_said_of_both_sides_holds_for_both():
     assert (apart.model.side("encoder").size, apart.model.side("decoder").size) == (16, 32)
 
 
+def test_sizes_may_be_listed_over_a_resolved_recipe_if_the_depth_follows():
+    run = Recipe.read("transduce").resolved()
+    assert "depth 0 is as many as listed" in refusal("model.size=64,32", of=run)
+    listed = run.override("model.size=64,32", "model.depth=0").model
+    assert listed.side("encoder").sizes == listed.side("decoder").sizes == (64, 32)
+
+
 def test_changing_one_setting_is_checked():
     with pytest.raises(RecipeError, match="did you mean train.steps"):
         Recipe().changed("train.step", 3)
@@ -589,6 +730,8 @@ def test_changing_one_setting_is_checked():
     with pytest.raises(RecipeError, match="table of settings"):
         Recipe().changed("train", {})
     assert Recipe().changed("train.steps", 3).train.steps == 3
+    for sizes in ([64, 32], (64, 32)):
+        assert Recipe().changed("model.size", sizes).model.size == (64, 32)
 
 
 # --- times -----------------------------------------------------------------------------------------------------------
@@ -616,7 +759,7 @@ def test_what_is_no_time_is_refused(text):
 
 def test_derived_settings_follow_from_the_others():
     recipe = Recipe().override("model.size=64", "train.steps=1000").resolved()
-    assert (recipe.model.embedding, recipe.model.feed_forward) == (64, 4 * 64)
+    assert (recipe.model.embedding, recipe.model.feed_forward, recipe.model.depth) == (64, 4 * 64, 1)
     assert (recipe.train.warmup, recipe.train.validate_every, recipe.train.checkpoint_every) == (50, 50, 50)
 
 
@@ -634,6 +777,36 @@ def test_given_settings_are_not_derived():
     assert (recipe.model.embedding, recipe.model.feed_forward) == (3, 5)
     assert (recipe.train.warmup, recipe.train.validate_every, recipe.train.checkpoint_every) == (7, 11, 13)
     assert Recipe().changed("train.validate_every", 17).resolved().train.checkpoint_every == 17
+
+
+def test_listed_sizes_say_depth_and_widths():
+    model = Recipe().override("model.size=64,32,16", "model.decoder.size=48,24").resolved().model
+    assert (model.depth, model.encoder.depth, model.decoder.depth) == (3, 3, 2)
+    assert (model.embedding, model.feed_forward) == (48, 4 * 16)  # as the decoder's first layer; as [model]'s last
+    encoder, decoder = model.side("encoder"), model.side("decoder")
+    assert (encoder.sizes, encoder.width, encoder.feed_forward) == ((64, 32, 16), 16, 4 * 16)
+    assert (decoder.sizes, decoder.width, decoder.feed_forward) == ((48, 24), 24, 4 * 24)
+
+
+def test_one_size_holds_for_all_layers():
+    body = Recipe().override("model.size=64", "model.depth=3").model.side("encoder")
+    assert (body.size, body.sizes, body.width) == (64, (64, 64, 64), 64)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "encoder", "decoder"),
+    [
+        ([], 1, 1),
+        (["model.depth=2"], 2, 2),
+        (["model.depth=3", "model.encoder.size=64,32"], 2, 3),
+        (["model.depth=3", "model.encoder.depth=0"], 1, 3),
+        (["model.size=64,32", "model.encoder.size=48"], 1, 2),
+        (["model.size=64,32", "model.depth=2", "model.decoder.size=48"], 2, 2),
+    ],
+)
+def test_a_depth_is_said_by_the_side_then_by_the_list_then_by_the_model(overrides, encoder, decoder):
+    model = Recipe().override(*overrides).model
+    assert (model.side("encoder").depth, model.side("decoder").depth) == (encoder, decoder)
 
 
 def test_without_steps_or_time_there_is_a_usual_number_of_steps():
@@ -720,11 +893,25 @@ def test_comments_give_help_choices_and_what_is_derived():
             choices = f" One of {', '.join(map(literal, setting.choices))}." if setting.choices else ""
             assert setting.help + choices in flat
     assert "embedding = 0  # derived: 128" in lines
+    assert "depth = 0  # derived: 1" in lines and "feed_forward = 0  # derived: 512" in lines
     assert "steps = 0  # derived: 2000" in lines
     assert "size = 128" in lines
     encoder = lines[lines.index("[model.encoder]") : lines.index("[model.decoder]")]
     assert '# kind = "gru"' in encoder and "size = 32" in encoder and "# feed_forward = 128" in encoder
     assert max(map(len, lines)) <= 120
+
+
+def test_listed_sizes_are_written_as_lists_and_read_back():
+    recipe = Recipe().override("model.size=64,32", "model.encoder.size=[48]", "model.encoder.depth=0")
+    lines = recipe.to_toml(comments=True).splitlines()
+    assert "size = [64, 32]" in lines and "depth = 0  # derived: 2" in lines
+    encoder = lines[lines.index("[model.encoder]") : lines.index("[model.decoder]")]
+    assert "size = [48]" in encoder and "depth = 0  # derived: 1" in encoder
+    decoder = lines[lines.index("[model.decoder]") : lines.index("[train]")]
+    assert "# size = [64, 32]" in decoder and "# depth = 2" in decoder and "# both_ways = false" in decoder
+    for comments in (True, False):
+        assert Recipe.of(tomllib.loads(recipe.to_toml(comments))) == recipe
+        assert Recipe.of(tomllib.loads(recipe.resolved().to_toml(comments))) == recipe.resolved()
 
 
 def test_without_comments_there_are_none():
@@ -865,9 +1052,17 @@ def test_a_description_tells_two_unlike_sides_apart(tmp_path):
     assert describe(str(path))[1:] == ("gru 128 × 1 → lstm 64 × 2", "", "a, b")
 
 
+def test_a_description_lists_unlike_layers(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text('[model]\nkind = "lstm"\nsize = [64, 32]\n')
+    assert describe(str(path)).size == "lstm 64, 32"
+    path.write_text('[model]\nkind = "lstm"\nsize = [64, 32]\n[model.decoder]\nsize = 48\n')
+    assert describe(str(path)).size == "lstm 64, 32 → lstm 48 × 1"
+
+
 @pytest.mark.parametrize("name", builtin())
-def test_the_four_bodies_are_one_word_apart_in_every_built_in_recipe(name):
-    for kind in ("rnn", "lstm", "gru", "transformer"):
+def test_all_kinds_are_one_word_apart_in_every_built_in_recipe(name):
+    for kind in SETTINGS["model.kind"].choices:
         assert Recipe.read(name, f"model.kind={kind}").model.side("decoder").kind == kind
 
 
@@ -935,7 +1130,9 @@ def fits(schema: dict, node: dict, value: object) -> bool:
             key in properties and fits(schema, properties[key], value[key]) for key in value
         )
     if node["type"] == "array":
-        return isinstance(value, list) and all(fits(schema, node["items"], item) for item in value)
+        if not isinstance(value, list) or not node.get("minItems", 0) <= len(value) <= node.get("maxItems", math.inf):
+            return False
+        return all(fits(schema, node["items"], item) for item in value)
     if value is None or isinstance(value, bool):
         return isinstance(value, kinds[node["type"]]) and node["type"] in ("null", "boolean")
     if not isinstance(value, kinds[node["type"]]):
@@ -954,6 +1151,23 @@ def test_the_schema_takes_every_built_in_recipe(name, comments):
     schema = Recipe.schema()
     for recipe in (Recipe.read(name), Recipe.read(name).resolved()):
         assert fits(schema, schema, tomllib.loads(recipe.to_toml(comments)))
+
+
+@pytest.mark.parametrize("table", ["model", "model.encoder"])
+def test_the_schema_takes_a_size_or_a_list_of_them_within_bounds(table):
+    schema = Recipe.schema()
+    for value, right in (
+        (64, True),
+        ([64, 32], True),
+        ([1] * 1000, True),
+        ([], False),
+        ([1] * 1001, False),
+        ([64, 0], False),
+        (["64"], False),
+        (0, False),
+        ("64", False),
+    ):
+        assert fits(schema, schema, nested({f"{table}.size": value})) == right
 
 
 @given(st.sampled_from(list(SETTINGS)), json)

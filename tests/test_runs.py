@@ -46,7 +46,12 @@ def test_a_run_answers_alone_in_another_process_after_the_data_is_gone(run, tmp_
     (tmp_path / "elsewhere").mkdir()
     environment = {"PATH": "/usr/bin:/bin", "SEQLOOM_CACHE": str(tmp_path / "none")}
     there = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path / "elsewhere", env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "elsewhere",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert there.stdout.split("\n")[:-1] == here
     assert not Path(load(run).recipe.data.train[0]).exists() or not (tmp_path / "none").exists()
@@ -74,7 +79,9 @@ def test_the_kept_weights_are_those_of_the_best_validation(tmp_path):
     assert all(torch.equal(kept[name], seen[best][name]) for name in kept)
 
 
-@pytest.mark.parametrize("name", ["recipe.toml", "config.json", "task.json", "model.safetensors", "version", "scores.json"])
+@pytest.mark.parametrize(
+    "name", ["recipe.toml", "config.json", "task.json", "model.safetensors", "version", "scores.json"]
+)
 def test_a_flipped_bit_is_seen(run, name):
     data = bytearray((run / name).read_bytes())
     data[len(data) // 2] ^= 1
@@ -82,7 +89,9 @@ def test_a_flipped_bit_is_seen(run, name):
     refused(run, name)
 
 
-@pytest.mark.parametrize("name", ["recipe.toml", "config.json", "task.json", "model.safetensors", "version", "manifest.json"])
+@pytest.mark.parametrize(
+    "name", ["recipe.toml", "config.json", "task.json", "model.safetensors", "version", "manifest.json"]
+)
 def test_a_missing_or_cut_file_is_seen(run, name):
     whole = (run / name).read_bytes()
     (run / name).write_bytes(whole[: len(whole) // 2])
@@ -178,7 +187,9 @@ def timeless(record):
 
 
 def bits(folder):
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("model.safetensors", "task.json")}
+    return {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("model.safetensors", "task.json")
+    }
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 5])
@@ -192,7 +203,9 @@ def test_stopping_and_resuming_gives_the_same_bits(tmp_path, cut, kind):
     records.close()
     list(train(recipe, tmp_path / "cut", resume=True))
     lines = [json.loads(line) for line in (tmp_path / "cut" / "records.jsonl").read_text().splitlines()]
-    told = [{name: value for name, value in line.items() if name not in ("seconds", "tokens_per_second")} for line in lines]
+    told = [
+        {name: value for name, value in line.items() if name not in ("seconds", "tokens_per_second")} for line in lines
+    ]
     assert told == whole
     assert bits(tmp_path / "whole") == bits(tmp_path / "cut")
     scores = [json.loads((tmp_path / name / "scores.json").read_text())["scores"] for name in ("whole", "cut")]

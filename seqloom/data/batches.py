@@ -76,8 +76,8 @@ def _cut(sides: NDArray[np.int64], rows: Rows, budget: int) -> list[Rows]:
     counts = np.arange(1, len(rows) + 1)
     starts = [0]
     while (start := starts[-1]) < len(rows):
-        # As many as fit if none is longer than the first, and as many again in case they become shorter.
-        most = 2 * (budget // max(1, totals[start]) + 1)
+        # With the first one's lengths alone no more than these would fit.
+        most = budget // totals[start] + 1 if totals[start] else len(rows)
         sizes = np.maximum.accumulate(lengths[:, start : start + most], axis=1).sum(axis=0)
         sizes *= counts[: len(sizes)]
         starts.append(start + max(1, int(sizes.searchsorted(budget, side="right"))))

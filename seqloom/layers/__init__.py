@@ -16,9 +16,13 @@ from .base import Layer as Layer
 from .base import Memory as Memory
 from .base import Stack as Stack
 from .base import ends as ends
+from .base import final as final
+from .base import largest as largest
 from .base import mean as mean
 from .cells import CELLS as CELLS
 from .cells import Cell as Cell
+from .convolution import Convolution as Convolution
+from .convolution import convolution as convolution
 from .crf import CRF as CRF
 from .embeddings import Tokens as Tokens
 from .heads import Bernoulli as Bernoulli
@@ -34,4 +38,7 @@ from .state import repeat as repeat
 from .state import select as select
 from .tap import Tap as Tap
 from .tap import recording as recording
+from .torch_like import GRU as GRU
+from .torch_like import LSTM as LSTM
+from .torch_like import RNN as RNN
 from .transformer import transformer as transformer

@@ -1,9 +1,11 @@
-"""Recurrent decoders that look at a memory: before each step, or after the scan."""
+"""Recurrent decoders that look at a memory: before each step, or after the scan. Any score serves either."""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from .attention import AdditiveAttention, Attention, DotAttention
+from .attention import Attention
 from .base import Entries, Layer, Memory, Stack
 from .cells import Cell, MakeCell, walk
 from .padding import blank
@@ -54,30 +56,32 @@ class Luong(Layer):
 def luong_decoder(
     cell: MakeCell,
     inputs: int,
-    size: int,
-    depth: int,
+    sizes: Sequence[int],
     memory: int,
+    attention: Attention,
     hands: Hands = (),
+    *,
     dropout: float = 0.0,
-    score: type[Attention] = DotAttention,
+    locked: bool = False,
 ) -> Layer:
     """A stack of recurrences, and on top of it a look at the memory."""
-    below = recurrent_decoder(cell, inputs, size, depth, memory, hands, dropout)
-    return Stack(below, Luong(size, memory, score(size, memory)))
+    below = recurrent_decoder(cell, inputs, sizes, memory, hands, dropout=dropout, locked=locked)
+    return Stack(below, Luong(sizes[-1], memory, attention))
 
 
 def bahdanau_decoder(
     cell: MakeCell,
     inputs: int,
-    size: int,
-    depth: int,
+    sizes: Sequence[int],
     memory: int,
+    attention: Attention,
     hands: Hands = (),
+    *,
     dropout: float = 0.0,
-    score: type[Attention] = AdditiveAttention,
+    locked: bool = False,
 ) -> Layer:
     """The lowest level looks, the others stand on it."""
-    cells = [cell(size if level else inputs + memory, size) for level in range(depth)]
+    cells = [cell(*widths) for widths in zip([inputs + memory, *sizes], sizes, strict=False)]
     starts = [begin(cell, level, memory, hands) for level, cell in enumerate(cells)]
-    looking = Bahdanau(cells[0], starts[0], score(size, memory))
-    return stacked([looking, *map(Recurrent, cells[1:], starts[1:])], dropout)
+    looking = Bahdanau(cells[0], starts[0], attention)
+    return stacked([looking, *map(Recurrent, cells[1:], starts[1:])], dropout, locked)

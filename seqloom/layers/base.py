@@ -118,6 +118,12 @@ def ends(values: Tensor, mask: Tensor) -> Tensor:
     return torch.cat([pick(there, last(mask)), pick(back, first(mask))], -1)
 
 
+def largest(values: Tensor, mask: Tensor) -> Tensor:
+    """The largest value of each feature; where there is nothing, zero."""
+    shown = values.masked_fill(~mask[..., None], torch.finfo(values.dtype).min).amax(1)
+    return torch.where(mask.any(1, keepdim=True), shown, 0)
+
+
 def final(values: Tensor, mask: Tensor) -> Tensor:
     """Where a one-way layer arrives."""
     return pick(values, last(mask))

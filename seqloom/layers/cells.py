@@ -11,10 +11,13 @@ watching come by themselves.
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrize
+from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from . import kernels
 from .base import Entries
@@ -28,15 +31,20 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+C = TypeVar("C", bound="Cell")
+
+
 class Cell(nn.Module):
     entries: tuple[str, ...] = ("h",)
     gates: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()  # what W x + b is cut into
 
     def __init__(self, inputs: int, size: int) -> None:
         super().__init__()
         self.inputs, self.size, self.sizes = inputs, size, (size,) * len(self.entries)
         self.taps = nn.ModuleDict({name: Tap() for name in (*self.entries, *self.gates)})
-        self.W: nn.Module = nn.Identity()
+        self.W: Any = nn.Identity()
+        self.U: Any = nn.Identity()
 
     @abstractmethod
     def forward(self, x: Tensor, entries: Entries) -> Entries:
@@ -53,10 +61,11 @@ class Cell(nn.Module):
 
     def scan(self, x: Tensor, entries: Entries, mask: Tensor | None = None) -> tuple[Tensor, Entries]:
         """All outputs over x (B, T, inputs), and the last entries."""
-        fast = self.kernel()
-        if fast is None or x.shape[1] < 2 or watched(self):  # one step costs less than preparing a kernel for it
-            return walk(self.step, self.W(x), entries, mask)
-        return kernels.scan(fast, self.W, x, entries, mask)
+        with parametrize.cached():  # a U that is computed from something else is so once, not at every step
+            fast = self.kernel()
+            if fast is None or x.shape[1] < 2 or watched(self):  # one step costs less than preparing a kernel for it
+                return walk(self.step, self.W(x), entries, mask)
+            return kernels.scan(fast, self.W, x, entries, mask)
 
     def kernel(self) -> kernels.Kernel | None:
         """A fast way to compute what `forward` says over many steps, where there is one."""
@@ -99,7 +108,7 @@ class RNNCell(Cell):
 class LSTMCell(Cell):
     """Gates for what comes in, stays and goes out (Hochreiter and Schmidhuber, 1997; Gers et al., 2000)."""
 
-    entries, gates = ("h", "c"), ("i", "f", "o")
+    entries, gates, blocks = ("h", "c"), ("i", "f", "o"), ("i", "f", "g", "o")
 
     def __init__(self, inputs: int, size: int, candidate: str = "tanh", bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -119,7 +128,7 @@ class LSTMCell(Cell):
 class ProjectedLSTMCell(Cell):
     """An LSTM with two memory sizes: what it says, h, is a projection of what it knows, c (Sak et al., 2014)."""
 
-    entries, gates = ("h", "c"), ("i", "f", "o")
+    entries, gates, blocks = ("h", "c"), ("i", "f", "o"), ("i", "f", "g", "o")
 
     def __init__(self, inputs: int, size: int, memory: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -140,7 +149,7 @@ class PeepholeLSTMCell(Cell):
     `sees` names the gates that do. o sees the new c, as published, or, if not `late`, the old one like i and f.
     """
 
-    entries, gates = ("h", "c"), ("i", "f", "o")
+    entries, gates, blocks = ("h", "c"), ("i", "f", "o"), ("i", "f", "g", "o")
 
     def __init__(
         self, inputs: int, size: int, full: bool = False, sees: str = "ifo", late: bool = True, bias: bool = True
@@ -179,7 +188,7 @@ class Nothing(nn.Module):
 class CoupledLSTMCell(Cell):
     """What is forgotten makes room for what is new: i = 1 − f, a quarter fewer parameters (Greff et al., 2015)."""
 
-    entries, gates = ("h", "c"), ("f", "o")
+    entries, gates, blocks = ("h", "c"), ("f", "o"), ("f", "g", "o")
 
     def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -196,7 +205,7 @@ class CoupledLSTMCell(Cell):
 class NormedLSTMCell(Cell):
     """An LSTM whose products and memory are normalised, each step by itself (Ba et al., 2016)."""
 
-    entries, gates = ("h", "c"), ("i", "f", "o")
+    entries, gates, blocks = ("h", "c"), ("i", "f", "o"), ("i", "f", "g", "o")
 
     def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -214,7 +223,7 @@ class NormedLSTMCell(Cell):
 class GRUCell(Cell):
     """u keeps the old, r lets it into the new. The reset acts after the product, as in cuDNN and `nn.GRU`."""
 
-    gates = ("r", "u")
+    gates, blocks = ("r", "u"), ("r", "u", "n")
 
     def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -235,7 +244,7 @@ class GRUCell(Cell):
 class ResetBeforeGRUCell(Cell):
     """The reset gate acts on h before the product, as in the courses (Cho et al., 2014)."""
 
-    gates = ("r", "u")
+    gates, blocks = ("r", "u"), ("r", "u", "n")
 
     def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -253,7 +262,7 @@ class ResetBeforeGRUCell(Cell):
 class NormedGRUCell(Cell):
     """A GRU (reset after) whose products are normalised, each step by itself (Ba et al., 2016)."""
 
-    gates = ("r", "u")
+    gates, blocks = ("r", "u"), ("r", "u", "n")
 
     def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -304,7 +313,7 @@ class DecayGRUCell(Cell):
 class MinGRUCell(Cell):
     """A GRU whose gate and candidate see the input alone, so that all steps train at once (Feng et al., 2024)."""
 
-    gates = ("u",)
+    gates, blocks = ("u",), ("u", "n")
 
     def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -320,7 +329,7 @@ class MinGRUCell(Cell):
 class MinLSTMCell(Cell):
     """An LSTM whose gates see the input alone and share its memory out between them (Feng et al., 2024)."""
 
-    gates = ("f",)
+    gates, blocks = ("f",), ("i", "f", "n")
 
     def __init__(self, inputs: int, size: int, bias: bool = True) -> None:
         super().__init__(inputs, size)
@@ -334,12 +343,79 @@ class MinLSTMCell(Cell):
         return (f * h + (1 - f) * n,)
 
 
+class Zoneout(Cell):
+    """Another cell, of whose units some stay as they were, drawn anew at each step (Krueger et al., 2017).
+
+    Out of training every unit moves by the share that moved on average.
+    """
+
+    def __init__(self, cell: Cell, share: float) -> None:
+        super().__init__(cell.inputs, cell.size)
+        self.cell, self.share = cell, share
+        self.entries, self.gates, self.sizes, self.taps = cell.entries, cell.gates, cell.sizes, cell.taps
+
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        after = self.cell(self.cell.W(x), entries)
+        return tuple(self.mixed(old, new) for old, new in zip(entries, after, strict=True))
+
+    def mixed(self, old: Tensor, new: Tensor) -> Tensor:
+        if self.training:
+            return torch.where(torch.rand_like(new) < self.share, old, new)
+        return self.share * old + (1 - self.share) * new
+
+
 def linear(inputs: int, outputs: int, size: int, bias: bool = True) -> nn.Linear:
     """A product whose weights start as those of `torch.nn`'s recurrent layers do: even, within 1 / sqrt(size)."""
     product = nn.Linear(inputs, outputs, bias)
     for parameter in product.parameters():
         nn.init.uniform_(parameter, -(size**-0.5), size**-0.5)
     return product
+
+
+def held(cell: C, how: Callable[[nn.Module], nn.Module]) -> C:
+    """The cell with a U whose singular values cannot leave their place: `orthogonal` keeps them at 1
+    (Arjovsky et al., 2016), `spectral_norm` the largest of them."""
+    how(cell.U)
+    return cell
+
+
+class Forgetful(nn.Module):
+    """Leaves out weights at random, the same ones at all steps of a sequence (Merity et al., 2018)."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return F.dropout(weight, self.share, self.training)
+
+
+def dropping(cell: C, share: float) -> C:
+    """The cell with dropout on what it says to itself, U."""
+    parametrize.register_parametrization(cell.U, "weight", Forgetful(share))
+    return cell
+
+
+INITIAL: dict[str, Callable[[Tensor], Tensor]] = {
+    "xavier": nn.init.xavier_uniform_,
+    "orthogonal": nn.init.orthogonal_,
+    "identity": nn.init.eye_,
+    "normal": partial(nn.init.normal_, std=0.02),
+}
+
+
+def initialised(cell: C, how: str = "even", forget: float | None = None) -> C:
+    """The cell with its matrices started in another way, gate by gate, and the forget gate open by so much."""
+    matrices = [(name, weight) for name, weight in cell.named_parameters() if weight.dim() == 2 and name[0] in "WUP"]
+    units = cell.sizes[-1] if cell.entries[-1] == "c" else cell.size
+    for _, weight in matrices if how != "even" else ():
+        for block in weight.data.split(units if len(weight) % units == 0 else len(weight)):
+            INITIAL[how](block)
+    biases = [bias for name, bias in cell.W.named_parameters() if name.endswith("bias")]
+    if forget is not None and "f" in cell.blocks and biases:
+        places = biases[-1].data.chunk(len(cell.blocks))
+        nn.init.constant_(places[cell.blocks.index("f")], forget)
+    return cell
 
 
 MakeCell = Callable[[int, int], Cell]  # inputs, size
@@ -360,4 +436,7 @@ CELLS: dict[str, MakeCell] = {
     "gru-normed": NormedGRUCell,
     "mingru": MinGRUCell,
     "minlstm": MinLSTMCell,
+    "zoneout": lambda inputs, size: Zoneout(LSTMCell(inputs, size), 0.2),
+    "orthogonal": lambda inputs, size: held(RNNCell(inputs, size), orthogonal),
+    "spectral": lambda inputs, size: held(GRUCell(inputs, size), spectral_norm),
 }

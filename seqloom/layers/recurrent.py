@@ -1,4 +1,6 @@
-"""Recurrent layers: any cell, any depth, one way or both, and where they start."""
+"""Recurrent layers: any cell, any depth and widths, one way or both, and where they start."""
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +13,25 @@ from .state import State
 Hands = tuple[tuple[int, ...], ...]  # the sizes of an encoder's final states, level by level
 
 
+# --- where a recurrence starts ----------------------------------------------------------------------------------
+
+
 class Zeros(nn.Module):
     """Start from nothing."""
 
     def forward(self, zeros: Entries, memory: Memory | None) -> Entries:
         return zeros
+
+
+class Learnt(nn.Module):
+    """Start from what training found best: the same for every sequence."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.first = nn.ParameterList(torch.zeros(size) for size in sizes)
+
+    def forward(self, zeros: Entries, memory: Memory | None) -> Entries:
+        return tuple(zero + first for zero, first in zip(zeros, self.first, strict=True))
 
 
 class Handed(nn.Module):
@@ -32,13 +48,30 @@ class Handed(nn.Module):
 class Bridge(nn.Module):
     """Start from the memory's summary, through a learnt map."""
 
-    def __init__(self, memory: int, sizes: tuple[int, ...]) -> None:
+    def __init__(self, memory: int, sizes: Sequence[int]) -> None:
         super().__init__()
-        self.sizes, self.linear = sizes, nn.Linear(memory, sum(sizes))
+        self.sizes, self.linear = list(sizes), nn.Linear(memory, sum(sizes))
 
     def forward(self, zeros: Entries, memory: Memory) -> Entries:
         entries: Entries = self.linear(memory.summary).tanh().split(self.sizes, 1)
         return entries
+
+
+def first(cell: Cell, start: str) -> nn.Module:
+    """Where a recurrence starts that has nobody to take over from: "zero" or "learnt"."""
+    return Learnt(cell.sizes) if start == "learnt" else Zeros()
+
+
+def begin(cell: Cell, level: int, memory: int, hands: Hands, start: str = "zero") -> nn.Module:
+    """The encoder's own state where the sizes agree, else a bridge; without an encoder, zero or learnt."""
+    if not memory:
+        return first(cell, start)
+    if level < len(hands) and hands[level] == cell.sizes:
+        return Handed(level)
+    return Bridge(memory, cell.sizes)
+
+
+# --- layers -----------------------------------------------------------------------------------------------------
 
 
 class Recurrent(Layer):
@@ -59,15 +92,49 @@ class Recurrent(Layer):
         return blank(y, mask), state
 
 
+def zeros(cell: Cell, batch: int) -> Entries:
+    weight = next(cell.parameters())
+    return tuple(weight.new_zeros(batch, size) for size in cell.sizes)
+
+
+class Concatenate(nn.Module):
+    """What either way says, side by side."""
+
+    def forward(self, there: Tensor, back: Tensor) -> Tensor:
+        return torch.cat([there, back], -1)
+
+
+class Mean(nn.Module):
+    def forward(self, there: Tensor, back: Tensor) -> Tensor:
+        return (there + back) / 2
+
+
+class Sum(nn.Module):
+    def forward(self, there: Tensor, back: Tensor) -> Tensor:
+        return there + back
+
+
+class Project(nn.Module):
+    """A learnt map of both, to the size of one."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * size, size)
+
+    def forward(self, there: Tensor, back: Tensor) -> Tensor:
+        joined: Tensor = self.linear(torch.cat([there, back], -1))
+        return joined
+
+
 class BothWays(Layer):
     """One cell reads forwards, one backwards; for sequences known to their end."""
 
     causal = False
 
-    def __init__(self, forwards: Cell, backwards: Cell) -> None:
+    def __init__(self, forwards: Recurrent, backwards: Recurrent, merge: nn.Module) -> None:
         super().__init__()
-        self.ways = Modules([Recurrent(forwards, Zeros()), Recurrent(backwards, Zeros())])
-        self.hands = (tuple(map(sum, zip(forwards.sizes, backwards.sizes, strict=True))),)
+        self.ways, self.merge = Modules([forwards, backwards]), merge
+        self.hands = (tuple(map(sum, zip(forwards.cell.sizes, backwards.cell.sizes, strict=True))),)
 
     def start(self, batch: int, memory: Memory | None = None) -> State:
         return tuple(way.start(batch) for way in self.ways)
@@ -79,51 +146,78 @@ class BothWays(Layer):
         forwards, backwards = self.ways
         there, end = forwards(x, state[0], mask)
         back, begin = backwards(x.flip(1), state[1], None if mask is None else mask.flip(1))
-        return torch.cat([there, back.flip(1)], -1), (end, begin)
+        return blank(self.merge(there, back.flip(1)), mask), (end, begin)
 
 
-def zeros(cell: Cell, batch: int) -> Entries:
-    weight = next(cell.parameters())
-    return tuple(weight.new_zeros(batch, size) for size in cell.sizes)
+class Locked(Layer):
+    """Dropout that leaves out the same features at every step of a sequence (Gal and Ghahramani, 2016)."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if not self.training or not self.share:
+            return x, state
+        kept = torch.empty_like(x[:, :1]).bernoulli_(1 - self.share) / (1 - self.share)
+        return x * kept, state
 
 
-def stacked(levels: list[Layer], dropout: float) -> Stack:
+# --- stacks -----------------------------------------------------------------------------------------------------
+
+
+def stacked(levels: Sequence[Layer], dropout: float = 0.0, locked: bool = False) -> Stack:
     """Levels one on another; what passes between them, and only that, is dropped out."""
-    between: list[Layer] = [level for layer in levels[:-1] for level in (layer, Each(nn.Dropout(dropout)))]
-    return Stack(*(between if dropout else levels[:-1]), levels[-1])
+    if not dropout:
+        return Stack(*levels)
+    layers: list[Layer] = []
+    for level in levels[:-1]:
+        layers += [level, Locked(dropout) if locked else Each(nn.Dropout(dropout))]
+    return Stack(*layers, levels[-1])
+
+
+def both_ways(cell: MakeCell, inputs: int, size: int, merge: str, start: str) -> Layer:
+    """Concatenated, each way has half of the size; merged otherwise, each has all of it."""
+    width = size // 2 if merge == "concatenate" else size
+    merges = {"concatenate": Concatenate, "mean": Mean, "sum": Sum}
+    cells = [cell(inputs, width) for _ in range(2)]
+    ways = [Recurrent(cell, first(cell, start)) for cell in cells]
+    return BothWays(ways[0], ways[1], Project(size) if merge == "project" else merges[merge]())
 
 
 def recurrent_encoder(
-    cell: MakeCell, inputs: int, size: int, depth: int = 1, both_ways: bool = True, dropout: float = 0.0
+    cell: MakeCell,
+    inputs: int,
+    sizes: Sequence[int],
+    *,
+    merge: str = "concatenate",
+    start: str = "zero",
+    dropout: float = 0.0,
+    locked: bool = False,
 ) -> Layer:
-    """Both ways, each has half of the size."""
+    """One level for each of the sizes. `merge` is how the two ways are joined: "none" reads forwards only."""
 
-    def layer(width: int) -> Layer:
-        if both_ways:
-            return BothWays(cell(width, size // 2), cell(width, size // 2))
-        return Recurrent(cell(width, size), Zeros())
+    def layer(inputs: int, size: int) -> Layer:
+        if merge == "none":
+            made = cell(inputs, size)
+            return Recurrent(made, first(made, start))
+        return both_ways(cell, inputs, size, merge, start)
 
-    return stacked([layer(size if level else inputs) for level in range(depth)], dropout)
+    return stacked([layer(*widths) for widths in zip([inputs, *sizes], sizes, strict=False)], dropout, locked)
 
 
 def recurrent_decoder(
     cell: MakeCell,
     inputs: int,
-    size: int,
-    depth: int = 1,
+    sizes: Sequence[int],
     memory: int = 0,
     hands: Hands = (),
+    *,
+    start: str = "zero",
     dropout: float = 0.0,
+    locked: bool = False,
 ) -> Layer:
-    """`memory` is the size of the encoder's values, `hands` what it hands over; without them, it starts from zero."""
-    cells = [cell(size if level else inputs, size) for level in range(depth)]
-    return stacked([Recurrent(cell, begin(cell, level, memory, hands)) for level, cell in enumerate(cells)], dropout)
-
-
-def begin(cell: Cell, level: int, memory: int, hands: Hands) -> nn.Module:
-    """The encoder's own state where the sizes agree, else a bridge."""
-    if not memory:
-        return Zeros()
-    if level < len(hands) and hands[level] == cell.sizes:
-        return Handed(level)
-    return Bridge(memory, cell.sizes)
+    """`memory` is the size of the encoder's values, `hands` what it hands over; without them, it starts by itself."""
+    cells = [cell(*widths) for widths in zip([inputs, *sizes], sizes, strict=False)]
+    levels = [Recurrent(cell, begin(cell, level, memory, hands, start)) for level, cell in enumerate(cells)]
+    return stacked(levels, dropout, locked)

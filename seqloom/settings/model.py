@@ -1,47 +1,46 @@
 """[model]: the network, and where its two sides differ.
 
 A body's settings occur three times: in [model], where both sides find them; again, all optional, in [model.encoder]
-and [model.decoder]; and complete in a `Body`. What each of them means is said once, in the types below.
+and [model.decoder]; and complete in a `Body`. What each of them means is said once, in `body`.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from .body import (
+    Activation,
+    Bias,
+    Body,
+    BothWays,
+    Candidate,
+    Depth,
+    Dropout,
+    FeedForward,
+    ForgetBias,
+    Heads,
+    Initial,
+    Kind,
+    LayerNorm,
+    Locked,
+    Longest,
+    MemorySize,
+    Merge,
+    Norm,
+    Normalise,
+    Peephole,
+    PeepholeGates,
+    PeepholeOutput,
+    Positions,
+    Recurrence,
+    RecurrentDropout,
+    Reset,
+    Size,
+    Start,
+    Window,
+    Zoneout,
+)
 from .section import Section
-
-Kind = Annotated[
-    Literal["rnn", "lstm", "peephole", "coupled", "gru", "transformer"],
-    Field(description="What reads and writes the sequences: a recurrent cell, or a Transformer."),
-]
-Size = Annotated[int, Field(ge=1, le=2**16, description="Features a step.")]
-Depth = Annotated[int, Field(ge=1, le=1000, description="Layers on top of each other.")]
-Dropout = Annotated[float, Field(ge=0, lt=1, description="The share of features left out at random in training.")]
-BothWays = Annotated[
-    bool,
-    Field(
-        description="Whether a recurrent encoder reads from both ends, with half its size each; "
-        "a Transformer encoder always sees both sides, a decoder never the future."
-    ),
-]
-Peephole = Annotated[
-    Literal["diagonal", "full"],
-    Field(description="What the gates of a peephole LSTM see of the cell: each unit its own value, or all of them."),
-]
-Reset = Annotated[
-    Literal["after", "before"],
-    Field(description="Where a GRU resets its state: after the matrix product (as torch does), or before it."),
-]
-Heads = Annotated[
-    int, Field(ge=1, le=1000, description="Attention heads of a Transformer, each with its part of the size.")
-]
-FeedForward = Annotated[
-    int, Field(ge=0, le=2**20, description="The width inside a Transformer's feed-forward part; 0 is four times size.")
-]
-Norm = Annotated[
-    Literal["post", "pre", "rezero"],
-    Field(description="Where a Transformer's parts are normalised: behind, in front, or nowhere, starting from zero."),
-]
 
 
 class Part(Section):
@@ -51,66 +50,110 @@ class Part(Section):
     size: Size | None = None
     depth: Depth | None = None
     dropout: Dropout | None = None
+    locked: Locked | None = None
+    recurrent_dropout: RecurrentDropout | None = None
+    zoneout: Zoneout | None = None
     both_ways: BothWays | None = None
+    merge: Merge | None = None
+    start: Start | None = None
+    bias: Bias | None = None
+    activation: Activation | None = None
+    candidate: Candidate | None = None
+    layer_norm: LayerNorm | None = None
+    memory_size: MemorySize | None = None
+    forget_bias: ForgetBias | None = None
+    initial: Initial | None = None
+    recurrence: Recurrence | None = None
     peephole: Peephole | None = None
+    peephole_gates: PeepholeGates | None = None
+    peephole_output: PeepholeOutput | None = None
     reset: Reset | None = None
     heads: Heads | None = None
     feed_forward: FeedForward | None = None
     norm: Norm | None = None
-
-
-class Body(Section):
-    """The complete settings of one side."""
-
-    kind: Kind
-    size: Size
-    depth: Depth
-    dropout: Dropout
-    both_ways: BothWays
-    peephole: Peephole
-    reset: Reset
-    heads: Heads
-    feed_forward: FeedForward
-    norm: Norm
+    normalise: Normalise | None = None
+    positions: Positions | None = None
+    longest: Longest | None = None
+    window: Window | None = None
 
 
 class Model(Section):
     kind: Kind = "gru"
     size: Size = 128
-    depth: Depth = 1
+    depth: Depth = 0
     embedding: int = Field(
-        default=0, ge=0, le=2**16, description="Features of a token's vector; 0 is as many as model.size."
+        default=0,
+        ge=0,
+        le=2**16,
+        description="Features of a token's vector; 0 is as many as the decoder's first layer has.",
+    )
+    tied: bool = Field(
+        default=False, description="Whether the decoder's first and last layer share their vectors, one a token."
     )
     dropout: Dropout = 0.1
+    locked: Locked = False
+    recurrent_dropout: RecurrentDropout = 0.0
+    zoneout: Zoneout = 0.0
     both_ways: BothWays = True
-    attention: Literal["none", "dot", "additive"] = Field(
+    merge: Merge = "concatenate"
+    start: Start = "zero"
+    attention: Literal["none", "dot", "scaled", "additive"] = Field(
         default="additive",
-        description="How a recurrent decoder looks back at the source; "
+        description="How a recurrent or sliding decoder looks back at the source; "
         "a Transformer decoder has an attention of its own and does not read this.",
     )
+    look: Literal["before", "after"] = Field(
+        default="before",
+        description="When a recurrent decoder looks: before each step, feeding the cell (Bahdanau), or after (Luong).",
+    )
+    hard: bool = Field(default=False, description="Whether that attention looks at one place only instead of weighing.")
+    bias: Bias = True
+    activation: Activation = ""
+    candidate: Candidate = "tanh"
+    layer_norm: LayerNorm = False
+    memory_size: MemorySize = 0
+    forget_bias: ForgetBias = 1.0
+    initial: Initial = "even"
+    recurrence: Recurrence = "free"
     peephole: Peephole = "diagonal"
+    peephole_gates: PeepholeGates = "ifo"
+    peephole_output: PeepholeOutput = "new"
     reset: Reset = "after"
     heads: Heads = 4
     feed_forward: FeedForward = 0
     norm: Norm = "pre"
+    normalise: Normalise = "layer"
+    positions: Positions = "waves"
+    longest: Longest = 1024
+    window: Window = 0
     encoder: Part = Field(default=Part(), description="Where the encoder differs; what is not given is as in [model].")
     decoder: Part = Field(default=Part(), description="Where the decoder differs; what is not given is as in [model].")
 
     def side(self, name: Literal["encoder", "decoder"]) -> Body:
         """All settings of one side, with nothing left to derive."""
-        part = self.encoder if name == "encoder" else self.decoder
-        values = {key: getattr(self, key) for key in Body.model_fields} | part.model_dump(exclude_none=True)
-        values["feed_forward"] = values["feed_forward"] or 4 * values["size"]
-        values["both_ways"] = values["both_ways"] and name == "encoder"
+        body = self._body(self.encoder if name == "encoder" else self.decoder)
+        return body if name == "encoder" else body.model_copy(update={"both_ways": False})
+
+    def _body(self, part: Part) -> Body:
+        """All settings of [model], or what a part of it says instead."""
+        given = part.model_dump(exclude_none=True)
+        values = {key: getattr(self, key) for key in Body.model_fields} | given
+        listed = values["size"] if isinstance(values["size"], tuple) else (values["size"],)
+        if isinstance(part.size, tuple) and part.depth is None:
+            values["depth"] = 0  # a part that lists its own layers says with it how many
+        values["depth"] = values["depth"] or len(listed)
+        values["feed_forward"] = values["feed_forward"] or 4 * listed[-1]
         return Body.model_validate(values)
 
     def resolved(self) -> "Model":
+        both, encoder, decoder = self._body(Part()), self.side("encoder"), self.side("decoder")
         return self.model_copy(
             update={
-                "embedding": self.embedding or self.size,
-                "feed_forward": self.feed_forward or 4 * self.size,
-                "encoder": Part.model_validate(self.side("encoder").model_dump()),
-                "decoder": Part.model_validate(self.side("decoder").model_dump()),
+                "depth": both.depth,
+                "embedding": self.embedding or decoder.sizes[0],
+                "feed_forward": both.feed_forward,
+                "encoder": Part.model_validate(encoder.model_dump()),
+                "decoder": Part.model_validate(decoder.model_dump()),
             }
         )
 
@@ -122,9 +165,14 @@ class Model(Section):
         if encoder.kind == "transformer" and not encoder.both_ways:
             name = "model.both_ways" if self.encoder.both_ways is None else "model.encoder.both_ways"
             raise ValueError(f"{name} is false, but a Transformer encoder always sees both sides")
-        if encoder.kind != "transformer" and encoder.both_ways and encoder.size % 2:
-            raise ValueError(f"the encoder's size {encoder.size} is odd, but with both_ways each way gets half of it")
         for side, body in (("encoder", encoder), ("decoder", decoder)):
-            if body.kind == "transformer" and body.size % body.heads:
-                raise ValueError(f"the {side} has size {body.size} and heads {body.heads}, which must divide it evenly")
+            if fault := body.fault():
+                raise ValueError(f"the {side} {fault}")
+        if decoder.kind in ("convolution", "linear") and self.attention == "none":
+            raise ValueError(f'a {decoder.kind} decoder knows the source only by looking: model.attention is "none"')
+        vector = self.embedding or decoder.sizes[0]
+        if self.tied and vector != decoder.width:
+            raise ValueError(
+                f"model.tied wants the decoder's last layer as wide as a token's vector: {decoder.width}, not {vector}"
+            )
         return self

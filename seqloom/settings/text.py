@@ -93,19 +93,25 @@ def assignment(model: type[BaseModel], text: str) -> tuple[str, object]:
 
 def _value(text: str, setting: Setting) -> object:
     """What a person means by the right side: a value of TOML, or bare text, depending on what is asked for."""
-    try:
-        values = tomllib.loads(f"value = {text}")
-        value = values["value"] if len(values) == 1 else text
-    except (ValueError, RecursionError):
-        value = text
-    in_toml = value is not text
-    if setting.is_list:
-        if in_toml and isinstance(value, list | str):
+    value = _toml(text)
+    if setting.type is str and setting.many:
+        if isinstance(value, list | str):
             return value  # in quotes, where a comma may be part of a name
         return [part.strip() for part in text.split(",")] if text.strip() else []
     if setting.type is str:
-        return value if in_toml and isinstance(value, str) else text  # a column called 1, a separator of two blanks
-    return value if in_toml else text.strip()
+        return value if isinstance(value, str) else text  # a column called 1, a separator of two blanks
+    if setting.many and value is None and "," in text:
+        return [_value(part, setting) for part in text.split(",")]
+    return text.strip() if value is None else value
+
+
+def _toml(text: str) -> object:
+    """The value that TOML reads, or None, of which it has none."""
+    try:
+        values = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return None
+    return values["value"] if len(values) == 1 else None  # behind a line break, a text can hold more
 
 
 # --- out -------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ shown with its control characters escaped and its length cut.
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
-from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
@@ -62,26 +62,24 @@ class Setting(NamedTuple):
     """One setting as it is declared."""
 
     help: str
-    type: Any  # str, int, float, bool, a Literal of texts, or a tuple of texts
+    type: Any  # of one value: str, int, float, bool, or a Literal of texts
     limits: tuple[object, ...]
+    many: bool  # whether there may be a list of such values
 
     @property
     def choices(self) -> tuple[str, ...]:
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
     @property
-    def is_list(self) -> bool:
-        return get_origin(self.type) is tuple
-
-    @property
     def allowed(self) -> str:
         """The values it takes, in words."""
         if self.choices:
             return "one of " + ", ".join(map(literal, self.choices))
-        if self.is_list:
+        if self.many and self.type is str:
             return "text or a list of texts"
         noun = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}[self.type]
-        return " ".join([noun, *filter(None, map(_limit, self.limits))])
+        one = " ".join([noun, *filter(None, map(_limit, self.limits))])
+        return f"{one}, or a list of them" if self.many else one
 
 
 def _limit(limit: object) -> str:
@@ -110,13 +108,17 @@ def settings(model: type[BaseModel], prefix: str = "") -> dict[str, Setting]:
 
 
 def _setting(field: FieldInfo) -> Setting:
-    inner = get_args(field.annotation)
-    if NoneType not in inner:
-        return Setting(field.description or "", field.annotation, tuple(field.metadata))
-    # A setting that may be left out (`Size | None`) is declared inside its union.
-    declared, *extras = get_args(inner[0])
-    field = next(extra for extra in extras if isinstance(extra, FieldInfo))
-    return Setting(field.description or "", declared, tuple(field.metadata))
+    declared: Any = field.annotation
+    notes: list[object] = [field]
+    if NoneType in get_args(declared):  # what may be left out, `Size | None`, is declared inside its union
+        declared, *notes = get_args(get_args(declared)[0])
+    help = next(note.description or "" for note in notes if isinstance(note, FieldInfo))
+    # A list is `tuple[Text, ...]`; one or a list of them is `Width | tuple[Width, ...]`. Both name the value first.
+    many = get_origin(declared) in (tuple, Union, UnionType)
+    if many:
+        declared, *notes = get_args(get_args(declared)[0])
+    limits = (limit for note in notes if isinstance(note, FieldInfo) for limit in note.metadata)
+    return Setting(help, declared, tuple(limits), many)
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------
@@ -136,6 +138,8 @@ def fault(model: type[BaseModel], error: ValidationError) -> tuple[tuple[str, ..
         sentence = str(first["ctx"]["error"])
         return (known, f"{name}: {sentence}") if known else (path, sentence)
     if known:
+        # A list is at fault where it is not even one value, and in one of its items: that one tells more.
+        given = max(faults, key=lambda one: len(one["loc"]) if one["loc"][: len(known)] == known else 0)["input"]
         near = get_close_matches(given, declared[name].choices, 1) if isinstance(given, str) else []
         hint = f"; did you mean {literal(near[0])}?" if near else ""
         return known, f"{name} must be {declared[name].allowed}, not {shown(given)}{hint}"

@@ -17,7 +17,7 @@ from ..data.ragged import Ragged
 from ..data.readers import Reading, Skipped, read_rows
 from ..data.tokenizers import Tokenizer, read_tokenizer
 from ..data.vocabulary import END, START
-from ..errors import RunError
+from ..errors import DataError, RecipeError, RunError
 from ..layers.padding import mask_of
 from ..metrics import Score, bleu, chrf, exact_match, token_error_rate
 from ..models import Batch, Generator, Objective, Writing
@@ -39,8 +39,9 @@ class Transduce(Task):
     def prepare(cls, recipe: Recipe, tell: Tell) -> tuple[Self, Prepared]:
         prepared = prepare(recipe.data, tell=tell)
         train = prepared.splits["train"]
+        most = check_positions(recipe, train)
         if not recipe.search.max_length:
-            recipe = recipe.changed("search.max_length", 2 * int(train.target.lengths.max()) + 10)
+            recipe = recipe.changed("search.max_length", min(2 * int(train.target.lengths.max()) + 10, most))
         return cls(recipe, *prepared.tokenizers, most_frequent(train.targets)), prepared
 
     @classmethod
@@ -118,7 +119,15 @@ class Transduce(Task):
 
     @torch.no_grad()
     def predict(self, model: Generator, inputs: Sequence[str], width: int) -> list[list[Prediction]]:
-        encoded = self.source.encode_many(list(inputs))
+        encoded, reads = self.source.encode_many(list(inputs)), self.recipe.model.side("encoder")
+        if (
+            reads.kind == "transformer"
+            and reads.positions == "learnt"
+            and encoded.lengths.max(initial=0) > reads.longest
+        ):
+            raise DataError(
+                f"an input has {encoded.lengths.max()} tokens, but this model knows {reads.longest} positions"
+            )
         answers: list[list[Prediction]] = [[] for _ in inputs]
         for rows in batches.sequential(encoded.lengths, ROOM // max(width, 1)):
             for row, found in zip(rows, self.write(model, encoded, rows, width), strict=True):
@@ -150,6 +159,17 @@ class Transduce(Task):
         """One pair as a batch, with the names of what is read and of what is written."""
         one = self.source.encode_many([source]), self.target.encode_many([target])
         return paired(*one, [0]), self.source.names(one[0][0]), [*self.target.names(one[1][0]), "<eos>"]
+
+
+def check_positions(recipe: Recipe, train: Split) -> int:
+    """Refuse learnt positions that do not reach as far as the examples; the most that a decoder can write."""
+    for name, lengths in (("encoder", train.source.lengths), ("decoder", train.target.lengths + 1)):
+        body = recipe.model.side(name)
+        if body.kind == "transformer" and body.positions == "learnt" and lengths.max() > body.longest:
+            raise RecipeError(
+                f"model.{name}.longest is {body.longest}, but a training example has {lengths.max()} elements there"
+            )
+    return recipe.model.side("decoder").longest if recipe.model.side("decoder").positions == "learnt" else 10**6
 
 
 def sides(part: Split) -> NDArray[np.int64]:

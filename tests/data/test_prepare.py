@@ -115,6 +115,13 @@ def test_tokenizers_learn_from_the_training_part_alone(tmp_path, cache):
     assert side.unknown_share == pytest.approx(2 / 3) and prepared.report.splits["train"].target.unknown_share == 0
 
 
+def test_tokenizers_learn_nothing_from_rows_that_are_drawn_away(file, cache):
+    prepared = prepare(settings(train=[file], source_tokens="words"), cache)
+    seen = learn_tokenizer("words", prepared.splits["train"].sources)
+    assert prepared.tokenizers.source.to_json() == seen.to_json()
+    assert prepared.report.splits["test"].source.unknown_share > 0
+
+
 def test_tokenizers_are_made_as_the_settings_say(file, cache):
     prepared = prepare(
         settings(train=[file], source_tokens="words", max_size=5, min_count=2, lowercase=True, test_share=0.0), cache
@@ -319,6 +326,19 @@ def test_the_second_time_everything_comes_from_the_cache(file, cache, building_f
     assert content(prepare(settings(train=[file]), cache)) == first
 
 
+def test_an_entry_holds_what_is_needed_and_nothing_else(file, cache):
+    prepare(settings(train=[file]), cache)
+    [entry] = entries(cache)
+    arrays = {
+        f"{part}-{side}-{what}{offsets}.npy"
+        for part in ("train", "validation", "test")
+        for side in ("source", "target")
+        for what in ("ids", "texts")
+        for offsets in ("", "-offsets")
+    }
+    assert {path.name for path in entry.iterdir()} == arrays | {"index.json"}
+
+
 def test_prepared_arrays_are_mapped_not_read(file, cache):
     split = prepare(settings(train=[file]), cache).splits["train"]
     for array in (split.source.values, split.target.offsets, split.sources.bytes):
@@ -395,6 +415,11 @@ def damage_truncated(entry: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
+def damage_longer(entry: Path) -> None:
+    with (entry / "train-source-ids.npy").open("ab") as file:
+        file.write(b"\0")
+
+
 def damage_missing(entry: Path) -> None:
     (entry / "test-target-texts.npy").unlink()
 
@@ -440,7 +465,7 @@ def damage_pickle(entry: Path) -> None:
 def damage_offsets(entry: Path) -> None:
     path = entry / "train-source-ids-offsets.npy"
     offsets = np.load(path)
-    offsets[-1] += 1
+    offsets[-1] -= 1
     np.save(path, offsets)
 
 
@@ -453,7 +478,9 @@ def test_a_damaged_entry_is_noticed_and_built_again(file, cache, damage, buildin
     first = content(prepare(settings(train=[file]), cache))
     [entry] = entries(cache)
     damage(entry)
-    assert content(prepare(settings(train=[file]), cache)) == first
+    told: list[str] = []
+    assert content(prepare(settings(train=[file]), cache, told.append)) == first
+    assert told  # it was work
     assert [path.name for path in cache.iterdir()] == [entry.name]
     building_forbidden()
     assert content(prepare(settings(train=[file]), cache)) == first
@@ -545,6 +572,16 @@ def test_what_a_killed_process_leaves_is_swept_by_the_next(file, cache):
     assert len(litter(cache)) == 1 and entries(cache) == []
     prepare(settings(train=[file]), cache)
     assert litter(cache) == [] and len(entries(cache)) == 1
+
+
+def test_no_heavy_library_is_imported_before_it_is_needed():
+    program = (
+        "import sys, seqloom.data.prepare, seqloom.data.batches; "
+        "print([name for name in ('torch', 'tokenizers', 'babel') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 # --- real data ---------------------------------------------------------------------------------------------------

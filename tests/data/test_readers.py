@@ -76,6 +76,10 @@ def test_a_byte_order_mark_and_carriage_returns_change_nothing(tmp_path, name):
     assert values(write(tmp_path, name, windows)) == PAIRS
 
 
+def test_carriage_returns_within_a_quoted_field_are_dropped_too(tmp_path):
+    assert values(write(tmp_path, "p.csv", 'source,target\r\n"a\r\nb",c\r\n')) == [("a\nb", "c")]
+
+
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_missing_last_line_end_changes_nothing(tmp_path, name):
     assert values(write(tmp_path, name, CONTENTS[name].rstrip("\n"))) == PAIRS

@@ -36,6 +36,15 @@ def test_every_part_has_every_label_in_its_share(labels, seed):
             assert abs(counts[label] - count * len(found) / len(labels)) < 2
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_many_rows_have_every_label_in_its_share_too(seed):
+    labels = ["rare"] * 10 + ["some"] * 290 + ["many"] * 700
+    parts = draw(labels, SHARES, seed)
+    for part, share in SHARES.items():
+        counts = Counter(labels[row] for row in parts[part])
+        assert all(abs(counts[label] - count * share) < 2 for label, count in Counter(labels).items())
+
+
 def test_the_split_is_a_pure_function_of_its_arguments():
     labels = [row % 7 for row in range(1000)]
     for rows in (1000, labels):
@@ -57,6 +66,12 @@ def test_rows_are_drawn_fairly():
 def test_too_few_rows_are_refused(rows):
     with pytest.raises(DataError, match="too few to draw the parts train, validation, test"):
         draw(rows, SHARES, 0)
+
+
+@pytest.mark.parametrize(("rows", "share"), [(3, 0.45), (4, 0.45), (4, 0.4), (10, 0.47)])
+def test_rounding_leaves_something_to_train_on(rows, share):
+    parts = draw(rows, {"validation": share, "test": share}, 0)
+    assert all(len(found) for found in parts.values())
 
 
 def test_nothing_is_drawn_for_no_share():

@@ -135,7 +135,7 @@ def test_padding_changes_nothing_in_the_pieces(name, side):
     assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
 
 
-@pytest.mark.parametrize("name", ["transformer-pre", "gru-luong", "lstm-bahdanau"])
+@pytest.mark.parametrize("name", ["transformer-pre", "gru-luong-additive", "lstm-bahdanau-additive"])
 def test_an_empty_source_shows_nothing(name):
     net, x = decoder(name, *SOME), torch.randn(3, 4, D)
     seen = memory()._replace(mask=MASKS["empty"][:, :5])
@@ -214,7 +214,7 @@ def test_watching_changes_nothing_in_encoders(name):
         plain = net(x, mask)
         with recording(net) as tape:
             close(net(x, mask), plain)
-        assert tape
+        assert tape or "convolution" in name  # there is nothing inside to watch
 
 
 @each_decoder
@@ -225,12 +225,14 @@ def test_watching_changes_nothing_and_shows_gradients(name):
         watched, _ = net(x, net.start(3, seen))
         watched.sum().backward()
     close(plain, watched)
-    assert tape and all(v.grad is not None for values in tape.values() for v in values), tape.keys()
+    # What the last step leaves behind need not matter to what was said: zoneout keeps c apart from h.
+    shown = [value for values in tape.values() for value in values[:-1] or values]
+    assert shown and all(value.grad is not None for value in shown), tape.keys()
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_every_entry_and_gate_can_be_watched(name):
-    net = recurrent_decoder(CELLS[name], D, SIZE)
+    net = recurrent_decoder(CELLS[name], D, [SIZE])
     with recording(net) as tape:
         net(torch.randn(2, 5, D), net.start(2))
     cell = CELLS[name](D, SIZE)
@@ -245,7 +247,7 @@ FAST = [name for name in CELLS if CELLS[name](D, SIZE).kernel()]
 @pytest.mark.parametrize("name", FAST)
 def test_the_fast_path_equals_the_equations(name, side):
     """In value and gradient: of the parameters, of the input and of where it starts, through all entries."""
-    cell, mask = stirred(CELLS[name](D, SIZE)).double(), MASKS.get(side)
+    cell, mask = stirred(CELLS[name](D, SIZE)).double().eval(), MASKS.get(side)
     x = torch.randn(3, 6, D, dtype=torch.double, requires_grad=True)
     first = tuple(torch.randn(3, size, dtype=torch.double, requires_grad=True) for size in cell.sizes)
     found = []
@@ -260,7 +262,7 @@ def test_the_fast_path_equals_the_equations(name, side):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_gradients_agree_with_finite_differences(name):
-    cell = stirred(CELLS[name](3, 2)).double()
+    cell = stirred(CELLS[name](3, 2)).double().eval()
     first = [torch.randn(2, 2, dtype=torch.double, requires_grad=True) for _ in cell.sizes]
     x, mask = torch.randn(2, 4, 3, dtype=torch.double, requires_grad=True), MASKS["right"][1:, :4]
     assert torch.autograd.gradcheck(lambda x, *first: cell.scan(x, first, mask)[1], (x, *first))
@@ -272,7 +274,7 @@ WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
 def test_reading_both_ways_agrees_with_pytorch(name):
     """The reference: PyTorch's own bidirectional layer on packed sequences."""
-    net = recurrent_encoder(CELLS[name], D, SIZE)
+    net = recurrent_encoder(CELLS[name], D, [SIZE])
     reference = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[name](
         D, SIZE // 2, batch_first=True, bidirectional=True
     )
@@ -304,13 +306,13 @@ def test_rezero_starts_as_the_identity():
 def test_a_decoder_starts_where_the_encoder_arrived(name):
     """As it is where the sizes agree, level by level, h and c; with an encoder of another kind, through a bridge."""
     x, mask = torch.randn(3, 6, D), MASKS["between"]
-    for both in (True, False):
-        found = Encoder(recurrent_encoder(CELLS[name], D, SIZE, 2, both), mean)
+    for merge in ("concatenate", "none"):
+        found = Encoder(recurrent_encoder(CELLS[name], D, [SIZE, SIZE], merge=merge), mean)
         memory = found(x, mask)
-        net = recurrent_decoder(CELLS[name], D, SIZE, 2, SIZE, found.layer.hands)
+        net = recurrent_decoder(CELLS[name], D, [SIZE, SIZE], SIZE, found.layer.hands)
         close(net.start(3, memory), memory.state)
         assert not [p for n, p in net.named_parameters() if "begin" in n]
-    other = recurrent_decoder(CELLS["rnn" if name != "gru" else "lstm"], D, SIZE, 2, SIZE, found.layer.hands)
+    other = recurrent_decoder(CELLS["rnn" if name != "gru" else "lstm"], D, [SIZE, SIZE], SIZE, found.layer.hands)
     assert [p for n, p in other.named_parameters() if "begin" in n]
     other.start(3, memory)
 

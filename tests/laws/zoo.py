@@ -1,15 +1,17 @@
 """Every architecture the laws are tried on. A new one is tested by adding a line."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from seqloom.layers.attending import Luong, bahdanau_decoder, luong_decoder
-from seqloom.layers.attention import DotAttention, Heads
-from seqloom.layers.base import Each, Encoder, Layer, Memory, ends, mean
-from seqloom.layers.cells import CELLS
+from seqloom.layers.attention import SCORES, AdditiveAttention, DotAttention, Heads, Pooling
+from seqloom.layers.base import Each, Encoder, Layer, Memory, Stack, ends, final, largest, mean
+from seqloom.layers.cells import CELLS, ProjectedLSTMCell
+from seqloom.layers.convolution import convolution
 from seqloom.layers.heads import Categorical
 from seqloom.layers.positions import LearntPositions, Rotary, Still, Waves
 from seqloom.layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
@@ -30,30 +32,54 @@ TRANSFORMERS: dict[str, dict] = {  # options of each
     "transformer-window": {"window": 3, "positions": "rotary"},
     "transformer-swiglu": {"activation": "swiglu", "normalise": "rms", "bias": False},
 }
+SIZES = [SIZE, SIZE]
 ENCODERS: dict[str, Callable[[], Encoder]] = {
-    **{f"{c}-one": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZE, 2, both_ways=False), mean) for c in CELLS},
-    **{f"{c}-both": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZE, 2), ends) for c in CELLS},
+    **{f"{c}-one": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZES, merge="none"), final) for c in CELLS},
+    **{
+        f"{c}-both": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZES), ends)
+        for c in ("lstm", "gru", "gru-before")
+    },
+    **{
+        f"merge-{merge}": lambda m=merge: Encoder(recurrent_encoder(CELLS["coupled"], D, [10, SIZE], merge=m), mean)
+        for merge in ("mean", "sum", "project")
+    },
+    "learnt-start": lambda: Encoder(recurrent_encoder(CELLS["lstm"], D, [6, SIZE], start="learnt"), ends),
+    "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
+    "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), largest),
     **{
         name: lambda options=options: Encoder(transformer(D, SIZE, 2, 3, causal=False, **options), mean)
         for name, options in TRANSFORMERS.items()
     },
 }
 PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
-    **{c: lambda size, hands, c=c: recurrent_decoder(CELLS[c], D, SIZE, 2, size, hands) for c in CELLS},
+    **{c: lambda size, hands, c=c: recurrent_decoder(CELLS[c], D, SIZES, size, hands) for c in CELLS},
+    "widths": lambda size, hands: recurrent_decoder(CELLS["lstm"], D, [6, 10, SIZE], size, hands, start="learnt"),
+    "projected": lambda size, hands: recurrent_decoder(partial(ProjectedLSTMCell, memory=15), D, SIZES, size, hands),
+    "convolution": lambda size, _: convolution(D, SIZE, 2, 3, causal=True),
+    "linear": lambda size, _: convolution(D, SIZE, 1, 4, causal=True, act=False),
     **{
         name: lambda size, _, options=options: transformer(D, SIZE, 2, 3, causal=True, memory=size, **options)
         for name, options in TRANSFORMERS.items()
     },
 }
 DECODERS: dict[str, Callable[..., Layer]] = {
-    **PLAIN,
+    **{name: make for name, make in PLAIN.items() if name not in ("convolution", "linear")},  # they look at no memory
     **{
-        f"{c}-luong": lambda size, hands, c=c: luong_decoder(CELLS[c], D, SIZE, 2, size, hands) for c in ("lstm", "gru")
+        f"{c}-luong-{s}": lambda size, hands, c=c, s=s: luong_decoder(
+            CELLS[c], D, SIZES, size, SCORES[s](SIZE, size), hands
+        )
+        for c, s in (("lstm", "dot"), ("gru", "additive"))
     },
     **{
-        f"{c}-bahdanau": lambda size, hands, c=c: bahdanau_decoder(CELLS[c], D, SIZE, 2, size, hands)
-        for c in ("lstm", "peephole")
+        f"{c}-bahdanau-{s}": lambda size, hands, c=c, s=s: bahdanau_decoder(
+            CELLS[c], D, SIZES, size, SCORES[s](SIZE, size), hands
+        )
+        for c, s in (("lstm", "additive"), ("peephole", "scaled"))
     },
+    "convolution-luong": lambda size, _: Stack(
+        convolution(D, SIZE, 2, 3, causal=True), Luong(SIZE, size, AdditiveAttention(SIZE, size))
+    ),
+    "hard": lambda size, hands: bahdanau_decoder(CELLS["rnn"], D, [SIZE], size, DotAttention(SIZE, size, True), hands),
 }
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
     "each": lambda: Each(nn.Linear(SIZE, SIZE)),
@@ -64,6 +90,8 @@ PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from 
     "causal": lambda: CausalAttention(SIZE, Heads(SIZE, 3), Still()),
     "causal-wide": lambda: CausalAttention(SIZE, Heads(SIZE, 2, width=SIZE, values=3), Rotary(SIZE), window=4),
     "cross": lambda: CrossAttention(SIZE, SIZE, Heads(SIZE, 3)),
+    "convolution": lambda: convolution(SIZE, SIZE, 2, 3, causal=True),
+    "around": lambda: convolution(SIZE, SIZE, 2, 3, causal=False),
     "luong": lambda: Luong(SIZE, SIZE, DotAttention(SIZE, SIZE)),
     **{n: lambda n=n: RESIDUALS[n](SIZE, Each(nn.Linear(SIZE, SIZE))) for n in RESIDUALS},
 }
@@ -87,13 +115,13 @@ def encoder(name: str) -> Encoder:
 
 
 def decoder(name: str, size: int, hands: Hands) -> Layer:
-    return stirred(DECODERS[name](size, hands))
+    return stirred({**PLAIN, **DECODERS}[name](size, hands))
 
 
 def memory(batch: int = 3) -> Memory:
     """From a both-ways GRU, so that some decoders take its state and others bridge it."""
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 1]]).bool()[:batch]
-    found: Memory = Encoder(recurrent_encoder(CELLS["gru"], D, SIZE), ends)(torch.randn(batch, 5, D), mask)
+    found: Memory = Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), ends)(torch.randn(batch, 5, D), mask)
     return found
 
 

@@ -118,7 +118,14 @@ def test_parallel_files_train_with_one_command(seqloom, tmp_path):
     pair = f"data.train={tmp_path / 'train.en'},{tmp_path / 'train.de.gz'}"
     for kind in ("lstm", "transformer"):
         code, out, _ = seqloom(
-            "train", "translate", pair, f"model.kind={kind}", "model.size=32", "train.steps=3", "--into", tmp_path / kind
+            "train",
+            "translate",
+            pair,
+            f"model.kind={kind}",
+            "model.size=32",
+            "train.steps=3",
+            "--into",
+            tmp_path / kind,
         )
         assert code == 0 and "exact" in out
 
@@ -182,7 +189,16 @@ def test_debug_shows_the_trace(seqloom, monkeypatch):
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     path = backwards(tmp_path, count=2000)
-    command = [sys.executable, "-m", "seqloom", "train", "transduce", f"data.train={path}", "train.steps=100000", *SMALL]
+    command = [
+        sys.executable,
+        "-m",
+        "seqloom",
+        "train",
+        "transduce",
+        f"data.train={path}",
+        "train.steps=100000",
+        *SMALL,
+    ]
     process = subprocess.Popen(
         [*command, "--into", str(tmp_path / "run"), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

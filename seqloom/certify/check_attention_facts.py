@@ -1,0 +1,143 @@
+"""What the courses say about attention, positions and blocks, with their own worked example, on the product."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ..layers import Heads, Memory, NonLocal, ScaledDotAttention, recording, transformer
+from ..layers.attention import SCORES, Attention
+from ..layers.positions import Rotary, Still, Waves
+from ..layers.transformer import SelfAttention
+from .certificate import EXACT, Check, Gaps, apart, compare, leaf, stirred
+from .reference_transformer import wave
+
+SIZE, SHOWN = 4, torch.tensor([[1, 1, 1, 1, 1], [0, 1, 1, 0, 1]]).bool()
+
+
+def memory_of(values: Tensor) -> Memory:
+    return Memory(values, SHOWN[: len(values), : values.shape[1]], values[:, 0], ())
+
+
+def watched_look(attention: Attention, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    """The weights, and what is seen."""
+    with recording(attention) as tape:
+        seen = attention.prepare(memory).ask(attention, query)
+    return tape["weights"][0], seen
+
+
+# --- weights -----------------------------------------------------------------------------------------------------
+
+
+def means(values: Tensor) -> Tensor:
+    """The mean of what is shown in each row."""
+    return torch.stack([row[shown].mean(0) for row, shown in zip(values, SHOWN, strict=True)])
+
+
+def equal_scores_give_equal_weights(name: str) -> Gaps:
+    """Keys that are all the same."""
+    attention, values = stirred(SCORES[name](SIZE, SIZE)), torch.randn(2, 5, SIZE)
+    with torch.no_grad():
+        attention.key.weight.zero_()
+    weights, seen = watched_look(attention, torch.randn(2, 3, SIZE), memory_of(values))
+    uniform = (SHOWN / SHOWN.sum(1, keepdim=True))[:, None].expand(-1, 3, -1)
+    return Gaps(apart([weights, seen], [uniform, means(values)[:, None].expand(-1, 3, -1)]))
+
+
+def equal_scores_in_all_heads() -> Gaps:
+    """Queries that are zero."""
+    layer, x = stirred(SelfAttention(SIZE, Heads(SIZE, 2), Still())), torch.randn(2, 5, SIZE)
+    with torch.no_grad():
+        layer.project.weight[:SIZE], layer.project.bias[:SIZE] = 0, 0
+    y, _ = layer(x, layer.start(2), SHOWN)
+    value = layer.project(means(x))[:, 2 * SIZE :]  # the mean of the values is the value of the mean
+    expected = layer.attend.out(value)[:, None] * SHOWN[..., None]
+    return Gaps(apart([y], [expected]))
+
+
+def sharper_and_sharper_is_hard(name: str) -> Gaps:
+    """The queries of a dot product times 10⁶: all weight moves to the best score, as hard attention has it at once."""
+    soft, values, query = stirred(SCORES[name](SIZE, SIZE)), torch.randn(2, 5, SIZE), torch.randn(2, 3, SIZE)
+    hard = SCORES[name](SIZE, SIZE, hard=True)
+    hard.load_state_dict(soft.state_dict())
+    sharp = watched_look(soft, 1e6 * query, memory_of(values))
+    return Gaps(apart(sharp, watched_look(hard, query, memory_of(values))))
+
+
+# --- the courses' worked example ---------------------------------------------------------------------------------
+
+KEYS = [[10, 0, 0], [0, 10, 0], [0, 0, 10], [0, 0, 10]]
+VALUES = [[1, 0, 0], [10, 0, 0], [100, 5, 0], [1000, 6, 0]]
+QUERY = [[0, 10, 0]]
+PRINTED_WEIGHTS = ["3.7266e-06", "9.9999e-01", "3.7266e-06", "3.7266e-06"]
+PRINTED_OUTPUT = ["1.0004e+01", "4.0993e-05", "0.0000e+00"]
+HEAD_WIDTH = 64  # the notebook's net has 512 features in 8 heads and divides by √64, whatever it is asked
+
+
+def worked_example() -> Gaps:
+    """How many of the printed numbers come out otherwise. Three features, filled up with zeros to a head's width."""
+    attention = ScaledDotAttention(HEAD_WIDTH, HEAD_WIDTH)
+    keys, query = torch.zeros(1, 4, HEAD_WIDTH), torch.zeros(1, 1, HEAD_WIDTH)
+    keys[0, :, :3], query[0, :, :3] = torch.tensor(KEYS), torch.tensor(QUERY)
+    with recording(attention) as tape:
+        seen = attention(query, keys, torch.tensor([VALUES]).to(keys), torch.ones(1, 4).bool())
+    found = [*tape["weights"][0].flatten().tolist(), *seen.flatten().tolist()]
+    printed = [*PRINTED_WEIGHTS, *PRINTED_OUTPUT]
+    return Gaps(float(sum(f"{number:.4e}" != text for number, text in zip(found, printed, strict=True))))
+
+
+# --- positions ---------------------------------------------------------------------------------------------------
+
+
+def waves_table(size: int, dtype: torch.dtype) -> Gaps:
+    torch.set_default_dtype(dtype)  # the check that runs this puts it back
+    layer, time = Waves(size), 50
+    table, _ = layer(torch.zeros(1, time, size), layer.start(1))
+    return Gaps(apart([table[0].double()], [torch.stack([wave(i, size) for i in range(time)])]))
+
+
+def only_distances_count() -> Gaps:
+    """Scores of turned queries and keys, here and 37 positions further on."""
+    turn, query, keys = Rotary(6), torch.randn(1, 1, 5, 6), torch.randn(1, 1, 5, 6)
+    here = torch.arange(5)[None]
+    scores = [turn(query, place) @ turn(keys, place).mT for place in (here, here + 37)]
+    return Gaps(apart(scores[:1], scores[1:]))
+
+
+# --- blocks that start as the identity ---------------------------------------------------------------------------
+
+
+def rezero_starts_as_the_identity(causal: bool, memory: int) -> Gaps:
+    net = transformer(SIZE, SIZE, 3, 2, causal=causal, memory=memory, norm="rezero", positions="none")
+    x = leaf(2, 5, SIZE)
+    y, _ = net(x, net.start(2, memory_of(torch.randn(2, 5, SIZE))))
+    return compare([y], [x.clone()], [x])
+
+
+def non_local_starts_as_the_identity() -> Gaps:
+    x = leaf(2, 4, 3, 3)
+    return compare([NonLocal(4)(x)], [x.clone()], [x])
+
+
+def checks() -> Iterator[Check]:
+    for name in SCORES:
+        subject = {"scaled": "scaled dot"}.get(name, name)
+        equal = partial(equal_scores_give_equal_weights, name)
+        yield Check("attention", subject, "equal scores: equal weights", EXACT, equal)
+        if name != "additive":  # a tanh keeps its scores from growing with the query
+            limit = partial(sharper_and_sharper_is_hard, name)
+            yield Check("attention", subject, "scores × ∞: hard attention", EXACT, limit)
+    yield Check("attention", "multi-head", "equal scores: equal weights", EXACT, equal_scores_in_all_heads)
+    yield Check("attention", "scaled dot", "the courses' worked example", 0.0, worked_example)
+    yield Check("attention", "non-local", "starts as the identity", 0.0, non_local_starts_as_the_identity)
+    for subject, causal, memory in (("encoder, rezero", False, 0), ("decoder, rezero", True, SIZE)):
+        identity = partial(rezero_starts_as_the_identity, causal, memory)
+        yield Check("transformer", subject, "starts as the identity", 0.0, identity)
+    table = "sin and cos of i / 10000^(2j/d)"
+    for size in (6, 5):
+        exact = partial(waves_table, size, torch.float64)
+        yield Check("transformer", f"sinusoidal positions, d = {size}", table, EXACT, exact)
+    rounded = partial(waves_table, 6, torch.float32)
+    yield Check("transformer", "sinusoidal positions in float32", table, 1e-5, rounded)
+    yield Check("transformer", "rotary positions", "only distances count", EXACT, only_distances_count)

@@ -1,0 +1,68 @@
+"""Receptive fields: which inputs an output depends on, found by differentiating the product and nothing else."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ..layers import CELLS, Layer, recurrent_encoder, transformer
+from .certificate import Check, Gaps, leaf, stirred
+from .reference_attention import Sees, everything, the_past
+
+INPUTS, SIZE, TIME = 4, 4, 9
+
+
+def field(y: Tensor, x: Tensor) -> Tensor:
+    """Whether output i moves with input j: (T, T), from (1, T, …) both."""
+    rows = []
+    for output in y[0]:
+        (slope,) = torch.autograd.grad((output * torch.randn_like(output)).sum(), x, retain_graph=True)
+        rows.append(slope[0].abs().sum(1) > 0)
+    return torch.stack(rows)
+
+
+def wrong_places(y: Tensor, x: Tensor, sees: Sees) -> Gaps:
+    """How many pairs depend on each other and should not, or the other way round."""
+    expected = torch.tensor([[sees(i, j) for j in range(TIME)] for i in range(TIME)])
+    return Gaps(float((field(y, x) != expected).sum()))
+
+
+def cell_sees(name: str) -> Gaps:
+    cell, x = stirred(CELLS[name](INPUTS, SIZE)), leaf(1, TIME, INPUTS)
+    y, _ = cell.scan(x, tuple(torch.zeros(1, size) for size in cell.sizes))
+    return wrong_places(y, x, the_past)
+
+
+def layer_sees(make: Callable[[], Layer], sees: Sees) -> Gaps:
+    net, x = stirred(make()), leaf(1, TIME, INPUTS)
+    y, _ = net(x, net.start(1))
+    return wrong_places(y, x, sees)
+
+
+def windows(depth: int, window: int, causal: bool) -> Layer:
+    return transformer(SIZE, SIZE, depth, 2, causal=causal, window=window, positions="rotary")
+
+
+def reach(back: int, ahead: int) -> Sees:
+    return lambda i, j: i - back <= j <= i + ahead
+
+
+FIELDS: dict[str, tuple[str, Callable[[], Layer], Sees]] = {
+    "both ways": ("sees everything", partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE]), everything),
+    "encoder": ("sees everything", partial(transformer, SIZE, SIZE, 1, 2, causal=False), everything),
+    "decoder": ("sees the past, all of it", partial(transformer, SIZE, SIZE, 1, 2, causal=True), the_past),
+    "encoder, window 2": ("sees 2 on each side", partial(windows, 1, 2, False), reach(2, 2)),
+    "encoder, window 2, 3 layers": ("sees 3 × 2 on each side", partial(windows, 3, 2, False), reach(6, 6)),
+    "decoder, window 3": ("sees itself and 2 before", partial(windows, 1, 3, True), reach(2, 0)),
+    "decoder, window 3, 2 layers": ("sees itself and 2 × 2 before", partial(windows, 2, 3, True), reach(4, 0)),
+}
+
+
+def checks() -> Iterator[Check]:
+    for name in CELLS:
+        if name not in ("rnn-relu", "gru-d"):  # a unit at rest or a missing value lets nothing through
+            yield Check("cells", name, "sees the past, all of it", 0.0, partial(cell_sees, name))
+    for subject, (claim, make, sees) in FIELDS.items():
+        family = "cells" if subject == "both ways" else "transformer"
+        yield Check(family, subject, claim, 0.0, partial(layer_sees, make, sees))

@@ -1,0 +1,40 @@
+"""All certificates there are, in an order that does not change from run to run."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from . import (
+    check_attention,
+    check_attention_facts,
+    check_cell_facts,
+    check_cells,
+    check_fields,
+    check_layers,
+    check_torch,
+    check_transformer,
+)
+from .certificate import Certificate, Check
+
+SOURCES = (
+    check_cells,
+    check_layers,
+    check_attention,
+    check_transformer,
+    check_torch,
+    check_cell_facts,
+    check_attention_facts,
+    check_fields,
+)
+FAMILIES = ("cells", "attention", "transformer", "heads")
+
+
+def all_checks() -> list[Check]:
+    """Family by family; within one: equations first, then PyTorch's numbers, then what was derived on paper."""
+    found = chain.from_iterable(source.checks() for source in SOURCES)
+    return sorted(found, key=lambda check: FAMILIES.index(check.family))
+
+
+def all_certificates() -> Iterator[Certificate]:
+    """One after another, as they are measured."""
+    for check in all_checks():
+        yield check.certify()

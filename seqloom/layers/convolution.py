@@ -1,0 +1,55 @@
+"""Reading through a window that slides over the sequence: what the first neural language models did."""
+
+import torch
+from torch import Tensor, nn
+
+from .base import Each, Layer, Memory, Stack
+from .padding import at_the_end, blank, take, to_front
+from .residual import Pre
+from .state import State
+
+
+class Convolution(Layer):
+    """Each output is a product of `window` inputs: the last ones up to here or, if not causal, those around."""
+
+    def __init__(self, inputs: int, size: int, window: int, causal: bool = True) -> None:
+        super().__init__()
+        if not causal and window % 2 == 0:
+            raise ValueError(f"a window that looks to both sides has a middle, but {window} is an even number")
+        self.causal, self.window, self.inputs = causal, window, inputs
+        self.product = nn.Linear(window * inputs, size)
+
+    def start(self, batch: int, memory: Memory | None = None) -> State:
+        """The elements that the next window still sees: none, so far."""
+        return self.product.weight.new_zeros(batch, self.window - 1 if self.causal else 0, self.inputs)
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if mask is not None and not at_the_end(mask):
+            order, back = to_front(mask)
+            y, state = self.forward(take(x, order), state, take(mask, order))
+            return take(y, back), state
+        x = blank(x, mask)
+        side = self.window // 2 * (not self.causal)
+        seen = nn.functional.pad(torch.cat([state, x], 1), (0, 0, side, side))
+        if not x.shape[1]:
+            return x.new_zeros(len(x), 0, self.product.out_features), state
+        y = self.product(seen.unfold(1, self.window, 1).mT.flatten(2))
+        if self.causal:
+            ends = x.new_full((len(x),), x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
+            state = take(seen, ends[:, None] + torch.arange(self.window - 1, device=x.device))
+        return blank(y, mask), state
+
+
+def convolution(
+    inputs: int, size: int, depth: int, window: int, *, causal: bool, dropout: float = 0.0, act: bool = True
+) -> Layer:
+    """Windows upon windows: each level sees further. Without `act` it is one linear filter."""
+    first = Convolution(inputs, size, window, causal)
+    if not act:
+        return Stack(first)
+
+    def level() -> Layer:
+        return Pre(size, Stack(Convolution(size, size, window, causal), Each(nn.GELU())), dropout)
+
+    levels = [level() for _ in range(depth - 1)]
+    return Stack(first, Each(nn.GELU()), *levels, Each(nn.LayerNorm(size)))

@@ -1,0 +1,73 @@
+"""Attention maps: the weights that the model really uses, with its tokens beside them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom.errors import RunError
+from seqloom.look.charts import attention_chart, save
+from seqloom.look.measures import AttentionMap
+from seqloom.runs import load, train
+
+from ..recipes import small
+
+
+@pytest.fixture(
+    scope="module", params=["model.kind=gru", "model.look=after", "model.kind=transformer", "model.attention=none"]
+)
+def run(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("look")
+    list(train(small(folder, "train.steps=2", request.param), folder / "run"))
+    return load(folder / "run")
+
+
+def test_a_map_has_a_row_for_each_token_written_and_its_weights_sum_to_one(run):
+    found = run.look("abcd", "dcba").attention_weights()
+    assert found.source == list("abcd") and found.target == [*"dcba", "<eos>"]
+    assert found.weights.shape == (len(found.names), 5, 4)
+    assert np.allclose(found.weights.sum(-1), 1, atol=1e-5)
+    expected = {"none": 0, "additive": 1}[run.recipe.model.attention] if run.recipe.model.kind == "gru" else 4
+    assert len(found.names) == expected
+
+
+def test_looking_changes_no_answer(run):
+    before = [p.output for p in run.predict("abcd", width=2)]
+    run.look("abcd").attention_weights()
+    assert [p.output for p in run.predict("abcd", width=2)] == before
+
+
+def test_what_the_model_sees_is_the_weighted_sum_of_its_memory(tmp_path):
+    """The map is not a picture beside the computation: with these weights the context comes out."""
+    list(train(small(tmp_path, "train.steps=2", "model.look=after"), tmp_path / "run"))
+    run = load(tmp_path / "run")
+    weights = torch.from_numpy(run.look("abcd", "dcba").attention_weights().weights[0])
+    batch, _, _ = run.task.example("abcd", "dcba")
+    with torch.no_grad():
+        memory, luong = run.model.source(*batch.source), run.model.decoder.layers[1]
+        below, start = run.model.decoder.layers[0], run.model.decoder.start(1, memory)
+        h, _ = below(run.model.embed(batch.inputs), start[0])
+        features, _ = run.model.features(batch.inputs, start)
+        expected = luong.join(torch.cat([h, (weights @ memory.values[0])[None]], -1)).tanh()
+    torch.testing.assert_close(features, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", "a", "zzz", "a" * 60])
+def test_strange_inputs_give_finite_maps(run, text):
+    weights = run.look(text, "ab").attention_weights().weights
+    assert np.isfinite(weights).all()
+
+
+def test_a_chart_says_the_tokens_and_is_saved_in_every_form(tmp_path):
+    found = AttentionMap(['"', "\\", " ", "ü"], ["a", "<eos>"], np.full((2, 2, 4), 0.25, np.float32), ["one", "two"])
+    chart = attention_chart(found)
+    drawn = json.loads(chart.to_json())
+    rows = next(iter(drawn["datasets"].values())) if "datasets" in drawn else drawn["data"]["values"]
+    assert len(rows) == 8 and {row["source"] for row in rows} == {'"', "\\", " ", "ü"}
+    for ending, beginning in ((".html", b"<!DOCTYPE html>"), (".png", b"\x89PNG"), (".svg", b"<svg"), (".json", b"{")):
+        path = save(chart, tmp_path / f"map{ending}")
+        assert path.read_bytes().lstrip().startswith(beginning)
+    assert b"https://cdn" not in (tmp_path / "map.html").read_bytes()[:5000]
+    with pytest.raises(RunError, match=".html"):
+        save(chart, tmp_path / "map.doc")

@@ -1,0 +1,91 @@
+"""Every kind in every task, by recipe alone: it trains, answers, scores, is watched, and resumes."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom import build
+from seqloom.layers.attention import Attention
+from seqloom.layers.tap import recording
+from seqloom.recipe import Recipe
+from seqloom.runs import load, train
+from seqloom.settings.body import Kind
+
+from ..recipes import small
+
+KINDS = get_args(get_args(Kind)[0])
+OPTIONS = [
+    *("model.attention=none", "model.attention=dot", "model.attention=scaled", "model.look=after", "model.hard=true"),
+    *("model.both_ways=false", "model.merge=mean", "model.merge=sum", "model.merge=project", "model.start=learnt"),
+    *("model.size=[12,16]", "model.tied=true", "model.bias=false", "model.locked=true", "model.zoneout=0.1"),
+    *("model.recurrent_dropout=0.2", "model.recurrence=spectral", "model.recurrence=orthogonal"),
+    *(f"model.initial={way}" for way in ("xavier", "orthogonal", "identity", "normal")),
+    *("model.reset=before", "model.layer_norm=true"),
+    *("model.kind=lstm model.layer_norm=true", "model.kind=lstm model.memory_size=24"),
+    *("model.kind=lstm model.candidate=sigmoid", "model.kind=lstm model.forget_bias=-1.0"),
+    *("model.kind=peephole model.peephole=full", "model.kind=peephole model.peephole_gates=fo"),
+    *("model.kind=peephole model.peephole_output=old", "model.kind=rnn model.activation=relu"),
+    *(f"model.kind=transformer model.norm={norm}" for norm in ("post", "pre", "rezero")),
+    *(f"model.kind=transformer model.positions={way}" for way in ("learnt", "rotary", "none")),
+    *("model.kind=transformer model.activation=swiglu model.normalise=rms", "model.kind=transformer model.window=3"),
+    *("model.encoder.kind=transformer", "model.encoder.kind=lstm model.decoder.kind=transformer"),
+    *("model.encoder.size=20", "model.encoder.kind=convolution model.decoder.kind=coupled"),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
+    recipe = small(tmp_path, f"model.kind={kind}", "train.steps=6", "train.checkpoint_every=2")
+    list(train(recipe, tmp_path / "whole"))
+    run = load(tmp_path / "whole")
+    assert len(run.predict("abc", width=2)) == 2
+    assert set(run.scores["scores"]) == {"exact", "token error rate", "BLEU", "chrF"}
+    records = train(recipe, tmp_path / "cut")
+    next(records)
+    records.close()
+    list(train(recipe, tmp_path / "cut", resume=True))
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("options", ["model.kind=gru", *OPTIONS])
+def test_every_option_changes_the_model_and_learns(options, tmp_path):
+    """One step, and the loss of what was read is smaller; the settings name another network than the default."""
+    recipe = Recipe.read("transduce", "model.size=16", "model.dropout=0.1", "model.depth=2", *options.split())
+    torch.manual_seed(0)
+    model = build.generator(recipe.resolved().model, 9, 8)
+    torch.manual_seed(0)
+    plain = build.generator(Recipe.read("transduce", "model.size=16", "model.depth=2").resolved().model, 9, 8)
+    assert options == "model.kind=gru" or repr(named(model)) != repr(named(plain))
+    source, target = torch.randint(4, 8, (8, 6)), torch.randint(4, 9, (8, 5))
+    optimiser = torch.optim.Adam(model.parameters(), 0.01)
+    losses = []
+    for _ in range(15):
+        features, _ = model.features(target[:, :-1], model.start(8, source, torch.ones_like(source).bool()))
+        loss, count = model.head.loss(features, target[:, 1:])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item() / count.item())
+    assert np.isfinite(losses).all() and min(losses[-3:]) < losses[0]
+
+
+def named(model):
+    """What a model is made of, and what each part starts with."""
+    parts = [
+        (name, type(part).__name__, [v for v in vars(part).values() if isinstance(v, bool | int | float | str)])
+        for name, part in model.named_modules()
+    ]
+    return parts, [(name, tuple(p.shape), p.double().sum().item()) for name, p in model.named_parameters()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decoder_of_every_kind_can_be_watched_while_it_looks(kind, tmp_path):
+    model = build.generator(Recipe.read("transduce", "model.size=16", f"model.kind={kind}").resolved().model, 9, 8)
+    source = torch.randint(4, 8, (1, 6))
+    with recording(model.decoder, "*weights") as tape:
+        model(torch.tensor([[2, 5]]), model.eval().start(1, source, torch.ones_like(source).bool()))
+    assert tape and all(torch.allclose(w.sum(-1), torch.ones(())) for values in tape.values() for w in values)
+    assert kind == "transformer" or any(isinstance(part, Attention) for part in model.modules())
