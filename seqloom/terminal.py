@@ -106,8 +106,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
     table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for row in rows:
         table.add_row(*row)
-    screen = Console(highlight=False)
-    screen.print(table, width=None if screen.is_terminal else WIDE)
+    Console(highlight=False, width=None if sys.stdout.isatty() else WIDE).print(table)
 
 
 def show_scores(reports: Sequence[dict[str, Any]]) -> None:

@@ -166,6 +166,12 @@ class PeepholeLSTMCell(Cell):
         c = self.gate("f", f + self.V["f"](old)) * old + self.gate("i", i + self.V["i"](old)) * g.tanh()
         return self.gate("o", o + self.V["o"](c if self.late else old)) * c.tanh(), c
 
+    def kernel(self) -> kernels.Kernel | None:
+        diagonals: list[Tensor] = [look.weight for look in self.V.values() if isinstance(look, Scale)]
+        if not self.late or len(diagonals) < 3:
+            return None
+        return kernels.Kernel(kernels.Peephole, (self.U.weight, torch.stack(diagonals)))
+
 
 class Scale(nn.Module):
     """A product with a diagonal matrix."""
@@ -200,6 +206,9 @@ class CoupledLSTMCell(Cell):
         f = self.gate("f", f)
         c = f * c + (1 - f) * g.tanh()
         return self.gate("o", o) * c.tanh(), c
+
+    def kernel(self) -> kernels.Kernel:
+        return kernels.Kernel(kernels.Coupled, (self.U.weight,))
 
 
 class NormedLSTMCell(Cell):
@@ -257,6 +266,9 @@ class ResetBeforeGRUCell(Cell):
         n = torch.tanh(x_n + self.U_n(self.gate("r", x_r + h_r) * h))
         u = self.gate("u", x_u + h_u)
         return (u * h + (1 - u) * n,)
+
+    def kernel(self) -> kernels.Kernel:
+        return kernels.Kernel(kernels.ResetBefore, (self.U.weight, self.U_n.weight))
 
 
 class NormedGRUCell(Cell):
@@ -325,6 +337,9 @@ class MinGRUCell(Cell):
         u = self.gate("u", u)
         return (u * h + (1 - u) * n,)
 
+    def kernel(self) -> kernels.Kernel:
+        return kernels.Kernel(kernels.Leaky, ())
+
 
 class MinLSTMCell(Cell):
     """An LSTM whose gates see the input alone and share its memory out between them (Feng et al., 2024)."""
@@ -341,6 +356,9 @@ class MinLSTMCell(Cell):
         # σ(f) / (σ(f) + σ(i)), without a quotient of numbers that may both be zero
         f = self.gate("f", F.softplus(-i) - F.softplus(-f))
         return (f * h + (1 - f) * n,)
+
+    def kernel(self) -> kernels.Kernel:
+        return kernels.Kernel(kernels.Leaky, (), shared_out)
 
 
 class Zoneout(Cell):
@@ -362,6 +380,12 @@ class Zoneout(Cell):
         if self.training:
             return torch.where(torch.rand_like(new) < self.share, old, new)
         return self.share * old + (1 - self.share) * new
+
+
+def shared_out(x: Tensor) -> Tensor:
+    """What a minLSTM's i and f leave of its memory, and the candidate: as `kernels.Leaky` reads them."""
+    i, f, n = x.chunk(3, -1)
+    return torch.cat([F.softplus(-i) - F.softplus(-f), n], -1)
 
 
 def linear(inputs: int, outputs: int, size: int, bias: bool = True) -> nn.Linear:

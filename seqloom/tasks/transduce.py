@@ -163,13 +163,14 @@ class Transduce(Task):
 
 def check_positions(recipe: Recipe, train: Split) -> int:
     """Refuse learnt positions that do not reach as far as the examples; the most that a decoder can write."""
-    for name, lengths in (("encoder", train.source.lengths), ("decoder", train.target.lengths + 1)):
-        body = recipe.model.side(name)
+    reads, writes = recipe.model.side("encoder"), recipe.model.side("decoder")
+    parts = (("encoder", reads, train.source.lengths), ("decoder", writes, train.target.lengths + 1))
+    for name, body, lengths in parts:
         if body.kind == "transformer" and body.positions == "learnt" and lengths.max() > body.longest:
             raise RecipeError(
                 f"model.{name}.longest is {body.longest}, but a training example has {lengths.max()} elements there"
             )
-    return recipe.model.side("decoder").longest if recipe.model.side("decoder").positions == "learnt" else 10**6
+    return writes.longest if writes.kind == "transformer" and writes.positions == "learnt" else 10**6
 
 
 def sides(part: Split) -> NDArray[np.int64]:
