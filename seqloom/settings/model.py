@@ -123,7 +123,7 @@ class Model(Section):
     feed_forward: FeedForward = 0
     norm: Norm = "pre"
     normalise: Normalise = "layer"
-    positions: Positions = "waves"
+    positions: Positions = "rotary"
     longest: Longest = 1024
     window: Window = 0
     encoder: Part = Field(default=Part(), description="Where the encoder differs; what is not given is as in [model].")
