@@ -64,8 +64,10 @@ def cell(body: Body) -> MakeCell:
     raise AssertionError(f"no cell is called {body.kind}")
 
 
-def prepared_cell(body: Body) -> MakeCell:
-    """The cell with its weights started, held and dropped out as the settings say."""
+def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
+    """The cell with its weights started, held and dropped out as the settings say; a person's own as it is."""
+    if own is not None:
+        return own
     make = cell(body)
     recurrence = "orthogonal" if body.kind == "orthogonal" else body.recurrence
 
@@ -80,14 +82,14 @@ def prepared_cell(body: Body) -> MakeCell:
     return prepared
 
 
-def encoder(body: Body, inputs: int) -> Encoder:
+def encoder(body: Body, inputs: int, own: MakeCell | None = None) -> Encoder:
     if body.kind == "transformer":
         return Encoder(attentive(body, inputs, causal=False), mean)
     if body.kind in ("convolution", "linear"):
         return Encoder(sliding(body, inputs, causal=not body.both_ways), mean)
     merge = body.merge if body.both_ways else "none"
     layer = recurrent_encoder(
-        prepared_cell(body),
+        prepared_cell(body, own),
         inputs,
         body.sizes,
         merge=merge,
@@ -98,13 +100,15 @@ def encoder(body: Body, inputs: int) -> Encoder:
     return Encoder(layer, {"concatenate": ends, "none": final}.get(merge, mean))
 
 
-def decoder(body: Body, model: Model, inputs: int, memory: int = 0, hands: Hands = ()) -> Layer:
+def decoder(
+    body: Body, model: Model, inputs: int, memory: int = 0, hands: Hands = (), own: MakeCell | None = None
+) -> Layer:
     if body.kind == "transformer":
         return attentive(body, inputs, causal=True, memory=memory)
     if body.kind in ("convolution", "linear"):
         layer = sliding(body, inputs, causal=True)
         return Stack(layer, Luong(body.width, memory, attention(model, body.width, memory))) if memory else layer
-    make, sizes = prepared_cell(body), body.sizes
+    make, sizes = prepared_cell(body, own), body.sizes
     if not memory or model.attention == "none":
         plain = recurrent_decoder
         return plain(make, inputs, sizes, memory, hands, start=body.start, dropout=body.dropout, locked=body.locked)
@@ -149,11 +153,11 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
     )
 
 
-def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0) -> Generator:
-    """Writes `symbols` about a sequence of `about` symbols."""
+def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
+    """Writes `symbols` about a sequence of `about` symbols; with a cell of one's `own` in place of the recipe's."""
     reads, writes = model.side("encoder"), model.side("decoder")
-    source = Source(Tokens(about, model.embedding, reads.dropout), encoder(reads, model.embedding))
-    layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.hands)
+    source = Source(Tokens(about, model.embedding, reads.dropout), encoder(reads, model.embedding, own))
+    layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.hands, own)
     embed, head = Tokens(symbols, model.embedding, writes.dropout), Categorical(writes.width, symbols, 0, smoothing)
     if model.tied:
         head.project.weight = embed.weight

@@ -30,6 +30,7 @@ from torch import nn
 from .cards import card
 from .data.prepare import Prepared
 from .errors import RecipeError, RunError
+from .layers.cells import MakeCell
 from .models import Generator
 from .recipe import Recipe, seconds
 from .tasks import TASKS
@@ -76,11 +77,13 @@ def train(
     into: Path | str,
     *,
     resume: bool = False,
+    cell: MakeCell | None = None,
     tell: Tell = silent,
     stop: threading.Event | None = None,
 ) -> Iterator[Record]:
     """Train into a folder and tell what happens; with `resume`, go on where the folder's newest checkpoint stands.
 
+    A `cell` of one's own takes the place of the recipe's recurrent one; `load` needs it again.
     Set `stop` to end after the step that is under way, with a checkpoint. A run that has come to its end is scored on
     the test part before the iterator ends.
     """
@@ -95,7 +98,7 @@ def train(
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared, model = settle(folder, recipe, begun, tell)
+        task, prepared, model = settle(folder, recipe, cell, begun, tell)
         if begun and SCORES in read_manifest(folder):
             tell(f"{folder} is finished: nothing is left to train")
             return
@@ -155,10 +158,15 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def settle(folder: Path, recipe: Recipe, begun: bool, tell: Tell) -> tuple[Task, Prepared, nn.Module]:
+def settle(
+    folder: Path, recipe: Recipe, cell: MakeCell | None, begun: bool, tell: Tell
+) -> tuple[Task, Prepared, nn.Module]:
     """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
     recipe.check_data()
     task, prepared = TASKS[recipe.task].prepare(recipe.resolved(), tell)
+    task.cell = cell
+    if begun:
+        check_cell(folder, cell)
     if begun and read_json(folder / "data.json").get("fingerprint") != prepared.fingerprint:
         raise RunError(f"{folder}: the data has changed since this run began; begin anew in another folder")
     torch.manual_seed(recipe.train.seed)
@@ -193,6 +201,7 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
             {
                 "format": FORMAT,
                 "task": task.recipe.task,
+                "cell": name_of(task.cell),
                 "vocabularies": task.vocabularies(),
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
             }
@@ -332,8 +341,11 @@ class Run:
         return Look(self.model, self.task.example(text, answer), f"{text} → {answer}")
 
 
-def load(folder: Path | str) -> Run:
-    """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run."""
+def load(folder: Path | str, cell: MakeCell | None = None) -> Run:
+    """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run.
+
+    A run that was trained with a cell of one's own needs that `cell` again.
+    """
     folder = Path(folder)
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
@@ -341,6 +353,8 @@ def load(folder: Path | str) -> Run:
     check_manifest(folder, (*SETTLED, WEIGHTS))
     recipe = own_recipe(folder)
     task = TASKS[recipe.task].restore(recipe, read_json(folder / "task.json"))
+    check_cell(folder, cell)
+    task.cell = cell
     config = read_json(folder / "config.json")
     if config.get("vocabularies") != task.vocabularies():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
@@ -352,6 +366,20 @@ def load(folder: Path | str) -> Run:
     model = task.build()
     load_weights(model, weights, folder / WEIGHTS)
     return Run(folder, task, model.eval())
+
+
+def name_of(cell: MakeCell | None) -> str | None:
+    return None if cell is None else getattr(cell, "__name__", type(cell).__name__)
+
+
+def check_cell(folder: Path, cell: MakeCell | None) -> None:
+    """A cell of one's own is code: it comes from Python, and a folder only says its name."""
+    wanted = read_json(folder / "config.json").get("cell")
+    if wanted != name_of(cell):
+        raise RunError(
+            f"{folder}: was trained with {f'a cell of its own, {wanted}' if wanted else 'a built-in cell'}, but "
+            f"{f'{name_of(cell)} is given' if cell else 'none is given: load(folder, cell=…) in Python'}"
+        )
 
 
 def check_version(folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from torch import nn
 
 from ..data.prepare import Prepared
+from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
 from ..recipe import Recipe
@@ -44,6 +45,7 @@ class Task(ABC):
     """`recipe` is complete: what follows from the data has been filled in."""
 
     recipe: Recipe
+    cell: MakeCell | None = None  # a person's own, in place of the recipe's; given in Python, never named in a file
 
     @classmethod
     @abstractmethod

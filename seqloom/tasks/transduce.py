@@ -57,7 +57,8 @@ class Transduce(Task):
         return {"source": len(self.source), "target": len(self.target)}
 
     def build(self) -> Generator:
-        return build.generator(self.recipe.model, len(self.target), len(self.source), self.recipe.train.smoothing)
+        model, smoothing = self.recipe.model, self.recipe.train.smoothing
+        return build.generator(model, len(self.target), len(self.source), smoothing, self.cell)
 
     def objective(self, model: Generator) -> Objective:
         return Writing(model)
