@@ -8,6 +8,7 @@ from .errors import SeqloomError
 from .look.charts import save
 from .recipe import Recipe
 from .runs import Run, load, next_folder, train
+from .tasks.base import Prediction
 from .terminal import follow, notes, show_scores, show_table
 
 HARD = 3  # languages
@@ -21,11 +22,11 @@ def main() -> None:
     run = load(folder)
     show_scores([run.scores])
     examples = dates_with_locales()["test"]
-    answers = [best.output for best, *_ in run.predict_many([example.source for example in examples], width=1)]
+    answers = [best for best, *_ in run.predict_many([example.source for example in examples], width=1)]
     shown = chosen(examples, answers)
     show_table(
         ["language", "as written there", "answer", ""],
-        [[e.language, e.source, answer, "✓" if answer == e.target else f"✗ {e.target}"] for e, answer in shown],
+        [[e.language, e.source, a.output, "✓" if a.output == e.target else f"✗ {e.target}"] for e, a in shown],
         f"Ten unseen dates; the last {HARD} are in the languages it finds hardest",
     )
     pictures = draw(run, shown[0][0].source)
@@ -40,18 +41,25 @@ def main() -> None:
     )
 
 
-def chosen(examples: list[WrittenDate], answers: list[str]) -> list[tuple[WrittenDate, str]]:
-    """Examples of several languages, then one of each that the model finds hardest, a mistake if there is one."""
-    by_language: dict[str, list[tuple[WrittenDate, str]]] = defaultdict(list)
-    for example, answer in zip(examples, answers, strict=True):
-        by_language[example.language].append((example, answer))
-    hardest = sorted(
-        by_language, key=lambda name: sum(e.target == a for e, a in by_language[name]) / len(by_language[name])
-    )
-    hard = [min(by_language[name], key=lambda pair: pair[0].target == pair[1]) for name in hardest[:HARD]]
-    easy = [by_language[name][0] for name in by_language if name not in hardest[:HARD]]
+Answered = tuple[WrittenDate, Prediction]
+
+
+def chosen(examples: list[WrittenDate], answers: list[Prediction]) -> list[Answered]:
+    """Examples of several languages, then one of each that the model finds hardest: its worst."""
+    by_language: dict[str, list[Answered]] = defaultdict(list)
+    for pair in zip(examples, answers, strict=True):
+        by_language[pair[0].language].append(pair)
+    hardest = sorted(by_language, key=lambda name: ease(by_language[name]))[:HARD]
+    hard = [min(by_language[name], key=lambda pair: ease([pair])) for name in hardest]
+    easy = [pairs[0] for name, pairs in by_language.items() if name not in hardest]
     step = max(1, len(easy) // (SHOWN - HARD))
     return [*easy[::step][: SHOWN - HARD], *hard]
+
+
+def ease(pairs: list[Answered]) -> tuple[float, float]:
+    """How many are right and, among equals, how sure the model is of them."""
+    right = [answer.output == example.target for example, answer in pairs]
+    return sum(right) / len(right), min(answer.score for _, answer in pairs)
 
 
 def draw(run: Run, text: str) -> list[Path]:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
-from . import kernels
+from . import kernels, lstm_kernels
 from .base import Entries
 from .tap import Tap, watched
 
@@ -122,7 +122,7 @@ class LSTMCell(Cell):
         return self.gate("o", o) * c.tanh(), c
 
     def kernel(self) -> kernels.Kernel | None:
-        return kernels.Kernel(kernels.LSTM, (self.U.weight,)) if self.candidate == "tanh" else None
+        return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,)) if self.candidate == "tanh" else None
 
 
 class ProjectedLSTMCell(Cell):
@@ -167,10 +167,13 @@ class PeepholeLSTMCell(Cell):
         return self.gate("o", o + self.V["o"](c if self.late else old)) * c.tanh(), c
 
     def kernel(self) -> kernels.Kernel | None:
-        diagonals: list[Tensor] = [look.weight for look in self.V.values() if isinstance(look, Scale)]
-        if not self.late or len(diagonals) < 3:
+        """For the published form: all gates look, the output gate at the new c."""
+        looks: list[Any] = [look.weight for look in self.V.values() if not isinstance(look, Nothing)]
+        if not self.late or len(looks) < 3:
             return None
-        return kernels.Kernel(kernels.Peephole, (self.U.weight, torch.stack(diagonals)))
+        if looks[0].dim() == 1:
+            return kernels.Kernel(lstm_kernels.Peephole, (self.U.weight, torch.stack(looks)))
+        return kernels.Kernel(lstm_kernels.FullPeephole, (self.U.weight, torch.cat(looks[:2]), looks[2]))
 
 
 class Scale(nn.Module):
@@ -208,7 +211,7 @@ class CoupledLSTMCell(Cell):
         return self.gate("o", o) * c.tanh(), c
 
     def kernel(self) -> kernels.Kernel:
-        return kernels.Kernel(kernels.Coupled, (self.U.weight,))
+        return kernels.Kernel(lstm_kernels.Coupled, (self.U.weight,))
 
 
 class NormedLSTMCell(Cell):
@@ -227,6 +230,10 @@ class NormedLSTMCell(Cell):
         i, f, g, o = (x + self.norm_h(self.U(h))).chunk(4, -1)
         c = self.gate("f", f) * c + self.gate("i", i) * g.tanh()
         return self.gate("o", o) * self.norm_c(c).tanh(), c
+
+    def kernel(self) -> kernels.Kernel:
+        weights = (self.U.weight, self.norm_h.weight, self.norm_c.weight, self.norm_c.bias)
+        return kernels.Kernel(lstm_kernels.NormedLSTM, weights)
 
 
 class GRUCell(Cell):
