@@ -24,6 +24,7 @@ from .cells import Cell as Cell
 from .convolution import Convolution as Convolution
 from .convolution import convolution as convolution
 from .crf import CRF as CRF
+from .embeddings import Patches as Patches
 from .embeddings import Tokens as Tokens
 from .heads import Bernoulli as Bernoulli
 from .heads import Categorical as Categorical

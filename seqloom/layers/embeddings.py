@@ -16,3 +16,18 @@ class Tokens(nn.Module):
         """Tokens (B, T) -> (B, T, size)."""
         vectors: Tensor = self.dropout(nn.functional.embedding(tokens, self.weight) * self.weight.shape[1] ** 0.5)
         return vectors
+
+
+class Patches(nn.Module):
+    """An image as a sequence of squares, row by row, each through a learnt product (Dosovitskiy et al., 2021)."""
+
+    def __init__(self, channels: int, side: int, size: int) -> None:
+        super().__init__()
+        self.side, self.product = side, nn.Linear(channels * side * side, size)
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Image (B, channels, height, width) -> (B, patches, size). A square at the edge is filled up with zeros."""
+        height, width = (-extent % self.side for extent in image.shape[2:])
+        squares = nn.functional.unfold(nn.functional.pad(image, (0, width, 0, height)), self.side, stride=self.side)
+        vectors: Tensor = self.product(squares.mT)
+        return vectors

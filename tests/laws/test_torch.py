@@ -4,8 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers import GRU, LSTM, RNN
+from seqloom.layers import GRU, LSTM, RNN, Memory, Patches, transformer
 from seqloom.layers.padding import mask_of
+from seqloom.layers.torch_transformer import from_torch, to_torch
+
+from .zoo import stirred
 
 close = torch.testing.assert_close
 PAIRS = {
@@ -55,3 +58,54 @@ def test_a_layer_serves_in_a_loop_of_ones_own(name):
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 3
+
+
+def transformer_pair(decodes, norm_first, activation, bias, final):
+    shape = {"batch_first": True, "norm_first": norm_first, "activation": activation, "bias": bias, "dropout": 0.0}
+    norm = nn.LayerNorm(12) if final else None
+    if decodes:
+        return nn.TransformerDecoder(nn.TransformerDecoderLayer(12, 3, 20, **shape), 2, norm)
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(12, 3, 20, **shape), 2, norm, enable_nested_tensor=False)
+
+
+@pytest.mark.parametrize("final", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("decodes", [True, False])
+def test_transformers_come_in_and_go_out_and_the_numbers_are_equal(decodes, norm_first, activation, bias, final):
+    torch.manual_seed(0)
+    module = stirred(transformer_pair(decodes, norm_first, activation, bias, final)).double()
+    layer = from_torch(module).double()
+    x, y = torch.randn(3, 7, 12).double(), torch.randn(3, 5, 12).double()
+    mask = mask_of(torch.tensor([7, 4, 2]), 7)
+    again = to_torch(layer).double()
+    for theirs in (module, again):
+        if decodes:
+            memory = Memory(x.masked_fill(~mask[..., None], 0), mask, x[:, 0], ())
+            ahead = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.double)
+            expected = theirs(y, memory.values, tgt_mask=ahead, memory_key_padding_mask=~mask)
+            found, _ = layer(y, layer.start(3, memory))
+            close(found, expected, atol=1e-12, rtol=0)
+        else:
+            expected = theirs(x, src_key_padding_mask=~mask)
+            found, _ = layer(x, layer.start(3), mask)
+            close(found[mask], expected[mask], atol=1e-12, rtol=0)
+
+
+def test_what_pytorch_does_not_have_does_not_become_one():
+    for options in ({"norm": "rezero"}, {"activation": "swiglu"}):
+        with pytest.raises(ValueError, match="PyTorch"):
+            to_torch(transformer(12, 12, 1, 3, causal=False, positions="none", **options))
+
+
+def test_patches_are_a_convolution_that_does_not_overlap():
+    torch.manual_seed(0)
+    patches, image = Patches(3, 4, 10), torch.randn(2, 3, 8, 12)
+    expected = (
+        nn.functional.conv2d(image, patches.product.weight.view(10, 3, 4, 4), patches.product.bias, stride=4)
+        .flatten(2)
+        .mT
+    )
+    close(patches(image), expected, atol=1e-5, rtol=1e-5)
+    assert patches(image[:, :, :7, :9]).shape == (2, 6, 10)
