@@ -41,7 +41,7 @@ check: .venv/.ready
 
 bench: .venv/.ready
 ifeq ($(NAME),)
-	@for file in benchmarks/*.py; do printf '%-12s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/"""//gp' $$file)"; done
+	@for file in benchmarks/[a-z]*.py; do printf '%-12s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/"""//gp' $$file)"; done
 else
 	.venv/bin/python benchmarks/$(NAME).py
 endif
