@@ -31,6 +31,28 @@ def owned(gradient: Tensor | None, like: Tensor) -> Tensor:
     return torch.zeros_like(like) if gradient is None else gradient.clone()
 
 
+def retrace(
+    counts: list[int], U: Tensor, moves: Tensor, through: Tensor, stays: Tensor, d_hs: Tensor, d_cs: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Backwards over all steps: `moves` becomes the gradient of the gates before they were squashed.
+
+    All blocks of it but the last go with c, the last with h; `through` says how h moves with c, `stays` how c does with
+    the c before. What arrives at the first h and c is given back.
+    """
+    size = d_hs.shape[1]
+    by_c = moves.shape[1] - size
+    later, carried, kept = moves[:0], d_cs[:0], stays[:0]
+    for at in backwards(counts):
+        d_h, d_c, here = d_hs[at], d_cs[at], moves[at]
+        d_h[: len(later)].addmm_(later, U)
+        d_c[: len(later)].addcmul_(carried, kept)
+        d_c.addcmul_(d_h, through[at])
+        here[:, :by_c].unflatten(1, (-1, size)).mul_(d_c[:, None])
+        here[:, by_c:].mul_(d_h)
+        later, carried, kept = here, d_c, stays[at]
+    return later @ U, carried * kept
+
+
 class LSTM(torch.autograd.Function):
     """i, f, g, o = x + U h;  c = σ(f) c + σ(i) tanh(g);  h = σ(o) tanh(c)."""
 
@@ -61,17 +83,9 @@ class LSTM(torch.autograd.Function):
         f = gates[:, size : 2 * size]
         d_gates, through = slopes(gates, before(c, cells, ctx.counts), squashed)
         d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
-        later, carried, kept = d_gates[:0], d_cs[:0], f[:0]
-        for at in backwards(ctx.counts):
-            d_h, d_c, here = d_hs[at], d_cs[at], d_gates[at]
-            d_h[: len(later)].addmm_(later, U)
-            d_c[: len(later)].addcmul_(carried, kept)
-            d_c.addcmul_(d_h, through[at])
-            here[:, : 3 * size].unflatten(1, (3, size)).mul_(d_c[:, None])
-            here[:, 3 * size :].mul_(d_h)
-            later, carried, kept = here, d_c, f[at]
+        d_h, d_c = retrace(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
         d_U = d_gates.t() @ before(h, outputs, ctx.counts)
-        return d_gates, None, d_U, widened(later @ U, h), widened(carried * kept, c)
+        return d_gates, None, d_U, widened(d_h, h), widened(d_c, c)
 
 
 class Coupled(torch.autograd.Function):
@@ -106,17 +120,9 @@ class Coupled(torch.autograd.Function):
         torch.mul(squashed * o, 1 - o, out=d_gates[:, 2 * size :])
         through = o * (1 - squashed * squashed)
         d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
-        later, carried, kept = d_gates[:0], d_cs[:0], f[:0]
-        for at in backwards(ctx.counts):
-            d_h, d_c, here = d_hs[at], d_cs[at], d_gates[at]
-            d_h[: len(later)].addmm_(later, U)
-            d_c[: len(later)].addcmul_(carried, kept)
-            d_c.addcmul_(d_h, through[at])
-            here[:, : 2 * size].unflatten(1, (2, size)).mul_(d_c[:, None])
-            here[:, 2 * size :].mul_(d_h)
-            later, carried, kept = here, d_c, f[at]
+        d_h, d_c = retrace(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
         d_U = d_gates.t() @ before(h, outputs, ctx.counts)
-        return d_gates, None, d_U, widened(later @ U, h), widened(carried * kept, c)
+        return d_gates, None, d_U, widened(d_h, h), widened(d_c, c)
 
 
 class Peephole(torch.autograd.Function):
@@ -159,19 +165,11 @@ class Peephole(torch.autograd.Function):
         # what c of a step says of c before: it stays by f, and the gates i and f have seen it
         stays = f + d_gates[:, :size] * V[0] + d_gates[:, size : 2 * size] * V[1]
         d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
-        later, carried, kept = d_gates[:0], d_cs[:0], stays[:0]
-        for at in backwards(ctx.counts):
-            d_h, d_c, here = d_hs[at], d_cs[at], d_gates[at]
-            d_h[: len(later)].addmm_(later, U)
-            d_c[: len(later)].addcmul_(carried, kept)
-            d_c.addcmul_(d_h, through[at])
-            here[:, : 3 * size].unflatten(1, (3, size)).mul_(d_c[:, None])
-            here[:, 3 * size :].mul_(d_h)
-            later, carried, kept = here, d_c, stays[at]
+        d_h, d_c = retrace(ctx.counts, U, d_gates, through, stays, d_hs, d_cs)
         d_i, d_f, _, d_o = d_gates.chunk(4, 1)
         d_V = torch.stack([(d_i * old).sum(0), (d_f * old).sum(0), (d_o * cells).sum(0)])
         d_U = d_gates.t() @ before(h, outputs, ctx.counts)
-        return d_gates, None, d_U, d_V, widened(later @ U, h), widened(carried * kept, c)
+        return d_gates, None, d_U, d_V, widened(d_h, h), widened(d_c, c)
 
 
 class FullPeephole(torch.autograd.Function):
