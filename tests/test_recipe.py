@@ -191,7 +191,7 @@ def test_the_settings_and_defaults_that_others_rely_on():
         feed_forward = 0
         norm = "pre"
         normalise = "layer"
-        positions = "waves"
+        positions = "rotary"
         longest = 1024
         window = 0
         [train]
@@ -560,7 +560,7 @@ def test_an_impossible_combination_is_refused_with_the_reason(overrides, reason)
         ["model.tied=true", "model.size=64,32", "model.embedding=32"],
         ["model.tied=true", "model.encoder.size=64"],
         ["model.heads=3"],
-        ["model.kind=transformer", "model.size=129", "model.heads=3"],
+        ["model.kind=transformer", "model.size=129", "model.heads=3", "model.positions=waves"],
         ["model.kind=transformer", "model.decoder.kind=gru", "model.decoder.size=127"],
         ["model.decoder.kind=transformer", "model.both_ways=false"],
         ["model.decoder.both_ways=false"],
