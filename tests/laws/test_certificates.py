@@ -279,7 +279,8 @@ BROKEN = [
 @pytest.mark.parametrize(("name", "place", "attribute", "wrong"), BROKEN, ids=[name for name, *_ in BROKEN])
 def test_a_broken_equation_loses_its_certificate(name, place, attribute, wrong, monkeypatch):
     monkeypatch.setattr(place, attribute, wrong)
-    if isinstance(place, type) and issubclass(place, cells.Cell) and attribute == "forward":
+    cell = isinstance(place, type) and issubclass(place, cells.Cell) and attribute == "forward"
+    if cell and "fast path" not in name:
         monkeypatch.setattr(place, "kernel", lambda self: None)  # which would go on computing what is right
     assert not CHECKS[name].certify().holds
 
