@@ -406,7 +406,8 @@ def linear(inputs: int, outputs: int, size: int, bias: bool = True) -> nn.Linear
 def held(cell: C, how: Callable[[nn.Module], nn.Module]) -> C:
     """The cell with a U whose singular values cannot leave their place: `orthogonal` keeps them at 1
     (Arjovsky et al., 2016), `spectral_norm` the largest of them."""
-    how(cell.U)
+    if not cell.U.weight.is_meta:  # a model without values, built to be counted, has nothing to hold
+        how(cell.U)
     return cell
 
 
