@@ -135,16 +135,14 @@ def same_recipe(folder: Path, given: Recipe | None) -> Recipe:
     own = Recipe.read(folder / "recipe.toml")
     if given is None:
         return own
-    follows = {"about": None, "search.max_length": given.search.max_length or own.search.max_length}
     ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
-    if given.train.time:  # the budget became steps, and what follows from them, when the run began
-        follows |= {f"train.{name}": None for name in ("time", "steps", "warmup", "validate_every", "checkpoint_every")}
+    settled = set() if given.search.max_length else {"search.max_length"}  # what followed when the run began
+    if given.train.time:
+        settled |= {f"train.{name}" for name in ("time", "steps", "warmup", "validate_every", "checkpoint_every")}
     for name, value in theirs.items():
-        if name in follows and follows[name] is None or name.startswith("about."):
-            continue
-        if ours.get(name) != follows.get(name, value):
+        if ours[name] != value and name not in settled and not name.startswith("about."):
             raise RecipeError(
-                f"{folder}: was begun with {name} = {ours.get(name)!r}, not {value!r}; "
+                f"{folder}: was begun with {name} = {ours[name]!r}, not {value!r}; "
                 "a run goes on as it began, or begins anew in another folder"
             )
     return own
