@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -225,6 +224,5 @@ def test_predict_streams_its_answers(run):
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("abc\n" * 256)
     process.stdin.flush()
-    begun = time.monotonic()
-    assert process.stdout.readline() == "cba\n" and time.monotonic() - begun < 60
+    assert process.stdout.readline() == "cba\n"  # otherwise it would wait for ever
     process.communicate()
