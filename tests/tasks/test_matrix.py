@@ -38,8 +38,10 @@ OPTIONS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
     recipe = small(tmp_path, f"model.kind={kind}", "train.steps=6", "train.checkpoint_every=2")
-    list(train(recipe, tmp_path / "whole"))
+    told = [record for record in train(recipe, tmp_path / "whole") if record.best]
     run = load(tmp_path / "whole")
+    _, prepared = type(run.task).prepare(run.recipe, print)
+    assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     assert len(run.predict("abc", width=2)) == 2
     assert set(run.scores["scores"]) == {"exact", "token error rate", "BLEU", "chrF"}
     records = train(recipe, tmp_path / "cut")
