@@ -58,7 +58,6 @@ def test_a_stopped_run_has_a_checkpoint_of_its_last_step_and_no_scores(tmp_path)
 
 
 def test_records_reach_tensorboard(tmp_path):
-    pytest.importorskip("tensorboard", reason="tensorboard is not installed (the extra track)")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = Events(tmp_path)
