@@ -47,9 +47,8 @@ class Reading:
     skip: bool = False  # bad rows are counted, not raised
 
     @classmethod
-    def of(cls, data: Data) -> "Reading":
-        skip = data.on_bad_row == "skip"
-        return cls((data.source, data.target), data.format, data.separator, data.encoding, skip)
+    def of(cls, data: Data, columns: tuple[str, ...]) -> "Reading":
+        return cls(columns, data.format, data.separator, data.encoding, skip=data.on_bad_row == "skip")
 
 
 @dataclass

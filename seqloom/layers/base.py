@@ -95,10 +95,13 @@ class Each(Layer):
         return blank(self.module(blank(x, mask)), mask), state
 
 
+Pool = Callable[[Tensor, Tensor], Tensor]  # values (B, T, D) and their mask to a summary (B, D)
+
+
 class Encoder(nn.Module):
     """Reads whole sequences into a memory; `pool` makes the summary."""
 
-    def __init__(self, layer: Layer, pool: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, layer: Layer, pool: Pool) -> None:
         super().__init__()
         self.layer, self.pool = layer, pool
 

@@ -49,6 +49,12 @@ Files = Annotated[
     AfterValidator(_check_files),
 ]
 Column = Annotated[Text, AfterValidator(_check_column)]
+Columns = Annotated[
+    tuple[Column, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    Field(min_length=1, max_length=100),
+]
+Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
 Tokens = Literal["characters", "words", "bpe"]
@@ -56,7 +62,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates"] = Field(
+    sample: Literal["", "dates", "names"] = Field(
         default="", description="A built-in sample of examples, instead of files of your own."
     )
     train: Files = Field(
@@ -75,14 +81,25 @@ class Data(Section):
     separator: Separator = Field(
         default="\t", description="What stands between source and target on a line of a txt file."
     )
-    source: Column = Field(default="source", description="The source's column: its name, or its number from 1.")
+    source: Columns = Field(
+        default=("source",),
+        description="The source's column: its name, or its number from 1; of several, the texts are joined by a bar.",
+    )
     target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
+    tag: Tag = Field(
+        default="",
+        description="The column with the language or style of the target, told to the model before it reads.",
+    )
+    target_type: Literal["label", "labels", "number"] = Field(
+        default="label", description="What a classified source gets: one label, any of several at once, or a number."
+    )
     encoding: Encoding = Field(default="utf-8", description="The text encoding of the files.")
     on_bad_row: Literal["error", "skip"] = Field(
         default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
     )
     source_tokens: Tokens = Field(default="characters", description="What the source is cut into.")
     target_tokens: Tokens = Field(default="characters", description="What the target is cut into.")
+    shared: bool = Field(default=False, description="Whether source and target share one vocabulary, learnt from both.")
     lowercase: bool = Field(default=False, description="Whether texts are lower-cased before they are cut.")
     min_count: int = Field(
         default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
@@ -112,8 +129,13 @@ class Data(Section):
             raise ValueError(
                 "data.validation_share and data.test_share leave nothing to train on: their sum is 1 or more"
             )
-        if self.source == self.target:
-            raise ValueError(f"data.source and data.target are the same column, {shown(self.source)}")
+        named = [*self.source, self.target, *filter(None, [self.tag])]
+        if twice := [name for name in named if named.count(name) > 1]:
+            raise ValueError(f"the column {shown(twice[0])} is named twice in data.source, data.target and data.tag")
+        if self.shared and self.source_tokens != self.target_tokens:
+            raise ValueError(
+                f"data.shared wants both sides cut alike, not {self.source_tokens} and {self.target_tokens}"
+            )
         for name in ("train", "validation", "test"):
             self._check_part(name, getattr(self, name))
         return self
