@@ -142,6 +142,9 @@ def predict(
     width: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
     ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -151,7 +154,8 @@ def predict(
     loaded = load(run)
     shown = width or 1
     for texts in batched(given_lines(inputs, file), PREDICT_AT_ONCE):
-        for text, answers in zip(texts, loaded.predict_many(texts, width), strict=True):
+        given = texts if tag is None else [(text, tag) for text in texts]
+        for text, answers in zip(texts, loaded.predict_many(given, width), strict=True):
             if as_json:
                 predictions = [asdict(answer) for answer in answers]
                 print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
