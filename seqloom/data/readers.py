@@ -69,7 +69,7 @@ class Skipped:
 def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
     """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
     rows = _rows(files, reading)
-    found = (_stripped(row, reading.columns) if isinstance(row, Row) else row for row in rows)
+    found = (stripped(row, reading.columns) if isinstance(row, Row) else row for row in rows)
     return kept(found, files[0], reading.skip, skipped)
 
 
@@ -239,7 +239,8 @@ def names_near(name: str, names: list[str]) -> str:
     return f"there are {listed}" + (f"; did you mean {by_lower[close[0]]!r}?" if close else "")
 
 
-def _stripped(row: Row, columns: tuple[str, ...]) -> Row | Fault:
+def stripped(row: Row, columns: tuple[str, ...]) -> Row | Fault:
+    """The row without white space around its texts; a fault if one is empty."""
     values = tuple([value.strip() for value in row.values])
     if all(values):
         return Row(values, row.file, row.line)
