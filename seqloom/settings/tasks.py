@@ -7,14 +7,12 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify"]
+Name = Literal["transduce", "classify", "tag"]
 
-READING = (
-    "data.target_type",
-    "model.pool",
-    "model.hidden",
-    "train.balanced",
-)  # what only tasks that answer with labels have
+# What only tasks that answer once a sequence have, and those that read, and those that write.
+SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
+TAGGED = ("data.characters", "model.spelling", "model.crf")
+NUMERIC = ("data.source_type", "data.series")
 WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
@@ -32,8 +30,17 @@ class Use(NamedTuple):
 
 
 USES: dict[str, Use] = {
-    "transduce": Use("turn one sequence of tokens into another", True, True, True, READING),
-    "classify": Use("give a sequence a label, several, or a number", True, False, True, WRITING),
+    "transduce": Use(
+        "turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *NUMERIC, "model.patch")
+    ),
+    "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED)),
+    "tag": Use(
+        "give every element of a sequence a label",
+        True,
+        False,
+        True,
+        (*WRITING, *SUMMED[:2], "data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
+    ),
 }
 
 

@@ -112,6 +112,15 @@ class Task(ABC):
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         """The same of files of one's own, read as the recipe says."""
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
+        return True
+
+    @abstractmethod
+    def inputs(self, file: str) -> Sequence[Any]:
+        """The inputs in a file of one's own, read as the recipe says, with no answers to them."""
+
     @abstractmethod
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
         """All scores on these examples, each with its baselines beside it."""

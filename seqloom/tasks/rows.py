@@ -16,10 +16,10 @@ from ..data import batches
 from ..data.codec import Codec
 from ..data.codecs import read_codec
 from ..data.layout import Layout
-from ..data.origins import read_files
 from ..data.prepare import Prepared, prepare
 from ..data.ragged import Ragged
 from ..data.readers import Skipped
+from ..data.sources import read_files
 from ..errors import DataError, RecipeError, RunError
 from ..layers.padding import mask_of
 from ..models import Batch
@@ -36,6 +36,7 @@ class Rows(Task):
 
     def __init__(self, recipe: Recipe, codecs: dict[str, Codec], facts: dict[str, Any]) -> None:
         self.recipe, self.codecs, self.facts = recipe, codecs, facts
+        self.prepared: Prepared | None = None  # while the examples are at hand, for baselines that learn from them
 
     @classmethod
     @abstractmethod
@@ -56,12 +57,10 @@ class Rows(Task):
     @classmethod
     def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
         prepared = prepare(cls.layout(recipe), tell=tell, examples=examples)
-        return cls(*cls._settled(recipe, prepared)), prepared
-
-    @classmethod
-    def _settled(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Codec], dict[str, Any]]:
         recipe, facts = cls.learn(recipe, prepared)
-        return recipe, prepared.codecs, facts
+        task = cls(recipe, prepared.codecs, facts)
+        task.prepared = prepared
+        return task, prepared
 
     @classmethod
     def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
@@ -110,6 +109,9 @@ class Rows(Task):
         found = read_files(files, self.layout(self.recipe), Skipped())
         codecs = list(self.codecs.values())
         return [tuple(codec.normalise(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
+
+    def inputs(self, file: str) -> Sequence[Any]:
+        return [source for [source] in read_files([file], self.layout(self.recipe).only("source"), Skipped())]
 
     def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
         """Refuse an input that reaches beyond the positions a model has learnt."""
