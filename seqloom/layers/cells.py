@@ -122,7 +122,8 @@ class LSTMCell(Cell):
         return self.gate("o", o) * c.tanh(), c
 
     def kernel(self) -> kernels.Kernel | None:
-        return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,)) if self.candidate == "tanh" else None
+        own = partial(lstm_kernels.by_pytorch, self.W, self.U)
+        return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,), whole=own) if self.candidate == "tanh" else None
 
 
 class ProjectedLSTMCell(Cell):
