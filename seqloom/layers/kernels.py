@@ -21,6 +21,7 @@ from torch.autograd.function import once_differentiable
 from .base import Entries
 from .padding import to_front
 
+MINUS_ONE = torch.tensor(-1.0)  # a number in Python would be made into a tensor each time
 bend_sigmoid = torch.ops.aten.sigmoid_backward.grad_input  # g, s -> g s (1 − s): what σ does to a gradient
 bend_tanh = torch.ops.aten.tanh_backward.grad_input  # g, t -> g (1 − t²)
 
@@ -97,6 +98,11 @@ def going(tensor: Tensor, step: Tensor) -> Tensor:
     return tensor if len(tensor) == len(step) else tensor[: len(step)]
 
 
+def as_tanh(s: Tensor) -> Tensor:
+    """2 s − 1, in place: σ(2 z) becomes tanh(z)."""
+    return torch.add(MINUS_ONE, s, alpha=2, out=s)
+
+
 def trail(first: Tensor, counts: list[int]) -> tuple[Tensor, Tensor]:
     """Room for an entry at all steps, behind the first one: the whole of it, and the room alone, (N, size)."""
     whole = first.new_empty(counts[0] + sum(counts), first.shape[1])
@@ -135,7 +141,7 @@ class RNN(torch.autograd.Function):
         whole, outputs = trail(h, counts)
         now, ahead = h, 2 * U.t()
         for here, output in cut(counts, x.detach().mul_(2), outputs):
-            now = torch.sigmoid(here.addmm_(going(now, here), ahead), out=output).mul_(2).sub_(1)
+            now = as_tanh(torch.sigmoid(here.addmm_(going(now, here), ahead), out=output))
         ctx.save_for_backward(U, h, whole)
         ctx.counts = counts
         return outputs
@@ -170,7 +176,7 @@ class GRU(torch.autograd.Function):
         for r_u, r, u, n, share, output in cut(counts, gates[:, : 2 * size], *blocks, shares, outputs):
             old = going(now, r)
             r_u.addmm_(old, gating).sigmoid_()
-            n.addcmul_(r, torch.addmm(offset, old, proposing, out=share)).sigmoid_().mul_(2).sub_(1)
+            as_tanh(n.addcmul_(r, torch.addmm(offset, old, proposing, out=share)).sigmoid_())
             now = torch.lerp(n, old, u, out=output)
         ctx.save_for_backward(gates, shares, U, h, whole)
         ctx.counts = counts
@@ -216,7 +222,7 @@ class ResetBefore(torch.autograd.Function):
         for r_u, r, u, n, reset, output in cut(counts, gates[:, : 2 * size], *blocks, resets, outputs):
             old = going(now, r)
             r_u.addmm_(old, gating).sigmoid_()
-            n.addmm_(torch.mul(r, old, out=reset), proposing).sigmoid_().mul_(2).sub_(1)
+            as_tanh(n.addmm_(torch.mul(r, old, out=reset), proposing).sigmoid_())
             now = torch.lerp(n, old, u, out=output)
         ctx.save_for_backward(gates, resets, U, V, h, whole)
         ctx.counts = counts

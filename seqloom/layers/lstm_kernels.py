@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .base import Entries
-from .kernels import before, bend_sigmoid, bend_tanh, cut, going, trail, widened
+from .kernels import as_tanh, before, bend_sigmoid, bend_tanh, cut, going, trail, widened
 
 
 def by_pytorch(W: nn.Linear, U: nn.Linear, x: Tensor, entries: Entries) -> tuple[Tensor, Entries]:
@@ -81,9 +81,9 @@ class LSTM(torch.autograd.Function):
         now, cell = h, c
         for here, i, f, g, o, new, squash, output in cut(counts, gates, *gates.chunk(4, 1), cells, squashed, outputs):
             here.addmm_(going(now, here), ahead).sigmoid_()
-            g.mul_(2).sub_(1)
+            as_tanh(g)
             cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, g)
-            torch.mul(cell, 2, out=squash).sigmoid_().mul_(2).sub_(1)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o, squash, out=output)
         ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -113,8 +113,8 @@ class Coupled(torch.autograd.Function):
         now, cell = h, c
         for here, f, g, o, new, squash, output in cut(counts, gates, *gates.chunk(3, 1), cells, squashed, outputs):
             here.addmm_(going(now, here), ahead).sigmoid_()
-            cell = torch.lerp(g.mul_(2).sub_(1), going(cell, here), f, out=new)
-            torch.mul(cell, 2, out=squash).sigmoid_().mul_(2).sub_(1)
+            cell = torch.lerp(as_tanh(g), going(cell, here), f, out=new)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o, squash, out=output)
         ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -159,9 +159,9 @@ class Peephole(torch.autograd.Function):
             old = going(cell, here)
             here.addmm_(going(now, here), ahead)
             i.addcmul_(V_i, old), f.addcmul_(V_f, old)
-            i_f_g.sigmoid_(), g.mul_(2).sub_(1)
+            i_f_g.sigmoid_(), as_tanh(g)
             cell = torch.mul(f, old, out=new).addcmul_(i, g)
-            torch.mul(cell, 2, out=squash).sigmoid_().mul_(2).sub_(1)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o.addcmul_(V_o, cell).sigmoid_(), squash, out=output)
         ctx.save_for_backward(gates, U, V, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -203,9 +203,9 @@ class FullPeephole(torch.autograd.Function):
             old = going(cell, here)
             here.addmm_(going(now, here), ahead)
             i_f.addmm_(old, looking)
-            i_f_g.sigmoid_(), g.mul_(2).sub_(1)
+            i_f_g.sigmoid_(), as_tanh(g)
             cell = torch.mul(f, old, out=new).addcmul_(i, g)
-            torch.mul(cell, 2, out=squash).sigmoid_().mul_(2).sub_(1)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o.addmm_(cell, looking_late).sigmoid_(), squash, out=output)
         ctx.save_for_backward(gates, U, V, V_o, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -269,9 +269,9 @@ class NormedLSTM(torch.autograd.Function):
             torch.mm(going(now, here), ahead, out=product)
             normal, *spread = torch.native_layer_norm(product, [4 * size], twice, None, epsilon)
             here.add_(normal).sigmoid_()
-            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, g.mul_(2).sub_(1))
+            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, as_tanh(g))
             known, *spread_c = torch.native_layer_norm(cell, [size], twice_c, twice_shift, epsilon)
-            now = torch.mul(o, torch.sigmoid(known, out=squash).mul_(2).sub_(1), out=output)
+            now = torch.mul(o, as_tanh(torch.sigmoid(known, out=squash)), out=output)
             spreads.append(torch.stack(spread)), spreads_c.append(torch.stack(spread_c))
         spread, spread_c = torch.cat(spreads, 1), torch.cat(spreads_c, 1)
         ctx.save_for_backward(gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, spread, spread_c)
