@@ -4,6 +4,7 @@ Each walks forwards over what depends on the state, and backwards over what depe
 gate does is worked out for all steps at once.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -258,7 +259,7 @@ class NormedLSTM(torch.autograd.Function):
         size, gates, ahead, epsilon = h.shape[1], x.detach(), U.t(), NormedLSTM.EPSILON
         products = torch.empty_like(gates)  # U h, before it is normalised
         (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
-        squashed, spreads, spreads_c = torch.empty_like(cells), [], []  # of each norm, mean and 1 / deviation
+        squashed, spreads = torch.empty_like(cells), []  # of each norm, mean and 1 / deviation
         gates[:, 2 * size : 3 * size] *= 2
         twice, twice_c, twice_shift = scale.clone(), 2 * scale_c, 2 * shift_c
         twice[2 * size : 3 * size] *= 2
@@ -272,9 +273,9 @@ class NormedLSTM(torch.autograd.Function):
             cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, as_tanh(g))
             known, *spread_c = torch.native_layer_norm(cell, [size], twice_c, twice_shift, epsilon)
             now = torch.mul(o, as_tanh(torch.sigmoid(known, out=squash)), out=output)
-            spreads.append(torch.stack(spread)), spreads_c.append(torch.stack(spread_c))
-        spread, spread_c = torch.cat(spreads, 1), torch.cat(spreads_c, 1)
-        ctx.save_for_backward(gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, spread, spread_c)
+            spreads.append((*spread, *spread_c))
+        saved = map(torch.cat, zip(*spreads, strict=True))
+        ctx.save_for_backward(gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, *saved)
         ctx.counts = counts
         ctx.set_materialize_grads(False)
         return outputs, cells
@@ -282,7 +283,7 @@ class NormedLSTM(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, spread, spread_c = ctx.saved_tensors
+        gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, *spreads = ctx.saved_tensors
         size, counts = h.shape[1], ctx.counts
         cells, f = whole_c[counts[0] :], gates.chunk(4, 1)[1]
         d_gates, through = slopes(gates, before(whole_c, counts), squashed)
@@ -290,30 +291,35 @@ class NormedLSTM(torch.autograd.Function):
         d_products = torch.empty_like(gates)
         d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
         later, carried, kept = d_products[:0], d_cs[:0], f[:0]
-        steps = cut(counts, d_hs, d_cs, d_gates, by_c, by_h, through, f, products, cells, d_products)
-        spreads, spreads_c = spread.split(counts, 1), spread_c.split(counts, 1)
-        for (d_h, d_c, here, with_c, with_h, seen, stay, product, cell, d_product), of, of_c in zip(
-            reversed(steps), reversed(spreads), reversed(spreads_c), strict=True
+        whole = (d_hs, d_cs, d_gates, by_c, by_h, through, f, products, cells, d_products, *spreads)
+        for d_h, d_c, here, with_c, with_h, seen, stay, product, cell, d_product, *spread in reversed(
+            cut(counts, *whole)
         ):
             going(d_h, later).addmm_(later, U)
             going(d_c, later).addcmul_(carried, kept)
             # `seen` becomes the gradient of the normalised c, kept for that of its scale
-            d_c.add_(unnormed(seen.mul_(d_h), cell, of_c, scale_c))
+            d_c.add_(unnormed(seen.mul_(d_h), cell, scale_c, spread[2:]))
             with_c.mul_(d_c[:, None])
             with_h.mul_(d_h)
-            later = d_product.copy_(unnormed(here, product, of, scale))
+            later = d_product.copy_(unnormed(here, product, scale, spread[:2]))
             carried, kept = d_c, stay
-        d_scale = (d_gates * (products - spread[0]) * spread[1]).sum(0)
-        d_scale_c = (through * (cells - spread_c[0]) * spread_c[1]).sum(0)
+        d_scale, _ = of_norm(d_gates, products, scale, spreads[:2])
+        d_scale_c, d_shift_c = of_norm(through, cells, scale_c, spreads[2:])
         d_U = d_products.t() @ before(whole_h, counts)
         first = widened(later @ U, h), widened(carried * kept, c)
-        return d_gates, None, d_U, d_scale, d_scale_c, through.sum(0), *first
+        return d_gates, None, d_U, d_scale, d_scale_c, d_shift_c, *first
 
 
-def unnormed(gradient: Tensor, x: Tensor, spread: Tensor, scale: Tensor) -> Tensor:
+backwards = torch.ops.aten.native_layer_norm_backward
+
+
+def unnormed(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> Tensor:
     """The gradient of what was normalised, from that of what came out."""
-    wanted = [True, False, False]
-    found: Tensor = torch.ops.aten.native_layer_norm_backward(
-        gradient, x, [x.shape[1]], spread[0], spread[1], scale, None, wanted
-    )[0]
+    found: Tensor = backwards(gradient, x, [x.shape[1]], *spread, scale, None, [True, False, False])[0]
     return found
+
+
+def of_norm(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """The gradients of the scale and of the shift."""
+    _, d_scale, d_shift = backwards(gradient, x, [x.shape[1]], *spread, scale, scale, [False, True, True])
+    return d_scale, d_shift
