@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
-from . import kernels, lstm_kernels
+from . import compiled, kernels, lstm_kernels
 from .base import Entries
 from .tap import Tap, watched
 
@@ -65,7 +65,7 @@ class Cell(nn.Module):
             fast = self.kernel()
             if fast is None or x.shape[1] < 2 or watched(self):  # one step costs less than preparing a kernel for it
                 return walk(self.step, self.W(x), entries, mask)
-            return kernels.scan(fast, self.W, x, entries, mask)
+            return kernels.scan(compiled.faster(fast, x), self.W, x, entries, mask)
 
     def kernel(self) -> kernels.Kernel | None:
         """A fast way to compute what `forward` says over many steps, where there is one."""
