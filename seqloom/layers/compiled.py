@@ -75,7 +75,7 @@ def faster(kernel: kernels.Kernel, x: Tensor) -> kernels.Kernel:
     function = COMPILED.get(kernel.function)
     if function is None or not asked() or x.dtype not in NAMES or x.device.type != "cpu" or library() is None:
         return kernel
-    return replace(kernel, function=function, whole=None)
+    return replace(kernel, function=function)
 
 
 def bound(name: str, size: int, *tensors: Tensor) -> Callable[..., None]:
