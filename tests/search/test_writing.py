@@ -202,13 +202,6 @@ def test_the_largest_of_many_are_those_that_sorting_finds(shape, count):
     assert torch.equal(likeliest(values, [], 1), values.argmax(-1))
 
 
-def test_ten_thousand_tokens():
-    toy = Toy(5, sharpness=0.5)
-    [one] = greedy(toy, *toy.begin(1), steps=10_000, end=None, constraints=[Banned([2])])
-    assert len(one.tokens) == 10_000 and 2 not in one.tokens
-    close(one.logs[-100:], toy.logs(0, one.tokens)[-100:])
-
-
 def test_nothing_allowed_any_more_is_said():
     toy = Toy()
     with pytest.raises(SearchError, match="nothing is allowed any more as token 1 of row 0"):
