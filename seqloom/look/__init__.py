@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..models import Batch, Generator
 from .charts import attention_chart
-from .measures import AttentionMap, source_attention
+from .attention import AttentionMap, source_attention
 
 if TYPE_CHECKING:
     import altair as alt

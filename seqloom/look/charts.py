@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import MissingExtra, RunError
-from .measures import AttentionMap
+from .attention import AttentionMap
 
 if TYPE_CHECKING:
     import altair as alt
