@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.look.charts import attention_chart, save
 from seqloom.look.attention import AttentionMap
+from seqloom.look.charts import attention_chart, save
 from seqloom.runs import load, train
 
 from ..recipes import small
