@@ -80,6 +80,7 @@ class Batch(NamedTuple):
     target: Tensor  # (B, T, ...) or, for a label per sequence, (B,)
     source: tuple[Tensor, ...] = ()  # what is written about: its elements and their mask
     fresh: bool = True  # whether the rows begin here; else they go on from the batch before
+    given: Tensor | None = None  # (B, T), false where a generator reads its own last element instead; none: nowhere
 
     @classmethod
     def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
@@ -89,11 +90,15 @@ class Batch(NamedTuple):
     def windows(self, length: int) -> list["Batch"]:
         """The batch in pieces, for truncated backpropagation."""
         pieces = zip(*(torch.split(part, length, 1) for part in self[:3]), strict=True)
-        return [Batch(x, mask, y, self.source, number == 0) for number, (x, mask, y) in enumerate(pieces)]
+        return [
+            Batch(x, mask, y, self.source, self.fresh and number == 0) for number, (x, mask, y) in enumerate(pieces)
+        ]
 
 
 class Objective(nn.Module):
     """What is made small in training: a sum over so many elements."""
+
+    carries: bool = False  # whether a batch can go on from the state of the one before
 
     @abstractmethod
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
@@ -111,6 +116,8 @@ class Labelling(Objective):
 
 
 class Writing(Objective):
+    carries = True
+
     def __init__(self, model: Generator) -> None:
         super().__init__()
         self.model = model

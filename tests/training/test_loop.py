@@ -24,14 +24,13 @@ from seqloom.training.loop import (
     RECORD_EVERY,
     SKIPPED_AT_MOST,
     Training,
-    backpropagate,
     evaluating,
     fit,
-    tokens_in,
-    update,
 )
-from seqloom.training.optimiser import adamw, rate_at
+from seqloom.training.optimiser import optimiser_of
 from seqloom.training.records import Progress, Record
+from seqloom.training.schedules import rate_at
+from seqloom.training.steps import backpropagate, tokens_in, update
 from seqloom.training.tensors import weights_of
 
 from .tiny import Guesser, Rows, same, settings, untimed, validation
@@ -152,19 +151,6 @@ def test_stopped_after_any_step_it_saves_tells_nothing_more_and_goes_on(tmp_path
     assert_same(run.rebuilt().whole(), whole)
 
 
-def test_without_dropout_and_with_it_the_random_state_matters(tmp_path: Path) -> None:
-    """Should the states not be restored, the laws above must notice."""
-    torch.manual_seed(1)
-    run = Run(tmp_path)
-    cut_at_batch(run, 12)
-    again = run.rebuilt()
-    checkpoints = again.checkpoints
-    assert checkpoints is not None and (found := checkpoints.newest()) is not None
-    shutil.rmtree(tmp_path / f"step-{found.step}")
-    checkpoints.save(replace(found, random={"cpu": torch.random.manual_seed(5).get_state()}))
-    assert untimed(again.whole().records) != untimed(Run().whole().records)
-
-
 def test_from_the_checkpoint_before_a_damaged_one_it_comes_to_the_same_end(tmp_path: Path, whole: Run) -> None:
     run = Run(tmp_path)
     cut_at_batch(run, 20)
@@ -274,14 +260,6 @@ def test_a_state_that_makes_no_sense_is_refused_in_one_sentence(change: dict[str
     assert str(error.value).startswith("c/step-4: ") and reason in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("states", [{}, {"cpu": torch.zeros(3, dtype=torch.uint8)}, {"cpu": torch.zeros(5056)}])
-def test_random_states_that_are_none_are_refused(states: dict[str, torch.Tensor]) -> None:
-    training = Training(Guesser(), Rows(), settings())
-    training.advance()
-    with pytest.raises(RunError, match="random generators"):
-        training.restore(replace(training.checkpoint(), random=states))
-
-
 def test_a_checkpoint_of_another_model_is_refused() -> None:
     training = Training(Guesser(size=6), Rows(), settings())
     training.advance()
@@ -294,7 +272,9 @@ def test_the_state_of_a_checkpoint_is_json_that_gives_every_number_back() -> Non
     for _ in range(4):
         training.advance()
     state = training.checkpoint().state
-    assert Progress.read(json.loads(json.dumps(state)), STATE) == training.progress
+    timeless = {"recent_seconds": 0.0}
+    found = Progress.read(json.loads(json.dumps(state)), STATE)
+    assert found.model_copy(update=timeless) == training.progress.model_copy(update=timeless)
     assert training.progress.loss_sum > 0 and training.progress.largest_norm
 
 
@@ -310,8 +290,8 @@ def test_the_gradient_of_many_batches_is_that_of_one_big_batch(parts: tuple[int,
     """Whatever the padding: the small batches are padded less. And it is torch's own mean over all target tokens."""
     objective, feed = Guesser(dropout=0.0).double(), Rows()
     rows = np.split(np.arange(40), np.cumsum(parts)[:-1])
-    optimiser = adamw(objective, settings())
-    made = update(objective, optimiser, [feed.batch(part) for part in rows], clip=0.0)
+    optimiser = optimiser_of(objective, settings())
+    made = update(objective, optimiser, [feed.batch(part) for part in rows], settings(clip=0.0))
     found = gradients(objective)
 
     reference = Guesser(dropout=0.0).double()
@@ -332,7 +312,7 @@ def test_a_batch_that_is_not_fresh_goes_on_from_the_one_before() -> None:
     loss, count, _ = objective(whole)
     windows = whole.windows(3)
     assert [window.fresh for window in windows][:2] == [True, False]
-    assert backpropagate(objective, windows) == (pytest.approx(loss.item()), count.item())
+    assert backpropagate(objective, windows)[:2] == (pytest.approx(loss.item()), count.item())
     apart = [replace_fresh(window) for window in windows]
     assert backpropagate(objective, apart)[0] != pytest.approx(loss.item())
 
@@ -368,7 +348,7 @@ def test_a_step_is_what_torch_does_with_the_mean_its_clipping_and_its_optimiser(
 def test_a_batch_without_a_single_target_changes_no_count_and_breaks_nothing() -> None:
     objective, feed = Guesser(), Rows()
     batch = feed.batch(np.arange(3))
-    made = update(objective, adamw(objective, settings()), [batch._replace(mask=batch.mask & False)], clip=1.0)
+    made = update(objective, optimiser_of(objective, settings()), [batch._replace(mask=batch.mask & False)], settings())
     assert made.finite and (made.loss, made.count, made.norm) == (0.0, 0.0, 0.0)
     assert all(torch.isfinite(each).all() for each in objective.parameters())
 
@@ -385,9 +365,9 @@ def test_a_step_that_is_not_finite_changes_nothing(poison: str) -> None:
             return loss * 1e38 * 1e38, count, state
 
     objective, feed = Poisoned(), Rows()
-    optimiser = adamw(objective, settings())
+    optimiser = optimiser_of(objective, settings())
     before = weights_of(objective)
-    assert not update(objective, optimiser, [feed.batch(np.arange(5))], clip=1.0).finite
+    assert not update(objective, optimiser, [feed.batch(np.arange(5))], settings()).finite
     assert same(weights_of(objective), before) and not optimiser.state
 
 
@@ -405,12 +385,20 @@ def test_some_poisoned_batches_are_skipped_and_counted_and_leave_no_number_that_
 def test_ten_skipped_steps_in_a_row_are_too_many(tmp_path: Path) -> None:
     run = Run(tmp_path, settings(steps=40, checkpoint_every=1, validate_every=40))
     good: dict[str, torch.Tensor] = {}
+    ask = run.feed.batch
+
+    def asked(rows: Any) -> Batch:
+        batch = ask(rows)
+        if len(run.feed.asked) <= 10:
+            return batch
+        batch.inputs[:, 0] = 0
+        return batch
+
+    run.feed.batch = asked
     with pytest.raises(RunError) as error:
         for record in run.walk():
             if record.step == 10:
                 good = weights_of(run.objective)
-                for text in run.feed.texts:
-                    text[0] = 0
     last = run.feed.asked[-1]
     assert f"step {10 + SKIPPED_AT_MOST}:" in str(error.value) and "\n" not in str(error.value)
     assert f"the examples {', '.join(map(str, last))}" in str(error.value)
@@ -487,7 +475,6 @@ def test_a_record_tells_rate_epoch_tokens_and_the_largest_gradient() -> None:
         assert record.tokens == sum(len(run.feed.texts[row]) - 1 for rows in read[: record.step] for row in rows)
         assert record.gradient_norm and record.tokens_per_second > 0 and record.seconds > 0
     training = Training(Guesser(), Rows(), run.settings)
-    torch.manual_seed(run.settings.seed)
     norms = []
     for _ in range(20):
         training.progress.largest_norm = None
@@ -528,7 +515,8 @@ def test_timings_count_steps_and_validations_and_go_on_after_a_cut(
     for record in records:
         validations = record.step // 5 + (record.kind == "end")
         # saved at step 8 and told up to step 10, it went on with step 9
-        assert record.seconds == 2 * record.step + 5 * validations
+        ahead = 2 if record.step % 4 == 0 and record.kind != "end" else 0  # a checkpoint looks at the next batch
+        assert record.seconds == 2 * record.step + 5 * validations + ahead
         assert record.tokens_per_second == (record.tokens - tokens) / (2 * (record.step - begin))
         begin, tokens = record.step, record.tokens
 

@@ -19,6 +19,8 @@ SYMBOLS = 12
 class Guesser(Objective):
     """Tells each symbol from those before it. Poisoned rows (symbol 0 first) give NaN."""
 
+    carries = True
+
     def __init__(self, seed: int = 0, dropout: float = 0.3, size: int = 6) -> None:
         super().__init__()
         torch.manual_seed(seed)
