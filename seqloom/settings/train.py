@@ -90,7 +90,7 @@ class Train(Section):
         default=0.0,
         ge=0,
         lt=1,
-        description="Exponential averaging of the weights, such as 0.999: the average is validated and kept; 0 is none.",
+        description="Exponential averaging of the weights, such as 0.999: the average is what is kept; 0 is none.",
     )
     freeze: Parts = Field(
         default=(), description='Parts of the model that do not learn, such as "embed", "source" or "encoder".'

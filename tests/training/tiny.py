@@ -34,7 +34,7 @@ class Guesser(Objective):
         values, state = self.read(self.drop(self.embed(batch.inputs)), state)
         logits = self.tell(self.norm(values))
         losses = nn.functional.cross_entropy(logits.transpose(1, 2), batch.target, reduction="none")
-        poison = torch.where(batch.inputs[:, :1] == 0, torch.nan, 1.0)
+        poison = torch.where(batch.mask[:, :1] & (batch.inputs[:, :1] == 0), torch.nan, 1.0)
         return (losses * poison)[batch.mask].sum(), batch.mask.sum(), state
 
 
