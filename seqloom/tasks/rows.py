@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ..data import batches
 from ..data.codec import Codec
@@ -21,7 +20,6 @@ from ..data.ragged import Ragged
 from ..data.readers import Skipped
 from ..data.sources import read_files
 from ..errors import DataError, RecipeError, RunError
-from ..layers.padding import mask_of
 from ..models import Batch
 from ..recipe import Recipe
 from ..settings.body import Body
@@ -132,11 +130,3 @@ def check_positions(name: str, body: Body, lengths: NDArray[np.int64]) -> None:
         raise RecipeError(
             f"model.{name}.longest is {body.longest}, but a training example has {longest} elements there"
         )
-
-
-def padded(sequences: Ragged, rows: Any) -> tuple[Tensor, Tensor]:
-    """Sequences side by side with their mask; at least one wide, so that an empty one can be read as nothing."""
-    elements, lengths = map(torch.from_numpy, sequences.padded(rows))
-    if not elements.shape[1]:
-        elements = elements.new_zeros(len(elements), 1, *elements.shape[2:])
-    return elements, mask_of(lengths, elements.shape[1])
