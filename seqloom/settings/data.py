@@ -101,6 +101,10 @@ class Data(Section):
         default="",
         description="The column that says to which sequence a row of numbers belongs; its rows stand together.",
     )
+    vectors: Text = Field(
+        default="",
+        description="A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with.",
+    )
     images: Text = Field(
         default="", description="The folder in which images lie; without it, the one of the table that names them."
     )

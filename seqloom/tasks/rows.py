@@ -15,15 +15,18 @@ from ..data import batches
 from ..data.codec import Codec
 from ..data.codecs import read_codec
 from ..data.layout import Layout
+from ..data.listed import Listed, Spelled
 from ..data.prepare import Prepared, prepare
 from ..data.ragged import Ragged
 from ..data.readers import Skipped
 from ..data.sources import read_files
+from ..data.tokenizers import Words
 from ..errors import DataError, RecipeError, RunError
-from ..models import Batch
+from ..models import Batch, Generator, Labeller
 from ..recipe import Recipe
 from ..settings.body import Body
 from .base import Task, Tell
+from .vectors import begin_with
 
 ROOM = 16384  # padded elements that are read at once when nothing is trained
 Encoded = dict[str, Ragged]  # by side
@@ -70,6 +73,17 @@ class Rows(Task):
             if codec.kind != sides[side].kind:
                 raise RunError(f"task.json says that the {side} is {codec.kind}, but the recipe {sides[side].kind}")
         return cls(recipe, codecs, facts)
+
+    def begin(self, model: Labeller | Generator, tell: Tell) -> None:
+        """Words may begin with vectors from a file."""
+        file, source = self.recipe.data.vectors, self.codecs.get("source", next(iter(self.codecs.values())))
+        if not file:
+            return
+        if not isinstance(source, Words | Listed | Spelled):
+            raise RecipeError(f"data.vectors is set, but the source is {source.kind}: only words have vectors")
+        embed = model.source.embed if isinstance(model, Generator) and model.source else model.embed
+        share = begin_with(embed, source.symbols, file)
+        tell(f"{share:.0%} of the {len(source.symbols):,} words have a vector in {file}")
 
     def saved(self) -> dict[str, Any]:
         return {"codecs": {side: codec.to_json() for side, codec in self.codecs.items()}, "facts": self.facts}
