@@ -138,12 +138,12 @@ class Transduce(Task):
     def write(self, model: Generator, encoded: Ragged, rows: Any, width: int) -> Iterator[list[Hypothesis]]:
         search = self.recipe.search
         state = model.start(len(rows), *padded(encoded, rows))
-        last = torch.full((len(rows), 1), START)
+        last, step = torch.full((len(rows), 1), START), model.stepper()
         if width == 1:
-            return ([one] for one in greedy(model, last, state, steps=search.max_length, end=END))
+            return ([one] for one in greedy(step, last, state, steps=search.max_length, end=END))
         return iter(
             beam(
-                model,
+                step,
                 last,
                 state,
                 width=width,
