@@ -14,10 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .base import Each, Layer, Stack
+from .cells import GRUCell, LSTMCell
 from .positions import Still, Waves
+from .recurrent import Recurrent
 from .residual import Post, Pre, ReZero
 from .state import State
 from .tap import watched
+from .torch_like import TorchLike
 from .transformer import CausalAttention, CrossAttention, visible
 
 Move = Callable[[Tensor, State], tuple[Tensor, State]]  # x (B, D), the state before -> y (B, D), the state after
@@ -30,9 +33,11 @@ def prepared(layer: Layer) -> Move:
         return plain(layer)
     if isinstance(layer, Stack):
         return stack([prepared(part) for part in layer.layers])
+    if isinstance(layer, TorchLike):
+        return prepared(layer.stack)
     if isinstance(layer, Post | Pre | ReZero):
         return residual(layer)
-    if isinstance(layer, CausalAttention) and not layer.window and isinstance(layer.turn, Still):
+    if isinstance(layer, CausalAttention) and not layer.window:
         return causal_attention(layer)
     if isinstance(layer, CrossAttention):
         return cross_attention(layer)
@@ -40,6 +45,10 @@ def prepared(layer: Layer) -> Move:
         return each(layer)
     if isinstance(layer, Waves):
         return waves(layer)
+    if isinstance(layer, Recurrent) and type(layer.cell) is LSTMCell and layer.cell.candidate == "tanh":
+        return lstm(layer.cell)
+    if isinstance(layer, Recurrent) and type(layer.cell) is GRUCell:
+        return gru(layer.cell)
     return plain(layer)
 
 
@@ -125,10 +134,15 @@ def waves(layer: Waves) -> Move:
 def causal_attention(layer: CausalAttention) -> Move:
     heads, width, value_width = layer.attend.heads, layer.attend.width, layer.attend.value_width
     query_size, project, out = layer.attend.query_size, change_of(layer.project), change_of(layer.attend.out)
+    turn, still = layer.turn, isinstance(layer.turn, Still)
 
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
         cache, count = state
         batch, projected = len(x), project(x)
+        if not still:  # queries and keys of all heads are turned together
+            positions, count = turn.positions(x[:, None], count, None)
+            turned = turn(projected[:, : 2 * query_size].view(batch, 2 * heads, 1, width), positions)
+            projected = torch.cat([turned.reshape(batch, -1), projected[:, 2 * query_size :]], 1)
         cache = cache.append(projected[:, None, query_size:], None)
         query = projected[:, :query_size].view(batch, heads, 1, width)
         keys_values = cache.read()[0]
@@ -156,3 +170,39 @@ def cross_attention(layer: CrossAttention) -> Move:
         return out(found.transpose(1, 2).reshape(len(x), -1)), state
 
     return move
+
+
+def lstm(cell: LSTMCell) -> Move:
+    (W, b), U, size = weights(cell.W), cell.U.weight.t(), cell.size
+
+    def move(x: Tensor, state: State) -> tuple[Tensor, State]:
+        h, c = state
+        gates = F.linear(x, W, b).addmm_(h, U)
+        i_f, g, o = (
+            gates[:, : 2 * size].sigmoid_(),
+            gates[:, 2 * size : 3 * size].tanh_(),
+            gates[:, 3 * size :].sigmoid_(),
+        )
+        c = torch.addcmul(i_f[:, size:] * c, i_f[:, :size], g)
+        h = o * c.tanh()
+        return h, (h, c)
+
+    return move
+
+
+def gru(cell: GRUCell) -> Move:
+    (W, b), (U, d), size = weights(cell.W), weights(cell.U), cell.size
+
+    def move(x: Tensor, state: State) -> tuple[Tensor, State]:
+        (h,) = state
+        new, old = F.linear(x, W, b), F.linear(h, U, d)
+        r_u = new[:, : 2 * size].add_(old[:, : 2 * size]).sigmoid_()
+        n = new[:, 2 * size :].addcmul_(r_u[:, :size], old[:, 2 * size :]).tanh_()
+        h = torch.lerp(n, h, r_u[:, size:])
+        return h, (h,)
+
+    return move
+
+
+def weights(product: nn.Linear) -> tuple[Tensor, Tensor | None]:
+    return product.weight, product.bias

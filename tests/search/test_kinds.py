@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 
+from seqloom.layers import GRU, LSTM
 from seqloom.layers.padding import mask_of
 from seqloom.layers.state import repeat, select
+from seqloom.layers.stepping import prepared
 from seqloom.layers.tap import recording
 from seqloom.search import MinLength, NoRepeat, Sampling, beam, exact, greedy, sampled, score
 
@@ -79,6 +82,18 @@ def test_prepared_steps_are_the_same_steps(name):
         found, fast = step(last, fast) if count < 3 else model(last, fast)
         close(found, expected)
         last = torch.randint(3, 12, (6, 1))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(LSTM, nn.LSTM), (GRU, nn.GRU)])
+@torch.no_grad()
+def test_prepared_steps_of_pytorchs_weights_are_pytorchs(ours, theirs):
+    peer = theirs(5, 7, 2, batch_first=True)
+    layer, x = ours.from_torch(peer).eval(), torch.randn(3, 6, 5)
+    move, state, found = prepared(layer), layer.start(3), []
+    for x_t in x.unbind(1):
+        y, state = move(x_t, state)
+        found.append(y)
+    close(torch.stack(found, 1), peer(x)[0])
 
 
 @each_decoder
