@@ -36,8 +36,8 @@ def ours(model: Generator, source: Tensor, width: int) -> list[list[int]]:
     with torch.no_grad():
         state = model.start(len(source), source, torch.ones_like(source, dtype=torch.bool))
     if width == 1:
-        return [one.tokens for one in greedy(model, last, state, steps=WRITE, end=END)]
-    return [one.tokens for [one] in beam(model, last, state, width=width, steps=WRITE, end=END, best=1)]
+        return [one.tokens for one in greedy(model.stepper(), last, state, steps=WRITE, end=END)]
+    return [one.tokens for [one] in beam(model.stepper(), last, state, width=width, steps=WRITE, end=END, best=1)]
 
 
 def hugging_face(peer: object, source: Tensor, width: int) -> list[list[int]]:
@@ -93,7 +93,7 @@ def language() -> str:
     last = torch.full((1, 1), START)
 
     def mine(steps: int) -> list[int]:
-        return greedy(model, last, model.start(1), steps=steps, end=None)[0].tokens
+        return greedy(model.stepper(), last, model.start(1), steps=steps, end=None)[0].tokens
 
     def theirs(steps: int) -> list[int]:
         with torch.no_grad():
@@ -140,7 +140,7 @@ def recurrent() -> str:
                 return torch.cat(written, 1).tolist()
 
             def mine(model: Generator = model, last: Tensor = last) -> list[list[int]]:
-                found = greedy(model, last, model.start(len(last)), steps=steps, end=None)
+                found = greedy(model.stepper(), last, model.start(len(last)), steps=steps, end=None)
                 return [one.tokens for one in found]
 
             alike = same(mine(), loop())

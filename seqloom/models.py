@@ -5,6 +5,7 @@ A `Labeller` reads and answers; a `Generator` writes, one element at a time. The
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -15,6 +16,7 @@ from .layers.cells import Cell
 from .layers.heads import Head
 from .layers.padding import last, pick
 from .layers.state import State
+from .layers.stepping import prepared
 
 
 class Labeller(nn.Module):
@@ -63,6 +65,16 @@ class Generator(nn.Module):
         """Read y (B, T, ...): tell what comes after each element. T may be all of them, or one."""
         features, state = self.features(y, state, mask)
         return self.head(features), state
+
+    def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
+        """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
+        move = prepared(self.decoder)
+
+        def step(last: Tensor, state: State) -> tuple[Any, State]:
+            y, state = move(self.embed(last)[:, 0], state)
+            return self.head(y[:, None]), state
+
+        return step
 
     def prompt(self, y: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
         """Read each row up to its last element. That one (B, 1, ...) and the state are where a search begins."""

@@ -147,12 +147,12 @@ class About(Rows):
     def write(self, model: Generator, encoded: Encoded, rows: Any, width: int) -> Iterator[list[Hypothesis]]:
         search = self.recipe.search
         state = model.start(len(rows), *self.about(encoded, rows))
-        last = torch.full((len(rows), 1), START)
+        last, step = torch.full((len(rows), 1), START), model.stepper()
         if width == 1:
-            return ([one] for one in greedy(model, last, state, steps=search.max_length, end=END))
+            return ([one] for one in greedy(step, last, state, steps=search.max_length, end=END))
         return iter(
             beam(
-                model,
+                step,
                 last,
                 state,
                 width=width,

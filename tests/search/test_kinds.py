@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+from torch import nn
 
+from seqloom.layers import GRU, LSTM
 from seqloom.layers.padding import mask_of
-from seqloom.layers.state import select
-from seqloom.models import Generator
+from seqloom.layers.state import repeat, select
+from seqloom.layers.stepping import prepared
+from seqloom.layers.tap import recording
 from seqloom.search import MinLength, NoRepeat, Sampling, beam, exact, greedy, sampled, score
 
 from ..laws.zoo import DECODERS, MASKS, PLAIN, talker, writer
@@ -15,16 +18,13 @@ each_plain = pytest.mark.parametrize("name", PLAIN)
 close = torch.testing.assert_close
 END, STEPS = 2, 6
 
-WAYS = {
-    "greedy": lambda *start, seeds: greedy(*start, steps=STEPS, end=END),
+WAYS = {  # plain greedy writing and beams stand in `tests/laws`
     "sampled": lambda *start, seeds: sampled(
         start[0], Sampling(1.5, top_k=9, top_p=0.95, seed=seeds), *start[1:], steps=STEPS, end=END
     ),
     "constrained": lambda *start, seeds: greedy(
         *start, steps=STEPS, end=END, constraints=[MinLength(3, END), NoRepeat(2)]
     ),
-    "beam": lambda *start, seeds: sum(beam(*start, width=3, steps=STEPS, end=END), []),
-    "best": lambda *start, seeds: sum(beam(*start, width=4, steps=STEPS, end=END, length_penalty=0.0, best=1), []),
     "groups": lambda *start, seeds: sum(beam(*start, width=4, steps=STEPS, end=END, groups=2), []),
 }
 
@@ -70,6 +70,46 @@ def test_with_a_state_or_reading_everything_again(name):
 
 @each_decoder
 @torch.no_grad()
+def test_prepared_steps_are_the_same_steps(name):
+    """In numbers and in the state, which the plain model can take over; with a memory shared by beams, and a prompt."""
+    model = writer(name, "gru-both").eval()
+    state = model.start(3, torch.randint(3, 12, (3, 5)), mask_of(torch.tensor([5, 4, 2]), 5))
+    last, state = model.prompt(torch.randint(3, 12, (3, 6)), MASKS["between"], state)
+    last, state, step = last.repeat_interleave(2, 0), repeat(state, 2), model.stepper()
+    fast = state
+    for count in range(4):
+        expected, state = model(last, state)
+        found, fast = step(last, fast) if count < 3 else model(last, fast)
+        close(found, expected)
+        last = torch.randint(3, 12, (6, 1))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(LSTM, nn.LSTM), (GRU, nn.GRU)])
+@torch.no_grad()
+def test_prepared_steps_of_pytorchs_weights_are_pytorchs(ours, theirs):
+    peer = theirs(5, 7, 2, batch_first=True)
+    layer, x = ours.from_torch(peer).eval(), torch.randn(3, 6, 5)
+    move, state, found = prepared(layer), layer.start(3), []
+    for x_t in x.unbind(1):
+        y, state = move(x_t, state)
+        found.append(y)
+    close(torch.stack(found, 1), peer(x)[0])
+
+
+@each_decoder
+def test_a_watched_model_is_watched_in_its_prepared_steps(name):
+    model = writer(name, "gru-both").eval()
+    state = model.start(2, torch.randint(3, 12, (2, 5)), mask_of(torch.tensor([5, 4]), 5))
+    seen = []
+    for ask in (lambda: model, model.stepper):
+        with recording(model.decoder) as tape, torch.no_grad():
+            ask()(torch.ones(2, 1).long(), state)
+        seen.append({name: [value.shape for value in values] for name, values in tape.items()})
+    assert seen[0] == seen[1] and seen[0]
+
+
+@each_decoder
+@torch.no_grad()
 def test_the_exact_search_is_a_beam_as_wide_as_the_space(name):
     model = writer(name, "gru-both", vocabulary=4).eval()
     state = model.start(2, torch.randint(4, (2, 3)), mask_of(torch.tensor([3, 2]), 3))
@@ -95,11 +135,3 @@ def test_given_sequences_score_the_same_at_once_and_step_by_step(name):
         expected = gains[0].gather(1, written[0, 1:, None])[:, 0]
         for several in found:
             close(torch.tensor(several[row].logs), expected, atol=1e-5, rtol=1e-4)
-
-
-def test_a_long_output_of_a_small_network():
-    model: Generator = talker("rnn").eval()
-    [one] = greedy(model, torch.ones(1, 1).long(), model.start(1), steps=10_000, end=None)
-    assert len(one.tokens) == len(one.logs) == 10_000
-    again = score(model, torch.ones(1, 1).long(), model.start(1), [one.tokens], end=None, piece=1000)
-    close(torch.tensor(again[0].logs), torch.tensor(one.logs), atol=1e-4, rtol=1e-4)

@@ -202,6 +202,14 @@ def test_the_largest_of_many_are_those_that_sorting_finds(shape, count):
     assert torch.equal(likeliest(values, [], 1), values.argmax(-1))
 
 
+def test_ten_thousand_tokens():
+    toy = Toy(5, sharpness=0.5)
+    [one] = greedy(toy, *toy.begin(1), steps=10_000, end=None)
+    [again] = score(toy, *toy.begin(1), [one.tokens], end=None)
+    assert len(one.tokens) == len(one.logs) == 10_000
+    close(torch.tensor(again.logs), torch.tensor(one.logs))
+
+
 def test_nothing_allowed_any_more_is_said():
     toy = Toy()
     with pytest.raises(SearchError, match="nothing is allowed any more as token 1 of row 0"):
