@@ -4,6 +4,7 @@ from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .base import ends, largest
 from .cells import GRUCell
@@ -23,12 +24,14 @@ class ConvolvedLetters(Letters):
 
     def __init__(self, symbols: int, size: int, inner: int = 32) -> None:
         super().__init__()
-        self.embed, self.slide = Tokens(symbols, inner), nn.Conv1d(inner, size, 3, padding=1)
+        self.embed, self.slide = Tokens(symbols, inner), nn.Linear(3 * inner, size)
 
     def forward(self, letters: Tensor) -> Tensor:
         there = letters != 0
-        vectors = self.embed(letters) * there[..., None]
-        return largest(self.slide(vectors.mT).mT, there)
+        vectors = F.pad(self.embed(letters) * there[..., None], (0, 0, 1, 1))
+        # One product for all windows: many times faster here than a convolution of such small pieces.
+        windows = torch.cat([vectors[:, :-2], vectors[:, 1:-1], vectors[:, 2:]], -1)
+        return largest(self.slide(windows), there)
 
 
 class RecurrentLetters(Letters):
@@ -54,6 +57,7 @@ class Spelling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, 1 + K): a word's number, then those of its letters -> (B, T, size)."""
-        spelt = self.letters(x[..., 1:].flatten(0, 1)).unflatten(0, x.shape[:2])
+        different, places = torch.unique(x[..., 1:].flatten(0, 1), dim=0, return_inverse=True)  # most words come again
+        spelt = self.letters(different)[places].unflatten(0, x.shape[:2])
         vectors: Tensor = self.dropout(self.join(torch.cat([self.words(x[..., 0]), spelt], -1)))
         return vectors
