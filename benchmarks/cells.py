@@ -1,8 +1,8 @@
 """Recurrent cells beside PyTorch's own layers: training steps, unequal lengths, single steps, long sequences, memory.
 
 Each ratio is the peer's time (or memory) divided by ours: above 1 we are better; beside it stands the least it should
-be. `python benchmarks/cells.py [training] [lengths] [step] [long] [memory] [1] [2] [compiled] [quick]`: without words,
-all sections with one thread and with two.
+be. `python benchmarks/cells.py [training] [lengths] [step] [long] [memory] [1] [2] [compiled] [quick] [CELL …]`:
+without words, all sections and cells, with one thread and with two.
 """
 
 import sys
@@ -20,6 +20,7 @@ from seqloom.layers.recurrent import recurrent_encoder
 SHAPES = ((32, 64, 128), (32, 64, 256), (64, 100, 512))
 PEERS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 RIVALS = ("gru-before", "peephole", "coupled", "lstm-normed", "peephole-full")  # PyTorch has none: beside nn.LSTM
+NAMES = chosen((*PEERS, *RIVALS))
 COMPILED = "compiled" in sys.argv
 MARKS = {"lstm": (1, 1, 1), "peephole-full": (1 / 1.6,) * 3}  # at the three shapes
 MARKS |= dict.fromkeys(("gru", "rnn"), (1.5, 1.3, 1.1) if COMPILED else (1.2, 1.1, 1))
@@ -56,7 +57,7 @@ def training_rows(top: float) -> list[list[str]]:
     rows = []
     for number, (batch, time, size) in enumerate(SHAPES):
         x = torch.randn(batch, time, size, requires_grad=True)
-        for name in (*PEERS, *RIVALS):
+        for name in NAMES:
             cell = CELLS[name](size, size)
             ours, theirs = best([training(reading(cell, batch), cell, x), peer_of(name, size, x)])
             share, mark = operations(cell, batch, time) / ours / top, MARKS[name][number]
@@ -71,7 +72,7 @@ def length_rows(top: float) -> list[list[str]]:
     for batch, time, size in SHAPES:
         x = torch.randn(batch, time, size, requires_grad=True)
         mask = mask_of(torch.linspace(time / 5, time, batch).long(), time)
-        for name in PEERS:
+        for name in (name for name in PEERS if name in NAMES):
             cell = CELLS[name](size, size)
             ours, theirs = best([training(reading(cell, batch, mask), cell, x), peer_of(name, size, x)])
             rows.append([name, f"{batch}, {time}, {size}", f"{ours * 1e3:.1f}", f"{theirs / ours:.2f}", "1.50"])
@@ -121,7 +122,7 @@ def long_rows(top: float) -> list[list[str]]:
 def memory_rows(top: float) -> list[list[str]]:
     rows = []
     for batch, time, size in SHAPES:
-        for name in (*PEERS, *RIVALS):
+        for name in NAMES:
             shape = [str(batch), str(time), str(size), *["compiled"] * COMPILED]
             ours, theirs = (megabytes(__file__, who, name, *shape) for who in ("ours", "theirs"))
             rows.append(
