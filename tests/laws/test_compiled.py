@@ -1,4 +1,4 @@
-"""The ways around the equations that `test_layers.py` does not take: compiled steps, PyTorch's own LSTM, single steps."""
+"""Ways around the equations that `test_layers.py` does not take: compiled steps, PyTorch's LSTM, single steps."""
 
 import shutil
 
