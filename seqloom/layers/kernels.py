@@ -52,9 +52,7 @@ class Kernel:
     function: type[torch.autograd.Function]
     weights: tuple[Tensor, ...]
     prepare: Callable[[Tensor], Tensor] = torch.Tensor.contiguous  # from W x + b to what the function reads
-    # PyTorch's own, for what has no padding: of one step, x (B, D), and of many
-    once: Callable[[Tensor, Entries], Entries] | None = None
-    whole: Callable[[Tensor, Entries], tuple[Tensor, Entries]] | None = None
+    whole: Callable[[Tensor, Entries], tuple[Tensor, Entries]] | None = None  # PyTorch's own, for what has no padding
 
 
 def scan(
@@ -62,9 +60,6 @@ def scan(
 ) -> tuple[Tensor, Entries]:
     """What `cells.walk` computes, through the kernel: all outputs over x (B, T, D), and the last entries."""
     batch, time, _ = x.shape
-    if mask is None and kernel.once is not None and time == 1:
-        last = kernel.once(x[:, 0], entries)
-        return last[0][:, None], last
     if mask is None and kernel.whole is not None and x.dtype == torch.float32 and x.device.type == "cpu":
         return kernel.whole(x, entries)
     if mask is None:
@@ -82,13 +77,6 @@ def scan(
     )
     outputs = x.new_zeros(batch * time, steps[0].shape[1]).index_copy(0, packing.index, steps[0])
     return outputs.view(batch, time, -1), last
-
-
-def once(own: Callable[..., Tensor | Entries], cell: Any, x: Tensor, entries: Entries) -> Entries:
-    """One step by PyTorch's own function for it."""
-    W, U = cell.W, cell.U
-    after = own(x, entries if len(entries) > 1 else entries[0], W.weight, U.weight, W.bias, U.bias)
-    return (after,) if isinstance(after, Tensor) else after
 
 
 def run(kernel: Kernel, shares: Tensor, counts: list[int], first: Entries) -> Entries:
