@@ -143,7 +143,7 @@ class Look:
         """Every unit of one gate or state of one level."""
         return units_chart(self.traces[level], quantity)
 
-    def kept(self) -> "alt.Chart":
+    def kept(self) -> "alt.VConcatChart":
         return kept_chart(self.traces)
 
     def gradients(self) -> "alt.VConcatChart":
@@ -152,7 +152,7 @@ class Look:
     def jacobians(self) -> "alt.Chart":
         return decay_chart(self.decays)
 
-    def spectrum(self) -> "alt.LayerChart":
+    def spectrum(self) -> "alt.ConcatChart":
         return spectrum_chart(self.spectra)
 
     def starved(self) -> "alt.Chart":

@@ -12,6 +12,7 @@ from .charts import (
     Floats,
     above_zero,
     altair,
+    data,
     extent,
     number,
     piece_names,
@@ -64,7 +65,7 @@ def attention_chart(found: AttentionMap, title: str = "Where the model looked") 
 def heads_chart(found: AttentionMap, title: str = "All heads at a glance") -> "alt.Chart":
     """Every layer and head as a small picture: a row of pictures for each layer."""
     alt = altair()
-    side = max(6, min(24, int((CELLS / max(len(found.names), 1)) ** 0.5)))
+    side = max(6, min(24, int((CELLS / 2 / max(len(found.names), 1)) ** 0.5)))
     rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
     values = []
     for name, weights in zip(found.names, found.weights, strict=True):
@@ -207,7 +208,7 @@ def _cells(
 
 def _heat(values: list[dict[str, Any]], title: Any) -> Any:
     alt = altair()
-    return alt.Chart(alt.Data(values=values), title=title).mark_rect()
+    return alt.Chart(data(values), title=title).mark_rect()
 
 
 def _tip(words: str, field: str) -> Any:
