@@ -20,7 +20,7 @@ FILLS = {"memory": "#E69F00", "across": "#56B4E9", "time": "#009E73", "each": "#
 STYLE = """<style>
 text { font-family: system-ui, sans-serif; font-size: 12px; fill: #1b1b1b }
 .small { font-size: 10.5px; fill: #555555 } .name { font-weight: 600 } .title { font-size: 15px; font-weight: 600 }
-.box { stroke: #1b1b1b } .arrow { stroke: #1b1b1b; fill: none }
+.in { fill: #1b1b1b } .box { stroke: #1b1b1b } .arrow { stroke: #1b1b1b; fill: none }
 @media (prefers-color-scheme: dark) { svg { background: #333333 } text { fill: #eeeeee } .small { fill: #bbbbbb }
 .box, .arrow { stroke: #eeeeee } .in { fill: #1b1b1b } .head { fill: #eeeeee } }
 </style>"""
