@@ -15,7 +15,9 @@ from seqloom.layers.transformer import transformer
 from seqloom.look.anatomy import Anatomy, GateUse, MemorySpan, examine, memories
 from seqloom.look.doctor import RULES, diagnose
 from seqloom.look.findings import Checkup
+from seqloom.look.gates import traces
 from seqloom.look.gradients import QueryKeyValue
+from seqloom.look.reading import single
 from seqloom.look.schedules import curves
 from seqloom.models import Batch, Labeller
 from seqloom.recipe import Recipe
@@ -173,6 +175,16 @@ def test_gates_and_units_are_measured_over_the_batch_without_its_padding():
     assert gates["f"].keeps and gates["f"].mean == pytest.approx(1 / (1 + np.exp(2)), rel=1e-5)
     assert (gates["i"].open, gates["i"].closed, gates["o"].closed) == (1, 0, 1)
     assert "forgets at once" in [finding.name for finding in diagnose(replace(HEALTHY, anatomy=found))]
+
+
+def test_what_is_measured_over_a_batch_is_what_its_rows_show_one_by_one():
+    torch.manual_seed(0)
+    model = MODELS["label gru-both"]()
+    batch = batch_for(model, SIDES["left"])
+    rows = [traces(model, single(batch, row)) for row in range(3)]
+    for use in examine(model, batch).gates:
+        values = [trace.gates[use.gate] for row in rows for trace in row if trace.name == use.level]
+        assert use.mean == pytest.approx(float(np.concatenate(values).mean()), rel=1e-4)
 
 
 def test_a_unit_that_never_moves_is_dead():

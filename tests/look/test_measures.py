@@ -161,6 +161,24 @@ def test_a_bag_of_words_knows_no_order_and_a_recurrence_does():
     assert told[0] != told[1]
 
 
+def test_a_label_goes_with_its_element():
+    layer = Stack(Each(nn.Linear(4, 6)))
+    model = Labeller(nn.Embedding(9, 4), Encoder(layer, mean), Categorical(6, 3), each=True)
+    batch = Batch(torch.randint(9, (3, 6)), SIDES["between"], torch.randint(3, (3, 6)))
+    found = order_matters(model, batch)
+    close(found.shuffled, found.ordered, rtol=1e-5)
+
+
+def test_what_comes_after_nothing_but_the_past_is_asked_at_the_end_alone():
+    model = MODELS["talk gru"]()
+    batch = batch_for(model, SIDES["right"])
+    with torch.no_grad():
+        logits = model.eval()(batch.inputs, model.start(3), batch.mask)[0]
+    ends = [(row, int(length) - 1) for row, length in enumerate(batch.mask.sum(1))]
+    expected = [nn.functional.cross_entropy(logits[place], batch.target[place]).item() for place in ends]
+    close(order_matters(model, batch, orders=1).ordered, np.mean(expected), rtol=1e-5)
+
+
 def test_shuffling_keeps_the_elements_and_the_padding():
     mask, x = SIDES["between"], torch.arange(18).view(3, 6)
     found = shuffle(x, mask, torch.Generator().manual_seed(1))
