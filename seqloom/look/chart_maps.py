@@ -65,7 +65,7 @@ def attention_chart(found: AttentionMap, title: str = "Where the model looked") 
 def heads_chart(found: AttentionMap, title: str = "All heads at a glance") -> "alt.Chart":
     """Every layer and head as a small picture: a row of pictures for each layer."""
     alt = altair()
-    side = max(6, min(24, int((CELLS / 2 / max(len(found.names), 1)) ** 0.5)))
+    side = max(6, min(24, int((CELLS / max(len(found.names), 1)) ** 0.5)))
     rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
     values = []
     for name, weights in zip(found.names, found.weights, strict=True):

@@ -34,7 +34,7 @@ COLOURS = (
     "#56B4E9",
 )  # apart for every eye (Okabe and Ito, 2008)
 LABELS = 60  # tokens that fit beside one another on an axis
-CELLS = 40_000  # rectangles of a heat map, at most: more is slow to draw and nothing to see
+CELLS = 20_000  # rectangles of a heat map, at most: more is slow to draw and nothing to see
 SIDE = 120  # cells along an axis, at most
 
 

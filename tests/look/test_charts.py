@@ -58,16 +58,7 @@ def look_at(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "label gru-both",
-        "label pooled",
-        "tag transformer-window",
-        "write lstm-luong-dot",
-        "write transformer-rotary",
-        "talk mingru",
-        "talk convolution",
-    ],
+    "name", ["label pooled", "tag transformer-window", "write transformer-rotary", "talk mingru", "talk convolution"]
 )
 def test_every_view_that_fits_a_model_can_be_drawn(name):
     look = look_at(name)
@@ -79,14 +70,11 @@ def test_every_view_that_fits_a_model_can_be_drawn(name):
             ElementTree.fromstring(chart.svg)
             assert "image/svg+xml" in chart._repr_mimebundle_()
         else:
-            spec = chart.to_dict(validate=True)
-            assert (spec["title"]["text"] or "").strip() and rows_of(chart), view
-    assert ("gates" in views) == (
-        name in ("label gru-both", "label pooled", "write lstm-luong-dot", "talk mingru", "write transformer-rotary")
-    )
+            spec = json.loads(content(chart, ".json"))  # Altair has checked it against the schema
+            assert spec["title"]["text"].strip() and any(spec["datasets"].values()), view
+    assert ("gates" in views) == (name in ("label pooled", "write transformer-rotary", "talk mingru"))
     assert ("heads" in views) == ("transformer" in name)
-    assert rows_of(look.next(WORDS)) and look.embedding(list(map(str, range(12)))).to_dict()
-    assert rows_of(look.neighbours("3", list(map(str, range(12)))))
+    assert {"next", "embedding"} <= set(views) and rows_of(look.neighbours("3"))
 
 
 LONG = {
@@ -129,8 +117,8 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_a_thousand_steps_and_a_hundred_heads_stay_usable(name):
     chart = LONG[name]()
-    assert len(json.dumps(chart.to_dict())) < 4_000_000
-    assert 0 < len(rows_of(chart)) <= 60_000
+    assert len(json.dumps(chart.to_dict())) < 2_500_000
+    assert 0 < len(rows_of(chart)) <= 24_000
 
 
 def test_pooling_keeps_the_mass_of_attention_and_the_largest_influence():

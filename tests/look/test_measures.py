@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.errors import DataError
+from seqloom.errors import DataError, RunError
 from seqloom.layers.base import Each, Encoder, Stack, final, mean
 from seqloom.layers.cells import CELLS
 from seqloom.layers.embeddings import Tokens
@@ -72,7 +72,7 @@ def test_next_symbols_are_the_softmax_at_each_temperature():
 
 def test_a_head_of_numbers_has_no_next_symbol():
     model = Labeller(nn.Embedding(5, 4), Encoder(Stack(Each(nn.Linear(4, 4))), mean), Normal(4, 1), each=False)
-    with pytest.raises(ValueError, match="not which symbol"):
+    with pytest.raises(RunError, match="a Normal head does not tell which symbol"):
         next_tokens(model, Batch(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)))
 
 
