@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from ..models import Batch, Generator, Labeller
 from .attention import AttentionMap, attention_maps, source_attention
 from .attribution import METHODS, Attribution, question
@@ -27,7 +29,7 @@ from .field import Field, receptive_field
 from .gates import Trace, traces
 from .gradients import GradientFlow, QueryKeyValue, gradient_flow, query_key_value
 from .jacobians import Decay, decays
-from .next_tokens import Expectations, next_tokens
+from .next_tokens import Expectations, next_tokens, tells_symbols
 from .norms import Shrinkage, shrinkage
 from .order import OrderMatters, order_matters
 from .positions import PositionVectors, position_vectors
@@ -42,12 +44,23 @@ if TYPE_CHECKING:
 class Look:
     """One input and one answer, ready to be looked at. What gives arrays is a property; what draws is a method."""
 
-    def __init__(self, model: Labeller | Generator, example: tuple[Batch, list[str], list[str]], title: str) -> None:
-        """The example is a batch of one row, the names of what is read, and those of what is written or told."""
+    def __init__(
+        self,
+        model: Labeller | Generator,
+        example: tuple[Batch, list[str], list[str]],
+        title: str,
+        read: Sequence[str] = (),
+        told: Sequence[str] = (),
+    ) -> None:
+        """The example is a batch of one row, the names of what is read, and those of what is written or told.
+
+        `read` and `told` name all symbols of the vocabularies, in order; without them, symbols go by their numbers.
+        """
         self.model, self.example, self.title = model, example, title
-        self.batch, read, told = example
+        self.batch, elements, target = example
         writes = isinstance(model, Generator) and model.source is not None
-        self.names = Names(["<start>", *told[:-1]], told, read) if writes else Names(read, told, [])
+        self.names = Names(["<start>", *target[:-1]], target, elements) if writes else Names(elements, target, [])
+        self.read, self.told = read, told
 
     # --- arrays ---
 
@@ -116,12 +129,17 @@ class Look:
         asked = question(self.model, self.batch, self.names, step)
         return [(found, faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
 
-    def vectors(self, symbols: Sequence[str]) -> Vectors:
-        """The learnt vectors of what is read; `symbols` are the names of the vocabulary in order."""
-        embed: Any = (
-            self.model.source.embed if isinstance(self.model, Generator) and self.model.source else self.model.embed
-        )
-        return Vectors(embed.weight, symbols)
+    @cached_property
+    def vectors(self) -> Vectors:
+        """The learnt vectors of what is read."""
+        weight = self._embedding()
+        assert weight is not None, "what this model reads are no symbols"
+        return Vectors(weight, self.read or list(map(str, range(len(weight)))))
+
+    def _embedding(self) -> Tensor | None:
+        source = self.model.source if isinstance(self.model, Generator) else None
+        weight = getattr(self.model.embed if source is None else source.embed, "weight", None)
+        return weight if isinstance(weight, Tensor) else None
 
     # --- charts ---
 
@@ -143,7 +161,7 @@ class Look:
         """Every unit of one gate or state of one level."""
         return units_chart(self.traces[level], quantity)
 
-    def kept(self) -> "alt.Chart":
+    def kept(self) -> "alt.VConcatChart":
         return kept_chart(self.traces)
 
     def gradients(self) -> "alt.VConcatChart":
@@ -152,7 +170,7 @@ class Look:
     def jacobians(self) -> "alt.Chart":
         return decay_chart(self.decays)
 
-    def spectrum(self) -> "alt.LayerChart":
+    def spectrum(self) -> "alt.ConcatChart":
         return spectrum_chart(self.spectra)
 
     def starved(self) -> "alt.Chart":
@@ -165,9 +183,10 @@ class Look:
     def field(self, side: str = "") -> "alt.Chart":
         return field_chart(self.field_of(side))
 
-    def next(self, vocabulary: Sequence[str]) -> "alt.Chart":
-        """What the model expects; `vocabulary` are the names of what it tells, in order."""
-        return next_chart(self.expectations, vocabulary)
+    def next(self) -> "alt.Chart":
+        """What the model expects at every position."""
+        told = self.told or list(map(str, range(int(self.expectations.symbols.max(initial=0)) + 1)))
+        return next_chart(self.expectations, told)
 
     def attribution(self, step: int | None = None) -> "alt.VConcatChart":
         found = self.attributions(step)
@@ -177,11 +196,11 @@ class Look:
         """The deletion and insertion curves of the attribution that is most to be trusted."""
         return faithfulness_chart(max((trust for _, trust in self.attributions(step)), key=lambda trust: trust.score))
 
-    def embedding(self, symbols: Sequence[str]) -> "alt.LayerChart":
-        return map_chart(self.vectors(symbols).map())
+    def embedding(self) -> "alt.LayerChart":
+        return map_chart(self.vectors.map())
 
-    def neighbours(self, symbol: str, symbols: Sequence[str]) -> "alt.Chart":
-        return neighbours_chart(self.vectors(symbols).neighbours(symbol))
+    def neighbours(self, symbol: str) -> "alt.Chart":
+        return neighbours_chart(self.vectors.neighbours(symbol))
 
     def position(self) -> "alt.HConcatChart":
         return position_chart(self.positions[0])
@@ -213,4 +232,8 @@ class Look:
             found |= {"norms": self.norms}
         if self.positions:
             found |= {"positions": self.position}
+        if tells_symbols(self.model):
+            found |= {"next": self.next}
+        if self._embedding() is not None:
+            found |= {"embedding": self.embedding}
         return found | {"attribution": self.attribution, "faithfulness": self.faithfulness, "order": self.order}

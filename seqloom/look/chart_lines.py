@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .charts import COLOURS, LABELS, Floats, above_zero, altair, number, step_axis, titled
+from .charts import COLOURS, LABELS, Floats, above_zero, altair, data, number, step_axis, titled, zoom
 from .costs import Cost
 from .gates import Trace
 from .gradients import QueryKeyValue
@@ -64,9 +64,9 @@ def _bands(trace: Trace, quantity: str) -> list[dict[str, Any]]:
 
 def _band_chart(trace: Trace, rows: list[dict[str, Any]], domain: list[float] | None, label: str) -> Any:
     alt = altair()
-    base = alt.Chart(alt.Data(values=rows), title=trace.name).encode(
+    base = alt.Chart(data(rows), title=trace.name).encode(
         x=alt.X("step:Q", axis=step_axis(trace.steps, "what is read")),
-        color=alt.Color("what:N", scale=alt.Scale(range=list(COLOURS)), title=None),
+        color=alt.Color("what:N", scale=alt.Scale(range=list(COLOURS)), title=None, legend=alt.Legend(symbolOpacity=1)),
     )
     scale = alt.Scale(domain=domain) if domain else alt.Scale(zero=False)
     band = base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=label, scale=scale), y2="high:Q")
@@ -74,24 +74,28 @@ def _band_chart(trace: Trace, rows: list[dict[str, Any]], domain: list[float] | 
         y=alt.Y("mean:Q", title=label, scale=scale), tooltip=["token:N", "what:N", "mean:Q", "low:Q", "high:Q"]
     )
     chart = alt.layer(band, line).properties(width=560, height=160)
-    return chart.interactive(bind_y=False) if len(trace.steps) > LABELS else chart
+    return chart.interactive(name=zoom(trace.name), bind_y=False) if len(trace.steps) > LABELS else chart
 
 
-def kept_chart(traces: Sequence[Trace], title: str = "How much of each step is left at the end") -> "alt.Chart":
+def kept_chart(traces: Sequence[Trace], title: str = "How much of each step is left at the end") -> "alt.VConcatChart":
     """The product of the keeping gates after each step: the path on which an LSTM's memory lives."""
-    rows = []
-    longest: list[str] = []
-    for trace in traces:
-        if trace.keeping and len(trace.steps):
-            values = above_zero(trace.kept.mean(1))
-            longest = max(longest, trace.steps, key=len)
-            rows += [
-                {"step": n, "token": trace.steps[n], "layer": trace.name, "left": number(v)}
-                for n, v in enumerate(values)
-            ]
-    lines = ("Product of the keeping gates over all later steps, mean over the units",)
-    return _log_lines(
-        rows, "step", step_axis(longest, "what is read"), "left", "share left", "layer", titled(title, *lines)
+    alt = altair()
+    shown = [trace for trace in traces if trace.keeping and trace.steps]
+    charts = []
+    for part, steps in enumerate(dict.fromkeys(tuple(trace.steps) for trace in shown)):
+        rows = [
+            {"step": n, "token": steps[n], "layer": trace.name, "left": number(v)}
+            for trace in shown
+            if tuple(trace.steps) == steps
+            for n, v in _thinned(above_zero(trace.kept.mean(1)))
+        ]
+        charts.append(
+            _log_lines(rows, "step", step_axis(steps, "what is read"), "left", "share left", "layer", "", part)
+        )
+    return (
+        alt.vconcat(*(charts or [_empty()]))
+        .resolve_scale(color="independent")
+        .properties(title=titled(title, "Product of the keeping gates over all later steps, mean over the units"))
     )
 
 
@@ -144,37 +148,36 @@ def scalar_chart(found: ScalarDecay, title: str = "One unit, one weight: what is
 
 def spectrum_chart(
     spectra: Sequence[Spectrum], title: str = "How far the recurrent weights stretch"
-) -> "alt.LayerChart":
+) -> "alt.ConcatChart":
     """All singular values of each recurrent matrix; the line at 1 is where nothing shrinks or grows."""
     alt = altair()
-    rows = [
-        {"index": n + 1, "value": number(v), "matrix": one.name, "radius": number(one.radius or 0)}
-        for one in spectra
-        for n, v in _thinned(one.singular)
-    ]
-    pick = alt.selection_point(fields=["matrix"], bind="legend")
-    lines = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("index:Q", axis=alt.Axis(title="singular value, the largest first", tickMinStep=1)),
-            y=alt.Y("value:Q", title="how many times as long", scale=alt.Scale(domainMin=0)),
-            color=alt.Color(
-                "matrix:N",
-                title=None,
-                scale=alt.Scale(range=list(COLOURS)),
-                legend=alt.Legend(columns=2, symbolLimit=24),
-            ),
-            opacity=alt.condition(pick, alt.value(1), alt.value(0.1)),
-            tooltip=["matrix:N", "index:Q", "value:Q", alt.Tooltip("radius:Q", title="spectral radius")],
+    panels = []
+    for level in dict.fromkeys(one.name.partition(", ")[0] for one in spectra):
+        rows = [
+            {
+                "index": n + 1,
+                "value": number(v),
+                "matrix": one.name.partition(", ")[2],
+                "radius": number(one.radius or 0),
+            }
+            for one in spectra
+            if one.name.partition(", ")[0] == level
+            for n, v in _thinned(one.singular)
+        ]
+        lines = (
+            alt.Chart(data(rows))
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("index:Q", axis=alt.Axis(title="singular value, the largest first", tickMinStep=1)),
+                y=alt.Y("value:Q", title="how many times as long", scale=alt.Scale(domainMin=0)),
+                color=alt.Color("matrix:N", title=None, scale=alt.Scale(range=list(COLOURS))),
+                tooltip=["matrix:N", "index:Q", "value:Q", alt.Tooltip("radius:Q", title="spectral radius")],
+            )
         )
-        .add_params(pick)
-    )
-    one = alt.Chart(alt.Data(values=[{"value": 1}])).mark_rule(strokeDash=[4, 4], color="#888888").encode(y="value:Q")
-    return alt.layer(one, lines).properties(
-        width=420,
-        height=260,
-        title=titled(title, "Below the dashed line a state shrinks, above it grows; click a name to single it out"),
+        rule = alt.Chart(data([{"value": 1}])).mark_rule(strokeDash=[4, 4], color="#888888").encode(y="value:Q")
+        panels.append(alt.layer(rule, lines).properties(width=240, height=180, title=level))
+    return alt.concat(*(panels or [_empty()]), columns=3).properties(
+        title=titled(title, "Below the dashed line a state shrinks, above it grows")
     )
 
 
@@ -188,7 +191,7 @@ def query_key_value_chart(
         for part, value, weight in zip(("W_q", "W_k", "W_v"), (one.query, one.key, one.value), one.weights, strict=True)
     ]
     return (
-        alt.Chart(alt.Data(values=rows), title=titled(title, "Norm of the gradient over the norm of the weights"))
+        alt.Chart(data(rows), title=titled(title, "Norm of the gradient over the norm of the weights"))
         .mark_bar()
         .encode(
             y=alt.Y("layer:N", sort=[one.name for one in found], title="attention", axis=alt.Axis(labelLimit=240)),
@@ -210,9 +213,7 @@ def shrinkage_chart(
         for one in found
     ]
     return (
-        alt.Chart(
-            alt.Data(values=rows), title=titled(title, "Below 1 it shrinks: the gain over the spread of what comes in")
-        )
+        alt.Chart(data(rows), title=titled(title, "Below 1 it shrinks: the gain over the spread of what comes in"))
         .mark_bar(color=COLOURS[0])
         .encode(
             y=alt.Y(
@@ -232,9 +233,7 @@ def rates_chart(found: Rates, title: str = "The learning rate of each step") -> 
     alt = altair()
     rows = [{"step": int(s), "rate": float(r)} for s, r in zip(found.steps, found.rates, strict=True)]
     return (
-        alt.Chart(
-            alt.Data(values=rows), title=titled(title, "It rises during the warm-up, then falls along half a cosine")
-        )
+        alt.Chart(data(rows), title=titled(title, "It rises during the warm-up, then falls along half a cosine"))
         .mark_line(color=COLOURS[0])
         .encode(
             x=alt.X("step:Q", title="step"),
@@ -254,7 +253,7 @@ def curves_chart(found: Curves, title: str = "How training went") -> "alt.Chart"
         for step, value in points.tolist()
     ]
     return (
-        alt.Chart(alt.Data(values=rows), title=titled(title, "Mean surprise at each target element; lower is better"))
+        alt.Chart(data(rows), title=titled(title, "Mean surprise at each target element; lower is better"))
         .mark_line(point=len(rows) <= 100)
         .encode(
             x=alt.X("step:Q", title="step"),
@@ -279,7 +278,7 @@ def cost_chart(found: Sequence[Cost], title: str = "What each body costs as sequ
         }
         for cost in found
     ]
-    base = alt.Chart(alt.Data(values=rows)).mark_line(point=True)
+    base = alt.Chart(data(rows)).mark_line(point=True)
     panels = [
         base.encode(
             x=alt.X("length:Q", title="steps", scale=alt.Scale(type="log", base=2)),
@@ -306,10 +305,12 @@ def _thinned(values: Floats) -> list[tuple[int, float]]:
     return [(int(place), float(values[place])) for place in places]
 
 
-def _log_lines(rows: list[dict[str, Any]], x: str, axis: Any, y: str, label: str, colour: str, title: Any) -> Any:
+def _log_lines(
+    rows: list[dict[str, Any]], x: str, axis: Any, y: str, label: str, colour: str, title: Any, number: int = 1
+) -> Any:
     alt = altair()
     return (
-        alt.Chart(alt.Data(values=rows), title=title)
+        alt.Chart(data(rows), title=title)
         .mark_line(point=len(rows) <= 3 * LABELS)
         .encode(
             x=alt.X(f"{x}:Q", axis=axis),
@@ -318,10 +319,10 @@ def _log_lines(rows: list[dict[str, Any]], x: str, axis: Any, y: str, label: str
             tooltip=[f"{colour}:N", f"{x}:Q", alt.Tooltip(f"{y}:Q", format=".3g")],
         )
         .properties(width=520, height=260)
-        .interactive(bind_y=False)
+        .interactive(name=f"zoom_{number}", bind_y=False)
     )
 
 
 def _empty() -> Any:
     alt = altair()
-    return alt.Chart(alt.Data(values=[])).mark_point().properties(width=100, height=20)
+    return alt.Chart(data([])).mark_point().properties(width=100, height=20)

@@ -12,6 +12,7 @@ from .charts import (
     Floats,
     above_zero,
     altair,
+    data,
     extent,
     number,
     piece_names,
@@ -207,7 +208,7 @@ def _cells(
 
 def _heat(values: list[dict[str, Any]], title: Any) -> Any:
     alt = altair()
-    return alt.Chart(alt.Data(values=values), title=title).mark_rect()
+    return alt.Chart(data(values), title=title).mark_rect()
 
 
 def _tip(words: str, field: str) -> Any:

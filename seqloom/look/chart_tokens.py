@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .attribution import Attribution
-from .charts import COLOURS, LABELS, SIDE, altair, extent, number, piece_names, pieces, shown, titled, token_axis
+from .charts import COLOURS, LABELS, SIDE, altair, data, extent, number, piece_names, pieces, titled, token_axis
 from .faithfulness import Faithfulness
+from .names import shown
 from .next_tokens import Expectations
 from .order import OrderMatters
 from .probes import Probe
@@ -31,7 +32,7 @@ def attribution_chart(
             for n, (part, name) in enumerate(zip(parts, piece_names(one.elements, parts), strict=True))
         ]
         charts.append(
-            alt.Chart(alt.Data(values=rows), title=titled(one.method, _trust(scores.get(one.method))))
+            alt.Chart(data(rows), title=titled(one.method, _trust(scores.get(one.method)), _missing(one)))
             .mark_bar()
             .encode(
                 x=alt.X("place:O", axis=token_axis(piece_names(one.elements, parts), "what was read", across=True)),
@@ -58,6 +59,14 @@ def _trust(found: Faithfulness | None) -> str:
     return f"faithfulness {found.score:+.2f}, beats {found.beaten:.0%} of random orders: {verdict}"
 
 
+def _missing(found: Attribution) -> str:
+    """Says so, where the shares do not add up to what the input has done; only of the method that promises it."""
+    done = found.whole - found.nothing
+    if found.method != "integrated gradients" or abs(found.gap) <= 0.1 * abs(done):
+        return ""
+    return f"the bars add up to {found.shares.sum():.1f}, but the input did {done:.1f}: the way there is too rough"
+
+
 def faithfulness_chart(
     found: Faithfulness, title: str = "Does the attribution know what matters?"
 ) -> "alt.HConcatChart":
@@ -71,7 +80,7 @@ def faithfulness_chart(
         curves = {"by attribution": own} | ({"at random": rivals.mean(0)} if len(rivals) else {})
         rows = [{"count": n, "value": number(v), "order": name} for name, c in curves.items() for n, v in enumerate(c)]
         panels.append(
-            alt.Chart(alt.Data(values=rows), title=words)
+            alt.Chart(data(rows), title=words)
             .mark_line(point=len(own) <= LABELS)
             .encode(
                 x=alt.X("count:Q", title="elements", axis=alt.Axis(tickMinStep=1)),
@@ -110,7 +119,7 @@ def next_chart(
     pick = alt.selection_point(fields=["temperature"], value=at, bind=heat)
     columns = [f"{shown(_at(found.steps, part.start))} → {_at(came, part.start)}" for part in steps]
     base = (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(data(rows))
         .transform_filter(pick)
         .encode(
             x=alt.X("step:O", axis=token_axis(columns, "what was read last → what came", across=True)),
@@ -148,7 +157,7 @@ def map_chart(found: Map, title: str = "Which symbols lie together", at_most: in
         for symbol, place in zip(found.symbols[:at_most], found.places[:at_most], strict=False)
     ]
     left = len(found.symbols) - len(rows)
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = alt.Chart(data(rows)).encode(
         x=alt.X("x:Q", title=f"first direction ({found.explained[0]:.0%} of the differences)"),
         y=alt.Y("y:Q", title=f"second direction ({found.explained[1]:.0%})"),
         tooltip=["symbol:N"],
@@ -164,7 +173,7 @@ def neighbours_chart(found: Neighbours, title: str = "") -> "alt.Chart":
     alt = altair()
     rows = [{"symbol": shown(s), "cosine": number(float(c))} for s, c in zip(found.symbols, found.cosines, strict=True)]
     return (
-        alt.Chart(alt.Data(values=rows), title=titled(title or f"Nearest to: {found.asked}"))
+        alt.Chart(data(rows), title=titled(title or f"Nearest to: {found.asked}"))
         .mark_bar(color=COLOURS[0])
         .encode(
             y=alt.Y("symbol:N", sort=None, title="symbol"),
@@ -179,7 +188,7 @@ def probe_chart(found: Sequence[Probe], title: str = "Which layer knows what") -
     """How well the labels can be read off each layer by a linear probe; the mark is the most frequent label alone."""
     alt = altair()
     rows = [{"layer": p.name, "accuracy": number(p.accuracy), "majority": number(p.majority)} for p in found]
-    base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("layer:N", sort=[p.name for p in found], title="layer"))
+    base = alt.Chart(data(rows)).encode(y=alt.Y("layer:N", sort=[p.name for p in found], title="layer"))
     bars = base.mark_bar(color=COLOURS[0]).encode(
         x=alt.X("accuracy:Q", title="accuracy on held-out sequences", scale=alt.Scale(domain=[0, 1])),
         tooltip=["layer:N", "accuracy:Q", "majority:Q"],
@@ -195,9 +204,7 @@ def order_chart(found: OrderMatters, title: str = "Does order matter?") -> "alt.
     rows: list[dict[str, Any]] = [{"input": "as it is", "loss": number(found.ordered)}]
     rows += [{"input": "shuffled", "loss": number(float(value))} for value in found.shuffled]
     return (
-        alt.Chart(
-            alt.Data(values=rows), title=titled(title, f"Shuffling costs {found.cost:+.3f} of surprise an element")
-        )
+        alt.Chart(data(rows), title=titled(title, f"Shuffling costs {found.cost:+.3f} of surprise an element"))
         .mark_point(filled=True, size=80, opacity=0.7, color=COLOURS[0])
         .encode(
             y=alt.Y("input:N", sort=None, title="input"),

@@ -6,6 +6,7 @@ reader's theme, so that it can be read in the light and in the dark.
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import MissingExtra, RunError
 from .drawing import Drawing
+from .names import shown
 
 if TYPE_CHECKING:
     import altair as alt
@@ -32,7 +34,7 @@ COLOURS = (
     "#56B4E9",
 )  # apart for every eye (Okabe and Ito, 2008)
 LABELS = 60  # tokens that fit beside one another on an axis
-CELLS = 40_000  # rectangles of a heat map, at most: more is slow to draw and nothing to see
+CELLS = 20_000  # rectangles of a heat map, at most: more is slow to draw and nothing to see
 SIDE = 120  # cells along an axis, at most
 
 
@@ -50,11 +52,6 @@ def piece_names(names: Sequence[str], parts: Sequence[slice]) -> list[str]:
     return [
         shown(names[part.start]) if part.stop - part.start == 1 else f"{part.start + 1}–{part.stop}" for part in parts
     ]
-
-
-def shown(token: str) -> str:
-    """A token that can be seen: blanks are drawn."""
-    return token if token.strip() else "␣" * max(len(token), 1)
 
 
 def pooled(values: Floats, rows: Sequence[slice], columns: Sequence[slice], across: str = "max") -> Floats:
@@ -88,7 +85,7 @@ def token_axis(names: Sequence[str], title: str, across: bool = False) -> Any:
         labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
         labelAngle=-45 if leaning else 0,
         labelOverlap=len(names) > LABELS,
-        labelLimit=120,
+        labelLimit=240 if not across else 120,
         ticks=False,
     )
 
@@ -103,6 +100,18 @@ def step_axis(names: Sequence[str], title: str) -> Any:
         labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
         labelAngle=-45 if max(map(len, names), default=0) > 3 else 0,
     )
+
+
+def data(rows: list[dict[str, Any]]) -> Any:
+    """The rows as one piece of text: Altair walks through everything else again and again."""
+    alt = altair()
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return alt.InlineData(values=text, format=alt.JsonDataFormat(type="json"))
+
+
+def zoom(name: str) -> str:
+    """What the zoom of one panel is called, so that panels zoom by themselves."""
+    return "zoom_" + re.sub(r"\W", "_", name)
 
 
 def number(value: float) -> float | None:
@@ -175,14 +184,15 @@ def content(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
         return _drawing(chart, ending)
     spec = chart.to_dict()
     if ending == ".json":
-        return json.dumps(spec, ensure_ascii=False).encode()
+        rows = {name: json.loads(text) for name, text in spec.get("datasets", {}).items()}  # for programs that read it
+        return json.dumps(spec | {"datasets": rows}, ensure_ascii=False).encode()
     if ending == ".png":
         png: bytes = converter().vegalite_to_png(spec, scale=2)
         return png
     if ending == ".svg":
         svg = str(converter().vegalite_to_svg(spec))
         return svg.replace(">", f">{IN_THE_DARK}", 1).encode()
-    inline = json.dumps(spec, ensure_ascii=False).replace("</", "<\\/")  # no text of a chart may end its script
+    inline = json.dumps(spec, ensure_ascii=False).replace("<", "\\u003c")  # no text of a chart may end its script
     return PAGE.format(title=_name(spec), script=library(), body=EMBED.format(spec=inline)).encode()
 
 

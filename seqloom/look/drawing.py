@@ -6,9 +6,11 @@ Plain SVG text: it needs no library, scales, and follows the reader's light or d
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from ..models import Batch
+from .names import shown
 from .parts import AROUND, BOTH, FORWARDS, ONE, PAST, Part, parts
 from .reading import INPUTS, SOURCE, Model, Names, numbered, single
 
@@ -18,7 +20,7 @@ FILLS = {"memory": "#E69F00", "across": "#56B4E9", "time": "#009E73", "each": "#
 STYLE = """<style>
 text { font-family: system-ui, sans-serif; font-size: 12px; fill: #1b1b1b }
 .small { font-size: 10.5px; fill: #555555 } .name { font-weight: 600 } .title { font-size: 15px; font-weight: 600 }
-.box { stroke: #1b1b1b } .arrow { stroke: #1b1b1b; fill: none }
+.in { fill: #1b1b1b } .box { stroke: #1b1b1b } .arrow { stroke: #1b1b1b; fill: none }
 @media (prefers-color-scheme: dark) { svg { background: #333333 } text { fill: #eeeeee } .small { fill: #bbbbbb }
 .box, .arrow { stroke: #eeeeee } .in { fill: #1b1b1b } .head { fill: #eeeeee } }
 </style>"""
@@ -49,16 +51,16 @@ def draw_model(model: Model, batch: Batch, names: Names | None = None, title: st
     panels = [side for side in (SOURCE, INPUTS) if any(part.side == side for part in found)]
     tallest = max(len([part for part in found if part.side == side]) for side in panels)
     lines, left = [], 16
-    tops: list[tuple[float, float]] = []
+    encoder: _Panel | None = None
     for side in panels:
         here = [part for part in found if part.side == side]
         panel = _Panel(here, names.of(side), left, 64 + tallest * ROW)
         lines += panel.lines(names.target if side == INPUTS else [])
-        tops.append((panel.x(0) - 14, panel.y(len(here) - 1)))
-        if len(panels) == 2 and side == INPUTS:
-            lines += _memory(tops, here, panel)
+        if encoder is not None:
+            lines += _memory(encoder, panel)
+        encoder = panel
         left += panel.width + 24
-    height = 64 + (tallest + 1) * ROW
+    height = 64 + tallest * ROW + 32
     heading = f'<text class="title" x="16" y="24">{escape(title)}</text>'
     count = f'<text class="small" x="16" y="42">{total:,} parameters in all; shapes are steps × features</text>'
     svg = (
@@ -93,7 +95,7 @@ class _Panel:
         found = []
         for column, step in enumerate(self.steps):
             name = "…" if step is None else self.names[step]
-            found.append(_text(self.x(column) + BOX / 2, self.bottom + 4, _short(name), middle=True))
+            found.append(_text(self.x(column) + BOX / 2, self.bottom + 16, _short(shown(name)), middle=True))
         for number, part in enumerate(self.rows):
             found += self._row(number, part)
         last = self.rows[-1]
@@ -103,10 +105,10 @@ class _Panel:
                     _text(self.x(column) + BOX / 2, self.y(len(self.rows) - 1) - 20, _short(target[step]), True)
                 )
         if target and last.flow == ONE:
-            found.append(_text(self._middle(), self.y(len(self.rows) - 1) - 20, _short(target[0]), True))
+            found.append(_text(self.middle(), self.y(len(self.rows) - 1) - 20, _short(target[0]), True))
         return found
 
-    def _middle(self) -> float:
+    def middle(self) -> float:
         return self.x(0) + (len(self.steps) * (BOX + GAP) - GAP) / 2
 
     def _row(self, number: int, part: Part) -> list[str]:
@@ -119,14 +121,14 @@ class _Panel:
         ]
         wide = max(len(self.steps) * (BOX + GAP) - GAP, BOX)
         if part.flow == ONE:
-            found.append(_box(self._middle() - BOX / 2, y, BOX, FILLS["memory"]))
+            found.append(_box(self.middle() - BOX / 2, y, BOX, FILLS["memory"]))
             return [
                 *found,
-                *(_arrow(self.x(c) + BOX / 2, y + ROW, self._middle(), y + HEIGHT) for c in self._columns()),
+                *(_arrow(self.x(c) + BOX / 2, y + ROW, self.middle(), y + HEIGHT) for c in self._columns()),
             ]
         if part.flow in (AROUND, PAST):
             words = "every step sees all" if part.flow == AROUND else "every step sees the past"
-            found += [_box(self.x(0), y, wide, FILLS["across"]), _text(self._middle(), y + 17, words, True, "in small")]
+            found += [_box(self.x(0), y, wide, FILLS["across"]), _text(self.middle(), y + 17, words, True, "in small")]
         for column in self._columns():
             middle = self.x(column) + BOX / 2
             found.append(_arrow(middle, y + ROW, middle, y + HEIGHT))
@@ -141,12 +143,9 @@ class _Panel:
     def _time(self, part: Part, y: float) -> list[str]:
         """The arrows of a recurrence from step to step."""
         found = []
-        for column in range(len(self.steps) - 1 if part.flow in (FORWARDS, BOTH) else 0):
-            there, here = self.x(column) + BOX, self.x(column + 1)
-            if self.steps[column] is None:
-                there = self.x(column)
-            if self.steps[column + 1] is None:
-                here += BOX
+        columns = self._columns() if part.flow in (FORWARDS, BOTH) else []
+        for before, after in pairwise(columns):
+            there, here = self.x(before) + BOX, self.x(after)
             shift = 5 if part.flow == BOTH else 0
             found.append(_arrow(there, y + HEIGHT / 2 - shift, here, y + HEIGHT / 2 - shift))
             if part.flow == BOTH:
@@ -154,15 +153,17 @@ class _Panel:
         return found
 
 
-def _memory(tops: list[tuple[float, float]], decoder: Sequence[Part], panel: _Panel) -> list[str]:
-    """From what the encoder found to the rows of the decoder that look at it, or to its start."""
-    looking = [number for number, part in enumerate(decoder) if part.looks]
-    starts = [number for number, part in enumerate(decoder) if part.flow == FORWARDS]
-    right = panel.left - 24
-    top = tops[0][1] + HEIGHT / 2
+def _memory(encoder: _Panel, decoder: _Panel) -> list[str]:
+    """From what the encoder found to the rows of the decoder that look at it; if none does, from its summary to where
+    they start."""
+    looking = [number for number, part in enumerate(decoder.rows) if part.looks]
+    starts = [number for number, part in enumerate(decoder.rows) if part.flow == FORWARDS]
+    from_row = max(number for number, part in enumerate(encoder.rows) if (part.flow == ONE) != bool(looking))
+    edge = encoder.x(max(len(encoder.steps), 1) - 1) + BOX if looking else encoder.middle() + BOX / 2
+    height, turn = encoder.y(from_row) + HEIGHT / 2, decoder.left - 14
     return [
         f'<path class="arrow" stroke-dasharray="4 3" marker-end="url(#to)" '
-        f'd="M{right - 30} {top} H{right} V{panel.y(row) + HEIGHT / 2} H{panel.left - 4}"/>'
+        f'd="M{edge:.1f} {height:.1f} H{turn} V{decoder.y(row) + 8:.1f} H{decoder.left - 4}"/>'
         for row in looking or starts
     ]
 

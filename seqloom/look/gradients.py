@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..layers.tap import recording
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from ..models import Batch
-from .places import Level, levels
+from .places import Level, levels, place_name
 from .reading import Model, Names, loss, mask_of_side, numbered, quiet
 
 Floats = NDArray[np.floating]
@@ -100,7 +100,7 @@ def query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
         grads, weights = (
             _split(part, {w: values[f"{name}.{w}"] for w in _weights(part)}) for values in (gradients, named)
         )
-        found.append(QueryKeyValue(name, *grads, weights=weights))
+        found.append(QueryKeyValue(place_name(model, name), *grads, weights=weights))
     return found
 
 

@@ -8,6 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..errors import RunError
+from ..layers.crf import CRF
+from ..layers.heads import Categorical
 from ..models import Batch, Generator, Labeller
 from .reading import Names, features, numbered, quiet, single
 
@@ -41,10 +44,10 @@ def next_tokens(
     """On the first row of the batch, for a model whose head gives logits over symbols."""
     batch = single(batch)
     names = numbered(batch) if names is None else names
+    if not tells_symbols(model):
+        raise RunError(f"a model with a {type(model.head).__name__} head does not tell which symbol comes next")
     with quiet(model), torch.no_grad():
-        found = model.head(features(model, batch))
-    if not isinstance(found, Tensor):
-        raise ValueError(f"a {type(model.head).__name__} head tells numbers, not which symbol comes next")
+        found: Tensor = model.head(features(model, batch))
     logits = found.double().cpu().view(-1, found.shape[-1])
     each = len(logits) == batch.mask.shape[1]
     if each:
@@ -64,6 +67,11 @@ def next_tokens(
         torch.stack([_entropy(one) for one in heated]).numpy(),
         came.numpy(),
     )
+
+
+def tells_symbols(model: Labeller | Generator) -> bool:
+    """Whether the model chooses one of several symbols, rather than numbers or any number of them."""
+    return isinstance(model.head, Categorical | CRF)
 
 
 def _softmax(logits: Tensor, temperature: float) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models import Batch
+from .places import place_name
 from .reading import Model, features, quiet
 
 
@@ -38,7 +39,7 @@ def shrinkage(model: Model, batch: Batch) -> list[Shrinkage]:
     finally:
         for hook in hooks:
             hook.remove()
-    return [_shrinkage(name, norms[name], pairs) for name, pairs in passed.items()]
+    return [_shrinkage(place_name(model, name), norms[name], pairs) for name, pairs in passed.items()]
 
 
 def _shrinkage(name: str, norm: nn.Module, pairs: list[tuple[Tensor, Tensor]]) -> Shrinkage:

@@ -110,3 +110,15 @@ class _Walk:
         if isinstance(inner, SelfAttention | CausalAttention):
             return f"layer {self.count} self-attention"
         return f"layer {self.count}" if isinstance(inner, Convolution | Stack) else f"layer {self.count} feed-forward"
+
+
+def place_name(model: Model, module: str) -> str:
+    """What a person calls the part of the model in which this module stands."""
+    for level in levels(model):
+        inside = level.tap.replace("out.", "layers.") if level.cell is None else level.prefix.removesuffix("cell.taps.")
+        if module.startswith(f"{inside.rstrip('.')}."):
+            return level.name
+    for side, (prefix, _) in bodies(model).items():
+        if module.startswith(prefix):
+            return f"{called(model, side)} end".strip()
+    return module

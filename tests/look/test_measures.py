@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.errors import DataError
+from seqloom.errors import DataError, RunError
 from seqloom.layers.base import Each, Encoder, Stack, final, mean
 from seqloom.layers.cells import CELLS
 from seqloom.layers.embeddings import Tokens
@@ -72,7 +72,7 @@ def test_next_symbols_are_the_softmax_at_each_temperature():
 
 def test_a_head_of_numbers_has_no_next_symbol():
     model = Labeller(nn.Embedding(5, 4), Encoder(Stack(Each(nn.Linear(4, 4))), mean), Normal(4, 1), each=False)
-    with pytest.raises(ValueError, match="not which symbol"):
+    with pytest.raises(RunError, match="a Normal head does not tell which symbol"):
         next_tokens(model, Batch(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)))
 
 
@@ -159,6 +159,24 @@ def test_a_bag_of_words_knows_no_order_and_a_recurrence_does():
     close(*minimal_pair(bag(order=False), one, other), rtol=1e-6)
     told = minimal_pair(bag(order=True), one, other)
     assert told[0] != told[1]
+
+
+def test_a_label_goes_with_its_element():
+    layer = Stack(Each(nn.Linear(4, 6)))
+    model = Labeller(nn.Embedding(9, 4), Encoder(layer, mean), Categorical(6, 3), each=True)
+    batch = Batch(torch.randint(9, (3, 6)), SIDES["between"], torch.randint(3, (3, 6)))
+    found = order_matters(model, batch)
+    close(found.shuffled, found.ordered, rtol=1e-5)
+
+
+def test_what_comes_after_nothing_but_the_past_is_asked_at_the_end_alone():
+    model = MODELS["talk gru"]()
+    batch = batch_for(model, SIDES["right"])
+    with torch.no_grad():
+        logits = model.eval()(batch.inputs, model.start(3), batch.mask)[0]
+    ends = [(row, int(length) - 1) for row, length in enumerate(batch.mask.sum(1))]
+    expected = [nn.functional.cross_entropy(logits[place], batch.target[place]).item() for place in ends]
+    close(order_matters(model, batch, orders=1).ordered, np.mean(expected), rtol=1e-5)
 
 
 def test_shuffling_keeps_the_elements_and_the_padding():

@@ -178,8 +178,8 @@ def test_gradients_of_queries_keys_and_values_are_those_of_their_rows():
     batch = batch_for(model, SIDES["right"])
     found = {one.name: one for one in query_key_value(model, batch)}
     loss(model.eval(), batch).backward()
-    own = model.decoder.layers[2].layer
-    name = next(name for name, part in model.named_modules() if part is own)
+    own, name = model.decoder.layers[2].layer, "decoder layer 1 self-attention"
+    assert set(found) == {f"decoder layer {n} {kind}attention" for n in (1, 2) for kind in ("self-", "source ")}
     expected = [part.norm().item() for part in own.project.weight.grad.chunk(3)]
     close((found[name].query, found[name].key, found[name].value), expected, rtol=1e-5)
     close(found[name].weights, [part.norm().item() for part in own.project.weight.chunk(3)], rtol=1e-6)
