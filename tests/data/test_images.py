@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from seqloom.data.images import Captioned, ImageReading, read_captioned, read_sheets
 from seqloom.data.readers import Skipped
 from seqloom.errors import DataError, MissingExtra
-
-Image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
 
 
 def save(path, array) -> None:

@@ -1,12 +1,15 @@
 """Transduction beyond two plain columns: a tag that says what to write, one vocabulary, examples from Python."""
 
+import numpy as np
 import pandas
 import pytest
 import torch
+from PIL import Image
 
 from seqloom.errors import DataError, RecipeError
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
+from seqloom.tasks import TASKS
 from seqloom.tasks.transduce import Transduce
 
 WORDS = ["abc", "bca", "cab", "bac", "acb", "cba", "aab", "bba", "cca", "abb"]
@@ -123,3 +126,50 @@ def test_a_tagged_batch_reads_like_its_rows_alone(both_ways_round):
     together = task.objective(model)(task.batch_of(encoded, [0, 1]))[0]
     alone = sum(task.objective(model)(task.batch_of(encoded, [row]))[0] for row in (0, 1))
     assert torch.allclose(together, alone, atol=1e-4)
+
+
+def test_numbers_are_turned_into_text(tmp_path):
+    """A series of numbers that rises or falls, spelled: sound features to letters, in small."""
+    rows = [(np.linspace(0, 1 - 2 * (n % 2), 5, dtype=np.float32)[:, None], ("up", "down")[n % 2]) for n in range(30)]
+    parts = {part: rows for part in ("train", "validation", "test")}
+    recipe = Recipe().override("data.source_type=numbers", "train.steps=60", *QUICK)
+    list(train(recipe, tmp_path / "run", examples=parts))
+    run = load(tmp_path / "run")
+    assert run.scores["scores"]["exact"]["value"] == 1
+    assert set(run.scores["scores"]["exact"]["baselines"]) == {"most frequent"}
+
+
+def test_images_are_told_in_words(tmp_path):
+    """Bright or dark; an image that comes twice has two right captions, and the baselines see as much."""
+    images = [np.full((1, 8, 8, 3), 220 if n % 2 else 30, np.uint8) + np.uint8(n) for n in range(12)]
+    rows = [(image, text) for n, image in enumerate(images) for text in CAPTIONS[n % 2]]
+    parts = {part: rows for part in ("train", "validation", "test")}
+    recipe = Recipe.of({"task": "caption"}).override(
+        "data.target_tokens=words", "model.encoder.kind=transformer", "model.patch=4", "train.steps=60", *QUICK
+    )
+    list(train(recipe, tmp_path / "run", examples=parts))
+    run = load(tmp_path / "run")
+    scores = run.scores["scores"]["BLEU"]
+    assert scores["value"] > scores["baselines"]["constant"] and set(scores["baselines"]) == {"constant", "most alike"}
+    [best, *_] = run.predict(images[1])
+    assert best.output in CAPTIONS[1]
+    _, read, written = run.task.example(images[1], best.output)
+    assert read == ["1", "2", "3", "4"] and written[-1] == "<eos>"  # four squares of the image
+
+
+CAPTIONS = (("the sea at night is dark", "a dark sea at night"), ("the sun on a wall of white", "a wall in the sun"))
+
+
+def test_a_folder_of_images_and_its_table_are_read(tmp_path):
+    for n in range(12):
+        Image.new("RGB", (20, 10), (20 * n, 0, 0)).save(tmp_path / f"{n}.png")
+    table = tmp_path / "captions.csv"
+    table.write_text("image,caption\n" + "".join(f"{n}.png,number {n}\n{n}.png,no {n}\n" for n in range(12)))
+    recipe = Recipe.of({"task": "caption"}).override(
+        f"data.train={table}", "data.format=images", "data.image_size=8", "model.patch=4", "train.steps=1", *QUICK
+    )
+    task, prepared = TASKS["caption"].prepare(recipe.resolved(), print)
+    assert sum(len(split) for split in prepared.splits.values()) == 24 and task.source.shape == (8, 8, 3)
+    table.write_text("image,caption\n../0.png,out of the folder\n")
+    with pytest.raises(DataError, match="captions.csv, line 2"):
+        TASKS["caption"].prepare(recipe.resolved(), print)
