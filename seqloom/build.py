@@ -163,6 +163,7 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
         longest=body.longest,
         window=body.window,
         dropout=body.dropout,
+        attention_dropout=body.attention_dropout,
         bias=body.bias,
     )
 

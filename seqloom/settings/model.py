@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from .body import (
     Activation,
+    AttentionDropout,
     Bias,
     Body,
     BothWays,
@@ -52,6 +53,7 @@ class Part(Section):
     dropout: Dropout | None = None
     locked: Locked | None = None
     recurrent_dropout: RecurrentDropout | None = None
+    attention_dropout: AttentionDropout | None = None
     zoneout: Zoneout | None = None
     both_ways: BothWays | None = None
     merge: Merge | None = None
@@ -93,6 +95,7 @@ class Model(Section):
     dropout: Dropout = 0.1
     locked: Locked = False
     recurrent_dropout: RecurrentDropout = 0.0
+    attention_dropout: AttentionDropout = 0.0
     zoneout: Zoneout = 0.0
     both_ways: BothWays | None = None
     merge: Merge = "concatenate"
