@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..layers.attending import Bahdanau, Luong
 from ..layers.tap import recording
+from ..layers.transformer import CrossAttention
 from ..models import Batch, Generator, Labeller
 from .field import influence_by_lag, memory_length
 from .gates import CLOSED, KEEPING, OPEN
@@ -72,7 +74,7 @@ def examine(model: Labeller | Generator, batch: Batch) -> Anatomy:
 
 
 def memories(model: Labeller | Generator, batch: Batch) -> list[MemorySpan]:
-    """Of each part that reads a side of the batch, by itself. A model that gives one label answers as a whole."""
+    """Of each part that reads a side of the batch, by itself. An encoder that is looked at need not remember."""
     rows = slice(None, ROWS)
     few = batch._replace(
         inputs=batch.inputs[rows],
@@ -81,12 +83,16 @@ def memories(model: Labeller | Generator, batch: Batch) -> list[MemorySpan]:
         source=tuple(part[rows] for part in batch.source),
     )
     found = [_span(called(model, INPUTS), influence_by_lag(model, few))]
-    if isinstance(model, Generator) and model.source is not None and few.source:
+    if isinstance(model, Generator) and model.source is not None and few.source and not _looks(model):
         with quiet(model), torch.no_grad():
             vectors = model.source.embed(few.source[0])
         alone = batch_of(vectors, few.source[1])
         found.append(_span(called(model, SOURCE), influence_by_lag(model.source.encoder, alone)))
     return [span for span in found if span.longest]
+
+
+def _looks(model: Generator) -> bool:
+    return any(isinstance(part, Bahdanau | Luong | CrossAttention) for part in model.decoder.modules())
 
 
 def _span(part: str, influence: "np.ndarray[tuple[int], np.dtype[np.floating]]") -> MemorySpan:

@@ -30,3 +30,9 @@ class Checkup:
     skipped: int = 0  # steps that changed nothing because something was not finite
     scores: dict[str, Any] = field(default_factory=dict)  # by name: value, better, baselines; as scores.json holds them
     data: dict[str, Any] = field(default_factory=dict)  # the data's report, as data.json holds it
+
+    @property
+    def learnt(self) -> float:
+        """The share of its first training loss that the model has got rid of; 0 where nothing is known."""
+        losses = self.curves.training[:, 1]
+        return float(1 - losses.min() / losses[0]) if len(losses) and losses[0] > 0 else 0.0

@@ -1,4 +1,8 @@
-"""Rules about what is inside the model: memory, gradients, gates, units, attention. Each says when it speaks."""
+"""Rules about what is inside the model: memory, gradients, gates, units, attention. Each says when it speaks.
+
+None of them speaks about a model that has learnt: a gate that is mostly closed, or a memory of three words, may be just
+what the task needs.
+"""
 
 import numpy as np
 

@@ -13,7 +13,7 @@ from seqloom.layers.heads import Categorical
 from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.layers.transformer import transformer
 from seqloom.look.anatomy import Anatomy, GateUse, MemorySpan, examine, memories
-from seqloom.look.doctor import RULES, diagnose
+from seqloom.look.doctor import INSIDE, TRAINING, diagnose
 from seqloom.look.findings import Checkup
 from seqloom.look.gates import traces
 from seqloom.look.gradients import QueryKeyValue
@@ -22,6 +22,7 @@ from seqloom.look.schedules import curves
 from seqloom.models import Batch, Labeller
 from seqloom.recipe import Recipe
 
+from ..laws.zoo import writer
 from .models import MODELS, SIDES, batch_for
 
 SOUND = Anatomy(
@@ -71,8 +72,11 @@ HEALTHY = Checkup(
 )
 
 
+POOR = history(np.concatenate([np.linspace(2.3, 2.0, 5), np.full(35, 2.0)]))
+
+
 def inside(**changes):
-    return replace(HEALTHY, anatomy=replace(SOUND, **changes))
+    return replace(HEALTHY, anatomy=replace(SOUND, **changes), curves=POOR)
 
 
 def recipe(*settings):
@@ -122,10 +126,18 @@ def test_each_illness_is_named_with_numbers_and_a_setting_that_exists(name):
         ILL[name].recipe.override(finding.change)
 
 
+def test_a_model_that_has_learnt_is_not_searched_for_what_keeps_it_from_learning():
+    for name in ("short memory", "forgets at once", "dead units", "vanishing gradient"):
+        assert diagnose(replace(ILL[name], curves=HEALTHY.curves)) == []
+    assert diagnose(replace(HEALTHY, curves=POOR)) == []  # nor is anything found where nothing is wrong
+
+
 def test_findings_come_the_worst_first():
-    ill = replace(ILL["padding"], anatomy=ILL["dead units"].anatomy, scores=ILL["no better than a baseline"].scores)
+    ill = replace(
+        ILL["padding"], curves=POOR, anatomy=ILL["dead units"].anatomy, scores=ILL["no better than a baseline"].scores
+    )
     assert [finding.name for finding in diagnose(ill)] == ["no better than a baseline", "dead units", "padding"]
-    assert len({rule.__name__ for rule in RULES}) == len(RULES)
+    assert len({*TRAINING, *INSIDE}) == len(TRAINING) + len(INSIDE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,6 +174,16 @@ def test_memory_is_measured_as_long_as_it_was_made():
     assert span.length <= 6  # two layers of a window of four see six steps back
 
 
+def test_an_encoder_need_not_remember_what_the_decoder_can_look_at():
+    def parts_of(name):
+        model = MODELS[name]()
+        return [span.part for span in memories(model, batch_for(model, SIDES["right"]))]
+
+    assert parts_of("write lstm-luong-dot") == parts_of("write transformer-rotary") == ["decoder"]
+    blind = writer("lstm", "gru-both")
+    assert [span.part for span in memories(blind, batch_for(blind, SIDES["right"]))] == ["decoder", "encoder"]
+
+
 def test_gates_and_units_are_measured_over_the_batch_without_its_padding():
     torch.manual_seed(0)
     model = labeller(recurrent_encoder(CELLS["lstm"], 4, [8], merge="none"))
@@ -174,7 +196,7 @@ def test_gates_and_units_are_measured_over_the_batch_without_its_padding():
     gates = {use.gate: use for use in found.gates}
     assert gates["f"].keeps and gates["f"].mean == pytest.approx(1 / (1 + np.exp(2)), rel=1e-5)
     assert (gates["i"].open, gates["i"].closed, gates["o"].closed) == (1, 0, 1)
-    assert "forgets at once" in [finding.name for finding in diagnose(replace(HEALTHY, anatomy=found))]
+    assert "forgets at once" in [finding.name for finding in diagnose(replace(HEALTHY, anatomy=found, curves=POOR))]
 
 
 def test_what_is_measured_over_a_batch_is_what_its_rows_show_one_by_one():
