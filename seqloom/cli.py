@@ -176,6 +176,56 @@ def predict(
 
 
 @app.command()
+def look(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    text: Annotated[str, typer.Argument(help="An input; for a model that reads no text, a file of inputs.")],
+    view: Annotated[str, typer.Option(help="Which picture; all is every one that fits, into a folder.")] = "attention",
+    answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
+    tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file (.html .svg .png .json), or with --view all a folder.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """A picture of what happens inside while a run answers an input."""
+    from .look.charts import save
+    from .runs import load
+
+    loaded = load(run)
+    given = text if loaded.task.reads_text else loaded.task.inputs(text)[0]
+    views = loaded.look(given if tag is None else (given, tag), answer).views()
+    if view != "all" and view not in views:
+        raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
+    if view == "all":
+        folder = out or Path("looks")
+        for name, draw in views.items():
+            print(save(draw(), folder / f"{name}.html"))
+    else:
+        print(save(views[view](), out or Path(f"{view}.html")))
+
+
+@app.command()
+def doctor(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    text: Annotated[str, typer.Argument(help="An input to examine the model on; a file, if it reads no text.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """What ails a run, the worst first, each finding with its measurement and the setting to change."""
+    from .runs import load
+
+    loaded = load(run)
+    found = loaded.diagnose(text if loaded.task.reads_text else loaded.task.inputs(text)[0])
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in found], ensure_ascii=False, indent=2))
+        return
+    for finding in found:
+        print(f"{finding.name}: {finding.says} Try {finding.change or 'to look at the data'}.")
+    if not found:
+        print("nothing stands out")
+
+
+@app.command()
 def certify(as_json: Json = False, debug: Debug = False) -> None:
     """Hold every cell, attention and block against its equations, PyTorch and the courses' analytic facts."""
     from .certify.checks import all_certificates

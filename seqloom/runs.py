@@ -30,11 +30,10 @@ from torch import nn
 from .cards import card
 from .errors import RecipeError, RunError
 from .layers.cells import MakeCell
-from .models import Generator
+from .models import Generator, Labeller
 from .recipe import Recipe, seconds
 from .tasks import TASKS
 from .tasks.base import Prediction, Prepared, Scored, Task, Tell
-from .tasks.transduce import Transduce
 from .training.checkpoints import Checkpoints
 from .training.events import Events
 from .training.files import json_bytes, locked, read_bytes, read_json, sweep, telling, write_atomically
@@ -46,6 +45,7 @@ from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_
 
 if TYPE_CHECKING:
     from .look import Look
+    from .look.findings import Finding
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
@@ -338,11 +338,25 @@ class Run:
         """What happens inside while the model answers this input, or is given this answer."""
         from .look import Look
 
-        assert isinstance(self.model, Generator) and isinstance(self.task, Transduce), (
-            "only what writes about a source has something to look at yet"
-        )
+        assert isinstance(self.model, Generator | Labeller)
         answer = self.predict(given)[0].output if answer is None else answer
-        return Look(self.model, self.task.example(given, answer), f"{given} → {answer}")
+        shown = self.task.show(given, answer)
+        title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
+        return Look(self.model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
+
+    def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
+        """What ails the model, from its records, its scores, its data and one example; the worst first."""
+        from .look.anatomy import examine
+        from .look.doctor import diagnose
+        from .look.findings import Checkup
+        from .look.schedules import curves
+
+        look = self.look(given, answer)
+        records = [json.loads(line) for line in read_bytes(self.folder / RECORDS).splitlines()]
+        data = read_json(self.folder / "data.json")["report"]
+        skipped = records[-1]["skipped"] if records else 0
+        anatomy = examine(look.model, look.batch)
+        return diagnose(Checkup(self.recipe, anatomy, curves(records), skipped, self.scores["scores"], data))
 
 
 def load(folder: Path | str, cell: MakeCell | None = None) -> Run:

@@ -22,7 +22,7 @@ from ..models import Batch, Generator, Objective, Writing
 from ..recipe import Recipe
 from ..search import Hypothesis, beam, greedy
 from . import sources
-from .base import Prediction, Scored
+from .base import Prediction, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions, positions
 
 Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], Score]
@@ -165,14 +165,11 @@ class About(Rows):
     def read_out(self, found: Hypothesis) -> Written:
         return Written(self.target.decode(found.tokens), found.score, self.target.names(found.tokens), found.logs)
 
-    def example(self, given: Any, target: str) -> tuple[Batch, list[str], list[str]]:
-        """One input and its answer as a batch, with the names of what is read and of what is written, for pictures."""
-        encoded = self.encode_inputs([given]) | {"target": self.target.encode_many([target])}
-        return (
-            self.batch_of(encoded, [0]),
-            self.names_of(given, encoded),
-            [*self.target.names(encoded["target"][0]), "<eos>"],
-        )
+    def show(self, given: Any, answer: str) -> Shown:
+        encoded = self.encode_inputs([given]) | {"target": self.target.encode_many([answer])}
+        told = [*self.target.names(encoded["target"][0]), "<eos>"]
+        read = self.source.symbols if isinstance(self.source, Tokenizer) else ()
+        return Shown(self.batch_of(encoded, [0]), self.names_of(given, encoded), told, read, self.target.symbols)
 
     def names_of(self, given: Any, encoded: Encoded) -> list[str]:
         """What is read, as a person sees it in a picture; elements that are no text, by their number."""

@@ -54,6 +54,17 @@ class Scored:
     baselines: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Shown:
+    """One input and one answer as a batch of one row, with the names that a picture needs."""
+
+    batch: Batch
+    elements: list[str]  # what is read
+    told: list[str]  # what is answered, element by element
+    read: Sequence[str] = ()  # all symbols that can be read, by number
+    symbols: Sequence[str] = ()  # all symbols or labels that can be told
+
+
 class Task(ABC):
     """`recipe` is complete: what follows from the data has been filled in."""
 
@@ -128,6 +139,10 @@ class Task(ABC):
     @abstractmethod
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
         """All scores on these examples, each with its baselines beside it."""
+
+    @abstractmethod
+    def show(self, given: Any, answer: str) -> Shown:
+        """An input and an answer, ready to be looked at."""
 
     @abstractmethod
     def predict(self, model: Any, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:

@@ -31,7 +31,7 @@ from ..metrics.numbers import mae, r2, rmse
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
 from . import sources
-from .base import Prediction, Scored
+from .base import Prediction, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
 
 SHOWN = 5  # labels of an answer, unless somebody asks for more
@@ -167,6 +167,12 @@ class Classify(Rows):
         elif isinstance(self.source, Numbers):
             told["nearest mean"] = NearestCentroid.fit(list(train["source"]), list(train["target"])).predict(given)
         return told
+
+    def show(self, given: Any, answer: str) -> Shown:
+        encoded = self.encode([(given, self.target.normalise(answer))])
+        names = () if isinstance(self.target, Rating) else self.target.names
+        elements = sources.names(self.source, given, encoded["source"], self.recipe.model.patch)
+        return Shown(self.batch_of(encoded, [0]), elements, [answer], sources.symbols(self.source), names)
 
     @torch.no_grad()
     def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..data.codec import Codec
 from ..data.layout import Side, tokens
-from ..data.listed import Listed, Spelled
+from ..data.listed import Listed, Spelled, elements
 from ..data.numbers import Numbers
 from ..data.pictures import Pictures
 from ..data.ragged import Ragged
@@ -62,10 +62,10 @@ def read(codec: Codec, ids: Ragged, rows: Any, patch: int) -> tuple[Tensor, Tens
         return images, torch.ones(len(images), patches(codec, patch), dtype=torch.bool)
     if isinstance(codec, Numbers):
         values = codec.scaled(values)
-    elements = torch.from_numpy(values)
-    if not elements.shape[1]:  # at least one wide, so that an empty one can be read as nothing
-        elements = elements.new_zeros(len(elements), 1, *elements.shape[2:])
-    return elements, mask_of(torch.from_numpy(lengths), elements.shape[1])
+    inputs = torch.from_numpy(values)
+    if not inputs.shape[1]:  # at least one wide, so that an empty one can be read as nothing
+        inputs = inputs.new_zeros(len(inputs), 1, *inputs.shape[2:])
+    return inputs, mask_of(torch.from_numpy(lengths), inputs.shape[1])
 
 
 def lengths(codec: Codec, ids: Ragged, patch: int) -> NDArray[np.int64]:
@@ -82,3 +82,17 @@ def patches(codec: Pictures, side: int) -> int:
 
 def is_text(codec: Codec) -> bool:
     return isinstance(codec, Tokenizer | Spelled)
+
+
+def names(codec: Codec, given: Any, ids: Ragged, patch: int) -> list[str]:
+    """The elements of one source as a person sees them in a picture; of what is no text, their numbers."""
+    if isinstance(codec, Spelled):
+        return elements(given)
+    if isinstance(codec, Tokenizer):
+        return codec.names(ids[0])
+    return [str(number) for number in range(1, int(lengths(codec, ids, patch)[0]) + 1)]
+
+
+def symbols(codec: Codec) -> tuple[str, ...]:
+    """All symbols of a source that is text."""
+    return codec.symbols if isinstance(codec, Tokenizer | Spelled) else ()

@@ -24,7 +24,7 @@ from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
 from . import sources
-from .base import Prediction, Scored
+from .base import Prediction, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
 
 
@@ -114,6 +114,13 @@ class Tag(Rows):
             return {"most frequent": usual}
         by_word = TagOfWord(self.facts["usual"], self.facts["tags"]).predict([elements(text) for text in given])
         return {"most frequent": usual, "tag of the word": by_word}
+
+    def show(self, given: Any, answer: str) -> Shown:
+        """The answer is tags, or words with their tags as `predict` gives them."""
+        tags = [part.rpartition("/")[2] for part in elements(answer)]
+        encoded = self.encode([(given, BETWEEN.join(tags))])
+        names = sources.names(self.source, given, encoded["source"], patch=1)
+        return Shown(self.batch_of(encoded, [0]), names, tags, sources.symbols(self.source), self.target.names)
 
     @torch.no_grad()
     def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[TaggedSequence]]:

@@ -44,7 +44,7 @@ def test_what_the_model_sees_is_the_weighted_sum_of_its_memory(tmp_path):
     list(train(small(tmp_path, "train.steps=2", "model.look=after"), tmp_path / "run"))
     run = load(tmp_path / "run")
     weights = torch.from_numpy(run.look("abcd", "dcba").attention_weights().weights[0])
-    batch, _, _ = run.task.example("abcd", "dcba")
+    batch = run.task.show("abcd", "dcba").batch
     with torch.no_grad():
         memory, luong = run.model.source(*batch.source), run.model.decoder.layers[1]
         below, start = run.model.decoder.layers[0], run.model.decoder.start(1, memory)

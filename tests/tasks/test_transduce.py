@@ -41,8 +41,9 @@ def test_the_tag_decides_what_is_written(both_ways_round):
 
 def test_a_tag_is_one_more_element_in_front_of_the_source(both_ways_round):
     task = both_ways_round.task
-    batch, names, _ = task.example(("abc", "turned"), "cba")
-    assert names == ["<turned>", "a", "b", "c"]
+    shown = task.show(("abc", "turned"), "cba")
+    batch = shown.batch
+    assert shown.elements == ["<turned>", "a", "b", "c"]
     tokens, mask = batch.source
     assert tokens[0, 0] == len(task.source) + task.tags.index("turned") and mask.all()
     assert tokens[0, 1:].tolist() == task.source.encode("abc").tolist()
@@ -153,8 +154,8 @@ def test_images_are_told_in_words(tmp_path):
     assert scores["value"] > scores["baselines"]["constant"] and set(scores["baselines"]) == {"constant", "most alike"}
     [best, *_] = run.predict(images[1])
     assert best.output in CAPTIONS[1]
-    _, read, written = run.task.example(images[1], best.output)
-    assert read == ["1", "2", "3", "4"] and written[-1] == "<eos>"  # four squares of the image
+    shown = run.task.show(images[1], best.output)
+    assert shown.elements == ["1", "2", "3", "4"] and shown.told[-1] == "<eos>"  # four squares of the image
 
 
 CAPTIONS = (("the sea at night is dark", "a dark sea at night"), ("the sun on a wall of white", "a wall in the sun"))

@@ -1,0 +1,56 @@
+"""Every picture that fits, of runs of every task that reads and answers, from Python and by command."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from seqloom.look.charts import content
+from seqloom.recipe import Recipe
+from seqloom.runs import load, train
+
+WORDS = ["good film", "bad plot", "fine film", "awful plot"] * 8
+CASES = {
+    "classify": ([(text, "glad" if text[0] in "gf" else "sad") for text in WORDS], ["data.source_tokens=words"]),
+    "tag": ([(text, "A N") for text in WORDS], ["data.characters=4"]),
+    "transduce": ([(text, text[::-1]) for text in WORDS], []),
+}
+QUICK = ("model.size=16", "train.steps=2")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    for task, (examples, overrides) in CASES.items():
+        for kind in ("lstm", "transformer"):
+            recipe = Recipe.of({"task": task}).override(f"model.kind={kind}", *QUICK, *overrides)
+            list(train(recipe, folder / f"{task}-{kind}", examples=examples))
+    return folder
+
+
+@pytest.mark.parametrize("task", CASES)
+@pytest.mark.parametrize("kind", ["lstm", "transformer"])
+def test_every_view_of_a_run_is_drawn_from_the_real_tokens(runs, task, kind):
+    run = load(runs / f"{task}-{kind}")
+    look = run.look("good film")
+    views = look.views()
+    assert {"model", "gradients", "field", "attribution"} <= set(views)
+    assert ("gates" in views) == (kind == "lstm") and ("heads" in views) == (kind == "transformer")
+    assert "".join(look.names.source or look.names.inputs).replace("␣", "") == "goodfilm"
+    for name, draw in views.items():
+        assert len(content(draw(), ".json")) > 100, name
+    assert run.diagnose("good film") is not None
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "seqloom", *arguments], capture_output=True, text=True)
+
+
+def test_a_view_is_written_by_command_and_a_wrong_name_is_told(runs, tmp_path):
+    folder, out = str(runs / "classify-lstm"), tmp_path / "gates.svg"
+    done = command("look", folder, "good film", "--view", "gates", "--out", str(out))
+    assert done.returncode == 0 and done.stdout.strip() == str(out) and out.read_text().startswith("<svg")
+    wrong = command("look", folder, "good film", "--view", "gate")
+    assert wrong.returncode == 2 and "there is no view 'gate'" in wrong.stderr and "gates" in wrong.stderr
+    assert isinstance(json.loads(command("doctor", folder, "good film", "--json").stdout), list)
