@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from . import launch
 from .errors import DataError, RecipeError, SeqloomError
 
 app = typer.Typer(
@@ -33,7 +34,8 @@ def main() -> None:
     except SeqloomError as error:
         if debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        if launch.first():
+            print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stderr.close()
@@ -84,6 +86,9 @@ def train(
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
     into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
+    processes: Annotated[
+        int, typer.Option(min=1, max=1024, help="Processes on this machine; torchrun starts them on several.")
+    ] = 1,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -93,6 +98,8 @@ def train(
     from .runs import train as train_run
     from .terminal import follow, notes, show_scores, stopping
 
+    if launch.launched() and into is None:
+        raise RecipeError("several processes need to know the run folder: --into FOLDER")
     if resume and into is None:
         raise RecipeError("--resume needs the run folder to go on with: --into FOLDER")
     if recipe is None and not resume:
@@ -101,9 +108,15 @@ def train(
         )
     given = Recipe.read(recipe, *(overrides or [])) if recipe else None
     folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
+    if processes > 1 and not launch.launched():
+        flags = [flag for flag, said in (("--resume", resume), ("--json", as_json), ("--debug", debug)) if said]
+        command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
+        raise typer.Exit(launch.launch(command, processes))
     with stopping() as stop:
-        records = train_run(given, folder, resume=resume, tell=notes.print, stop=stop)
-        ended = follow(records, folder, as_json)
+        records = train_run(given, folder, resume=resume or launch.again(), tell=notes.print, stop=stop)
+        ended = follow(records, folder, as_json) if launch.first() else not list(records) and not stop.is_set()
+    if not launch.first():
+        raise typer.Exit(0 if ended else 130)
     if not ended and stop.is_set():
         notes.print(f"stopped and saved; go on with: seqloom train --into {folder} --resume")
         raise typer.Exit(130)

@@ -16,7 +16,7 @@ LEVELS = (
     ("__main__",),
     ("cli", "serve", "demo"),
     ("certify",),
-    ("terminal",),
+    ("terminal", "launch"),
     ("__init__",),
     ("runs",),
     ("tasks", "look", "exchange", "cards"),
