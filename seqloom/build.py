@@ -1,12 +1,14 @@
 """From a recipe's settings to a model: the only place where names become classes."""
 
+from collections.abc import Callable
 from functools import partial
 
+from torch import nn
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from .layers.attending import Luong, bahdanau_decoder, luong_decoder
-from .layers.attention import SCORES, Attention
-from .layers.base import Encoder, Layer, Stack, ends, final, mean
+from .layers.attention import SCORES, Attention, Pooling
+from .layers.base import Encoder, Layer, Pool, Stack, ends, final, largest, mean
 from .layers.cells import (
     Cell,
     CoupledLSTMCell,
@@ -28,10 +30,10 @@ from .layers.cells import (
 )
 from .layers.convolution import convolution
 from .layers.embeddings import Tokens
-from .layers.heads import Categorical
+from .layers.heads import Categorical, Deep, Head
 from .layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
 from .layers.transformer import transformer
-from .models import Generator, Source
+from .models import Generator, Labeller, Source
 from .recipe import Body, Model
 
 
@@ -82,11 +84,11 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
     return prepared
 
 
-def encoder(body: Body, inputs: int, own: MakeCell | None = None) -> Encoder:
+def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = "") -> Encoder:
     if body.kind == "transformer":
-        return Encoder(attentive(body, inputs, causal=False), mean)
+        return Encoder(attentive(body, inputs, causal=False), pooling(pool or "mean", body))
     if body.kind in ("convolution", "linear"):
-        return Encoder(sliding(body, inputs, causal=not body.both_ways), mean)
+        return Encoder(sliding(body, inputs, causal=not body.both_ways), pooling(pool or "mean", body))
     merge = body.merge if body.both_ways else "none"
     layer = recurrent_encoder(
         prepared_cell(body, own),
@@ -97,7 +99,19 @@ def encoder(body: Body, inputs: int, own: MakeCell | None = None) -> Encoder:
         dropout=body.dropout,
         locked=body.locked,
     )
-    return Encoder(layer, {"concatenate": ends, "none": final}.get(merge, mean))
+    arrives = "last" if merge in ("concatenate", "none") else "mean"
+    return Encoder(layer, pooling(pool or arrives, body))
+
+
+def pooling(name: str, body: Body) -> Pool:
+    """What sums up a sequence."""
+    match name:
+        case "last":  # of what reads both ways and keeps them apart, the last of either
+            recurrent = body.kind not in ("transformer", "convolution", "linear")
+            return ends if recurrent and body.both_ways and body.merge == "concatenate" else final
+        case "attention":
+            return Pooling(body.width, queries=4)
+    return largest if name == "largest" else mean
 
 
 def decoder(
@@ -162,3 +176,13 @@ def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, ow
     if model.tied:
         head.project.weight = embed.weight
     return Generator(embed, layer, head, source)
+
+
+def labeller(
+    model: Model, embed: nn.Module, make: Callable[[int], Head], each: bool, own: MakeCell | None = None
+) -> Labeller:
+    """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features."""
+    reads = model.side("encoder")
+    reader = encoder(reads, model.embedding, own, model.pool)
+    head = Deep(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
+    return Labeller(embed, reader, head, each)

@@ -4,16 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from .recipe import Recipe
+from .settings.tasks import USES
 
 
 def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
     """The README.md of a run folder."""
-    encoder, decoder = recipe.model.side("encoder"), recipe.model.side("decoder")
     data = recipe.data.sample and f"the built-in sample “{recipe.data.sample}”" or ", ".join(recipe.data.train)
     rows = "\n".join(score_row(name, score) for name, score in scores["scores"].items())
     return f"""# {folder.name}: {recipe.about.title or recipe.task}
 
-An encoder ({encoder.shape}) and a decoder ({decoder.shape}), trained on {data}
+{network(recipe)}, trained on {data or "examples from Python"}
 for {recipe.train.steps:,} steps with seed {recipe.train.seed}.
 
 ## Scores on {scores["examples"]:,} {scores["split"]} examples
@@ -41,6 +41,15 @@ from seqloom import load
 """
 
 
+def network(recipe: Recipe) -> str:
+    """The sides that the task has."""
+    use, model = USES[recipe.task], recipe.model
+    sides = [f"an encoder ({model.side('encoder').shape})"] * use.encodes
+    sides += [f"a decoder ({model.side('decoder').shape})"] * use.decodes
+    words = " and ".join(sides)
+    return words[0].upper() + words[1:]
+
+
 def score_row(name: str, score: dict[str, Any]) -> str:
     low, high = score["interval"]
     rivals = ", ".join(f"{rival} {value:.3f}" for rival, value in score["baselines"].items())
@@ -53,7 +62,7 @@ def data_lines(report: dict[str, Any]) -> str:
     for reason, rows in report["skipped"].items():
         lines.append(f"- {rows['rows']:,} rows skipped: {reason} (first: {rows['first']})")
     for name, part in report["splits"].items():
-        cut = part["source"]["cut"] + part["target"]["cut"]
+        cut = sum(side["cut"] for side in part["sides"].values())
         lines.append(
             f"- {name}: {part['examples']:,} examples, {part['dropped']:,} dropped and {cut:,} cut as too long"
         )

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
-from .data.samples import WrittenDate, dates_with_locales
+from .data.samples.dates import WrittenDate, dates_with_locales
 from .errors import SeqloomError
 from .look.charts import save
 from .recipe import Recipe

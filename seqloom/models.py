@@ -82,6 +82,7 @@ class Batch(NamedTuple):
     source: tuple[Tensor, ...] = ()  # what is written about: its elements and their mask
     fresh: bool = True  # whether the rows begin here; else they go on from the batch before
     given: Tensor | None = None  # (B, T), false where a generator reads its own last element instead; none: nowhere
+    told: Tensor | None = None  # (B, T), where the target counts, if that is not everywhere that is read
 
     @classmethod
     def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
@@ -113,7 +114,8 @@ class Labelling(Objective):
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         features = self.model.features(batch.inputs, batch.mask)
-        return *self.model.head.loss(features, batch.target, batch.mask if self.model.each else None), None
+        told = batch.mask if batch.told is None else batch.told
+        return *self.model.head.loss(features, batch.target, told if self.model.each else None), None
 
 
 class Writing(Objective):

@@ -8,9 +8,9 @@ import os
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from .errors import RecipeError
 from .settings import text as toml
@@ -20,10 +20,11 @@ from .settings.model import Model as Model
 from .settings.model import Part as Part
 from .settings.section import About as About
 from .settings.section import Section
+from .settings.tasks import USES, Name, unread, useless
 from .settings.train import Search as Search
 from .settings.train import Train as Train
 from .settings.train import seconds as seconds
-from .settings.words import fault, plain, shown
+from .settings.words import Misplaced, fault, plain, shown
 
 # Two ways to say one thing: whoever says the one later takes back the other, so that `train.time=5m` on the command
 # line replaces the steps of the file. Said in one breath, they contradict each other and are refused.
@@ -40,8 +41,9 @@ SIDES = {f"model.{key}": (f"model.encoder.{key}", f"model.decoder.{key}") for ke
 class Recipe(Section):
     """Everything a run is made from. A mistake in it is a RecipeError of one sentence."""
 
-    task: Literal["transduce"] = Field(
-        default="transduce", description="What is learnt: to turn one sequence of tokens into another."
+    task: Name = Field(
+        default="transduce",
+        description="What is learnt: " + ", or ".join(f"to {use.does}" for use in USES.values()) + ".",
     )
     about: About = Field(default=About(), description="For whoever chooses a recipe; training reads none of it.")
     data: Data = Field(default=Data(), description="Where the examples come from and how they become tokens.")
@@ -94,7 +96,25 @@ class Recipe(Section):
 
         Steps that a time budget will decide, and what follows from them, stay open until they are known.
         """
-        return self.model_copy(update={"model": self.model.resolved(), "train": self.train.resolved()})
+        use = USES[self.task]
+        model = self.model.resolved(use.encodes, use.decodes)
+        return self.model_copy(update={"model": model, "train": self.train.resolved()})
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        use = USES[self.task]
+        if name := next(useless(self, self.task), ""):
+            raise Misplaced(
+                name.split("."), f"{name} is set, but it means nothing to a recipe whose task is to {use.does}"
+            )
+        if not use.ahead and (self.model.both_ways or self.model.encoder.both_ways):
+            raise Misplaced(
+                ["model", "both_ways"],
+                f"model.both_ways is true, but a recipe whose task is to {use.does} may not see the future",
+            )
+        if fault := self.model.fault(use.encodes, use.decodes):
+            raise Misplaced(["model"], fault)
+        return self
 
     def check_data(self) -> None:
         """Refuse a recipe that names no examples: it can be printed, but not trained."""
@@ -106,7 +126,7 @@ class Recipe(Section):
 
     def to_toml(self, comments: bool) -> str:
         """All of it as TOML that reads back equal. Comments give help, choices, and what derived settings become."""
-        return toml.write(self, self.resolved(), comments)
+        return toml.write(self, self.resolved(), comments, lambda name: unread(self.task, name))
 
     @classmethod
     def schema(cls) -> dict[str, Any]:  # type: ignore[override]  # pydantic's own method of this name is deprecated
@@ -133,14 +153,11 @@ class Summary(NamedTuple):
 def describe(name: str) -> Summary:
     """What a recipe does, how large its model is, how long it takes, and on what data."""
     recipe = Recipe.read(name)
-    encoder, decoder = (side.shape for side in _sides(recipe.model))
-    size = encoder if encoder == decoder else f"{encoder} → {decoder}"
+    use = USES[recipe.task]
+    sides = [recipe.model.side("encoder")] * use.encodes + [recipe.model.side("decoder")] * use.decodes
+    size = " → ".join(dict.fromkeys(side.shape for side in sides))
     data = f"sample {recipe.data.sample}" if recipe.data.sample else ", ".join(recipe.data.train) or "your own files"
     return Summary(recipe.about.title, size, recipe.about.time, data)
-
-
-def _sides(model: Model) -> tuple[Body, Body]:
-    return model.side("encoder"), model.side("decoder")
 
 
 def builtin() -> list[str]:

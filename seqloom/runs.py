@@ -28,13 +28,13 @@ import torch
 from torch import nn
 
 from .cards import card
-from .data.prepare import Prepared
 from .errors import RecipeError, RunError
 from .layers.cells import MakeCell
 from .models import Generator
 from .recipe import Recipe, seconds
 from .tasks import TASKS
-from .tasks.base import Prediction, Scored, Task, Tell
+from .tasks.base import Prediction, Prepared, Scored, Task, Tell
+from .tasks.transduce import Transduce
 from .training.checkpoints import Checkpoints
 from .training.events import Events
 from .training.files import json_bytes, locked, read_bytes, read_json, sweep, telling, write_atomically
@@ -77,6 +77,7 @@ def train(
     recipe: Recipe | None,
     into: Path | str,
     *,
+    examples: object = None,
     resume: bool = False,
     cell: MakeCell | None = None,
     tell: Tell = silent,
@@ -84,6 +85,8 @@ def train(
 ) -> Iterator[Record]:
     """Train into a folder and tell what happens; with `resume`, go on where the folder's newest checkpoint stands.
 
+    `examples` from Python take the place of the recipe's files: a list of (source, target), a data frame with the
+    recipe's columns, or either by part: {"train": …, "validation": …, "test": …}. Resuming needs them again.
     A `cell` of one's own takes the place of the recipe's recurrent one; `load` needs it again.
     Set `stop` to end after the step that is under way, with a checkpoint. A run that has come to its end is scored on
     the test part before the iterator ends.
@@ -102,7 +105,7 @@ def train(
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared, model = settle(folder, recipe, cell, begun, tell)
+        task, prepared, model = settle(folder, recipe, examples, cell, begun, tell)
         if begun and SCORES in read_manifest(folder):
             ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
@@ -182,11 +185,12 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def settle(
-    folder: Path, recipe: Recipe, cell: MakeCell | None, begun: bool, tell: Tell
+    folder: Path, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, tell: Tell
 ) -> tuple[Task, Prepared, nn.Module]:
     """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
-    recipe.check_data()
-    task, prepared = TASKS[recipe.task].prepare(recipe.resolved(), tell)
+    if examples is None:
+        recipe.check_data()
+    task, prepared = TASKS[recipe.task].prepare(recipe.resolved(), tell, examples)
     task.cell = cell
     if begun:
         check_cell(folder, cell)
@@ -307,10 +311,9 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
         raise RunError(f"{folder}: no validation gave a finite loss, so there are no weights to keep; lower train.rate")
     load_weights(model, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
     model.eval()
-    test = prepared.splits["test"]
-    tell(f"scoring on {len(test.sources):,} test examples")
-    scores = task.score(model, list(zip(test.sources, test.targets, strict=True)))
-    result = report(folder, task.recipe.task, "test", len(test.sources), scores)
+    test = task.examples(prepared, "test")
+    tell(f"scoring on {len(test):,} test examples")
+    result = report(folder, task.recipe.task, "test", len(test), task.score(model, test))
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
@@ -343,20 +346,20 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.recipe.task} by {self.recipe.model.kind})"
 
-    def predict(self, text: str, width: int | None = None) -> list[Prediction]:
+    def predict(self, given: Any, width: int | None = None) -> Sequence[Prediction]:
         """The best answers to one input, best first."""
-        [answers] = self.predict_many([text], width)
+        [answers] = self.predict_many([given], width)
         return answers
 
-    def predict_many(self, texts: Sequence[str], width: int | None = None) -> list[list[Prediction]]:
+    def predict_many(self, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best answers to each input."""
-        return self.task.predict(self.model, texts, width or self.recipe.search.width)
+        return self.task.predict(self.model, inputs, width)
 
     def score(self, *files: Path | str) -> dict[str, Any]:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
-        pairs = self.task.read([str(file) for file in files])
-        scores = self.task.score(self.model, pairs)
-        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(pairs), scores)
+        examples = self.task.read([str(file) for file in files])
+        scores = self.task.score(self.model, examples)
+        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(examples), scores)
 
     @cached_property
     def scores(self) -> dict[str, Any]:
@@ -367,13 +370,15 @@ class Run:
             )
         return read_json(self.folder / SCORES) | {"run": str(self.folder)}
 
-    def look(self, text: str, answer: str | None = None) -> "Look":
-        """What happens inside while the model answers this text, or is given this answer."""
+    def look(self, given: Any, answer: str | None = None) -> "Look":
+        """What happens inside while the model answers this input, or is given this answer."""
         from .look import Look
 
-        assert isinstance(self.model, Generator), "only what writes about a source has something to look at yet"
-        answer = self.predict(text)[0].output if answer is None else answer
-        return Look(self.model, self.task.example(text, answer), f"{text} → {answer}")
+        assert isinstance(self.model, Generator) and isinstance(self.task, Transduce), (
+            "only what writes about a source has something to look at yet"
+        )
+        answer = self.predict(given)[0].output if answer is None else answer
+        return Look(self.model, self.task.example(given, answer), f"{given} → {answer}")
 
 
 def load(folder: Path | str, cell: MakeCell | None = None) -> Run:

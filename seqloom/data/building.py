@@ -1,91 +1,123 @@
 """Reading, dividing, learning and encoding: what happens to the data once, before the first training on it.
 
 Everything goes through files in pieces, so the memory it takes does not grow with the data. Knows where examples come
-from and where they are written only as an `Origin` and a folder.
+from and where they are written only as an `Origin` and a folder, and what they are only as a `Layout`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from seqloom.data.origins import PARTS, Origin, Pair
+from seqloom.data.codec import Codec, Raw
+from seqloom.data.layout import Layout
+from seqloom.data.origins import PARTS, Origin
 from seqloom.data.ragged import Ragged, Rows, Texts, spans
 from seqloom.data.readers import Skipped
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
+from seqloom.data.sources import Example
 from seqloom.data.splits import draw
 from seqloom.data.stores import FlatWriter, open_flat
-from seqloom.data.tokenizers import Tokenizer, Tokenizers, learn_tokenizer
-from seqloom.data.vocabulary import UNKNOWN
 from seqloom.errors import DataError
 from seqloom.recipe import Data
 
-SIDES = ("source", "target")
 SPOOLED = 1 << 22  # characters in memory before they go to the disk
 TOLD_EVERY = 250_000  # rows
+BARS = 12  # of the histogram of lengths
 
 Tell = Callable[[str], object]
+Side = Texts | Ragged  # one side of the rows as read: texts, or arrays
 
 
-class _Raw(NamedTuple):
-    """Texts as read: both sides of the same rows."""
-
-    source: Texts
-    target: Texts
-
-    def sizes(self, rows: Rows) -> Rows:
-        return self.source.lengths[rows] + self.target.lengths[rows]
-
-
-def build(data: Data, origin: Origin, folder: Path, tell: Tell) -> tuple[Tokenizers, DataReport]:
-    """Write ids and texts of every part into `folder`, as `PART-SIDE-ids` and `PART-SIDE-texts`."""
-    skipped = Skipped()
-    raw = {part: _spool(origin.read(part, skipped), folder, part, tell) for part in origin.parts}
-    rows = _divide(data, {part: len(texts.source) for part, texts in raw.items()})
-    tokenizers = _learn(data, raw["train"], rows["train"], tell)
+def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dict[str, Codec], DataReport]:
+    """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
+    data, skipped = layout.data, Skipped()
+    raw = {part: _spool(origin.read(part, skipped), layout, folder, part, tell) for part in origin.parts}
+    rows = _divide(layout, raw)
+    codecs = _learn(layout, raw["train"], rows["train"], tell)
+    [first, *_] = sides = tuple(layout.sides)
+    trained = _digests(raw["train"], rows["train"], [first])
     splits = {}
     for part in PARTS:
         tell(f"encoding {part}: {len(rows[part]):,} examples")
-        texts = raw[part] if part in raw else raw["train"]
-        sides = [_Side(folder, f"{part}-{side}", getattr(tokenizers, side), data.max_length) for side in SIDES]
-        splits[part] = _encode(texts, rows[part], sides, drop=part == "train" and data.too_long == "drop")
+        found = raw[part] if part in raw else raw["train"]
+        writers = {side: _Writer(folder, f"{part}-{side}", codecs[side], data, found[side]) for side in sides}
+        examples = _encode(found, rows[part], writers, drop=part == "train" and data.too_long == "drop")
+        whole, sources = _digests(found, rows[part], sides), _digests(found, rows[part], [first])
+        splits[part] = SplitReport(
+            examples,
+            dropped=len(rows[part]) - examples,
+            repeated=len(whole) - len(np.unique(whole)),
+            overlap=0 if part == "train" else int(np.isin(sources, trained).sum()),
+            sides={side: writer.finish() for side, writer in writers.items()},
+        )
     if not splits["train"].examples:
         raise DataError(f"every training example is longer than data.max_length = {data.max_length} tokens")
     for spooled in folder.glob("raw-*"):
         spooled.unlink()
-    return tokenizers, DataReport(
-        rows_read=sum(len(texts.source) for texts in raw.values()) + skipped.counts.total(),
+    return codecs, DataReport(
+        rows_read=sum(map(_count, raw.values())) + skipped.counts.total(),
         skipped={reason: SkippedReport(rows, skipped.first[reason]) for reason, rows in skipped.counts.items()},
         splits=splits,
-        vocabulary={"source": len(tokenizers.source), "target": len(tokenizers.target)},
+        vocabulary={side: len(codec) for side, codec in codecs.items()},
     )
 
 
-def _spool(pairs: Iterable[Pair], folder: Path, part: str, tell: Tell) -> _Raw:
-    """Put the texts of all rows on the disk, as they are read."""
-    writers = [FlatWriter(folder, f"raw-{part}-{side}", np.dtype(np.uint8)) for side in SIDES]
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def _spool(examples: Iterable[Example], layout: Layout, folder: Path, part: str, tell: Tell) -> dict[str, Side]:
+    """Put all rows on the disk, as they are read."""
+    spools: dict[str, _Spool] = {}
     rows = told = 0
-    for batch in _batched(pairs):
-        for writer, texts in zip(writers, zip(*batch, strict=True), strict=True):
-            flat = Texts.of(texts)
-            writer.append(flat.bytes, flat.lengths)
+    for batch in _batched(examples):
+        for side, raws in zip(layout.sides, zip(*batch, strict=True), strict=True):
+            if side not in spools:
+                spools[side] = _Spool(folder, f"raw-{part}-{side}", raws[0])
+            spools[side].append(raws)
         rows += len(batch)
         if rows // TOLD_EVERY > told:
             told = rows // TOLD_EVERY
             tell(f"reading {part}: {rows:,} rows")
-    for writer in writers:
-        writer.finish()
-    source, target = (Texts(*open_flat(folder, f"raw-{part}-{side}")) for side in SIDES)
-    return _Raw(source, target)
+    if not spools:
+        raise DataError(f"there is not one example for {part}")
+    return {side: spool.finish() for side, spool in spools.items()}
 
 
-def _batched(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    batch: list[Pair] = []
+class _Spool:
+    """One side of the rows of a part on its way to the disk; the first row says what they are like."""
+
+    def __init__(self, folder: Path, name: str, first: Raw) -> None:
+        self._folder, self._name, self._text = folder, name, isinstance(first, str)
+        dtype, shape = (np.dtype(np.uint8), ()) if self._text else (first.dtype, first.shape[1:])
+        self._dtype, self._shape = dtype, shape
+        self._writer = FlatWriter(folder, name, dtype, shape)
+
+    def append(self, raws: Sequence[Raw]) -> None:
+        if self._text:
+            flat = Texts.of(raws)
+            self._writer.append(flat.bytes, flat.lengths)
+            return
+        for raw in raws:
+            if raw.shape[1:] != self._shape or raw.dtype != self._dtype:
+                raise DataError(f"an example has elements of shape {raw.shape[1:]}, but the first one {self._shape}")
+        arrays = Ragged.stacked(raws)
+        self._writer.append(arrays.values, arrays.lengths)
+
+    def finish(self) -> Side:
+        self._writer.finish()
+        return (Texts if self._text else Ragged)(*open_flat(self._folder, self._name))
+
+
+def _batched(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    batch: list[Example] = []
     size = 0
-    for pair in pairs:
-        batch.append(pair)
-        size += len(pair[0]) + len(pair[1]) + 64
+    for example in examples:
+        batch.append(example)
+        size += 64 + sum(len(raw) if isinstance(raw, str) else raw.nbytes for raw in example)
         if size >= SPOOLED:
             yield batch
             batch, size = [], 0
@@ -93,77 +125,159 @@ def _batched(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         yield batch
 
 
-def _divide(data: Data, counts: dict[str, int]) -> dict[str, Rows]:
+def _count(raw: dict[str, Side]) -> int:
+    return len(next(iter(raw.values())))
+
+
+def _raws(side: Side, rows: Rows) -> list[Raw]:
+    taken = side.take(rows)
+    return taken.to_list() if isinstance(taken, Texts) else list(taken)
+
+
+def _sizes(raw: Mapping[str, Side], rows: Rows) -> Rows:
+    """About the bytes of these rows."""
+    sizes = np.zeros(len(rows), dtype=np.int64)
+    for side in raw.values():
+        width = 1 if isinstance(side, Texts) else side.values.itemsize * int(np.prod(side.values.shape[1:]))
+        sizes += side.lengths[rows] * width
+    return sizes
+
+
+# --- dividing and learning --------------------------------------------------------------------------------------
+
+
+def _divide(layout: Layout, raw: Mapping[str, dict[str, Side]]) -> dict[str, Rows]:
     """The rows of each part: all of a file's own, or drawn from those of the training file."""
+    data, total = layout.data, _count(raw["train"])
     wanted = {"validation": data.validation_share, "test": data.test_share}
-    shares = {part: share for part, share in wanted.items() if part not in counts}
-    drawn = draw(counts["train"], shares, data.split_seed)
-    return {part: drawn[part] if part in drawn else np.arange(counts[part]) for part in PARTS}
+    shares = {part: share for part, share in wanted.items() if part not in raw}
+    labels: list[Any] = list(raw["train"][layout.label]) if layout.label and any(shares.values()) else []
+    drawn = draw(labels or total, shares, data.split_seed)
+    return {part: drawn[part] if part in drawn else np.arange(_count(raw[part])) for part in PARTS}
 
 
-def _learn(data: Data, raw: _Raw, rows: Rows, tell: Tell) -> Tokenizers:
-    """Tokenizers of the training rows, and of nothing else."""
-    learnt = []
-    for side, texts, kind in zip(SIDES, raw, (data.source_tokens, data.target_tokens), strict=True):
-        tell(f"learning the {side}'s {kind} from {len(rows):,} examples")
-        seen = (text for piece in spans(texts.lengths[rows]) for text in texts.take(rows[piece]).to_list())
-        learnt.append(
-            learn_tokenizer(kind, seen, lowercase=data.lowercase, max_size=data.max_size, min_count=data.min_count)
-        )
-    return Tokenizers(*learnt)
+def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> dict[str, Codec]:
+    """Codecs of the training rows, and of nothing else."""
+
+    def seen(*sides: str) -> Iterator[Raw]:
+        for side in sides:
+            for piece in spans(_sizes({side: raw[side]}, rows)):
+                yield from _raws(raw[side], rows[piece])
+
+    learnt: dict[str, Codec] = {}
+    for name, side in layout.sides.items():
+        together = layout.shared if name in layout.shared else (name,)
+        if name not in learnt:
+            tell(f"learning the {' and '.join(together)}'s {side.kind} from {len(rows):,} examples")
+            learnt |= dict.fromkeys(together, side.learn(seen(*together)))
+    return learnt
 
 
-class _Side:
+def _digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
+    """A number for each row that tells rows apart: equal rows have equal ones."""
+    chosen, found = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
+    for piece in spans(_sizes(chosen, rows)):
+        texts = [_bytes(side, rows[piece]) for side in chosen.values()]
+        found[piece] = [_digest(row) for row in zip(*texts, strict=True)]
+    return found
+
+
+def _bytes(side: Side, rows: Rows) -> list[bytes]:
+    taken = side.take(rows)
+    flat = taken.bytes if isinstance(taken, Texts) else taken.values
+    return [flat[start:stop].tobytes() for start, stop in zip(taken.offsets[:-1], taken.offsets[1:], strict=True)]
+
+
+def _digest(row: Iterable[bytes]) -> int:
+    return int.from_bytes(hashlib.blake2b(b"\0".join(row), digest_size=8).digest(), "little")
+
+
+# --- encoding ---------------------------------------------------------------------------------------------------
+
+
+class _Writer:
     """One side of a split while it is written and counted."""
 
-    def __init__(self, folder: Path, name: str, tokenizer: Tokenizer, max_length: int) -> None:
-        self._tokenizer = tokenizer
-        self._max_length = max_length
-        narrow = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.int32)
-        self._ids = FlatWriter(folder, f"{name}-ids", narrow)
-        self._texts = FlatWriter(folder, f"{name}-texts", np.dtype(np.uint8))
-        self._examples = self._tokens = self._longest = self._cut = self._dropped = self._unknown = 0
+    def __init__(self, folder: Path, name: str, codec: Codec, data: Data, like: Side) -> None:
+        self._codec, self._longest_allowed = codec, data.max_length
+        self._ids = FlatWriter(folder, f"{name}-ids", codec.dtype, codec.shape)
+        self._texts = FlatWriter(folder, f"{name}-texts", np.dtype(np.uint8)) if isinstance(like, Texts) else None
+        self._lengths: list[Rows] = [np.empty(0, dtype=np.int64)]
+        self._counts = np.zeros(len(codec), dtype=np.int64)
+        self._cut = self._dropped = self._unknown = self._missing = self._numbers = 0
 
-    def encode(self, texts: Sequence[str]) -> tuple[Ragged, Texts]:
+    def encode(self, raws: Sequence[Raw]) -> tuple[Ragged, Texts | None]:
         """Ids, and the texts that a perfect model would write."""
-        normal = [self._tokenizer.normalise(text) for text in texts]
-        return self._tokenizer.encode_many(normal), Texts.of(normal)
+        normal = [self._codec.normalise(raw) for raw in raws]
+        return self._codec.encode_many(normal), Texts.of(normal) if self._texts else None
 
     def too_long(self, ids: Ragged) -> Rows:
-        return np.flatnonzero(ids.lengths > self._max_length)
+        return np.flatnonzero(ids.lengths > self._longest_allowed)
 
-    def write(self, ids: Ragged, texts: Texts, kept: Rows) -> None:
+    def write(self, ids: Ragged, texts: Texts | None, kept: Rows) -> None:
         """Append the kept rows, their ids cut to the greatest length."""
         long = self.too_long(ids)
         cut = np.isin(long, kept, assume_unique=True).sum()
         self._cut += int(cut)
         self._dropped += len(long) - int(cut)
-        ids, texts = ids.take(kept).cut(self._max_length), texts.take(kept)
-        self._examples += len(ids)
-        self._tokens += len(ids.values)
-        self._longest = max(self._longest, int(ids.lengths.max(initial=0)))
-        self._unknown += int((ids.values == UNKNOWN).sum())
+        ids = ids.take(kept).cut(self._longest_allowed)
+        self._lengths.append(ids.lengths)
+        self._count(ids.values)
         self._ids.append(ids.values, ids.lengths)
-        self._texts.append(texts.bytes, texts.lengths)
+        if self._texts and texts:
+            texts = texts.take(kept)
+            self._texts.append(texts.bytes, texts.lengths)
+
+    def _count(self, values: NDArray[Any]) -> None:
+        if values.dtype.kind == "f":
+            self._missing += int(np.isnan(values).sum())
+            self._numbers += values.size
+        elif values.ndim == 1:
+            known = values[(values >= 0) & (values < len(self._codec))]
+            self._counts += np.bincount(known, minlength=len(self._codec))
+            self._unknown += 0 if self._codec.unknown is None else int((values == self._codec.unknown).sum())
 
     def finish(self) -> SideReport:
         self._ids.finish()
-        self._texts.finish()
-        mean, unknown = self._tokens / max(1, self._examples), self._unknown / max(1, self._tokens)
-        return SideReport(self._tokens, self._longest, mean, self._cut, self._dropped, unknown)
+        if self._texts:
+            self._texts.finish()
+        lengths = np.concatenate(self._lengths)
+        tokens = int(lengths.sum())
+        return SideReport(
+            tokens,
+            longest=int(lengths.max(initial=0)),
+            mean=tokens / max(1, len(lengths)),
+            cut=self._cut,
+            dropped=self._dropped,
+            unknown_share=self._unknown / max(1, tokens),
+            missing_share=self._missing / max(1, self._numbers),
+            lengths=histogram(lengths),
+            balance=self._codec.balance(self._counts),
+        )
 
 
-def _encode(raw: _Raw, rows: Rows, sides: Sequence[_Side], drop: bool) -> SplitReport:
-    """Write the ids and texts of a part. What is too long is dropped, or else cut."""
+def _encode(raw: Mapping[str, Side], rows: Rows, writers: Mapping[str, _Writer], drop: bool) -> int:
+    """Write the ids and texts of a part and say how many. What is too long is dropped, or else cut."""
     examples = 0
-    for piece in spans(raw.sizes(rows)):
-        encoded = [side.encode(texts.take(rows[piece]).to_list()) for side, texts in zip(sides, raw, strict=True)]
+    for piece in spans(_sizes(raw, rows)):
+        encoded = {side: writer.encode(_raws(raw[side], rows[piece])) for side, writer in writers.items()}
         kept = np.arange(len(piece))
         if drop:
-            long = [side.too_long(ids) for side, (ids, _) in zip(sides, encoded, strict=True)]
+            long = [writer.too_long(encoded[side][0]) for side, writer in writers.items()]
             kept = np.setdiff1d(kept, np.concatenate(long))
-        for side, (ids, texts) in zip(sides, encoded, strict=True):
-            side.write(ids, texts, kept)
+        for side, writer in writers.items():
+            writer.write(*encoded[side], kept)
         examples += len(kept)
-    source, target = (side.finish() for side in sides)
-    return SplitReport(examples, len(rows) - examples, source, target)
+    return examples
+
+
+def histogram(lengths: Rows) -> dict[str, int]:
+    """How many are how long, in about a dozen equal ranges; nothing where all are of one length."""
+    low, high = int(lengths.min(initial=0)), int(lengths.max(initial=0))
+    if low == high or not len(lengths):
+        return {}
+    width = -(-(high - low + 1) // BARS)
+    counts = np.bincount((lengths - low) // width)
+    starts = [low + width * number for number in range(len(counts))]
+    names = [f"{start}" if width == 1 else f"{start}–{start + width - 1}" for start in starts]
+    return dict(zip(names, counts.tolist(), strict=True))

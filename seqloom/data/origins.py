@@ -1,21 +1,24 @@
-"""Where the examples of a recipe come from: files of somebody's own, or a sample built into seqloom."""
+"""Where the examples of a recipe come from: files of somebody's own, a sample built into seqloom, or Python."""
 
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
+
+from seqloom.data.layout import JOINED, Layout
 from seqloom.data.lines import check_file
-from seqloom.data.readers import Reading, Skipped, format_of, read_rows
+from seqloom.data.readers import Skipped, format_of
+from seqloom.data.sources import Example, read_files
 from seqloom.errors import DataError
-from seqloom.recipe import Data
 
 PARTS = ("train", "validation", "test")
-Pair = tuple[str, str]  # source, target
 
 
 class Origin(ABC):
-    """Pairs of texts by part; `train` is always among the parts."""
+    """Examples by part; `train` is always among the parts."""
 
     parts: tuple[str, ...]
     names: tuple[str, ...]  # of the files, as they appear in messages
@@ -25,54 +28,124 @@ class Origin(ABC):
         """What the examples are, as digests: equal if and only if the examples are."""
 
     @abstractmethod
-    def read(self, part: str, skipped: Skipped) -> Iterator[Pair]: ...
+    def read(self, part: str, skipped: Skipped) -> Iterator[Example]: ...
 
 
 class Files(Origin):
-    def __init__(self, data: Data) -> None:
-        given = {"train": data.train, "validation": data.validation, "test": data.test}
+    def __init__(self, layout: Layout) -> None:
+        data = layout.data
         if not data.train:
             raise DataError("no examples are given: data.train names a file, or data.sample a built-in sample")
+        given = {"train": data.train, "validation": data.validation, "test": data.test}
+        self._layout = layout
         self._files = {part: files for part, files in given.items() if files}
         self.parts = tuple(self._files)
         self.names = tuple(name for files in self._files.values() for name in files)
-        self._reading = Reading(
-            columns=(data.source, data.target),
-            format=data.format,
-            separator=data.separator,
-            encoding=data.encoding,
-            skip=data.on_bad_row == "skip",
-        )
 
     def content(self) -> dict[str, list[str]]:
         """The formats, which may depend on the names, and the digests of the files."""
-        return {
-            part: [format_of(files, self._reading.format), *map(digest, files)] for part, files in self._files.items()
-        }
+        format = self._layout.data.format
+        return {part: [format_of(files, format), *map(digest, files)] for part, files in self._files.items()}
 
-    def read(self, part: str, skipped: Skipped) -> Iterator[Pair]:
-        for row in read_rows(self._files[part], self._reading, skipped):
-            source, target = row.values
-            yield source, target
+    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        return read_files(self._files[part], self._layout, skipped)
 
 
 class Sample(Origin):
     def __init__(self, name: str) -> None:
         from seqloom.data.samples import SAMPLES  # what samples are made from takes a while to import
 
-        self._pairs = SAMPLES[name]()
-        self.parts = tuple(self._pairs)
+        self._examples = SAMPLES[name]()
+        self.parts = tuple(self._examples)
         self.names = (name,)
 
     def content(self) -> dict[str, list[str]]:
-        return {part: [hashlib.sha256(json.dumps(pairs).encode()).hexdigest()] for part, pairs in self._pairs.items()}
+        return {part: [digest_of(examples)] for part, examples in self._examples.items()}
 
-    def read(self, part: str, skipped: Skipped) -> Iterator[Pair]:
-        return iter(self._pairs[part])
+    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        return iter(self._examples[part])
 
 
-def origin_of(data: Data) -> Origin:
-    return Sample(data.sample) if data.sample else Files(data)
+class Given(Origin):
+    """Examples from Python, by part: tuples with one value a side."""
+
+    def __init__(self, layout: Layout, examples: Mapping[str, Sequence[Example]]) -> None:
+        unknown = set(examples) - set(PARTS)
+        if unknown or not examples.get("train"):
+            raise DataError("examples from Python are a list, or lists by part: train, and perhaps validation and test")
+        for part, rows in examples.items():
+            for number, row in enumerate(rows):
+                if sentence := fault_of(row, layout):
+                    raise DataError(f"example {number} of {part}: {sentence}")
+        self._examples = examples
+        self.parts = tuple(examples)
+        self.names = ("Python",)
+
+    def content(self) -> dict[str, list[str]]:
+        return {part: [digest_of(examples)] for part, examples in self._examples.items()}
+
+    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        return iter(self._examples[part])
+
+
+def origin_of(layout: Layout, examples: object = None) -> Origin:
+    if examples is not None:
+        return Given(layout, from_python(examples, layout))
+    return Sample(layout.data.sample) if layout.data.sample else Files(layout)
+
+
+def from_python(examples: Any, layout: Layout) -> dict[str, list[Example]]:
+    """Rows, a data frame, or either by part, as lists of tuples."""
+    by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
+    return {part: [_tuple(row) for row in _rows(rows, layout)] for part, rows in by_part.items()}
+
+
+def _rows(rows: Any, layout: Layout) -> Iterable[Any]:
+    """The rows of a list, or of a data frame with the columns of the recipe (pandas, polars: whatever has columns)."""
+    if not hasattr(rows, "columns"):
+        return iter(rows)
+    missing = [name for name in layout.columns if name not in rows.columns]
+    if missing:
+        there = ", ".join(map(str, rows.columns))
+        raise DataError(f"the data frame has no column {missing[0]!r}; there are {there}")
+    sides = [[list(rows[name]) for name in side.columns] for side in layout.sides.values()]
+    return zip(*map(_joined, sides), strict=True)
+
+
+def _joined(columns: list[list[Any]]) -> list[Any]:
+    """One column as it is, several as one of texts."""
+    if len(columns) == 1:
+        return columns[0]
+    return [JOINED.join(map(str, cells)) for cells in zip(*columns, strict=True)]
+
+
+def _tuple(row: Any) -> Example:
+    """One example: arrays as they are, everything else as text."""
+    values = row if isinstance(row, tuple | list) else (row,)
+    return tuple(value if isinstance(value, np.ndarray) else str(value).strip() for value in values)
+
+
+def fault_of(row: Example, layout: Layout) -> str:
+    """What is wrong with an example from Python, in a sentence; nothing if it will do."""
+    if len(row) != len(layout.sides):
+        return f"has {len(row)} values, but {' and '.join(layout.sides)} were expected"
+    for side, value in zip(layout.sides, row, strict=True):
+        if isinstance(value, str) and not value:
+            return f"the {side} is empty"
+    return layout.fault(row)
+
+
+def digest_of(examples: Sequence[Example]) -> str:
+    if all(isinstance(value, str) for row in examples[:1] for value in row):
+        return hashlib.sha256(json.dumps(examples).encode()).hexdigest()
+    found = hashlib.sha256()
+    for row in examples:
+        for value in row:
+            bare = value.encode() if isinstance(value, str) else repr((value.shape, value.dtype.str)).encode()
+            found.update(b"%d\0%b" % (len(bare), bare))
+            if not isinstance(value, str):
+                found.update(np.ascontiguousarray(value).tobytes())
+    return found.hexdigest()
 
 
 def digest(file: str) -> str:

@@ -8,95 +8,105 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from seqloom.data import stores
-from seqloom.data.building import SIDES, Tell, build
+from seqloom.data.building import Tell, build
+from seqloom.data.codec import Codec, Raw
+from seqloom.data.codecs import read_codec
+from seqloom.data.layout import Layout
 from seqloom.data.origins import PARTS, Origin, origin_of
 from seqloom.data.ragged import Ragged, Texts
 from seqloom.data.report import DataReport
-from seqloom.data.tokenizers import Tokenizers, read_tokenizer
 from seqloom.errors import DataError, RunError
-from seqloom.recipe import Data
 
-FORMAT = 1  # of the cache's entries; another number, other keys
+FORMAT = 2  # of the cache's entries; another number, other keys
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples: ids of source and target without start or end, and the texts they stand for.
+    """Examples: each side as ids without start or end, and as it is read: texts, or the same numbers.
 
-    The texts are normalised as the tokenizers do it: what a perfect model would write. Where examples are scored, long
+    The texts are normalised as the codecs do it: what a perfect model would write. Where examples are scored, long
     ones have their ids cut, but never their texts.
     """
 
-    source: Ragged
-    target: Ragged
-    sources: Texts
-    targets: Texts
+    ids: dict[str, Ragged]
+    raws: dict[str, Any]  # Texts or Ragged
 
     def __len__(self) -> int:
-        return len(self.source)
+        return len(next(iter(self.ids.values())))
+
+    def examples(self) -> list[tuple[Raw, ...]]:
+        return list(zip(*self.raws.values(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    tokenizers: Tokenizers
+    codecs: dict[str, Codec]  # by side
     splits: dict[str, Split]  # train, validation, test
     report: DataReport
     fingerprint: str  # of the content and all settings, but not of the files' names
 
 
-def prepare(data: Data, cache: Path | None = None, tell: Tell = lambda line: None) -> Prepared:
-    """The examples of a recipe, ready to train on; from the cache if they were prepared before.
+def silent(line: str) -> None:
+    """Tell nobody."""
+
+
+def prepare(layout: Layout, cache: Path | None = None, tell: Tell = silent, examples: object = None) -> Prepared:
+    """The examples of a recipe, or those given from Python, ready to train on; from the cache if it has them.
 
     `tell` gets a line of progress now and then.
     """
-    origin = origin_of(data)
-    fingerprint = _fingerprint(data, origin)
+    origin = origin_of(layout, examples)
+    fingerprint = _fingerprint(layout, origin)
     where = cache or stores.cache_folder()
     name = hashlib.sha256("\0".join([fingerprint, *origin.names]).encode("utf-8", "surrogateescape")).hexdigest()
     entry = where / name
     there = entry.exists()
-    if (found := _load(entry)) is not None:
+    if (found := _load(entry, layout)) is not None:
         return found
     if there:
         stores.discard(entry)  # damaged
-    return _prepare(data, origin, fingerprint, entry, tell)
+    return _prepare(layout, origin, fingerprint, entry, tell)
 
 
-def _prepare(data: Data, origin: Origin, fingerprint: str, entry: Path, tell: Tell) -> Prepared:
+def _prepare(layout: Layout, origin: Origin, fingerprint: str, entry: Path, tell: Tell) -> Prepared:
     with stores.building(entry) as folder:
-        tokenizers, report = build(data, origin, folder, tell)
-        if _fingerprint(data, origin) != fingerprint:
+        codecs, report = build(layout, origin, folder, tell)
+        if _fingerprint(layout, origin) != fingerprint:
             raise DataError("the data changed while it was being prepared; try again when it is complete")
-        saved = {side: getattr(tokenizers, side).to_json() for side in SIDES}
-        stores.write_index(folder, {"fingerprint": fingerprint, "tokenizers": saved, "report": report.to_json()})
+        saved = {side: codec.to_json() for side, codec in codecs.items()}
+        stores.write_index(folder, {"fingerprint": fingerprint, "codecs": saved, "report": report.to_json()})
         # Before the folder takes its name or goes: what is mapped stays, whatever becomes of the files.
-        prepared = _load(folder)
+        prepared = _load(folder, layout)
     assert prepared is not None
     return prepared
 
 
-def _fingerprint(data: Data, origin: Origin) -> str:
-    settings = data.model_dump(mode="json", exclude={*PARTS, "format"})
-    whole = {"format": FORMAT, "settings": settings, "content": origin.content()}
+def _fingerprint(layout: Layout, origin: Origin) -> str:
+    settings = layout.data.model_dump(mode="json", exclude={*PARTS, "format"})
+    whole = {"format": FORMAT, "task": layout.task, "settings": settings, "content": origin.content()}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def _load(entry: Path) -> Prepared | None:
+def _load(entry: Path, layout: Layout) -> Prepared | None:
     """What is in an entry of the cache; None if it is not there or damaged."""
     index = stores.read_index(entry)
     if index is None:
         return None
     try:
-        tokenizers = Tokenizers(*(read_tokenizer(index["tokenizers"][side]) for side in SIDES))
-        splits = {part: _load_split(entry, part) for part in PARTS}
-        return Prepared(tokenizers, splits, DataReport.from_json(index["report"]), index["fingerprint"])
+        codecs = {side: read_codec(index["codecs"][side]) for side in layout.sides}
+        splits = {part: _load_split(entry, part, tuple(layout.sides)) for part in PARTS}
+        return Prepared(codecs, splits, DataReport.from_json(index["report"]), index["fingerprint"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RunError):
         return None
 
 
-def _load_split(entry: Path, part: str) -> Split:
-    source, target = (Ragged(*stores.open_flat(entry, f"{part}-{side}-ids")) for side in SIDES)
-    sources, targets = (Texts(*stores.open_flat(entry, f"{part}-{side}-texts")) for side in SIDES)
-    return Split(source, target, sources, targets)
+def _load_split(entry: Path, part: str, sides: tuple[str, ...]) -> Split:
+    ids = {side: Ragged(*stores.open_flat(entry, f"{part}-{side}-ids")) for side in sides}
+    raws: dict[str, Any] = dict(ids)
+    for side in sides:
+        if (entry / f"{part}-{side}-texts.npy").exists():
+            raws[side] = Texts(*stores.open_flat(entry, f"{part}-{side}-texts"))
+    return Split(ids, raws)

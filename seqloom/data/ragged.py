@@ -22,9 +22,9 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Sequences of token ids."""
+    """Sequences of token ids, or of numbers of any shape: frames of a series, one image."""
 
-    values: Numbers  # (total,)
+    values: Numbers  # (total, ...)
     offsets: Rows  # (rows + 1,)
 
     @classmethod
@@ -33,28 +33,36 @@ class Ragged:
         values = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int32)
         return cls(values, offsets_of(np.fromiter(map(len, arrays), np.int64, len(arrays))))
 
+    @classmethod
+    def stacked(cls, arrays: Sequence[Numbers]) -> "Ragged":
+        """Arrays (T, ...) that differ in their length T alone."""
+        return cls(np.concatenate(arrays), offsets_of(np.fromiter(map(len, arrays), np.int64, len(arrays))))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, row: int) -> Ids:
+    def __getitem__(self, row: int) -> Numbers:
         start, stop = _bounds(self.offsets, row)
-        return self.values[start:stop].astype(np.int32)
+        found = self.values[start:stop]
+        return found.astype(np.int32) if found.ndim == 1 and found.dtype.kind in "iu" else found
 
-    def __iter__(self) -> Iterator[Ids]:
+    def __iter__(self) -> Iterator[Numbers]:
         return (self[row] for row in range(len(self)))
 
     @property
     def lengths(self) -> Rows:
         return np.diff(self.offsets)
 
-    def padded(self, rows: Rows | Sequence[int]) -> tuple[NDArray[np.int64], Rows]:
-        """The rows side by side, (n, T), filled up with PAD on the right, and their lengths (n,)."""
+    def padded(self, rows: Rows | Sequence[int]) -> tuple[Numbers, Rows]:
+        """The rows side by side, (n, T, ...), filled up with PAD (numbers with 0) on the right, and their lengths."""
         chosen = np.asarray(rows, dtype=np.int64)
         starts = self.offsets[chosen]
         lengths = self.offsets[chosen + 1] - starts
         steps = np.arange(lengths.max(initial=0))
         inside = steps < lengths[:, None]
-        table = np.full(inside.shape, PAD, dtype=np.int64)
+        whole = self.values.dtype.kind in "iu" and self.values.dtype != np.uint8  # ids, which torch wants wide
+        dtype = np.dtype(np.int64) if whole else self.values.dtype
+        table = np.full((*inside.shape, *self.values.shape[1:]), PAD, dtype=dtype)
         table[inside] = self.values[(starts[:, None] + steps)[inside]]
         return table, lengths
 

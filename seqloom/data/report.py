@@ -1,6 +1,6 @@
-"""What was done to the data, in numbers: examples, lengths, what was cut, dropped, skipped or unknown."""
+"""What was done to the data, in numbers: examples, lengths, what was cut, dropped, skipped, repeated or unknown."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -14,14 +14,18 @@ class SideReport:
     cut: int  # examples whose ids were cut here
     dropped: int  # examples dropped because this side was too long
     unknown_share: float  # of the tokens
+    missing_share: float = 0.0  # of the numbers
+    lengths: dict[str, int] = field(default_factory=dict)  # examples by the range of their length
+    balance: dict[str, int] = field(default_factory=dict)  # examples by label
 
 
 @dataclass(frozen=True)
 class SplitReport:
     examples: int
     dropped: int  # examples too long on either side; those too long on both count once
-    source: SideReport
-    target: SideReport
+    repeated: int  # examples that stand in this part before
+    overlap: int  # examples whose first side is also one of the training part; 0 for training itself
+    sides: dict[str, SideReport]
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class DataReport:
     rows_read: int  # those that were skipped included
     skipped: dict[str, SkippedReport]  # by reason
     splits: dict[str, SplitReport]  # by name
-    vocabulary: dict[str, int]  # tokens of source and target, the special ones included
+    vocabulary: dict[str, int]  # what each side's codec knows: tokens (the special ones included), labels, variables
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -44,12 +48,7 @@ class DataReport:
     def from_json(cls, found: dict[str, Any]) -> "DataReport":
         skipped = {reason: SkippedReport(**rows) for reason, rows in found["skipped"].items()}
         splits = {
-            name: SplitReport(
-                split["examples"],
-                split["dropped"],
-                source=SideReport(**split["source"]),
-                target=SideReport(**split["target"]),
-            )
+            name: SplitReport(**split | {"sides": {side: SideReport(**one) for side, one in split["sides"].items()}})
             for name, split in found["splits"].items()
         }
         return cls(found["rows_read"], skipped, splits, found["vocabulary"])

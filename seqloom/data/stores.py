@@ -33,10 +33,10 @@ class FlatWriter:
     Appended pieces are large, so the file is opened for each: nothing is left open when something goes wrong between.
     """
 
-    def __init__(self, folder: Path, name: str, dtype: np.dtype[Any]) -> None:
+    def __init__(self, folder: Path, name: str, dtype: np.dtype[Any], shape: tuple[int, ...] = ()) -> None:
         self._path = folder / f"{name}.npy"
         self._offsets = folder / f"{name}-offsets.npy"
-        self._dtype = dtype
+        self._dtype, self._shape = dtype, shape  # of one element
         self._lengths: list[Rows] = [np.empty(0, dtype=np.int64)]
         self._total = 0
         self._path.write_bytes(bytes(HEADER))
@@ -49,7 +49,7 @@ class FlatWriter:
 
     def finish(self) -> None:
         """Put the length, known only now, into the header."""
-        fields = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._total,)}
+        fields = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._total, *self._shape)}
         text = repr(fields).encode("ascii").ljust(HEADER - 11) + b"\n"
         with self._path.open("r+b") as file:
             file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
@@ -62,7 +62,7 @@ def open_flat(folder: Path, name: str) -> tuple[NDArray[Any], Rows]:
         np.asarray(np.load(folder / f"{part}.npy", mmap_mode="r", allow_pickle=False))
         for part in (name, f"{name}-offsets")
     )
-    if values.ndim != 1 or offsets.ndim != 1 or offsets.dtype != np.int64:
+    if not values.ndim or offsets.ndim != 1 or offsets.dtype != np.int64:
         raise ValueError(f"{name} is not a flat array with offsets")
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(values):
         raise ValueError(f"the offsets of {name} do not belong to it")

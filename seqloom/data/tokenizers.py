@@ -5,14 +5,15 @@ into text: characters and subwords exactly, words with white space normalised. K
 """
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from seqloom.data.codec import Codec
 from seqloom.data.ragged import Ids, Ragged, offsets_of
 from seqloom.data.subwords import PIECE, BytePairs, batched, pieces
 from seqloom.data.units import MOST_UNITS, UnitTable
@@ -28,15 +29,19 @@ CODE_POINTS = 0x110000
 VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 
-class Tokenizer(ABC):
+class Tokenizer(Codec):
     """Texts to ids and back. The ids of a text hold no special ones but UNKNOWN."""
 
-    kind: str
+    unknown = UNKNOWN
     lowercase: bool
     symbols: tuple[str, ...]  # by id, the special ones first
 
     def __len__(self) -> int:
         return len(self.symbols)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]  # as narrow as the vocabulary allows
+        return np.dtype(np.uint16 if len(self) <= 1 << 16 else np.int32)
 
     def encode(self, text: str) -> Ids:
         return self.encode_many([text])[0]
@@ -148,13 +153,6 @@ class Subwords(Tokenizer):
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"merges": [list(merge) for merge in self._pairs.merges]}
-
-
-class Tokenizers(NamedTuple):
-    """Those of a task with two sides."""
-
-    source: Tokenizer
-    target: Tokenizer
 
 
 def learn_tokenizer(

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
-from . import kernels, lstm_kernels
+from . import compiled, kernels, lstm_kernels
 from .base import Entries
 from .tap import Tap, watched
 
@@ -63,9 +63,9 @@ class Cell(nn.Module):
         """All outputs over x (B, T, inputs), and the last entries."""
         with parametrize.cached():  # a U that is computed from something else is so once, not at every step
             fast = self.kernel()
-            if fast is None or x.shape[1] < 2 or watched(self):  # one step costs less than preparing a kernel for it
+            if fast is None or watched(self.taps) or (x.shape[1] < 2 and fast.once is None):
                 return walk(self.step, self.W(x), entries, mask)
-            return kernels.scan(fast, self.W, x, entries, mask)
+            return kernels.scan(compiled.faster(fast, x), self.W, x, entries, mask)
 
     def kernel(self) -> kernels.Kernel | None:
         """A fast way to compute what `forward` says over many steps, where there is one."""
@@ -102,7 +102,9 @@ class RNNCell(Cell):
         return (ACTIVATIONS[self.activation](x + self.U(h)),)
 
     def kernel(self) -> kernels.Kernel | None:
-        return kernels.Kernel(kernels.RNN, (self.U.weight,)) if self.activation == "tanh" else None
+        if self.activation != "tanh":
+            return None
+        return kernels.Kernel(kernels.RNN, (self.U.weight,), once=partial(kernels.once, torch.rnn_tanh_cell, self))
 
 
 class LSTMCell(Cell):
@@ -122,7 +124,10 @@ class LSTMCell(Cell):
         return self.gate("o", o) * c.tanh(), c
 
     def kernel(self) -> kernels.Kernel | None:
-        return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,)) if self.candidate == "tanh" else None
+        if self.candidate != "tanh":
+            return None
+        once, whole = partial(kernels.once, torch.lstm_cell, self), partial(lstm_kernels.by_pytorch, self.W, self.U)
+        return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,), once=once, whole=whole)
 
 
 class ProjectedLSTMCell(Cell):
@@ -254,7 +259,7 @@ class GRUCell(Cell):
 
     def kernel(self) -> kernels.Kernel:
         bias = self.U.weight.new_zeros(3 * self.size) if self.U.bias is None else self.U.bias
-        return kernels.Kernel(kernels.GRU, (self.U.weight, bias))
+        return kernels.Kernel(kernels.GRU, (self.U.weight, bias), once=partial(kernels.once, torch.gru_cell, self))
 
 
 class ResetBeforeGRUCell(Cell):

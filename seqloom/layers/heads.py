@@ -1,6 +1,7 @@
 """The last layer: a distribution over the next element, with its loss and its samples."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -40,12 +41,18 @@ class Categorical(Head):
     """One of `classes`: words, characters, tags, labels.
 
     With `chunk`, the loss takes that many elements at a time. In training, `smoothing` gives that share of the
-    belief to all classes alike (Szegedy et al., 2016); otherwise the loss is the plain surprise.
+    belief to all classes alike (Szegedy et al., 2016), and a class counts as much as its one of `weights` says;
+    otherwise the loss is the plain surprise.
     """
 
-    def __init__(self, inputs: int, classes: int, chunk: int = 0, smoothing: float = 0.0) -> None:
+    weights: Tensor
+
+    def __init__(
+        self, inputs: int, classes: int, chunk: int = 0, smoothing: float = 0.0, weights: Sequence[float] = ()
+    ) -> None:
         super().__init__()
         self.project, self.chunk, self.smoothing = nn.Linear(inputs, classes), chunk, smoothing
+        self.register_buffer("weights", torch.tensor(weights), persistent=False)
 
     def forward(self, features: Tensor) -> Tensor:
         logits: Tensor = self.project(features)
@@ -53,7 +60,8 @@ class Categorical(Head):
 
     def surprise(self, features: Tensor, target: Tensor) -> Tensor:
         smoothing = self.smoothing if self.training else 0.0
-        return F.cross_entropy(self(features), target, reduction="none", label_smoothing=smoothing)
+        weights = self.weights if self.training and len(self.weights) else None
+        return F.cross_entropy(self(features), target, weights, reduction="none", label_smoothing=smoothing)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = valid(features, target, mask)
@@ -108,3 +116,20 @@ class Normal(Head):
     def sample(self, expected: tuple[Tensor, Tensor], temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         mean, spread = expected
         return mean + temperature * spread * torch.randn_like(mean)
+
+
+class Deep(Head):
+    """A hidden layer in front of any head."""
+
+    def __init__(self, inputs: int, hidden: int, head: Head, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.hidden, self.head = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Dropout(dropout)), head
+
+    def forward(self, features: Tensor) -> Any:
+        return self.head(self.hidden(features))
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        return self.head.loss(self.hidden(features), target, mask)
+
+    def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        return self.head.sample(expected, temperature, mask)

@@ -49,6 +49,12 @@ Files = Annotated[
     AfterValidator(_check_files),
 ]
 Column = Annotated[Text, AfterValidator(_check_column)]
+Columns = Annotated[
+    tuple[Column, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    Field(min_length=1, max_length=100),
+]
+Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
 Tokens = Literal["characters", "words", "bpe"]
@@ -56,7 +62,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates"] = Field(
+    sample: Literal["", "dates", "names", "tokens"] = Field(
         default="", description="A built-in sample of examples, instead of files of your own."
     )
     train: Files = Field(
@@ -68,21 +74,46 @@ class Data(Section):
     test: Files = Field(
         default=(), description="The same for the final test; without it a share of the training rows is kept apart."
     )
-    format: Literal["guess", "csv", "tsv", "jsonl", "txt", "lines"] = Field(
+    format: Literal["guess", "csv", "tsv", "jsonl", "txt", "lines", "parquet", "conll", "conllu", "ts", "idx"] = Field(
         default="guess",
-        description="How files are read: guessed from their ending, or as said; lines is parallel files.",
+        description="How files are read: guessed from their ending, or as said; lines is parallel files, "
+        "idx a file of arrays and one of labels.",
     )
     separator: Separator = Field(
         default="\t", description="What stands between source and target on a line of a txt file."
     )
-    source: Column = Field(default="source", description="The source's column: its name, or its number from 1.")
+    source: Columns = Field(
+        default=("source",),
+        description="The source's column: its name, or its number from 1; of several, the texts are joined by a bar.",
+    )
     target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
+    tag: Tag = Field(
+        default="",
+        description="The column with the language or style of the target, told to the model before it reads.",
+    )
+    source_type: Literal["tokens", "numbers", "image"] = Field(
+        default="tokens", description="What the source is: text, numbers (a column for each, or series), or an image."
+    )
+    series: Tag = Field(
+        default="",
+        description="The column that says to which sequence a row of numbers belongs; its rows stand together.",
+    )
+    characters: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="Letters of a word that are read beside its vector, in tagging; 0 is none.",
+    )
+    target_type: Literal["label", "labels", "number"] = Field(
+        default="label", description="What a classified source gets: one label, any of several at once, or a number."
+    )
     encoding: Encoding = Field(default="utf-8", description="The text encoding of the files.")
     on_bad_row: Literal["error", "skip"] = Field(
         default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
     )
     source_tokens: Tokens = Field(default="characters", description="What the source is cut into.")
     target_tokens: Tokens = Field(default="characters", description="What the target is cut into.")
+    shared: bool = Field(default=False, description="Whether source and target share one vocabulary, learnt from both.")
     lowercase: bool = Field(default=False, description="Whether texts are lower-cased before they are cut.")
     min_count: int = Field(
         default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
@@ -112,19 +143,25 @@ class Data(Section):
             raise ValueError(
                 "data.validation_share and data.test_share leave nothing to train on: their sum is 1 or more"
             )
-        if self.source == self.target:
-            raise ValueError(f"data.source and data.target are the same column, {shown(self.source)}")
+        named = [*self.source, self.target, *filter(None, [self.tag])]
+        if twice := [name for name in named if named.count(name) > 1]:
+            raise ValueError(f"the column {shown(twice[0])} is named twice in data.source, data.target and data.tag")
+        if self.shared and self.source_tokens != self.target_tokens:
+            raise ValueError(
+                f"data.shared wants both sides cut alike, not {self.source_tokens} and {self.target_tokens}"
+            )
         for name in ("train", "validation", "test"):
             self._check_part(name, getattr(self, name))
         return self
 
     def _check_part(self, name: str, files: tuple[str, ...]) -> None:
-        if len(files) == 2 and self.format not in ("guess", "lines"):
+        pairs = ("guess", "lines", "idx")
+        if len(files) == 2 and self.format not in pairs:
             raise ValueError(
                 f'data.{name} is a pair of parallel files, but data.format "{self.format}" has source and target '
                 'in one file: parallel files are "lines"'
             )
-        if len(files) == 1 and self.format == "lines":
-            raise ValueError(f'data.{name} is one file, but data.format "lines" wants two: source, target')
+        if len(files) == 1 and self.format in pairs[1:]:
+            raise ValueError(f'data.{name} is one file, but data.format "{self.format}" wants two: source, target')
         if files and self.train and len(files) != len(self.train):
             raise ValueError(f"data.{name} and data.train must both be one file, or both a pair of parallel files")

@@ -94,9 +94,26 @@ class Model(Section):
     locked: Locked = False
     recurrent_dropout: RecurrentDropout = 0.0
     zoneout: Zoneout = 0.0
-    both_ways: BothWays = True
+    both_ways: BothWays | None = None
     merge: Merge = "concatenate"
     start: Start = "zero"
+    spelling: Literal["convolution", "recurrence"] = Field(
+        default="convolution", description="What reads the letters of a word, where data.characters says so."
+    )
+    patch: int = Field(
+        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is cut into."
+    )
+    crf: bool = Field(
+        default=False, description="Whether tags depend on their neighbours: a conditional random field decides."
+    )
+    pool: Literal["", "mean", "last", "largest", "attention"] = Field(
+        default="",
+        description="What a whole sequence is summed up by: the mean, where the reading ends, the largest of each "
+        'feature, or learnt queries; "" is what suits the kind.',
+    )
+    hidden: int = Field(
+        default=0, ge=0, le=2**16, description="Features of a hidden layer between that and the label; 0 is none."
+    )
     attention: Literal["none", "dot", "scaled", "additive"] = Field(
         default="additive",
         description="How a recurrent or sliding decoder looks back at the source; "
@@ -138,6 +155,7 @@ class Model(Section):
         """All settings of [model], or what a part of it says instead."""
         given = part.model_dump(exclude_none=True)
         values = {key: getattr(self, key) for key in Body.model_fields} | given
+        values["both_ways"] = values["both_ways"] is not False
         listed = values["size"] if isinstance(values["size"], tuple) else (values["size"],)
         if isinstance(part.size, tuple) and part.depth is None:
             values["depth"] = 0  # a part that lists its own layers says with it how many
@@ -145,34 +163,40 @@ class Model(Section):
         values["feed_forward"] = values["feed_forward"] or 4 * listed[-1]
         return Body.model_validate(values)
 
-    def resolved(self) -> "Model":
+    def resolved(self, encodes: bool = True, decodes: bool = True) -> "Model":
+        """With nothing left to derive, for a network that has these sides."""
         both, encoder, decoder = self._body(Part()), self.side("encoder"), self.side("decoder")
         return self.model_copy(
             update={
                 "depth": both.depth,
-                "embedding": self.embedding or decoder.sizes[0],
+                "both_ways": encodes and both.both_ways,
+                "embedding": self.embedding or (decoder if decodes else encoder).sizes[0],
                 "feed_forward": both.feed_forward,
-                "encoder": Part.model_validate(encoder.model_dump()),
-                "decoder": Part.model_validate(decoder.model_dump()),
+                "encoder": Part.model_validate(encoder.model_dump()) if encodes else Part(),
+                "decoder": Part.model_validate(decoder.model_dump()) if decodes else Part(),
             }
         )
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def fault(self, encodes: bool = True, decodes: bool = True) -> str:
+        """What cannot be built of it, for a network that has these sides; nothing if all can."""
         encoder, decoder = self.side("encoder"), self.side("decoder")
-        if self.decoder.both_ways:
-            raise ValueError("model.decoder.both_ways is true, but a decoder may not see the future it is to write")
-        if encoder.kind == "transformer" and not encoder.both_ways:
+        if encodes and encoder.kind == "transformer" and not encoder.both_ways:
             name = "model.both_ways" if self.encoder.both_ways is None else "model.encoder.both_ways"
-            raise ValueError(f"{name} is false, but a Transformer encoder always sees both sides")
-        for side, body in (("encoder", encoder), ("decoder", decoder)):
-            if fault := body.fault():
-                raise ValueError(f"the {side} {fault}")
-        if decoder.kind in ("convolution", "linear") and self.attention == "none":
-            raise ValueError(f'a {decoder.kind} decoder knows the source only by looking: model.attention is "none"')
+            return f"{name} is false, but a Transformer encoder always sees both sides"
+        for side, body, there in (("encoder", encoder, encodes), ("decoder", decoder, decodes)):
+            if there and (fault := body.fault()):
+                return f"the {side} {fault}"
+        if encodes and decodes and decoder.kind in ("convolution", "linear") and self.attention == "none":
+            return f'a {decoder.kind} decoder knows the source only by looking: model.attention is "none"'
         vector = self.embedding or decoder.sizes[0]
-        if self.tied and vector != decoder.width:
-            raise ValueError(
+        if decodes and self.tied and vector != decoder.width:
+            return (
                 f"model.tied wants the decoder's last layer as wide as a token's vector: {decoder.width}, not {vector}"
             )
+        return ""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.decoder.both_ways:
+            raise ValueError("model.decoder.both_ways is true, but a decoder may not see the future it is to write")
         return self

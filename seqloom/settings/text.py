@@ -7,7 +7,7 @@ on one line, with the file and the line where there is one.
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,20 +117,25 @@ def _toml(text: str) -> object:
 # --- out -------------------------------------------------------------------------------------------------------------
 
 
-def write(recipe: BaseModel, resolved: BaseModel, comments: bool) -> str:
+Left = Callable[[str], bool]  # whether a setting is left out
+
+
+def write(recipe: BaseModel, resolved: BaseModel, comments: bool, left: Left = lambda name: False) -> str:
     """A tree of settings as TOML. With comments: help, choices, and what `resolved` makes of it."""
-    return "\n".join(_table(recipe, resolved, "", comments)) + "\n"
+    return "\n".join(_table(recipe, resolved, "", comments, left)) + "\n"
 
 
-def _table(table: BaseModel, resolved: BaseModel, name: str, comments: bool) -> Iterator[str]:
+def _table(table: BaseModel, resolved: BaseModel, name: str, comments: bool, left: Left) -> Iterator[str]:
     """The lines of what stands in one table, then those of the tables in it."""
     declared = settings(type(table))
     for key, field in type(table).model_fields.items():
+        inner = f"{name}.{key}" if name else key
+        if left(inner):
+            continue
         if key in declared:
             yield from _line(key, declared[key], getattr(table, key), getattr(resolved, key), comments)
             continue
-        inner = f"{name}.{key}" if name else key
-        lines = list(_table(getattr(table, key), getattr(resolved, key), inner, comments))
+        lines = list(_table(getattr(table, key), getattr(resolved, key), inner, comments, left))
         if lines:
             yield from ("", *(_comment(field.description or "") if comments else []), f"[{inner}]", *lines)
 

@@ -111,6 +111,9 @@ class Train(Section):
     smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
     )
+    balanced: bool = Field(
+        default=False, description="Whether every label counts alike in training, however rare it is."
+    )
     validate_every: Steps = Field(
         default=0, description="Steps between validations; 0 is a twentieth of all, at most 500."
     )

@@ -121,6 +121,14 @@ def _setting(field: FieldInfo) -> Setting:
     return Setting(help, declared, tuple(limits), many)
 
 
+class Misplaced(ValueError):
+    """A setting that does not fit the others: the sentence and where the setting stands."""
+
+    def __init__(self, path: Sequence[str], sentence: str) -> None:
+        super().__init__(sentence)
+        self.path = tuple(path)
+
+
 # --- faults ----------------------------------------------------------------------------------------------------------
 
 
@@ -135,7 +143,10 @@ def fault(model: type[BaseModel], error: ValidationError) -> tuple[tuple[str, ..
     known = next((path[:end] for end in range(len(path), 0, -1) if ".".join(path[:end]) in declared), ())
     name = ".".join(known)
     if first["type"] == "value_error":  # one of our own validators, of a setting or of a whole table
-        sentence = str(first["ctx"]["error"])
+        wrong = first["ctx"]["error"]
+        sentence = str(wrong)
+        if isinstance(wrong, Misplaced):
+            return wrong.path, sentence
         return (known, f"{name}: {sentence}") if known else (path, sentence)
     if known:
         # A list is at fault where it is not even one value, and in one of its items: that one tells more.

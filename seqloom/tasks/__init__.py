@@ -1,6 +1,8 @@
 """The tasks there are, one line each."""
 
 from .base import Task
+from .classify import Classify
+from .tag import Tag
 from .transduce import Transduce
 
-TASKS: dict[str, type[Task]] = {"transduce": Transduce}
+TASKS: dict[str, type[Task]] = {"transduce": Transduce, "classify": Classify, "tag": Tag}

@@ -7,11 +7,10 @@ To add one: a class in a file of its own, a line in `TASKS`, a recipe. Everythin
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from torch import nn
 
-from ..data.prepare import Prepared
 from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
@@ -20,14 +19,28 @@ from ..recipe import Recipe
 Tell = Callable[[str], object]  # what goes on, in a line for a person
 
 
+class Report(Protocol):
+    """What was done to the data, in numbers."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+class Prepared(Protocol):
+    """The examples of all parts, read and turned into numbers. What they look like is the task's business."""
+
+    @property
+    def report(self) -> Report: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Prediction:
-    """One answer: what a person reads, and how sure the model is of it."""
+    """One answer: what a person reads, and how sure the model is of it; tasks add what else there is to say."""
 
     output: str
-    score: float  # what answers are ranked by: the mean log-probability of a token
-    tokens: list[str]
-    logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
+    score: float  # what answers are ranked by
 
     def __str__(self) -> str:
         return self.output
@@ -49,8 +62,11 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def prepare(cls, recipe: Recipe, tell: Tell) -> tuple[Self, Prepared]:
-        """Learn how to read from the training examples, and read them all."""
+    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Any]:
+        """Learn how to read from the training examples, and read them all.
+
+        The examples are the recipe's, or such as were given from Python. What comes with the task is `Prepared`.
+        """
 
     @classmethod
     @abstractmethod
@@ -63,7 +79,7 @@ class Task(ABC):
 
     @abstractmethod
     def vocabularies(self) -> dict[str, int]:
-        """The sizes that the model's first and last layers must have."""
+        """The sizes that the model's first and last layers must have, by name."""
 
     @abstractmethod
     def build(self) -> nn.Module:
@@ -74,32 +90,41 @@ class Task(ABC):
         """What training makes small."""
 
     @abstractmethod
-    def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
+    def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
         """The rows of each batch of an epoch: a pure function of the seed and the epoch."""
 
     @abstractmethod
-    def padded_share(self, prepared: Prepared) -> float:
+    def padded_share(self, prepared: Any) -> float:
         """How much of the training batches is padding."""
 
     @abstractmethod
-    def batch(self, prepared: Prepared, rows: Any, split: str = "train") -> Batch: ...
+    def batch(self, prepared: Any, rows: Any, split: str = "train") -> Batch: ...
 
     @abstractmethod
-    def validate(self, model: Any, prepared: Prepared) -> dict[str, float]:
+    def validate(self, model: Any, prepared: Any) -> dict[str, float]:
         """Quick scores on the validation examples, the loss among them."""
 
     @abstractmethod
-    def read(self, files: Sequence[str]) -> list[tuple[str, str]]:
-        """The examples of files of one's own, read as the recipe says."""
+    def examples(self, prepared: Any, split: str) -> Sequence[Any]:
+        """The examples of a part as a person knows them, to be scored."""
 
     @abstractmethod
-    def score(self, model: Any, pairs: Sequence[tuple[str, str]]) -> dict[str, Scored]:
+    def read(self, files: Sequence[str]) -> Sequence[Any]:
+        """The same of files of one's own, read as the recipe says."""
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
+        return True
+
+    @abstractmethod
+    def inputs(self, file: str) -> Sequence[Any]:
+        """The inputs in a file of one's own, read as the recipe says, with no answers to them."""
+
+    @abstractmethod
+    def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
         """All scores on these examples, each with its baselines beside it."""
 
     @abstractmethod
-    def predict(self, model: Any, inputs: Sequence[str], width: int) -> list[list[Prediction]]:
-        """The best `width` answers to each input, best first."""
-
-    @abstractmethod
-    def example(self, source: str, target: str) -> tuple[Batch, list[str], list[str]]:
-        """One example as a batch, with the names of what is read and of what is written, for pictures."""
+    def predict(self, model: Any, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
+        """The best `width` answers to each input, best first; None is as many as the recipe says."""

@@ -15,11 +15,12 @@ import pytest
 
 from seqloom.data import building, stores
 from seqloom.data import prepare as prepare_module
-from seqloom.data.prepare import Prepared, prepare
+from seqloom.data.layout import Layout, tokens
+from seqloom.data.prepare import Prepared
 from seqloom.data.tokenizers import learn_tokenizer
 from seqloom.data.vocabulary import UNKNOWN
 from seqloom.errors import DataError
-from seqloom.recipe import Recipe
+from seqloom.recipe import Data
 
 PAIRS = [(f"source {n} ä", f"target {n * n}") for n in range(100)]
 
@@ -29,8 +30,18 @@ def write(path: Path, pairs=PAIRS) -> str:
     return str(path)
 
 
+def pairs(data) -> Layout:
+    """Source and target, both in tokens."""
+    source = tokens(data, data.source, data.source_tokens)
+    return Layout("test", data, {"source": source, "target": tokens(data, (data.target,), data.target_tokens)})
+
+
+def prepare(data, cache=None, tell=print) -> Prepared:
+    return prepare_module.prepare(pairs(data), cache, tell)
+
+
 def settings(**data):
-    return Recipe.of({"data": data}).data
+    return Data.model_validate(data)
 
 
 @pytest.fixture
@@ -45,17 +56,17 @@ def cache(tmp_path) -> Path:
 
 def pairs_of(prepared: Prepared, part: str) -> list[tuple[str, str]]:
     split = prepared.splits[part]
-    return list(zip(split.sources, split.targets, strict=True))
+    return split.examples()
 
 
 def content(prepared: Prepared) -> object:
     """Everything there is to see, for comparison."""
     splits = {
-        name: [[row.tolist() for row in side] for side in (split.source, split.target)]
-        + [list(split.sources), list(split.targets)]
+        name: [[row.tolist() for row in side] for side in (split.ids["source"], split.ids["target"])]
+        + [list(split.raws["source"]), list(split.raws["target"])]
         for name, split in prepared.splits.items()
     }
-    tokenizers = [tokenizer.to_json() for tokenizer in prepared.tokenizers]
+    tokenizers = [tokenizer.to_json() for tokenizer in prepared.codecs.values()]
     return splits, tokenizers, prepared.report.to_json(), prepared.fingerprint
 
 
@@ -70,9 +81,12 @@ def entries(cache: Path) -> list[Path]:
 def test_ids_and_texts_belong_together(file, cache, kind):
     prepared = prepare(settings(train=[file], source_tokens=kind, target_tokens=kind), cache)
     for split in prepared.splits.values():
-        assert len(split) == len(split.target) == len(split.sources) == len(split.targets)
+        assert len(split) == len(split.ids["target"]) == len(split.raws["source"]) == len(split.raws["target"])
         for tokenizer, ids, texts in zip(
-            prepared.tokenizers, (split.source, split.target), (split.sources, split.targets), strict=True
+            prepared.codecs.values(),
+            (split.ids["source"], split.ids["target"]),
+            (split.raws["source"], split.raws["target"]),
+            strict=True,
         ):
             assert [row.tolist() for row in ids] == [tokenizer.encode(text).tolist() for text in texts]
 
@@ -98,7 +112,7 @@ def test_given_parts_are_taken_as_they_are(tmp_path, file, cache):
 def test_a_part_with_no_share_is_there_and_empty(file, cache):
     prepared = prepare(settings(train=[file], validation_share=0.0, test_share=0.0), cache)
     assert pairs_of(prepared, "train") == PAIRS
-    assert len(prepared.splits["test"]) == 0 == len(prepared.splits["validation"].source.lengths)
+    assert len(prepared.splits["test"]) == 0 == len(prepared.splits["validation"].ids["source"].lengths)
 
 
 def test_the_seed_of_the_split_changes_the_parts(file, cache):
@@ -109,17 +123,20 @@ def test_the_seed_of_the_split_changes_the_parts(file, cache):
 def test_tokenizers_learn_from_the_training_part_alone(tmp_path, cache):
     train, test = write(tmp_path / "a.txt", [("ab", "x")] * 9), write(tmp_path / "b.txt", [("abc", "xyz")])
     prepared = prepare(settings(train=[train], validation=[test], test=[test]), cache)
-    assert prepared.tokenizers.source.symbols[4:] == ("a", "b")
-    assert prepared.splits["test"].source[0].tolist() == [4, 5, UNKNOWN]
-    side = prepared.report.splits["test"].target
-    assert side.unknown_share == pytest.approx(2 / 3) and prepared.report.splits["train"].target.unknown_share == 0
+    assert prepared.codecs["source"].symbols[4:] == ("a", "b")
+    assert prepared.splits["test"].ids["source"][0].tolist() == [4, 5, UNKNOWN]
+    side = prepared.report.splits["test"].sides["target"]
+    assert (
+        side.unknown_share == pytest.approx(2 / 3)
+        and prepared.report.splits["train"].sides["target"].unknown_share == 0
+    )
 
 
 def test_tokenizers_learn_nothing_from_rows_that_are_drawn_away(file, cache):
     prepared = prepare(settings(train=[file], source_tokens="words"), cache)
-    seen = learn_tokenizer("words", prepared.splits["train"].sources)
-    assert prepared.tokenizers.source.to_json() == seen.to_json()
-    assert prepared.report.splits["test"].source.unknown_share > 0
+    seen = learn_tokenizer("words", prepared.splits["train"].raws["source"])
+    assert prepared.codecs["source"].to_json() == seen.to_json()
+    assert prepared.report.splits["test"].sides["source"].unknown_share > 0
 
 
 def test_tokenizers_are_made_as_the_settings_say(file, cache):
@@ -128,26 +145,26 @@ def test_tokenizers_are_made_as_the_settings_say(file, cache):
     )
     texts = [pair[0] for pair in pairs_of(prepared, "train")]
     expected = learn_tokenizer("words", texts, max_size=5, min_count=2, lowercase=True)
-    assert prepared.tokenizers.source.to_json() == expected.to_json()
+    assert prepared.codecs["source"].to_json() == expected.to_json()
 
 
 def test_texts_are_what_a_perfect_model_would_write(tmp_path, cache):
     train = write(tmp_path / "a.txt", [("A  b", "C \u00a0d.")] * 9)
     prepared = prepare(settings(train=[train], source_tokens="words", target_tokens="words", lowercase=True), cache)
-    assert prepared.splits["train"].sources[0] == "a b" and prepared.splits["train"].targets[0] == "c d."
+    assert prepared.splits["train"].raws["source"][0] == "a b" and prepared.splits["train"].raws["target"][0] == "c d."
     kept = prepare(settings(train=[train]), cache)
-    assert kept.splits["train"].targets[0] == "C \u00a0d."
+    assert kept.splits["train"].raws["target"][0] == "C \u00a0d."
 
 
 def test_ids_are_kept_as_narrow_as_the_vocabulary_allows(tmp_path, cache):
     narrow = prepare(settings(train=[write(tmp_path / "a.txt")]), cache)
-    assert narrow.splits["train"].source.values.dtype == np.uint16
+    assert narrow.splits["train"].ids["source"].values.dtype == np.uint16
     many = [(f"w{n}", "x") for n in range(90_000)]
     wide = prepare(settings(train=[write(tmp_path / "b.txt", many)], source_tokens="words"), cache)
-    assert len(wide.tokenizers.source) > 1 << 16
-    assert wide.splits["train"].source.values.dtype == np.int32
+    assert len(wide.codecs["source"]) > 1 << 16
+    assert wide.splits["train"].ids["source"].values.dtype == np.int32
     split = wide.splits["train"]
-    assert wide.tokenizers.source.decode(split.source[-1]) == split.sources[-1]
+    assert wide.codecs["source"].decode(split.ids["source"][-1]) == split.raws["source"][-1]
 
 
 def test_a_sample_is_prepared_in_its_own_parts(cache, monkeypatch):
@@ -197,16 +214,16 @@ def test_training_examples_that_are_too_long_are_dropped_and_counted(long_files,
     assert pairs_of(prepared, "train") == [("aa", "bb")]
     report = prepared.report.splits["train"]
     assert (report.examples, report.dropped) == (1, 3)
-    assert (report.source.dropped, report.target.dropped) == (2, 2)
-    assert (report.source.cut, report.target.cut) == (0, 0)
+    assert (report.sides["source"].dropped, report.sides["target"].dropped) == (2, 2)
+    assert (report.sides["source"].cut, report.sides["target"].cut) == (0, 0)
 
 
 def test_training_examples_that_are_too_long_are_cut_and_counted(long_files, cache):
     prepared = prepare(settings(**long_files, max_length=3, too_long="cut"), cache)
     split, report = prepared.splits["train"], prepared.report.splits["train"]
-    assert split.source.lengths.tolist() == [3, 1, 3, 2] and split.target.lengths.tolist() == [1, 3, 3, 2]
-    assert (report.examples, report.dropped, report.source.cut, report.target.cut) == (4, 0, 2, 2)
-    assert (report.source.dropped, report.target.dropped) == (0, 0)
+    assert split.ids["source"].lengths.tolist() == [3, 1, 3, 2] and split.ids["target"].lengths.tolist() == [1, 3, 3, 2]
+    assert (report.examples, report.dropped, report.sides["source"].cut, report.sides["target"].cut) == (4, 0, 2, 2)
+    assert (report.sides["source"].dropped, report.sides["target"].dropped) == (0, 0)
 
 
 @pytest.mark.parametrize("too_long", ["drop", "cut"])
@@ -215,8 +232,13 @@ def test_what_is_scored_is_never_dropped_and_its_texts_stay_whole(long_files, ca
     for part in ("validation", "test"):
         assert pairs_of(prepared, part) == LONG
         split, report = prepared.splits[part], prepared.report.splits[part]
-        assert split.source.lengths.tolist() == [3, 1, 3, 2] and split.target.lengths.tolist() == [1, 3, 3, 2]
-        assert (report.examples, report.dropped, report.source.cut, report.target.cut) == (4, 0, 2, 2)
+        assert split.ids["source"].lengths.tolist() == [3, 1, 3, 2] and split.ids["target"].lengths.tolist() == [
+            1,
+            3,
+            3,
+            2,
+        ]
+        assert (report.examples, report.dropped, report.sides["source"].cut, report.sides["target"].cut) == (4, 0, 2, 2)
 
 
 def test_if_every_training_example_is_too_long_that_is_said(tmp_path, cache):
@@ -231,7 +253,7 @@ def test_one_line_of_ten_million_characters_is_dropped_like_any_long_one(tmp_pat
     name = write(tmp_path / "long.txt", [*PAIRS, ("ab " * 3_333_333 + "a", "b")])
     prepared = prepare(settings(train=[name], validation_share=0.0, test_share=0.0, source_tokens=kind), cache)
     assert pairs_of(prepared, "train") == PAIRS
-    assert prepared.report.splits["train"].dropped == 1 == prepared.report.splits["train"].source.dropped
+    assert prepared.report.splits["train"].dropped == 1 == prepared.report.splits["train"].sides["source"].dropped
 
 
 # --- the report --------------------------------------------------------------------------------------------------
@@ -242,12 +264,12 @@ def test_the_report_counts_what_there_is(file, cache):
     for part, split in prepared.splits.items():
         report = prepared.report.splits[part]
         assert report.examples == len(split)
-        for side, ids in ((report.source, split.source), (report.target, split.target)):
+        for side, ids in ((report.sides["source"], split.ids["source"]), (report.sides["target"], split.ids["target"])):
             lengths = [len(row) for row in ids]
             assert (side.tokens, side.longest) == (sum(lengths), max(lengths))
             assert side.mean == pytest.approx(sum(lengths) / len(lengths))
             assert side.unknown_share == pytest.approx(sum((row == UNKNOWN).sum() for row in ids) / sum(lengths))
-    sizes = {side: len(getattr(prepared.tokenizers, side)) for side in ("source", "target")}
+    sizes = {side: len(codec) for side, codec in prepared.codecs.items()}
     assert prepared.report.vocabulary == sizes
     assert prepared.report.rows_read == len(PAIRS) and prepared.report.skipped == {}
 
@@ -341,7 +363,7 @@ def test_an_entry_holds_what_is_needed_and_nothing_else(file, cache):
 
 def test_prepared_arrays_are_mapped_not_read(file, cache):
     split = prepare(settings(train=[file]), cache).splits["train"]
-    for array in (split.source.values, split.target.offsets, split.sources.bytes):
+    for array in (split.ids["source"].values, split.ids["target"].offsets, split.raws["source"].bytes):
         assert isinstance(array.base, np.memmap) or isinstance(getattr(array.base, "base", None), np.memmap)
         assert not array.flags.writeable
 
@@ -355,7 +377,7 @@ def test_changed_content_of_the_same_size_and_time_is_another_entry(file, cache)
     assert os.stat(file).st_size == stat.st_size and os.stat(file).st_mtime_ns == stat.st_mtime_ns
     second = prepare(settings(train=[file]), cache)
     assert second.fingerprint != first.fingerprint
-    assert any("Source" in text for split in second.splits.values() for text in split.sources)
+    assert any("Source" in text for split in second.splits.values() for text in split.raws["source"])
     assert len(entries(cache)) == 2
 
 
@@ -363,6 +385,7 @@ CHANGES = {
     "separator": "  ", "source": "2", "target": "1", "encoding": "latin-1", "on_bad_row": "skip",
     "source_tokens": "words", "target_tokens": "bpe", "lowercase": True, "min_count": 2, "max_size": 300,
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
+    "shared": True, "tag": "x", "target_type": "labels",
 }  # fmt: skip
 
 
@@ -439,13 +462,13 @@ def damage_index_emptied(entry: Path) -> None:
 
 def damage_tokenizer(entry: Path) -> None:
     index = json.loads((entry / "index.json").read_text())
-    index["tokenizers"]["source"]["symbols"][5] = "<pad>"
+    index["codecs"]["source"]["symbols"][5] = "<pad>"
     (entry / "index.json").write_text(json.dumps(index))
 
 
 def damage_report(entry: Path) -> None:
     index = json.loads((entry / "index.json").read_text())
-    del index["report"]["splits"]["train"]["source"]["cut"]
+    del index["report"]["splits"]["train"]["sides"]["source"]["cut"]
     (entry / "index.json").write_text(json.dumps(index))
 
 
@@ -521,14 +544,17 @@ def test_the_cache_is_where_the_environment_says(tmp_path, file, monkeypatch):
 PROGRAM = """
 import sys
 from pathlib import Path
+from seqloom.data.layout import Layout, tokens
 from seqloom.data.prepare import prepare
 from seqloom.recipe import Recipe
 def tell(line):
     print(line, flush=True)
     if sys.argv[3] == "wait" and "encoding train" in line:
         sys.stdin.readline()
-prepared = prepare(Recipe.of({"data": {"train": [sys.argv[1]]}}).data, Path(sys.argv[2]), tell)
-print(prepared.fingerprint, list(prepared.splits["test"].sources), flush=True)
+data = Recipe.of({"data": {"train": [sys.argv[1]]}}).data
+sides = {side: tokens(data, (side,), "characters") for side in ("source", "target")}
+prepared = prepare(Layout("test", data, sides), Path(sys.argv[2]), tell)
+print(prepared.fingerprint, list(prepared.splits["test"].raws["source"]), flush=True)
 """
 
 
@@ -562,7 +588,7 @@ def test_two_processes_at_once_build_one_entry_and_see_the_same(file, cache):
     assert last[0] == last[1] and [process.returncode for process in both] == [0, 0]
     assert len(entries(cache)) == 1 and litter(cache) == []
     prepared = prepare(settings(train=[file]), cache)
-    assert last[0] == f"{prepared.fingerprint} {list(prepared.splits['test'].sources)}"
+    assert last[0] == f"{prepared.fingerprint} {list(prepared.splits['test'].raws['source'])}"
 
 
 def test_what_a_killed_process_leaves_is_swept_by_the_next(file, cache):
@@ -596,8 +622,8 @@ def test_real_parallel_files_are_prepared(shared_data, cache):
     prepared = prepare(settings(**files, source_tokens="bpe", target_tokens="words", max_size=2000), cache)
     for part, (source, _) in files.items():
         with gzip.open(source, "rt", encoding="utf-8") as lines:
-            assert list(prepared.splits[part].sources) == [line.strip() for line in lines]
+            assert list(prepared.splits[part].raws["source"]) == [line.strip() for line in lines]
     split = prepared.splits["test"]
     for row in random.Random(0).sample(range(len(split)), 50):
-        assert prepared.tokenizers.source.decode(split.source[row]) == split.sources[row]
-    assert 0 < prepared.report.splits["test"].target.unknown_share < 0.25
+        assert prepared.codecs["source"].decode(split.ids["source"][row]) == split.raws["source"][row]
+    assert 0 < prepared.report.splits["test"].sides["target"].unknown_share < 0.25

@@ -9,11 +9,11 @@ from datetime import date, timedelta
 
 import pytest
 
-from seqloom.data.samples import (
+from seqloom.data.samples import SAMPLES
+from seqloom.data.samples.dates import (
     FIRST_DAY,
     LAST_DAY,
     LOCALES,
-    SAMPLES,
     SPLIT_SIZES,
     WrittenDate,
     date_forms,
@@ -37,7 +37,7 @@ def test_the_sample_is_the_one_with_locales_without_them(examples):
 
 def test_another_process_makes_the_same_sample(examples):
     program = (
-        "import hashlib, json; from seqloom.data.samples import dates_with_locales; "
+        "import hashlib, json; from seqloom.data.samples.dates import dates_with_locales; "
         "print(hashlib.sha256(json.dumps(dates_with_locales()).encode()).hexdigest())"
     )
     answer = subprocess.run(

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.look.charts import attention_chart, save
-from seqloom.look.measures import AttentionMap
+from seqloom.look.attention import AttentionMap
+from seqloom.look.chart_maps import attention_chart
+from seqloom.look.charts import save
 from seqloom.runs import load, train
 
 from ..recipes import small

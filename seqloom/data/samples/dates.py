@@ -1,11 +1,7 @@
-"""The samples built into seqloom: data for a first training, made on the spot, nothing downloaded.
-
-A sample is a function that gives pairs of texts by split, the same ones every time. This file knows no tokens,
-no recipe and no network. What a sample is made from may need the extra `samples`.
-"""
+"""Dates as people of many languages write them, and what they mean: a sample for transduction."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -146,6 +142,3 @@ def _parts(pattern: str) -> list[tuple[bool, str]]:
             letter, length = value
             parts.append((True, letter * length))
     return parts
-
-
-SAMPLES: dict[str, Callable[[], dict[str, list[tuple[str, str]]]]] = {"dates": dates}

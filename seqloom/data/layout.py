@@ -1,0 +1,54 @@
+"""What the examples of a task consist of: its sides, where each stands in a file, and how it becomes numbers."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from seqloom.data.codec import Codec, Learn, Raw
+from seqloom.data.tokenizers import learn_tokenizer
+from seqloom.recipe import Data
+
+JOINED = " | "  # between the columns of a source that has several
+
+
+def no_fault(raws: Sequence[Raw]) -> str:
+    """Every example will do."""
+    return ""
+
+
+class Side(NamedTuple):
+    """One side of an example."""
+
+    columns: tuple[str, ...]  # of a table, joined
+    kind: str  # of its codec
+    learn: Learn  # from the training examples to that codec
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The sides of an example, in order; the first decides what counts as the same example in two parts."""
+
+    task: str
+    data: Data
+    sides: dict[str, Side]
+    label: str = ""  # the side that drawn parts are to have in equal shares
+    shared: tuple[str, ...] = ()  # sides that learn from one another, and get one codec
+    fault: Callable[[Sequence[Raw]], str] = no_fault  # what is wrong with an example, in a sentence
+
+    def only(self, side: str) -> "Layout":
+        """A layout of one side alone, for examples that have no answer yet."""
+        return Layout(self.task, self.data, {side: self.sides[side]})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of a table that are read."""
+        return tuple(name for side in self.sides.values() for name in side.columns)
+
+
+def tokens(data: Data, columns: tuple[str, ...], kind: str) -> Side:
+    """A side that is text, cut into tokens as the settings say."""
+
+    def learn(texts: Iterator[str]) -> Codec:
+        return learn_tokenizer(kind, texts, lowercase=data.lowercase, max_size=data.max_size, min_count=data.min_count)
+
+    return Side(columns, kind, learn)

@@ -1,0 +1,18 @@
+"""The samples built into seqloom: data for a first training, made on the spot, nothing downloaded.
+
+A sample is a function that gives examples by split, the same ones every time: tuples with one value a side of its task.
+Samples know no tokens, no recipe and no network. What a sample is made from may need the extra `samples`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from seqloom.data.samples.code import tokens
+from seqloom.data.samples.dates import dates
+from seqloom.data.samples.names import names
+
+SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
+    "dates": dates,
+    "names": names,
+    "tokens": tokens,
+}

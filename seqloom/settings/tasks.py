@@ -1,0 +1,62 @@
+"""What each task is, in a sentence, which sides of a network it has, and which settings mean nothing to it."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel
+
+from .words import settings
+
+Name = Literal["transduce", "classify", "tag"]
+
+# What only tasks that answer once a sequence have, and those that read, and those that write.
+SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
+TAGGED = ("data.characters", "model.spelling", "model.crf")
+NUMERIC = ("data.source_type", "data.series")
+WRITING = (
+    *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
+    *("model.attention", "model.look", "model.hard", "search"),
+)
+
+
+class Use(NamedTuple):
+    """What a task makes of a recipe."""
+
+    does: str
+    encodes: bool  # whether there is something to read before anything is said
+    decodes: bool  # whether something is written
+    ahead: bool  # whether a reader may see what comes later
+    unread: tuple[str, ...]  # settings and tables of them that it has no use for
+
+
+USES: dict[str, Use] = {
+    "transduce": Use(
+        "turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *NUMERIC, "model.patch")
+    ),
+    "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED)),
+    "tag": Use(
+        "give every element of a sequence a label",
+        True,
+        False,
+        True,
+        (*WRITING, *SUMMED[:2], "data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
+    ),
+}
+
+
+def unread(task: str, name: str) -> bool:
+    """Whether a task has no use for a setting."""
+    return any(name == other or name.startswith(f"{other}.") for other in USES[task].unread)
+
+
+def useless(recipe: BaseModel, task: str) -> Iterator[str]:
+    """The settings that are given another value than their default, to no avail."""
+    plain: Any = type(recipe)
+    for name in settings(plain):
+        if unread(task, name):
+            *tables, key = name.split(".")
+            given, model = recipe, plain
+            for table in tables:
+                given, model = getattr(given, table), model.model_fields[table].annotation
+            if getattr(given, key) != model.model_fields[key].get_default(call_default_factory=True):
+                yield name

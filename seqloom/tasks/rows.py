@@ -1,0 +1,142 @@
+"""Tasks whose examples are rows with sides: a source and a target, each with its codec.
+
+What is the same for all of them: preparing, saving, the order of the batches, reading files. Knows sides only by name.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..data import batches
+from ..data.codec import Codec
+from ..data.codecs import read_codec
+from ..data.layout import Layout
+from ..data.prepare import Prepared, prepare
+from ..data.ragged import Ragged
+from ..data.readers import Skipped
+from ..data.sources import read_files
+from ..errors import DataError, RecipeError, RunError
+from ..layers.padding import mask_of
+from ..models import Batch
+from ..recipe import Recipe
+from ..settings.body import Body
+from .base import Task, Tell
+
+ROOM = 16384  # padded elements that are read at once when nothing is trained
+Encoded = dict[str, Ragged]  # by side
+
+
+class Rows(Task):
+    """`facts` is what baselines have learnt from the training part, small enough for JSON."""
+
+    def __init__(self, recipe: Recipe, codecs: dict[str, Codec], facts: dict[str, Any]) -> None:
+        self.recipe, self.codecs, self.facts = recipe, codecs, facts
+        self.prepared: Prepared | None = None  # while the examples are at hand, for baselines that learn from them
+
+    @classmethod
+    @abstractmethod
+    def layout(cls, recipe: Recipe) -> Layout: ...
+
+    @classmethod
+    @abstractmethod
+    def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
+        """What follows from the data: settings that were left open, and what baselines know."""
+
+    @abstractmethod
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        """What each example takes in a batch: (N, sides)."""
+
+    @abstractmethod
+    def batch_of(self, encoded: Encoded, rows: Any) -> Batch: ...
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
+        prepared = prepare(cls.layout(recipe), tell=tell, examples=examples)
+        recipe, facts = cls.learn(recipe, prepared)
+        task = cls(recipe, prepared.codecs, facts)
+        task.prepared = prepared
+        return task, prepared
+
+    @classmethod
+    def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
+        found, facts, sides = saved.get("codecs"), saved.get("facts"), cls.layout(recipe).sides
+        if not isinstance(found, dict) or not isinstance(facts, dict) or set(found) != set(sides):
+            raise RunError(f"task.json does not hold facts, and codecs of {' and '.join(sides)}")
+        codecs = {side: read_codec(found[side]) for side in sides}
+        for side, codec in codecs.items():
+            if codec.kind != sides[side].kind:
+                raise RunError(f"task.json says that the {side} is {codec.kind}, but the recipe {sides[side].kind}")
+        return cls(recipe, codecs, facts)
+
+    def saved(self) -> dict[str, Any]:
+        return {"codecs": {side: codec.to_json() for side, codec in self.codecs.items()}, "facts": self.facts}
+
+    def vocabularies(self) -> dict[str, int]:
+        return {side: len(codec) for side, codec in self.codecs.items()}
+
+    def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
+        lengths = self.lengths(prepared.splits["train"].ids)
+        return batches.order(lengths, self.recipe.train.batch, self.recipe.train.seed, epoch)
+
+    def padded_share(self, prepared: Prepared) -> float:
+        return batches.padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
+
+    def batch(self, prepared: Prepared, rows: Any, split: str = "train") -> Batch:
+        return self.batch_of(prepared.splits[split].ids, rows)
+
+    @torch.no_grad()
+    def loss(self, model: Any, encoded: Encoded) -> float:
+        """The mean loss of an element of the target."""
+        objective, total, count = self.objective(model), 0.0, 0
+        for rows in batches.sequential(self.lengths(encoded), ROOM):
+            loss, elements, _ = objective(self.batch_of(encoded, rows))
+            total, count = total + loss.item(), count + int(elements)
+        return total / max(count, 1)
+
+    def encode(self, examples: Sequence[Sequence[Any]]) -> Encoded:
+        columns = zip(self.codecs.items(), zip(*examples, strict=True), strict=True)
+        return {side: codec.encode_many(raws) for (side, codec), raws in columns}
+
+    def examples(self, prepared: Prepared, split: str) -> Sequence[Any]:
+        return prepared.splits[split].examples()
+
+    def read(self, files: Sequence[str]) -> Sequence[Any]:
+        found = read_files(files, self.layout(self.recipe), Skipped())
+        codecs = list(self.codecs.values())
+        return [tuple(codec.normalise(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
+
+    def inputs(self, file: str) -> Sequence[Any]:
+        return [source for [source] in read_files([file], self.layout(self.recipe).only("source"), Skipped())]
+
+    def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
+        """Refuse an input that reaches beyond the positions a model has learnt."""
+        longest = int(lengths.max(initial=0))
+        if positions(body) < longest:
+            raise DataError(f"an input has {longest} tokens, but this model knows {body.longest} positions")
+
+
+def positions(body: Body) -> int:
+    """How long a sequence a body can read."""
+    return body.longest if body.kind == "transformer" and body.positions == "learnt" else 10**6
+
+
+def check_positions(name: str, body: Body, lengths: NDArray[np.int64]) -> None:
+    """Refuse learnt positions that do not reach as far as the training examples."""
+    longest = int(lengths.max(initial=0))
+    if positions(body) < longest:
+        raise RecipeError(
+            f"model.{name}.longest is {body.longest}, but a training example has {longest} elements there"
+        )
+
+
+def padded(sequences: Ragged, rows: Any) -> tuple[Tensor, Tensor]:
+    """Sequences side by side with their mask; at least one wide, so that an empty one can be read as nothing."""
+    elements, lengths = map(torch.from_numpy, sequences.padded(rows))
+    if not elements.shape[1]:
+        elements = elements.new_zeros(len(elements), 1, *elements.shape[2:])
+    return elements, mask_of(lengths, elements.shape[1])
