@@ -128,6 +128,50 @@ def train(
 
 
 @app.command()
+def tune(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe, or a TOML file.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes, such as model.kind=lstm, and more ranges, such as model.size=64..256."),
+    ] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(help="What is searched over: model.size=64..256, train.rate=1e-4..1e-2:log, model.kind=gru,lstm."),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, max=10**6, help="How many runs, those cut short included.")] = 20,
+    into: Annotated[Path | None, typer.Option(help="The folder of the search; runs/tune-NAME if not given.")] = None,
+    storage: Annotated[str, typer.Option(help="The URL of a database that several machines share.")] = "",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Search over settings; said again, a search that was killed goes on."""
+    from .recipe import Recipe
+    from .terminal import notes, show_search, stopping
+    from .tune import Search, is_range, parse_over
+
+    ranges = [*(over or []), *(text for text in overrides or [] if is_range(text))]
+    given = Recipe.read(recipe, *(text for text in overrides or [] if not is_range(text)))
+    if not ranges:
+        raise RecipeError("nothing to search over is given: --over model.size=64..256, for one")
+    folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
+    search = Search(given, [parse_over(text, given) for text in ranges], folder, storage)
+    with stopping() as stop:
+        for trial in search.run(trials, stop):
+            loss = "–" if trial.loss is None else f"{trial.loss:.4f}"
+            said = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
+            notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {said}")
+    if stop.is_set():
+        notes.print("stopped; the same command goes on")
+        raise typer.Exit(130)
+    found, importances = search.trials(), search.importances()
+    if as_json:
+        told = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]
+        print(json.dumps({"trials": told, "importances": importances}, ensure_ascii=False, indent=2))
+    else:
+        show_search(found, importances)
+
+
+@app.command()
 def score(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders.")],
     on: Annotated[

@@ -18,6 +18,7 @@ LEVELS = (
     ("certify",),
     ("terminal", "launch"),
     ("__init__",),
+    ("tune",),
     ("runs",),
     ("tasks", "look", "exchange", "cards"),
     ("training", "build", "metrics", "baselines"),

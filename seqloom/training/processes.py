@@ -96,6 +96,8 @@ class Ranks:
         from torch.distributed.fsdp import fully_shard
 
         copy = deepcopy(objective)
+        for tensor in copy.state_dict().values():  # as DDP does: all begin with what the first one has
+            distributed.broadcast(tensor, 0)
         fully_shard(copy)
         return copy
 
