@@ -39,6 +39,12 @@ def main() -> None:
         if launch.first():
             print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except RuntimeError as error:
+        if debug or launch.first():
+            raise
+        # Most often the first process is gone, and has told why.
+        print(f"one of the processes ended: {str(error).splitlines()[0]}", file=sys.stderr)
+        raise SystemExit(1) from None
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stderr.close()
         raise SystemExit(0) from None

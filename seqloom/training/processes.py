@@ -61,11 +61,7 @@ class Ranks:
         if self.count == 1:
             return batch, 1.0
         own = len(batch.mask) > self.rank
-        rows = slice(self.rank, None, self.count) if own else slice(0, 1)
-        given = None if batch.given is None else batch.given[rows]
-        source = tuple(part[rows] for part in batch.source)
-        parts = (batch.inputs[rows], batch.mask[rows], batch.target[rows], source, batch.fresh, given)
-        return Batch(*parts), float(own)
+        return batch.rows(slice(self.rank, None, self.count) if own else slice(0, 1)), float(own)
 
     def joined(self, state: State, rows: int) -> dict[str, Tensor]:
         """The tensors of a state that has so many rows over all processes."""
