@@ -10,7 +10,7 @@ import numpy as np
 
 from seqloom.data.layout import JOINED, Layout
 from seqloom.data.lines import check_file
-from seqloom.data.readers import Skipped, format_of
+from seqloom.data.readers import Skipped, format_of, named_split
 from seqloom.data.sources import Example, read_files
 from seqloom.errors import DataError
 
@@ -45,7 +45,13 @@ class Files(Origin):
     def content(self) -> dict[str, list[str]]:
         """The formats, which may depend on the names, and the digests of the files."""
         format = self._layout.data.format
-        return {part: [format_of(files, format), *map(digest, files)] for part, files in self._files.items()}
+        return {part: self._digests(files, format_of(files, format)) for part, files in self._files.items()}
+
+    def _digests(self, files: Sequence[str], format: str) -> list[str]:
+        if format != "sheets":
+            return [format, *map(digest, files)]
+        index, split = named_split(files[0])
+        return [format, split, digest(index), digest(files[1])]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         return read_files(self._files[part], self._layout, skipped)

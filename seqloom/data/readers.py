@@ -29,7 +29,7 @@ ENDINGS = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet"},
     **{".conll": "conll", ".conllu": "conllu", ".ts": "ts"},
 }
-PAIRS = ("lines", "idx")  # formats whose source and target stand in files of their own
+PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
 ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
 SHOWN_NAMES = 20  # of the columns in a sentence
 
@@ -100,6 +100,12 @@ def kept(found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped,
         raise DataError(f"all {total:,} {unit} were skipped, most for: {reason} (first in {own.first[reason]})", file)
     if not items:
         raise DataError("the file is empty", file)
+
+
+def named_split(name: str) -> tuple[str, str]:
+    """A file, and the split of it that is meant, if one is: index.tsv#train."""
+    file, _, split = name.partition("#")
+    return file, split
 
 
 def format_of(files: Sequence[str], format: str) -> str:

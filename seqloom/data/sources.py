@@ -6,6 +6,7 @@ have them. What cannot be used is raised with its file and line, or counted. Kno
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from seqloom.data.codec import Raw
 from seqloom.data.conll import ConllReading, read_conll
 from seqloom.data.formats import PAIR
 from seqloom.data.idx import read_idx, read_labelled
+from seqloom.data.images import ImageReading, read_captioned, read_sheets
 from seqloom.data.layout import JOINED, Layout
 from seqloom.data.lines import Fault
 from seqloom.data.listed import BETWEEN
 from seqloom.data.numbers import number_or_gap
 from seqloom.data.parquet import read_parquet
-from seqloom.data.readers import Reading, Row, Skipped, format_of, kept, read_rows
+from seqloom.data.readers import Reading, Row, Skipped, format_of, kept, named_split, read_rows
 from seqloom.data.ts import read_ts
 from seqloom.errors import DataError
 
@@ -166,5 +168,41 @@ def labelled_images(files: Sequence[str], layout: Layout, skipped: Skipped) -> I
         yield (raw,) if labels is None else (raw, str(labels[number])), files[0], number + 1
 
 
+def captioned(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """An image with each of its captions, from a table of names and captions."""
+    data = layout.data
+    folder = data.images or str(Path(files[0]).parent)
+    for found in read_captioned(files[0], folder, image_reading(layout), skipped):
+        for caption in found.captions:
+            yield (found.image[None], caption), files[0], found.line
+
+
+def sheets(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """The same from contact sheets: an index of their cells and a table of captions.
+
+    The index says the split of each image, so one index serves all parts: it is named as INDEX#SPLIT.
+    """
+    index, split = named_split(files[0])
+    folder = layout.data.images or str(Path(index).parent)
+    reading = image_reading(layout)
+    for found in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
+        for caption in found.captions:
+            yield (found.image[None], caption), index, found.line
+
+
+def image_reading(layout: Layout) -> ImageReading:
+    """What the columns are called, unless the recipe says so: image and caption."""
+    data = layout.data
+    image, caption = (
+        own if name == side else name
+        for own, name, side in zip(("image", "caption"), (data.source[0], data.target), PAIR, strict=True)
+    )
+    size = (data.image_size, data.image_size)
+    return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
+
+
 Read = Callable[[Sequence[str], Layout, Skipped], Iterator[Placed | Fault]]
-READERS: dict[str, Read] = {"conll": sentences, "conllu": sentences, "ts": cases, "idx": labelled_images}
+READERS: dict[str, Read] = {
+    **{"conll": sentences, "conllu": sentences, "ts": cases, "idx": labelled_images},
+    **{"images": captioned, "sheets": sheets},
+}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..recipe import Train
-from ..training.optimiser import rate_at
+from ..training.schedules import rate_at
 
 Floats = NDArray[np.floating]
 Record = dict[str, Any]  # a line of records.jsonl

@@ -62,7 +62,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates", "names", "tokens"] = Field(
+    sample: Literal["", "dates", "names", "tokens", "shapes"] = Field(
         default="", description="A built-in sample of examples, instead of files of your own."
     )
     train: Files = Field(
@@ -74,10 +74,13 @@ class Data(Section):
     test: Files = Field(
         default=(), description="The same for the final test; without it a share of the training rows is kept apart."
     )
-    format: Literal["guess", "csv", "tsv", "jsonl", "txt", "lines", "parquet", "conll", "conllu", "ts", "idx"] = Field(
+    format: Literal[
+        "guess", "csv", "tsv", "jsonl", "txt", "lines", "parquet", "conll", "conllu", "ts", "idx", "images", "sheets"
+    ] = Field(
         default="guess",
         description="How files are read: guessed from their ending, or as said; lines is parallel files, "
-        "idx a file of arrays and one of labels.",
+        "idx a file of arrays and one of labels, images a table of names and captions, sheets an index of contact "
+        "sheets and such a table.",
     )
     separator: Separator = Field(
         default="\t", description="What stands between source and target on a line of a txt file."
@@ -97,6 +100,16 @@ class Data(Section):
     series: Tag = Field(
         default="",
         description="The column that says to which sequence a row of numbers belongs; its rows stand together.",
+    )
+    vectors: Text = Field(
+        default="",
+        description="A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with.",
+    )
+    images: Text = Field(
+        default="", description="The folder in which images lie; without it, the one of the table that names them."
+    )
+    image_size: int = Field(
+        default=64, ge=4, le=1024, description="The side, in pixels, to which images are cut and scaled."
     )
     characters: int = Field(
         default=0,
@@ -155,7 +168,7 @@ class Data(Section):
         return self
 
     def _check_part(self, name: str, files: tuple[str, ...]) -> None:
-        pairs = ("guess", "lines", "idx")
+        pairs = ("guess", "lines", "idx", "sheets")
         if len(files) == 2 and self.format not in pairs:
             raise ValueError(
                 f'data.{name} is a pair of parallel files, but data.format "{self.format}" has source and target '

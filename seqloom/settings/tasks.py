@@ -7,12 +7,13 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "tag"]
+Name = Literal["transduce", "classify", "tag", "caption"]
 
 # What only tasks that answer once a sequence have, and those that read, and those that write.
 SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
 TAGGED = ("data.characters", "model.spelling", "model.crf")
 NUMERIC = ("data.source_type", "data.series")
+IMAGES = ("data.images", "data.image_size")
 WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
@@ -30,16 +31,21 @@ class Use(NamedTuple):
 
 
 USES: dict[str, Use] = {
-    "transduce": Use(
-        "turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *NUMERIC, "model.patch")
+    "transduce": Use("turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *IMAGES)),
+    "caption": Use(
+        "tell in words what is on an image",
+        True,
+        True,
+        True,
+        (*SUMMED, *TAGGED, *NUMERIC, "data.shared", "data.tag", "data.source_tokens"),
     ),
-    "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED)),
+    "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED, *IMAGES)),
     "tag": Use(
         "give every element of a sequence a label",
         True,
         False,
         True,
-        (*WRITING, *SUMMED[:2], "data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
+        (*WRITING, *SUMMED[:2], "data.source_tokens", "train.balanced", "train.smoothing", "model.patch", *IMAGES),
     ),
 }
 

@@ -85,6 +85,10 @@ class Task(ABC):
     def build(self) -> nn.Module:
         """A new model, its weights drawn at random."""
 
+    def begin(self, model: Any, tell: Tell) -> None:
+        """What a new model is given before its first step, beyond what was drawn."""
+        return None
+
     @abstractmethod
     def objective(self, model: Any) -> Objective:
         """What training makes small."""

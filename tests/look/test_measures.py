@@ -23,7 +23,7 @@ from seqloom.look.schedules import curves, learning_rates
 from seqloom.look.vectors import Vectors
 from seqloom.models import Batch, Labeller
 from seqloom.recipe import Train
-from seqloom.training.optimiser import rate_at
+from seqloom.training.schedules import rate_at
 
 from .models import MODELS, SIDES, batch_for
 

@@ -10,9 +10,11 @@ from typing import Any
 from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.names import names
+from seqloom.data.samples.shapes import shapes
 
 SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "dates": dates,
     "names": names,
     "tokens": tokens,
+    "shapes": shapes,
 }
