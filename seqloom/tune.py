@@ -25,18 +25,21 @@ if TYPE_CHECKING:
     import optuna
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-RANGE = re.compile(rf"(?P<name>[\w.]+)=(?P<low>{NUMBER})\.\.(?P<high>{NUMBER})(?P<log>:log)?", re.ASCII)
+RANGE = re.compile(
+    rf"(?P<name>[\w.]+)=(?P<low>{NUMBER})\.\.(?P<high>{NUMBER})(?::(?:(?P<log>log)|(?P<step>\d{{1,9}})))?", re.ASCII
+)
 HEARTBEAT = 60  # seconds after which a machine that shares the study is missed
 
 
 @dataclass(frozen=True)
 class Over:
-    """A setting that is searched over: from low to high, in equal ratios if `log`; or one of the choices."""
+    """A setting that is searched over: from low to high, in equal ratios if `log`, or in steps; or some choices."""
 
     name: str
     low: float = 0.0
     high: float = 0.0
     log: bool = False
+    step: int = 1  # of whole numbers
     choices: tuple[str, ...] = ()
 
     @property
@@ -48,7 +51,7 @@ class Over:
         if self.choices:
             return str(trial.suggest_categorical(self.name, self.choices))
         if self.whole:
-            return str(trial.suggest_int(self.name, int(self.low), int(self.high), log=self.log))
+            return str(trial.suggest_int(self.name, int(self.low), int(self.high), step=self.step, log=self.log))
         return repr(trial.suggest_float(self.name, self.low, self.high, log=self.log))
 
 
@@ -58,12 +61,17 @@ def is_range(text: str) -> bool:
 
 
 def parse_over(text: str, recipe: Recipe) -> Over:
-    """`model.size=64..256`, `train.rate=1e-4..1e-2:log` or `model.kind=gru,lstm`; both ends must fit the recipe."""
+    """`model.size=64..256:32`, `train.rate=1e-4..1e-2:log` or `model.kind=gru,lstm`; both ends must fit the recipe."""
+    ends: tuple[str, ...]
     if found := RANGE.fullmatch(text):
-        ends = found["low"], found["high"]
-        over = Over(found["name"], float(ends[0]), float(ends[1]), bool(found["log"]))
-        if over.low >= over.high or (over.log and over.low <= 0):
-            raise RecipeError(f"{text}: a range goes from a lower to a higher value, above 0 if it is :log")
+        low, high = float(found["low"]), float(found["high"])
+        over = Over(found["name"], low, high, bool(found["log"]), int(found["step"] or 1))
+        if low >= high or (over.log and low <= 0) or not over.step or (found["step"] and not over.whole):
+            raise RecipeError(
+                f"{text}: a range goes from a lower to a higher value, above 0 if it is :log, between whole numbers if "
+                "it is in steps"
+            )
+        ends = tuple(str(int(end)) if over.whole else repr(end) for end in (low, high))
     else:
         name, _, values = text.partition("=")
         ends = tuple(value.strip() for value in values.split(","))
@@ -110,7 +118,7 @@ class Search:
             storage = optuna.storages.RDBStorage(
                 self.storage or f"sqlite:///{self.into.resolve() / 'study.db'}",
                 heartbeat_interval=HEARTBEAT if self.storage else None,
-                failed_trial_callback=optuna.storages.RetryFailedTrialCallback() if self.storage else None,
+                failed_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback() if self.storage else None,
             )
             study = optuna.create_study(
                 storage=storage,
@@ -155,10 +163,14 @@ class Search:
         import optuna
 
         def loss_of(trial: "optuna.Trial") -> float:
-            recipe = self.recipe.override(*(f"{over.name}={over.suggested(trial)}" for over in self.overs))
+            try:
+                recipe = self.recipe.override(*[f"{over.name}={over.suggested(trial)}" for over in self.overs])
+            except RecipeError:  # each value is possible, but not together
+                raise optuna.TrialPruned from None
             folder = self.folder(trial.params)
             begun = (folder / MANIFEST).exists()
-            with closing(train(None if begun else recipe, folder, resume=True, stop=stop)) as records:
+            records: Any = train(None if begun else recipe, folder, resume=True, stop=stop)
+            with closing(records):  # at once, so that the folder is free again
                 for record in records:
                     if record.scores and math.isfinite(record.scores["loss"]):
                         trial.report(record.scores["loss"], record.step)

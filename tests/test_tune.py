@@ -21,7 +21,7 @@ from .training.together import free_port
 pytest.importorskip("optuna", reason="the extra tune is not installed")
 # Optuna tells of its plans; forking tells of its dangers.
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore:.*fork.*")
-OVERS = ("model.size=4..16", "train.rate=1e-4..1e-1:log", "model.kind=gru,rnn")
+OVERS = ("model.size=4..16:2", "train.rate=1e-4..1e-1:log", "model.kind=gru,rnn")
 
 
 def search(folder: Path, storage: str = "") -> Search:
@@ -33,6 +33,7 @@ def search(folder: Path, storage: str = "") -> Search:
     ("text", "over"),
     [
         ("model.size=4..16", Over("model.size", 4, 16)),
+        ("model.size=4..16:4", Over("model.size", 4, 16, step=4)),
         ("train.rate=1e-4..1e-2:log", Over("train.rate", 1e-4, 1e-2, True)),
         ("model.dropout=.1..0.5", Over("model.dropout", 0.1, 0.5)),
         ("model.kind=gru, lstm", Over("model.kind", choices=("gru", "lstm"))),
@@ -47,6 +48,8 @@ def test_what_is_searched_over(text: str, over: Over) -> None:
     [
         ("model.size=16..4", "from a lower to a higher"),
         ("train.rate=0..1:log", "above 0 if it is :log"),
+        ("train.rate=0.1..1:2", "whole numbers"),
+        ("model.size=4..16:0", "whole numbers"),
         ("model.siez=4..16", "did you mean model.size"),
         ("model.size=0..16", "model.size must be"),
         ("model.kind=gru,lstn", "did you mean"),
@@ -79,6 +82,13 @@ def test_a_search_tells_its_trials_and_said_again_does_no_more(tmp_path: Path) -
     assert set(asked.importances()) <= {over.name for over in asked.overs}
 
 
+def test_values_that_do_not_go_together_are_passed_over(tmp_path: Path) -> None:
+    recipe = small(tmp_path, "train.steps=2", "train.validate_every=2")
+    odd = Search(recipe, [parse_over("model.size=4..5", recipe.override("model.both_ways=false"))], tmp_path / "search")
+    told = list(odd.run(6))
+    assert {trial.settings["model.size"]: trial.state for trial in told} == {4: "complete", 5: "pruned"}
+
+
 def test_a_stopped_search_takes_up_the_trial_that_was_under_way(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
@@ -96,6 +106,7 @@ def test_a_killed_search_goes_on(tmp_path: Path) -> None:
             pass
         os._exit(0)
     while not list((tmp_path / "search").glob("trial-*/records.jsonl")):
+        assert os.waitpid(process, os.WNOHANG) == (0, 0)
         time.sleep(0.02)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
@@ -140,6 +151,5 @@ def postgres(tmp_path: Path) -> Iterator[str]:
 
 def test_several_searches_share_a_database(tmp_path: Path, postgres: str) -> None:
     for _ in range(2):
-        [told] = list(zip(search(tmp_path, postgres).run(3), range(1), strict=False))[:1]
-        assert told[0].state == "complete"
+        assert next(search(tmp_path, postgres).run(3)).state == "complete"
     assert len(search(tmp_path, postgres).trials()) == 2
