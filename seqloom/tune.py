@@ -118,7 +118,9 @@ class Search:
             storage = optuna.storages.RDBStorage(
                 self.storage or f"sqlite:///{self.into.resolve() / 'study.db'}",
                 heartbeat_interval=HEARTBEAT if self.storage else None,
-                failed_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback() if self.storage else None,
+                heartbeat_stale_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback()
+                if self.storage
+                else None,
             )
             study = optuna.create_study(
                 storage=storage,
@@ -145,19 +147,20 @@ class Search:
 
     def run(self, trials: int, stop: threading.Event | None = None) -> Iterator[Trial]:
         """Do trials until the study has so many that were completed or pruned; each is told when it ends."""
+        study = self.study()
         import optuna
 
-        study = self.study()
         with locked(self.into):
             if not self.storage:
                 take_up(study)
             done = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+            ended: list[optuna.trial.FrozenTrial] = []  # the own ones: others may work on this study as well
             while len(study.get_trials(deepcopy=False, states=done)) < trials:
                 try:
-                    study.optimize(self._objective(stop), n_trials=1)
+                    study.optimize(self._objective(stop), n_trials=1, callbacks=[lambda _, one: ended.append(one)])
                 except Stopped:
                     return
-                yield self.told(study.trials[-1])
+                yield self.told(ended[-1])
 
     def _objective(self, stop: threading.Event | None) -> Callable[["optuna.Trial"], float]:
         import optuna
@@ -194,9 +197,9 @@ class Search:
 
     def importances(self) -> dict[str, float]:
         """How much of the differences each setting explains, the most important first; empty for too few trials."""
+        study = self.study()
         import optuna
 
-        study = self.study()
         complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
         if len(complete) < 4 or len({trial.value for trial in complete}) < 2:
             return {}
