@@ -10,7 +10,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,8 +105,9 @@ class Search:
     into: Path
     storage: str = ""  # the URL of a database; none is SQLite in the folder
 
-    def study(self) -> "optuna.Study":
-        """The study of this folder or database, begun now or before."""
+    @contextmanager
+    def study(self) -> Iterator["optuna.Study"]:
+        """The study of this folder or database, begun now or before; its connections end with the block."""
         try:
             import optuna
         except ImportError:
@@ -133,7 +134,11 @@ class Search:
         except Exception as error:  # whatever a database and its driver say
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RunError(f"{self.storage or self.into}: the study cannot be opened ({reason})") from None
-        return study
+        try:
+            yield study
+        finally:
+            storage.remove_session()
+            storage.engine.dispose()
 
     def name(self) -> str:
         """The same search has the same name, whoever takes part in it."""
@@ -147,10 +152,9 @@ class Search:
 
     def run(self, trials: int, stop: threading.Event | None = None) -> Iterator[Trial]:
         """Do trials until the study has so many that were completed or pruned; each is told when it ends."""
-        study = self.study()
-        import optuna
+        with self.study() as study, locked(self.into):
+            import optuna
 
-        with locked(self.into):
             if not self.storage:
                 take_up(study)
             done = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
@@ -192,18 +196,19 @@ class Search:
 
     def trials(self) -> list[Trial]:
         """All trials so far, the best first."""
-        found = [self.told(trial) for trial in self.study().trials]
+        with self.study() as study:
+            found = [self.told(trial) for trial in study.trials]
         return sorted(found, key=lambda one: (one.state != "complete", one.loss is None, one.loss))
 
     def importances(self) -> dict[str, float]:
         """How much of the differences each setting explains, the most important first; empty for too few trials."""
-        study = self.study()
-        import optuna
+        with self.study() as study:
+            import optuna
 
-        complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-        if len(complete) < 4 or len({trial.value for trial in complete}) < 2:
-            return {}
-        return dict(optuna.importance.get_param_importances(study))
+            complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+            if len(complete) < 4 or len({trial.value for trial in complete}) < 2:
+                return {}
+            return dict(optuna.importance.get_param_importances(study))
 
 
 class Stopped(BaseException):

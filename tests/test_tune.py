@@ -117,7 +117,7 @@ def test_a_killed_search_goes_on(tmp_path: Path) -> None:
 
 def test_a_database_that_is_none_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="the study cannot be opened") as error:
-        search(tmp_path, "nosuch://nowhere/db").study()
+        list(search(tmp_path, "nosuch://nowhere/db").run(1))
     assert "\n" not in str(error.value)
 
 
@@ -150,6 +150,7 @@ def postgres(tmp_path: Path) -> Iterator[str]:
 
 
 def test_several_searches_share_a_database(tmp_path: Path, postgres: str) -> None:
-    for _ in range(2):
-        assert next(search(tmp_path, postgres).run(3)).state == "complete"
+    for done in (1, 2):
+        [told] = search(tmp_path, postgres).run(done)
+        assert told.state == "complete"
     assert len(search(tmp_path, postgres).trials()) == 2
