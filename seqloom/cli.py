@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from . import launch
 from .errors import DataError, RecipeError, SeqloomError
 
 app = typer.Typer(
@@ -35,8 +36,15 @@ def main() -> None:
     except SeqloomError as error:
         if debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        if launch.first():
+            print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except RuntimeError as error:
+        if debug or launch.first():
+            raise
+        # Most often the first process is gone, and has told why.
+        print(f"one of the processes ended: {str(error).splitlines()[0]}", file=sys.stderr)
+        raise SystemExit(1) from None
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stderr.close()
         raise SystemExit(0) from None
@@ -86,6 +94,9 @@ def train(
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
     into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
+    processes: Annotated[
+        int, typer.Option(min=1, max=1024, help="Processes on this machine; torchrun starts them on several.")
+    ] = 1,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -95,6 +106,8 @@ def train(
     from .runs import train as train_run
     from .terminal import follow, notes, show_scores, stopping
 
+    if launch.launched() and into is None:
+        raise RecipeError("several processes need to know the run folder: --into FOLDER")
     if resume and into is None:
         raise RecipeError("--resume needs the run folder to go on with: --into FOLDER")
     if recipe is None and not resume:
@@ -103,15 +116,65 @@ def train(
         )
     given = Recipe.read(recipe, *(overrides or [])) if recipe else None
     folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
+    if processes > 1 and not launch.launched():
+        flags = [flag for flag, said in (("--resume", resume), ("--json", as_json), ("--debug", debug)) if said]
+        command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
+        raise typer.Exit(launch.launch(command, processes))
     with stopping() as stop:
-        records = train_run(given, folder, resume=resume, tell=notes.print, stop=stop)
-        ended = follow(records, folder, as_json)
+        records = train_run(given, folder, resume=resume or launch.again(), tell=notes.print, stop=stop)
+        ended = follow(records, folder, as_json) if launch.first() else not list(records) and not stop.is_set()
+    if not launch.first():
+        raise typer.Exit(0 if ended else 130)
     if not ended and stop.is_set():
         notes.print(f"stopped and saved; go on with: seqloom train --into {folder} --resume")
         raise typer.Exit(130)
     if not as_json:
         show_scores([load(folder).scores])
         print(f'the run is in {folder}; ask it: seqloom predict {folder} "…"')
+
+
+@app.command()
+def tune(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe, or a TOML file.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes, such as model.kind=lstm, and more ranges, such as model.size=64..256."),
+    ] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(help="What is searched over: model.size=64..256, train.rate=1e-4..1e-2:log, model.kind=gru,lstm."),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, max=10**6, help="How many runs, those cut short included.")] = 20,
+    into: Annotated[Path | None, typer.Option(help="The folder of the search; runs/tune-NAME if not given.")] = None,
+    storage: Annotated[str, typer.Option(help="The URL of a database that several machines share.")] = "",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Search over settings; said again, a search that was killed goes on."""
+    from .recipe import Recipe
+    from .terminal import notes, show_search, stopping
+    from .tune import Search, is_range, parse_over
+
+    ranges = [*(over or []), *(text for text in overrides or [] if is_range(text))]
+    given = Recipe.read(recipe, *(text for text in overrides or [] if not is_range(text)))
+    if not ranges:
+        raise RecipeError("nothing to search over is given: --over model.size=64..256, for one")
+    folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
+    search = Search(given, [parse_over(text, given) for text in ranges], folder, storage)
+    with stopping() as stop:
+        for trial in search.run(trials, stop):
+            loss = "–" if trial.loss is None else f"{trial.loss:.4f}"
+            said = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
+            notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {said}")
+    if stop.is_set():
+        notes.print("stopped; the same command goes on")
+        raise typer.Exit(130)
+    found, importances = search.trials(), search.importances()
+    if as_json:
+        told = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]
+        print(json.dumps({"trials": told, "importances": importances}, ensure_ascii=False, indent=2))
+    else:
+        show_search(found, importances)
 
 
 @app.command()

@@ -103,10 +103,29 @@ class Batch(NamedTuple):
 
     def windows(self, length: int) -> list["Batch"]:
         """The batch in pieces, for truncated backpropagation."""
-        pieces = zip(*(torch.split(part, length, 1) for part in self[:3]), strict=True)
+        spans = [slice(start, start + length) for start in range(0, max(1, self.mask.shape[1]), length)]
         return [
-            Batch(x, mask, y, self.source, self.fresh and number == 0) for number, (x, mask, y) in enumerate(pieces)
+            self._replace(
+                inputs=self.inputs[:, span],
+                mask=self.mask[:, span],
+                target=self.target[:, span],
+                fresh=self.fresh and number == 0,
+                given=None if self.given is None else self.given[:, span],
+                told=None if self.told is None else self.told[:, span],
+            )
+            for number, span in enumerate(spans)
         ]
+
+    def rows(self, part: slice) -> "Batch":
+        """Some of the rows."""
+        return self._replace(
+            inputs=self.inputs[part],
+            mask=self.mask[part],
+            target=self.target[part],
+            source=tuple(each[part] for each in self.source),
+            given=None if self.given is None else self.given[part],
+            told=None if self.told is None else self.told[part],
+        )
 
 
 class Objective(nn.Module):

@@ -40,6 +40,7 @@ from .training.files import json_bytes, locked, read_bytes, read_json, sweep, te
 from .training.loop import Rows, fit
 from .training.manifests import MANIFEST, check_manifest, read_manifest, replace, write_manifest
 from .training.probe import steps_for
+from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
 
@@ -90,7 +91,10 @@ def train(
     Set `stop` to end after the step that is under way, with a checkpoint. A run that has come to its end is scored on
     the test part before the iterator ends.
     """
-    folder = Path(into)
+    folder, ranks = Path(into), join()
+    if not ranks.first:
+        assist(ranks, cell, stop)
+        return
     begun = resume and (folder / MANIFEST).exists()
     if recipe is None and not begun:
         raise RunError(f"{folder}: there is nothing to go on with: it holds no run that has begun")
@@ -103,14 +107,35 @@ def train(
         assert recipe is not None
         task, prepared, model = settle(folder, recipe, examples, cell, begun, tell)
         if begun and SCORES in read_manifest(folder):
+            ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
             return
+        ranks.share(json_bytes({"recipe": task.recipe.model_dump(mode="json"), "data": prepared.fingerprint}))
         ended = False
-        for record in kept_records(folder, task, prepared, model, tell, stop):
+        for record in kept_records(folder, task, prepared, model, tell, stop, ranks):
             ended = record.kind == "end"
             yield record
+        part_company()
         if ended:
             finish(folder, task, prepared, model, tell)
+
+
+def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) -> None:
+    """Be one of several processes, but not the first: train as it says, and leave everything else to it."""
+    try:
+        asked = json.loads(ranks.share())
+    except RuntimeError:  # what torch says when the other side is gone; the reason, the first process has told
+        raise RunError("the first process ended before the training began") from None
+    if asked:
+        recipe = Recipe.of(asked["recipe"])
+        task, prepared = TASKS[recipe.task].prepare(recipe, silent)
+        if prepared.fingerprint != asked["data"]:
+            raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
+        task.cell = cell
+        objective = task.objective(task.build())
+        for _ in fit(objective, Feed(task, prepared), task.recipe.train, dict, stop=stop, ranks=ranks):
+            pass
+    part_company()
 
 
 def next_folder(parent: Path, name: str) -> Path:
@@ -224,13 +249,25 @@ def report_of(task: Task, prepared: Prepared) -> dict[str, Any]:
 
 
 def kept_records(
-    folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell: Tell, stop: threading.Event | None
+    folder: Path,
+    task: Task,
+    prepared: Prepared,
+    model: nn.Module,
+    tell: Tell,
+    stop: threading.Event | None,
+    ranks: Ranks,
 ) -> Iterator[Record]:
     """Train; every record goes into the folder before it is told, and the best weights do."""
     settings = task.recipe.train
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep)
     records = fit(
-        task.objective(model), Feed(task, prepared), settings, lambda: task.validate(model, prepared), checkpoints, stop
+        task.objective(model),
+        Feed(task, prepared),
+        settings,
+        lambda: task.validate(model, prepared),
+        checkpoints,
+        stop,
+        ranks,
     )
     first = True
     with closing(Events(folder)) as events:

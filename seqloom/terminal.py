@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -17,6 +17,9 @@ from rich.table import Table
 
 from .recipe import Recipe
 from .training.records import Record
+
+if TYPE_CHECKING:
+    from .tune import Trial
 
 WIDE = 160  # where nobody watches, a row stays on its line
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -125,3 +128,27 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
         ]
         title = f"{report['run']}: {report['examples']:,} examples of {report['split']}"
         show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
+
+
+def show_search(trials: Sequence["Trial"], importances: dict[str, float]) -> None:
+    """The trials of a search over settings, the best first, and a figure of what mattered."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.settings))
+    rows = [
+        [
+            str(trial.number),
+            *(_short(trial.settings.get(name)) for name in names),
+            _number(trial.loss),
+            trial.state,
+            str(trial.folder),
+        ]
+        for trial in trials
+    ]
+    show_table(["trial", *names, "validation loss", "", "folder"], rows)
+    if importances:
+        widest = max(importances.values()) or 1.0
+        bars = [[name, f"{share:.0%}", "█" * round(30 * share / widest)] for name, share in importances.items()]
+        show_table(["setting", "importance", ""], bars)
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -213,6 +213,7 @@ def test_the_settings_and_defaults_that_others_rely_on():
         freeze = []
         teacher = 1.0
         teacher_schedule = "constant"
+        shard = false
         smoothing = 0.0
         validate_every = 0
         patience = 0

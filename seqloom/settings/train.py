@@ -104,6 +104,10 @@ class Train(Section):
     teacher_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
         default="constant", description="How that share falls from 1 to train.teacher over all steps."
     )
+    shard: bool = Field(
+        default=False,
+        description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
+    )
     smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
     )

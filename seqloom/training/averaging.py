@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import RunError
+from .tensors import shard_like
 
 
 class Average:
@@ -52,4 +53,4 @@ class Average:
         if {name: (tensor.shape, tensor.dtype) for name, tensor in weights.items()} != own:
             raise RunError(f"{place}: the averaged weights are not those of this model")
         for name, tensor in self.weights.items():
-            tensor.copy_(weights[name])
+            tensor.copy_(shard_like(weights[name], tensor))

@@ -16,9 +16,9 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import RunError
-from .files import json_bytes, partial, read_json, sweep, sync_folder, telling, write_synced
+from .files import json_bytes, parse_json, partial, read_bytes, sweep, sync_folder, telling, write_synced
 from .manifests import MANIFEST, check_manifest, manifest_bytes
-from .tensors import read_tensors, tensor_bytes
+from .tensors import parse_tensors, tensor_bytes
 
 WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE = (
     "weights.safetensors",
@@ -50,6 +50,15 @@ class Checkpoint:
             CARRIED: tensor_bytes(self.carried),
             STATE: json_bytes(self.state),
         }
+
+    @classmethod
+    def parse(cls, step: int, files: dict[str, bytes], place: str) -> "Checkpoint":
+        """The checkpoint of which `files` were made."""
+        weights, optimiser, average, carried = (
+            parse_tensors(files[name], Path(place) / name) for name in (WEIGHTS, OPTIMISER, AVERAGE, CARRIED)
+        )
+        state = parse_json(files[STATE], f"{place}/{STATE}")
+        return cls(step, weights, optimiser, average, carried, state, place)
 
 
 class Checkpoints:
@@ -116,15 +125,8 @@ class Checkpoints:
     def _read(self, step: int) -> Checkpoint:
         place = self._place(step)
         check_manifest(place, needed=(WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE))
-        return Checkpoint(
-            step,
-            read_tensors(place / WEIGHTS),
-            read_tensors(place / OPTIMISER),
-            read_tensors(place / AVERAGE),
-            read_tensors(place / CARRIED),
-            read_json(place / STATE),
-            str(place),
-        )
+        names = (WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE)
+        return Checkpoint.parse(step, {name: read_bytes(place / name) for name in names}, str(place))
 
     def _prune(self, newest: int) -> None:
         """Remove all but the newest ones; the damaged ones do not count, and the one just written made them useless."""

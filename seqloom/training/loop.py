@@ -7,6 +7,7 @@ yielding it:
 Where the records go, what is validated and what a run folder looks like is not its business.
 """
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,15 +24,15 @@ from ..layers.state import State
 from ..models import Batch, Objective
 from ..recipe import Train
 from .averaging import Average
-from .carried import state_from, tensors_of
 from .checkpoints import Checkpoint, Checkpoints
 from .optimiser import load_memory, memory_of, optimiser_of, set_rate
 from .parts import freeze
+from .processes import Ranks
 from .randomness import Draw, draw_from
 from .records import Kind, Progress, Record
 from .schedules import rate_at, truth_at
-from .steps import Update, tokens_in, update
-from .tensors import load_weights, weights_of
+from .steps import ALONE, Update, tokens_in, update
+from .tensors import load_weights, weights_of, whole
 
 RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a file that is kept
 SKIPPED_AT_MOST = 10  # in a row; then it is no accident any more
@@ -56,6 +57,7 @@ def fit(
     validate: Validate,
     checkpoints: Checkpoints | None = None,
     stop: threading.Event | None = None,
+    ranks: Ranks = ALONE,
 ) -> Iterator[Record]:
     """Train, from the newest checkpoint if there is one. The settings are resolved: steps, warm-up and so on are known.
 
@@ -64,23 +66,39 @@ def fit(
     record of that step comes again: records from that step on are to be forgotten, whatever was killed in between.
 
     Once `stop` is set, training ends after the step it is in, with a checkpoint and without a record.
+
+    With several processes, all of them train and tell the same; only the first needs checkpoints and validates.
     """
-    training = Training(objective, feed, settings)
-    checkpoint = None
-    if checkpoints is not None:
-        checkpoints.sweep()
-        checkpoint = checkpoints.newest()
+    training = Training(objective, feed, settings, ranks)
+    checkpoint = found(checkpoints, ranks)
     if checkpoint is not None:
         training.restore(checkpoint)
         yield from training.tell(validate)
     while not training.finished:
         training.advance()
-        stopping = stop is not None and stop.is_set()
-        if checkpoints is not None and (stopping or training.checkpoint_due):
-            checkpoints.save(training.checkpoint())
-        if stopping:
+        [stops] = ranks.summed(stop is not None and stop.is_set())
+        if stops or training.checkpoint_due:
+            checkpoint = training.checkpoint()
+            if checkpoints is not None:
+                checkpoints.save(checkpoint)
+        if stops:
             return
         yield from training.tell(validate)
+
+
+def found(checkpoints: Checkpoints | None, ranks: Ranks) -> Checkpoint | None:
+    """The newest checkpoint of the first process, for all of them."""
+    checkpoint = None
+    if checkpoints is not None:
+        checkpoints.sweep()
+        checkpoint = checkpoints.newest()
+    if ranks.count == 1:
+        return checkpoint
+    own = checkpoint.files() if checkpoint else {}
+    about = {"step": checkpoint.step, "place": checkpoint.place} if checkpoint else {}
+    told = json.loads(ranks.share(json.dumps({**about, "files": list(own)}).encode()))
+    files = {name: ranks.share(own.get(name, b"")) for name in told["files"]}
+    return Checkpoint.parse(told["step"], files, told["place"]) if files else None
 
 
 class Piece(NamedTuple):
@@ -96,19 +114,21 @@ class Piece(NamedTuple):
 class Training:
     """An objective on its way: its weights, the optimiser, the position in the data, the counters."""
 
-    def __init__(self, objective: Objective, feed: Feed, settings: Train) -> None:
+    def __init__(self, objective: Objective, feed: Feed, settings: Train, ranks: Ranks = ALONE) -> None:
         check_carrying(objective, settings)
-        self.objective, self.feed, self.settings = objective, feed, settings
+        self.objective, self.feed, self.settings, self.ranks = objective, feed, settings, ranks
         freeze(objective, settings.freeze)
-        self.optimiser = optimiser_of(objective, settings)
-        self.average = Average(objective, settings.average)
+        self.learner = ranks.learner(objective, settings.shard)
+        self.trained = ranks.trained(self.learner, settings.shard)
+        self.optimiser = optimiser_of(self.learner, settings)
+        self.average = Average(self.learner, settings.average)
         self.progress = Progress()
         self.state: State = None  # where the last batch has arrived, for one that goes on from there
         self.begun = perf_counter()
         self._read_ahead = 0.0  # seconds
         self._known_order: tuple[int, Sequence[Rows]] | None = None
         self._known_pieces: tuple[tuple[int, int], list[Piece]] | None = None
-        objective.train()
+        self.trained.train()
 
     # --- the data ---
 
@@ -160,8 +180,8 @@ class Training:
         begun, now = perf_counter() - self._read_ahead, self.progress
         rows, batches = self.read()
         set_rate(self.optimiser, rate_at(now.step + 1, self.settings))
-        draw_from(self.settings.seed, Draw.DROPOUT, now.step)
-        made = update(self.objective, self.optimiser, batches, self.settings, self.state)
+        draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
+        made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks)
         self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
         self._count(made, rows)
@@ -203,15 +223,21 @@ class Training:
         return step % self.settings.checkpoint_every == 0 or step >= self.settings.steps
 
     def checkpoint(self) -> Checkpoint:
+        """All of it; with several processes, all must ask for it together."""
         self.progress.seconds = perf_counter() - self.begun
         return Checkpoint(
             self.progress.step,
-            weights_of(self.objective),
-            memory_of(self.optimiser, self.objective),
-            {name: tensor.clone() for name, tensor in self.average.weights.items()},
+            weights_of(self.learner),
+            memory_of(self.optimiser, self.learner),
+            {name: whole(tensor).clone() for name, tensor in self.average.weights.items()},
             state=self.progress.model_dump(),
-            carried=tensors_of(self.state) if self._goes_on() else {},
+            carried=self.ranks.joined(self.state, self._rows) if self._goes_on() else {},
         )
+
+    @property
+    def _rows(self) -> int:
+        """How many rows a state that is carried has, over all processes."""
+        return len(self.pieces[self.progress.window].batch.mask)
 
     def _goes_on(self) -> bool:
         """Whether the next piece needs the state of the last one: it is read to see, for the step to come."""
@@ -236,16 +262,17 @@ class Training:
         if now.window and now.window >= len(self.pieces):
             raise RunError(f"{place}: stands at window {now.window} of a batch that has {len(self.pieces)}")
         if checkpoint.carried:
-            self.state = state_from(checkpoint.carried, self._some_state(), place)
-        load_weights(self.objective, checkpoint.weights, place)
-        load_memory(self.optimiser, self.objective, checkpoint.optimiser, place)
+            self.state = self.ranks.divided(checkpoint.carried, self._some_state(), place)
+        load_weights(self.learner, checkpoint.weights, place)
+        load_memory(self.optimiser, self.learner, checkpoint.optimiser, place)
         self.average.load(checkpoint.average, place)
         self.begun = perf_counter() - now.seconds
 
     def _some_state(self) -> State:
         """A state of the shape that is carried into the next piece."""
+        part, _ = self.ranks.part(self.pieces[self.progress.window].batch)
         with evaluating(self.objective):
-            return self.objective(self.pieces[self.progress.window].batch, None)[2]
+            return self.objective(part, None)[2]
 
     # --- telling ---
 
@@ -254,13 +281,22 @@ class Training:
         step = self.progress.step
         if step >= self.settings.steps or step % self.settings.validate_every == 0:
             with self.average.shown():
-                with evaluating(self.objective):
-                    scores = validate()
+                scores = self._validated(validate)
                 best = self.progress.judge(scores["loss"])
                 yield self._told("end" if self.finished else "validation", scores, best)
         elif step == 1 or step % RECORD_EVERY == 0:
             yield self._told("step", {}, False)
-        self.objective.train()  # whoever looked at it may have left it in another mode
+        self.trained.train()  # whoever looked at it may have left it in another mode
+
+    def _validated(self, validate: Validate) -> dict[str, float]:
+        """The scores that the first process finds, in all of them."""
+        if self.learner is not self.objective:
+            load_weights(self.objective, weights_of(self.learner), "shards")
+        scores: dict[str, float] = {}
+        if self.ranks.first:
+            with evaluating(self.objective):
+                scores = validate()
+        return scores if self.ranks.count == 1 else dict(json.loads(self.ranks.share(json.dumps(scores).encode())))
 
     def _told(self, kind: Kind, scores: dict[str, float], best: bool) -> Record:
         record = self._record(kind, scores, best)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import RunError
 from ..recipe import Train
+from .tensors import shard_like, whole
 
 COUNT = "step"  # torch's name for the number of steps a parameter has made; its other memories look like the parameter
 MEMORIES = {  # torch's names for what each optimiser remembers of a parameter
@@ -66,7 +67,7 @@ def scale(gradients: Sequence[Tensor], norm: float, count: float, settings: Trai
 def memory_of(optimiser: torch.optim.Optimizer, objective: nn.Module) -> dict[str, Tensor]:
     """A copy of what the optimiser remembers, as `exp_avg/NAME OF THE PARAMETER` and so on."""
     return {
-        f"{kind}/{name}": optimiser.state[parameter][kind].detach().clone()
+        f"{kind}/{name}": whole(optimiser.state[parameter][kind].detach()).clone()
         for name, parameter in objective.named_parameters()
         for kind in MEMORIES[type(optimiser)]
         if isinstance(optimiser.state.get(parameter, {}).get(kind), Tensor)
@@ -88,7 +89,8 @@ def load_memory(
             raise RunError(f"{place}: the optimiser's memory of {name!r} does not fit this model")
         # Copied, because torch aligns its own memory and a file's content lies anywhere: sums could round otherwise.
         optimiser.state[parameter] = {
-            kind: each.to("cpu" if kind == COUNT else parameter.device, copy=True) for kind, each in mine.items()
+            kind: each.clone() if kind == COUNT else shard_like(each.to(parameter.device, copy=True), parameter)
+            for kind, each in mine.items()
         }
     for name in unread:
         raise RunError(f"{place}: remembers {name!r:.80}, which this model does not have")

@@ -8,9 +8,13 @@ import torch
 from torch import nn
 
 from ..layers.state import State, detach
-from ..models import Batch, Objective
+from ..models import Batch
 from ..recipe import Train
 from .optimiser import scale
+from .processes import Ranks, adding_up
+from .tensors import whole
+
+ALONE = Ranks()
 
 
 @dataclass(frozen=True)
@@ -28,40 +32,48 @@ class Update:
 
 
 def update(
-    objective: Objective,
+    trained: nn.Module,
     optimiser: torch.optim.Optimizer,
     batches: Sequence[Batch],
     settings: Train,
     state: State = None,
+    ranks: Ranks = ALONE,
 ) -> Update:
     """One step on these batches together; none if the loss or the gradient is not finite.
 
-    The sums are backpropagated and the gradient is divided once by the count over all batches: a mean of means would
-    give a token in a short batch more weight. Clipping does not help against NaN, hence the look at the norm.
+    The sums are backpropagated and the gradient is divided once by the count over all batches and processes: a mean of
+    means would give a token in a short batch more weight. Clipping does not help against NaN, hence the look at the
+    norm. What DDP and FSDP leave is the mean over the processes.
     """
     optimiser.zero_grad()
-    loss, count, state = backpropagate(objective, batches, state)
-    gradients = [parameter.grad for parameter in objective.parameters() if parameter.grad is not None]
-    norm = nn.utils.get_total_norm(gradients).item() / max(count, 1.0)
-    made = Update(loss, count, norm, state)
+    loss, number, state = backpropagate(trained, batches, state, ranks)
+    loss, number = ranks.summed(loss, number)
+    count = max(number, 1.0) / ranks.count
+    gradients = [parameter.grad for parameter in trained.parameters() if parameter.grad is not None]
+    norm = whole(nn.utils.get_total_norm(gradients)).item() / count
+    made = Update(loss, number, norm, state)
     if made.finite:
-        scale(gradients, norm, max(count, 1.0), settings)
+        scale(gradients, norm, count, settings)
         optimiser.step()
     return made
 
 
-def backpropagate(objective: Objective, batches: Sequence[Batch], state: State = None) -> tuple[float, float, State]:
+def backpropagate(
+    trained: nn.Module, batches: Sequence[Batch], state: State = None, ranks: Ranks = ALONE
+) -> tuple[float, float, State]:
     """Leave the gradient of the summed loss of all batches in the parameters; the sum, its count and the state after.
 
     A batch that is not fresh goes on from the state of the one before, the first from the state that is given.
     """
     total = count = 0.0
-    for batch in batches:
-        loss, number, state = objective(batch, None if batch.fresh else state)
-        loss.backward()
+    for number, batch in enumerate(batches, 1):
+        part, weight = ranks.part(batch)
+        with adding_up(trained, last=number == len(batches)):
+            loss, elements, state = trained(part, None if batch.fresh else state)
+            (loss if weight else loss * weight).backward()
         state = detach(state)
-        total += loss.item()
-        count += number.item()
+        total += loss.item() * weight
+        count += elements.item() * weight
     return total, count, state
 
 

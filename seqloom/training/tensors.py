@@ -6,6 +6,7 @@ plain, finite, whole data is refused in one sentence.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import safetensors.torch
 import torch
@@ -25,7 +26,11 @@ def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, all of them finite."""
-    data = read_bytes(path)
+    return parse_tensors(read_bytes(path), path)
+
+
+def parse_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
+    """The tensors that `tensor_bytes` has made bytes of, all of them finite."""
     _check_header(data, path)
     try:
         tensors = safetensors.torch.load(data)
@@ -49,9 +54,31 @@ def _check_header(data: bytes, path: Path) -> None:
             raise RunError(f"{path}: the tensor {name!r:.80} is of a kind that is not read here")
 
 
+# --- whole and in shards --------------------------------------------------------------------------------------
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The whole of a tensor of which this process may hold a shard; all processes must ask together."""
+    full = getattr(tensor, "full_tensor", None)
+    return cast(Tensor, full()) if full else tensor
+
+
+def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
+    """A whole tensor, cut as this one is."""
+    if not hasattr(own, "full_tensor"):
+        return tensor
+    from torch.distributed.tensor import distribute_tensor
+
+    sharded: Any = own
+    return distribute_tensor(tensor, sharded.device_mesh, sharded.placements)
+
+
+# --- the weights of a module ----------------------------------------------------------------------------------
+
+
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
     """A copy of every weight and buffer by its name; one that has several names (tied weights) by the first."""
-    return {name: tensor.detach().clone() for name, tensor in _distinct_weights(module).items()}
+    return {name: whole(tensor.detach()).clone() for name, tensor in _distinct_weights(module).items()}
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path | str) -> None:
@@ -69,7 +96,7 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path |
             )
     with torch.no_grad():
         for name, tensor in own.items():
-            tensor.copy_(weights[name])
+            tensor.copy_(shard_like(weights[name], tensor))
 
 
 def _distinct_weights(module: nn.Module) -> dict[str, Tensor]:

@@ -40,7 +40,7 @@ def recipe(kind: str) -> Recipe:
 
 @cache
 def whole(kind: str) -> tuple[Path, float]:
-    """The folder of the run that nothing has interrupted, and the seconds it took with the start of its process."""
+    """The folder of the run that nothing has interrupted, and the seconds that it took."""
     begun = time.monotonic()
     folder = home() / kind
     assert ended(child(lambda: training(kind, folder))) == 0

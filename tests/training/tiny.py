@@ -31,11 +31,12 @@ class Guesser(Objective):
         self.tell = nn.Linear(size, SYMBOLS)
 
     def forward(self, batch: Batch, state: Any = None) -> tuple[Tensor, Tensor, Any]:
-        values, state = self.read(self.drop(self.embed(batch.inputs)), state)
+        before = None if state is None else state.transpose(0, 1).contiguous()  # a state is batch first
+        values, state = self.read(self.drop(self.embed(batch.inputs)), before)
         logits = self.tell(self.norm(values))
         losses = nn.functional.cross_entropy(logits.transpose(1, 2), batch.target, reduction="none")
         poison = torch.where(batch.mask[:, :1] & (batch.inputs[:, :1] == 0), torch.nan, 1.0)
-        return (losses * poison)[batch.mask].sum(), batch.mask.sum(), state
+        return (losses * poison)[batch.mask].sum(), batch.mask.sum(), state.transpose(0, 1)
 
 
 class Rows:

@@ -1,0 +1,156 @@
+"""Search over settings: what is searched over, what is cut short, what a killed search finds again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seqloom.errors import RecipeError, RunError
+from seqloom.recipe import Recipe
+from seqloom.tune import Over, Search, Trial, best_loss, is_range, parse_over
+
+from .recipes import small
+from .training.together import free_port
+
+pytest.importorskip("optuna", reason="the extra tune is not installed")
+# Optuna tells of its plans; forking tells of its dangers.
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore:.*fork.*")
+OVERS = ("model.size=4..16:2", "train.rate=1e-4..1e-1:log", "model.kind=gru,rnn")
+
+
+def search(folder: Path, storage: str = "") -> Search:
+    recipe = small(folder, "train.steps=4", "train.validate_every=2")
+    return Search(recipe, [parse_over(text, recipe) for text in OVERS], folder / "search", storage)
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        ("model.size=4..16", Over("model.size", 4, 16)),
+        ("model.size=4..16:4", Over("model.size", 4, 16, step=4)),
+        ("train.rate=1e-4..1e-2:log", Over("train.rate", 1e-4, 1e-2, True)),
+        ("model.dropout=.1..0.5", Over("model.dropout", 0.1, 0.5)),
+        ("model.kind=gru, lstm", Over("model.kind", choices=("gru", "lstm"))),
+    ],
+)
+def test_what_is_searched_over(text: str, over: Over) -> None:
+    assert parse_over(text, Recipe()) == over
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("model.size=16..4", "from a lower to a higher"),
+        ("train.rate=0..1:log", "above 0 if it is :log"),
+        ("train.rate=0.1..1:2", "whole numbers"),
+        ("model.size=4..16:0", "whole numbers"),
+        ("model.siez=4..16", "did you mean model.size"),
+        ("model.size=0..16", "model.size must be"),
+        ("model.kind=gru,lstn", "did you mean"),
+        ("model.kind=gru", "nothing to search over"),
+        ("model.kind", "nothing to search over"),
+    ],
+)
+def test_what_cannot_be_searched_over_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(RecipeError, match=reason):
+        parse_over(text, Recipe())
+
+
+def test_a_range_is_not_taken_for_a_path() -> None:
+    assert is_range("model.size=4..16") and not is_range("data.train=../a.csv") and not is_range("data.train=a,b")
+
+
+def test_a_search_tells_its_trials_and_said_again_does_no_more(tmp_path: Path) -> None:
+    asked = search(tmp_path)
+    told = list(asked.run(5))
+    assert [trial.number for trial in told] == [0, 1, 2, 3, 4]
+    for trial in told:
+        assert 4 <= trial.settings["model.size"] <= 16 and 1e-4 <= trial.settings["train.rate"] <= 1e-1
+        own = Recipe.read(trial.folder / "recipe.toml")
+        assert (own.model.size, own.model.kind) == (trial.settings["model.size"], trial.settings["model.kind"])
+        if trial.state == "complete":
+            assert trial.loss == best_loss(trial.folder)
+    assert list(asked.run(5)) == []
+    best, *others = asked.trials()
+    assert best.state == "complete" and all(best.loss <= one.loss for one in others if one.state == "complete")
+    assert set(asked.importances()) <= {over.name for over in asked.overs}
+
+
+def test_values_that_do_not_go_together_are_passed_over(tmp_path: Path) -> None:
+    recipe = small(tmp_path, "train.steps=2", "train.validate_every=2")
+    odd = Search(recipe, [parse_over("model.size=4..5", recipe.override("model.both_ways=false"))], tmp_path / "search")
+    told = list(odd.run(6))
+    assert {trial.settings["model.size"]: trial.state for trial in told} == {4: "complete", 5: "pruned"}
+
+
+def test_a_stopped_search_takes_up_the_trial_that_was_under_way(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    assert list(search(tmp_path).run(3, stop)) == []
+    [begun] = [trial for trial in search(tmp_path).trials() if trial.state == "running"]
+    first: Trial = next(search(tmp_path).run(3))
+    assert first.settings == begun.settings and first.folder == begun.folder
+    assert len((first.folder / "records.jsonl").read_text().splitlines()) == 3  # steps 1, 2 and 4
+
+
+def test_a_killed_search_goes_on(tmp_path: Path) -> None:
+    process = os.fork()
+    if process == 0:
+        for _ in search(tmp_path).run(100):
+            pass
+        os._exit(0)
+    while not list((tmp_path / "search").glob("trial-*/records.jsonl")):
+        assert os.waitpid(process, os.WNOHANG) == (0, 0)
+        time.sleep(0.02)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    list(search(tmp_path).run(2))
+    states = [trial.state for trial in search(tmp_path).trials()]
+    assert sum(state in ("complete", "pruned") for state in states) >= 2 and "running" not in states
+
+
+def test_a_database_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="the study cannot be opened") as error:
+        list(search(tmp_path, "nosuch://nowhere/db").run(1))
+    assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[str]:
+    """A PostgreSQL of our own on a free port."""
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, os.environ["PATH"].split(os.pathsep))]
+    programs = next((folder for folder in folders if (folder / "initdb").exists()), None)
+    if programs is None:
+        pytest.skip("no PostgreSQL server is installed here")
+    pytest.importorskip("psycopg", reason="no driver for PostgreSQL is installed")
+    port, data = free_port(), tmp_path / "database"
+    options: dict[str, object] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if os.getuid() == 0:  # the server refuses to be root
+        data.mkdir()
+        for folder in (data, *tmp_path.parents[:2], tmp_path):
+            folder.chmod(0o755)
+        shutil.chown(data, "postgres")
+        options |= {"user": "postgres", "cwd": "/"}
+    subprocess.run([programs / "initdb", "-D", data, "-U", "me", "-A", "trust"], check=True, **options)
+    server = subprocess.Popen([programs / "postgres", "-D", data, "-p", str(port), "-k", data], **options)
+    try:
+        while subprocess.run([programs / "pg_isready", "-h", "127.0.0.1", "-p", str(port)], **options).returncode:
+            assert server.poll() is None
+            time.sleep(0.1)
+        yield f"postgresql+psycopg://me@127.0.0.1:{port}/postgres"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait()
+
+
+def test_several_searches_share_a_database(tmp_path: Path, postgres: str) -> None:
+    for done in (1, 2):
+        [told] = search(tmp_path, postgres).run(done)
+        assert told.state == "complete"
+    assert len(search(tmp_path, postgres).trials()) == 2
