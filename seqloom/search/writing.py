@@ -49,7 +49,7 @@ def stream(
     stops: Sequence[Stop] = (),
     alternatives: int = 0,
 ) -> Iterator[list[Pick]]:
-    """After `last` (B, 1), step by step, a pick for each row that still goes on. Nothing is done ahead of the caller."""
+    """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
     check(steps, last)
     rows, history = list(range(len(last))), History(len(last), last.device)
     tokens: list[list[int]] = [[] for _ in rows]
