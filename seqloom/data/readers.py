@@ -97,6 +97,8 @@ def format_of(files: Sequence[str], format: str) -> str:
     """The format as said, or as the ending of the file says."""
     if len(files) == 2 and format in ("guess", "lines"):
         return "lines"
+    if format in ("abc", "fasta", "json"):
+        raise DataError(f"data.format is {format}, but this task reads rows: csv, tsv, jsonl, txt or lines", files[0])
     if len(files) != 1 or format == "lines":
         raise DataError(f"{len(files)} files were given as {format}; parallel files are two, all else is one", files[0])
     if format != "guess":

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify"]
+Name = Literal["transduce", "classify", "language"]
 
 READING = (
     "data.target_type",
@@ -19,6 +19,13 @@ WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
 )
+PAIRS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
+ALONE = (
+    *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.target_type"),
+    *("data.max_length", "data.too_long", "model.encoder", "model.merge", "model.pool", "model.hidden"),
+    *("model.attention", "model.look", "model.hard", "train.balanced", "search"),
+)  # what there must be a source, or a label, for
+WINDOW = 128  # elements that a text without end is read in, unless train.window says otherwise
 
 
 class Use(NamedTuple):
@@ -29,11 +36,13 @@ class Use(NamedTuple):
     decodes: bool  # whether something is written
     ahead: bool  # whether a reader may see what comes later
     unread: tuple[str, ...]  # settings and tables of them that it has no use for
+    window: int = 0  # what train.window is unless it is set
 
 
 USES: dict[str, Use] = {
-    "transduce": Use("turn one sequence of tokens into another", True, True, True, READING),
-    "classify": Use("give a sequence a label, several, or a number", True, False, True, WRITING),
+    "transduce": Use("turn one sequence of tokens into another", True, True, True, (*READING, *PAIRS)),
+    "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *PAIRS)),
+    "language": Use("write text, one token after the other", False, True, False, ALONE, WINDOW),
 }
 
 

@@ -8,6 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from seqloom.data.samples.dates import dates
+from seqloom.data.samples.manual import manual
 from seqloom.data.samples.names import names
 
-SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {"dates": dates, "names": names}
+SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
+    "dates": dates,
+    "names": names,
+    "manual": manual,
+}
