@@ -166,7 +166,7 @@ def settle(
     """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
     if examples is None:
         recipe.check_data()
-    task, prepared = TASKS[recipe.task].prepare(recipe.resolved(), tell, examples)
+    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
     task.cell = cell
     if begun:
         check_cell(folder, cell)
@@ -391,7 +391,7 @@ def load(folder: Path | str, cell: MakeCell | None = None) -> Run:
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
     check_manifest(folder, (*SETTLED, WEIGHTS))
     recipe = own_recipe(folder)
-    task = TASKS[recipe.task].restore(recipe, read_json(folder / "task.json"))
+    task = TASKS[recipe.task].form(recipe).restore(recipe, read_json(folder / "task.json"))
     check_cell(folder, cell)
     task.cell = cell
     config = read_json(folder / "config.json")

@@ -1,10 +1,11 @@
 """All codecs there are, read back from JSON."""
 
 from seqloom.data.codec import Codec
+from seqloom.data.frames import Frames
 from seqloom.data.labels import Labels, LabelSets, Rating
 from seqloom.data.tokenizers import read_tokenizer
 
-CODECS = {codec.kind: codec.read for codec in (Labels, LabelSets, Rating)}
+CODECS = {codec.kind: codec.read for codec in (Labels, LabelSets, Rating, Frames)}
 
 
 def read_codec(found: object) -> Codec:

@@ -5,6 +5,7 @@ Every document stands behind START and before END. A place is one thing to tell 
 pure functions of their arguments and cover every place exactly once. Knows no network.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,30 +19,22 @@ Spans = NDArray[np.int64]  # (rows, 3): the first place, the place behind the la
 Numbers = NDArray[Any]
 
 
-class Stream:
-    """The places of documents, counted through."""
+class Places(ABC):
+    """Things to tell one after the other, counted through all documents."""
 
-    def __init__(self, documents: Ragged) -> None:
-        self.documents = documents
-        self.begins = documents.offsets + np.arange(len(documents.offsets))  # of each document, and the end of all
+    def __init__(self, begins: Rows) -> None:
+        self.begins = begins  # where each document begins, and where the last one ends
 
     def __len__(self) -> int:
         return int(self.begins[-1])
 
+    @abstractmethod
     def targets(self, places: Rows) -> Numbers:
         """What is to be told at these places."""
-        within, start, length = self._where(places)
-        values = self.documents.values
-        # A document that ends the text has nothing behind it to look up, hence the minimum.
-        found = values[np.minimum(start + within, len(values) - 1)] if len(values) else np.zeros_like(within)
-        return np.where(within == length, END, found).astype(np.int64)
 
+    @abstractmethod
     def inputs(self, places: Rows) -> Numbers:
         """What is read right before that."""
-        within, start, _ = self._where(places)
-        values = self.documents.values
-        found = values[np.maximum(start + within - 1, 0)] if len(values) else np.zeros_like(within)
-        return np.where(within == 0, START, found).astype(np.int64)
 
     def read(self, spans: Spans) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
         """Inputs, targets and mask (rows, T). Behind the end of all documents the first begins again."""
@@ -55,6 +48,27 @@ class Stream:
             table[mask] = found
             tables.append(table)
         return tables[0], tables[1], mask
+
+
+class Stream(Places):
+    """The places of documents of tokens, each behind START and before END."""
+
+    def __init__(self, documents: Ragged) -> None:
+        super().__init__(documents.offsets + np.arange(len(documents.offsets)))
+        self.documents = documents
+
+    def targets(self, places: Rows) -> Numbers:
+        within, start, length = self._where(places)
+        values = self.documents.values
+        # A document that ends the text has nothing behind it to look up, hence the minimum.
+        found = values[np.minimum(start + within, len(values) - 1)] if len(values) else np.zeros_like(within)
+        return np.where(within == length, END, found).astype(np.int64)
+
+    def inputs(self, places: Rows) -> Numbers:
+        within, start, _ = self._where(places)
+        values = self.documents.values
+        found = values[np.maximum(start + within - 1, 0)] if len(values) else np.zeros_like(within)
+        return np.where(within == 0, START, found).astype(np.int64)
 
     def _where(self, places: Rows) -> tuple[Rows, Rows, Rows]:
         """Of each place: how far into its document it is, where that starts among the values, and how long it is."""

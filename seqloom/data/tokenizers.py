@@ -117,7 +117,7 @@ class Words(Tokenizer):
     Cut at blanks alone, a text may hold <unk>, as published ones do: that is an unknown word.
     """
 
-    def __init__(self, vocabulary: Vocabulary, lowercase: bool, cut: Cut = Cut()) -> None:  # noqa: B008
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool, cut: Cut) -> None:
         self.symbols, self.lowercase, self.cut = vocabulary.symbols, lowercase, cut
         self.kind = "spaced" if cut.spaced else "words"
         self._numbers = {symbol: number for symbol, number in vocabulary.numbers.items() if number not in SILENT}
@@ -150,7 +150,8 @@ class Words(Tokenizer):
 
     def names(self, ids: Iterable[int]) -> list[str]:
         tokens = [self.symbols[number] for number in ids]
-        return [visible(token[1:] if self.cut.joined(token) else token) for token in tokens]
+        shown = (token[1:] if self.cut.joined(token) else token for token in tokens)
+        return [visible(token) if token == "\n" else token for token in shown]
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | ({"breaks": True} if self.cut.breaks else {})

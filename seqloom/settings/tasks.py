@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "language"]
+Name = Literal["transduce", "classify", "language", "music"]
 
 READING = (
     "data.target_type",
@@ -43,6 +43,7 @@ USES: dict[str, Use] = {
     "transduce": Use("turn one sequence of tokens into another", True, True, True, (*READING, *PAIRS)),
     "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *PAIRS)),
     "language": Use("write text, one token after the other", False, True, False, ALONE, WINDOW),
+    "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *PAIRS), WINDOW),
 }
 
 

@@ -3,6 +3,7 @@
 from .base import Task
 from .classify import Classify
 from .language import Language
+from .music import Tunes
 from .transduce import Transduce
 
-TASKS: dict[str, type[Task]] = {"transduce": Transduce, "classify": Classify, "language": Language}
+TASKS: dict[str, type[Task]] = {"transduce": Transduce, "classify": Classify, "language": Language, "music": Tunes}

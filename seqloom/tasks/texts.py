@@ -190,10 +190,7 @@ class WritesText(Writes):
         while rows:
             with torch.no_grad():
                 last, state = self.prompted(model, [opening + written[row] for row in rows])
-            steps = ask.length - done
-            if not self.carries:
-                read = len(opening) + done
-                steps = min(steps, max(1, self.window - (read if read < self.window else self.half) + 1))
+            steps = min(ask.length - done, self.room(len(opening) + done))
             choose = partial(again, draw, rows, done)
             for made in stream(
                 *(model, choose, last, state),
@@ -209,14 +206,6 @@ class WritesText(Writes):
                 yield told
             going = {pick.row for pick in told if not pick.finish}
             rows = [row for row in rows if row in going]
-
-    @property
-    def window(self) -> int:
-        return self.recipe.train.window
-
-    @property
-    def half(self) -> int:
-        return max(1, self.recipe.train.window // 2)
 
 
 def again(draw: Choose, rows: Sequence[int], done: int, logs: torch.Tensor, places: Sequence[int], step: int) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..data import batches, streams
 from ..data.prepare import Prepared
-from ..data.streams import Spans, Stream
+from ..data.streams import Places, Spans
 from ..layers.heads import Bernoulli, Categorical
 from ..models import Batch, Generator, Objective, Writing
 from ..recipe import Recipe
@@ -35,11 +35,26 @@ class Writes(Rows):
         """Whether the examples are one text, and not documents of their own."""
 
     @abstractmethod
-    def stream(self, encoded: Encoded) -> Stream: ...
+    def stream(self, encoded: Encoded) -> Places: ...
 
     @property
     def body(self) -> Body:
         return self.recipe.model.side("decoder")
+
+    @property
+    def window(self) -> int:
+        return self.recipe.train.window
+
+    @property
+    def half(self) -> int:
+        """What is read again where a window is full."""
+        return max(1, self.window // 2)
+
+    def room(self, read: int) -> int:
+        """How many elements can be written after so many, before something has to be read again."""
+        if self.carries:
+            return 1 << 30
+        return max(1, self.window - (read if read < self.window else self.half) + 1)
 
     @property
     def carries(self) -> bool:
@@ -71,7 +86,7 @@ class Writes(Rows):
         extents = [rows[:, 1] - rows[:, 0] for rows in self.order(prepared, 0)]
         return 1 - sum(extent.sum() for extent in extents) / sum(len(extent) * extent.max() for extent in extents)
 
-    def plan(self, stream: Stream) -> Spans:
+    def plan(self, stream: Places) -> Spans:
         """How all of it is read to be scored: from where, what counts, up to where."""
         if not self.carries:
             return streams.all_windows(stream.begins, self.recipe.train.window)

@@ -385,7 +385,7 @@ CHANGES = {
     "separator": "  ", "source": "2", "target": "1", "encoding": "latin-1", "on_bad_row": "skip",
     "source_tokens": "words", "target_tokens": "bpe", "lowercase": True, "min_count": 2, "max_size": 300,
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
-    "shared": True, "tag": "x", "target_type": "labels",
+    "shared": True, "tag": "x", "target_type": "labels", "documents": "lines", "line_breaks": True,
 }  # fmt: skip
 
 

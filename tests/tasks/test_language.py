@@ -223,6 +223,7 @@ def test_a_transformer_writes_on_beyond_its_window(tmp_path):
     [text] = run.generate("1 green bottles hanging", length=40, temperature=0).finish()
     assert len(text.logs) == 40
     read = run.task.target.encode("1 green bottles hanging").tolist()
+    kept: list[int] = []
     for number in range(40):  # half a window is read, and as much is written until it is full
         kept = read[-4:] if number % 5 == 0 else [*kept, read[-1]]
         with torch.no_grad():

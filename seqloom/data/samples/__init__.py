@@ -10,9 +10,11 @@ from typing import Any
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.manual import manual
 from seqloom.data.samples.names import names
+from seqloom.data.samples.tunes import tunes
 
 SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "dates": dates,
     "names": names,
     "manual": manual,
+    "tunes": tunes,
 }
