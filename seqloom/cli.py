@@ -91,6 +91,7 @@ def train(
     from .recipe import Recipe
     from .runs import load, next_folder
     from .runs import train as train_run
+    from .settings.tasks import USES
     from .terminal import follow, notes, show_scores, stopping
 
     if resume and into is None:
@@ -108,8 +109,10 @@ def train(
         notes.print(f"stopped and saved; go on with: seqloom train --into {folder} --resume")
         raise typer.Exit(130)
     if not as_json:
-        show_scores([load(folder).scores])
-        print(f'the run is in {folder}; ask it: seqloom predict {folder} "…"')
+        run = load(folder)
+        show_scores([run.scores])
+        asked = f'predict {folder} "…"' if USES[run.recipe.task].encodes else f"generate {folder}"
+        print(f"the run is in {folder}; ask it: seqloom {asked}")
 
 
 @app.command()
