@@ -233,6 +233,17 @@ def test_a_transformer_writes_on_beyond_its_window(tmp_path):
     assert run.task.target.decode(read) == text.output
 
 
+def test_chance_goes_on_when_a_window_is_read_again(tmp_path):
+    """A model without an opinion writes chance itself: the same as one that carries its state."""
+    outputs = []
+    for kind in ("transformer", "gru"):
+        run = writer(tmp_path, f"model.kind={kind}")
+        torch.nn.init.zeros_(run.model.head.project.weight)
+        torch.nn.init.zeros_(run.model.head.project.bias)
+        outputs.append([text.output for text in run.generate("1", length=40, count=3).finish()])
+    assert outputs[0] == outputs[1]
+
+
 def test_documents_end_where_the_model_ends_them(tmp_path):
     run = writer(tmp_path, "data.documents=lines")
     with torch.no_grad():
