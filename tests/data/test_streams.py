@@ -43,6 +43,7 @@ def test_every_order_of_an_epoch_covers_every_place_once(lengths, rows, window, 
         streams.windows(stream.begins, rows * window, window, 0, epoch),
         streams.by_document(stream.begins, rows * window, window, 0, epoch),
     ]
+    assert max(np.concatenate(orders[1])[:, 1] - np.concatenate(orders[1])[:, 0]) <= window
     for order in orders:
         assert (covered(order, len(stream)) == 1).all()
 

@@ -89,6 +89,17 @@ def test_a_model_without_an_opinion_has_the_perplexity_of_its_vocabulary(kind, d
     assert math.isclose(scores["perplexity"].baselines["uniform"], len(task.target), rel_tol=1e-6)
 
 
+def test_only_streams_go_on_from_batch_to_batch(tmp_path):
+    for settings, expected in (
+        ("data.documents=file", [True, False, False]),
+        ("data.documents=lines", [True, True, True]),
+        ("model.kind=transformer", [True, True, True]),
+        ("model.kind=transformer model.window=4", [True, False, False]),
+    ):
+        task, prepared, _ = prepared_of(tmp_path, *settings.split())
+        assert [task.batch(prepared, rows).fresh for rows in task.order(prepared, 0)[:3]] == expected
+
+
 def alone(task, model, text):
     """The losses of one text, read at once."""
     framed = torch.tensor([[START, *task.target.encode(text), END]])
