@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+
+Item = TypeVar("Item")
 
 PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the first answers to come soon
 
@@ -145,6 +147,9 @@ def predict(
     width: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
     ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -153,8 +158,15 @@ def predict(
 
     loaded = load(run)
     shown = width or 1
-    for texts in batched(given_lines(inputs, file), PREDICT_AT_ONCE):
-        for text, answers in zip(texts, loaded.predict_many(texts, width), strict=True):
+    if not loaded.task.reads_text:
+        if inputs or not file:
+            raise DataError("this model reads no text: name a file of inputs with --file")
+        named: Iterable[tuple[Any, Any]] = enumerate(loaded.task.inputs(str(file)), 1)
+    else:
+        named = ((line, line) for line in given_lines(inputs, file))
+    for piece in batched(named, PREDICT_AT_ONCE):
+        given = [value if tag is None else (value, tag) for _, value in piece]
+        for (text, _), answers in zip(piece, loaded.predict_many(given, width), strict=True):
             if as_json:
                 predictions = [asdict(answer) for answer in answers]
                 print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
@@ -260,7 +272,7 @@ def given_lines(inputs: list[str] | None, file: Path | None) -> Iterator[str]:
         raise DataError(f"cannot be read ({error.strerror})", place) from None
 
 
-def batched(items: Iterable[str], size: int) -> Iterator[list[str]]:
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Lists of at most this many."""
     rest = iter(items)
     while group := list(islice(rest, size)):

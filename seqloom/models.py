@@ -5,6 +5,7 @@ A `Labeller` reads and answers; a `Generator` writes, one element at a time. The
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -15,6 +16,7 @@ from .layers.cells import Cell
 from .layers.heads import Head
 from .layers.padding import last, pick
 from .layers.state import State
+from .layers.stepping import prepared
 
 
 class Labeller(nn.Module):
@@ -64,6 +66,16 @@ class Generator(nn.Module):
         features, state = self.features(y, state, mask)
         return self.head(features), state
 
+    def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
+        """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
+        move = prepared(self.decoder)
+
+        def step(last: Tensor, state: State) -> tuple[Any, State]:
+            y, state = move(self.embed(last)[:, 0], state)
+            return self.head(y[:, None]), state
+
+        return step
+
     def prompt(self, y: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
         """Read each row up to its last element. That one (B, 1, ...) and the state are where a search begins."""
         end = last(mask)
@@ -82,6 +94,7 @@ class Batch(NamedTuple):
     source: tuple[Tensor, ...] = ()  # what is written about: its elements and their mask
     fresh: bool = True  # whether the rows begin here; else they go on from the batch before
     given: Tensor | None = None  # (B, T), false where a generator reads its own last element instead; none: nowhere
+    told: Tensor | None = None  # (B, T), where the target counts, if that is not everywhere that is read
 
     @classmethod
     def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
@@ -113,7 +126,8 @@ class Labelling(Objective):
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         features = self.model.features(batch.inputs, batch.mask)
-        return *self.model.head.loss(features, batch.target, batch.mask if self.model.each else None), None
+        told = batch.mask if batch.told is None else batch.told
+        return *self.model.head.loss(features, batch.target, told if self.model.each else None), None
 
 
 class Writing(Objective):

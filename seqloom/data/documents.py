@@ -14,8 +14,9 @@ from seqloom.data.abc import read_abc
 from seqloom.data.fasta import read_fasta
 from seqloom.data.layout import Layout
 from seqloom.data.lines import Fault, Line, fault_of, read_lines
-from seqloom.data.origins import Example, Origin, digest
+from seqloom.data.origins import Origin, digest
 from seqloom.data.readers import Reading, Skipped, kept, read_rows
+from seqloom.data.sources import Example
 from seqloom.errors import DataError
 from seqloom.recipe import Data
 

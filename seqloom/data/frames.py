@@ -1,29 +1,25 @@
 """Music as frames: which of a piano's keys sound at each step. Its codec, its file (JSON), and its places.
 
-A file is an object with a list of pieces for each of train, valid (or validation) and test, or one list of pieces; a
-piece is a list of steps, a step a list of the pitches that sound, as MIDI counts them (-1 is silence).
+A file is an object with a list of pieces for each of train, valid (or validation) and test, as `chorales` reads it.
 """
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.data.chorales import HIGHEST, LOWEST, read_chorales
 from seqloom.data.codec import Codec, Raw
 from seqloom.data.layout import Layout
-from seqloom.data.lines import check_file
-from seqloom.data.origins import Example, Origin, digest
+from seqloom.data.origins import Origin, digest
 from seqloom.data.ragged import Ragged, Rows
 from seqloom.data.readers import Skipped
+from seqloom.data.sources import Example
 from seqloom.data.streams import Places
 from seqloom.errors import DataError, RunError
 
-LOWEST, KEYS = 21, 88  # of a piano
-SILENT = -1
+KEYS = HIGHEST - LOWEST + 1  # of a piano
 NAMES = {"train": "train", "valid": "validation", "validation": "validation", "test": "test"}
 
 Frame = NDArray[np.uint8]  # (KEYS,), 1 where a key sounds
@@ -81,7 +77,8 @@ class Pieces(Origin):
             raise DataError("no music is given: data.train names a file")
         given = {"train": data.train, "validation": data.validation, "test": data.test}
         self._files = {part: files[0] for part, files in given.items() if files}
-        inside = {part for part in read_pieces(self._files["train"]) if part not in self._files}
+        self._encoding = data.encoding
+        inside = {part for part in read_pieces(self._files["train"], data.encoding) if part not in self._files}
         self._files |= {part: self._files["train"] for part in inside}
         self.parts = tuple(self._files)
         self.names = tuple(self._files.values())
@@ -91,61 +88,22 @@ class Pieces(Origin):
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         file = self._files[part]
-        found = read_pieces(file)
-        if part not in found and len(found) > 1:
+        found = read_pieces(file, self._encoding)
+        if part not in found:
             raise DataError(f"the file has no {part}; there are {', '.join(found)}", file)
-        return ((piece,) for piece in found.get(part, next(iter(found.values()))))
+        return ((piece,) for piece in found[part])
 
 
-def read_pieces(file: str) -> dict[str, list[Frame]]:
-    """All pieces of a file, by part; without parts they are for training."""
-    found = _json(file)
-    if isinstance(found, list):
-        found = {"train": found}
-    if not isinstance(found, dict) or not found or not set(found) <= set(NAMES):
-        raise DataError("pieces were expected: a list of them, or an object with train, valid and test", file)
-    parts = {}
-    for part, pieces in found.items():
-        listed = enumerate(_listed(pieces, part, file), 1)
-        parts[NAMES[part]] = [_piece(piece, f"{part}, piece {number}", file) for number, piece in listed]
+def read_pieces(file: str, encoding: str) -> dict[str, list[Frame]]:
+    """All pieces of a file, by part."""
+    parts: dict[str, list[Frame]] = {}
+    for piece in read_chorales(file, encoding=encoding):
+        if piece.split not in NAMES:
+            raise DataError(f"{piece.split[:40]!r} is none of {', '.join(NAMES)}", file)
+        parts.setdefault(NAMES[piece.split], []).append(piece.keys.astype(np.uint8))
+    if not parts:
+        raise DataError("the file has not a single piece", file)
     return parts
-
-
-def _json(file: str) -> Any:
-    path = check_file(file)
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8")
-            if path.suffix.lower() == ".gz"
-            else path.open(encoding="utf-8") as text
-        ):
-            return json.load(text)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"the file cannot be read ({error})", file) from None
-    except RecursionError:
-        raise DataError("the file is JSON within JSON, too deep to be music", file) from None
-    except json.JSONDecodeError as error:
-        raise DataError(f"the file is not JSON ({error.msg})", file, error.lineno) from None
-
-
-def _listed(found: Any, where: str, file: str) -> list[Any]:
-    if not isinstance(found, list) or not found:
-        raise DataError(f"{where}: a list with something in it was expected", file)
-    return found
-
-
-def _piece(steps: Any, where: str, file: str) -> Frame:
-    rows = _listed(steps, where, file)
-    frames = np.zeros((len(rows), KEYS), dtype=np.uint8)
-    for number, step in enumerate(rows):
-        for pitch in step if isinstance(step, list) else [step]:
-            if pitch == SILENT and isinstance(pitch, int):
-                continue
-            if not isinstance(pitch, int) or not LOWEST <= pitch < LOWEST + KEYS:
-                sentence = f"{pitch!r:.20} is no pitch of a piano, from {LOWEST} to {LOWEST + KEYS - 1}"
-                raise DataError(f"{where}, step {number + 1}: {sentence}", file)
-            frames[number, pitch - LOWEST] = 1
-    return frames
 
 
 def written(frame: NDArray[Any]) -> str:
@@ -155,10 +113,12 @@ def written(frame: NDArray[Any]) -> str:
 
 def frames_of(text: str) -> Frame:
     """The frames of such lines; DataError if one is something else."""
-    steps = []
-    for number, line in enumerate(text.strip().splitlines(), 1):
-        try:
-            steps.append([] if line.strip() == "-" else [int(pitch) for pitch in line.split()])
-        except ValueError:
-            raise DataError(f"line {number}: pitches such as 60 64 67 were expected, or a dash for silence") from None
-    return _piece(steps, "the beginning", "the prompt") if steps else np.zeros((0, KEYS), dtype=np.uint8)
+    lines = text.strip().splitlines()
+    frames = np.zeros((len(lines), KEYS), dtype=np.uint8)
+    for number, line in enumerate(lines):
+        for pitch in [] if line.strip() == "-" else line.split():
+            if not pitch.isdecimal() or not LOWEST <= int(pitch) <= HIGHEST:
+                expected = f"pitches from {LOWEST} to {HIGHEST}, or a dash for silence"
+                raise DataError(f"line {number + 1}: {pitch[:20]!r} is none of what was expected: {expected}")
+            frames[number, int(pitch) - LOWEST] = 1
+    return frames

@@ -38,6 +38,10 @@ class Layout:
     ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
     limited: bool = True  # whether data.max_length holds
 
+    def only(self, side: str) -> "Layout":
+        """A layout of one side alone, for examples that have no answer yet."""
+        return Layout(self.task, self.data, {side: self.sides[side]})
+
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns of a table that are read."""

@@ -130,6 +130,7 @@ class Beams:
         self.logs = torch.empty(sources, 0, device=device)
         self.pooled = torch.full((sources, rules.groups, rules.places), -torch.inf, device=device)  # the best scores
         self.finished = torch.zeros(sources, 1, dtype=torch.bool, device=device)  # (B, width), by the newest token
+        self.places = torch.arange(rules.width, device=device)
         self.count = 0
         if recorder is not None:
             recorder.begin(sources)
@@ -146,7 +147,7 @@ class Beams:
         if sums.isnan().any():
             refuse_impossible(self.sources[int(sums.isnan().any(1).nonzero()[0])], self.count, float("nan"))
         slots = self.sums.shape[1]
-        here = torch.arange(rules.width, device=sums.device).expand_as(sums)
+        here = self.places.expand_as(sums)
         parents = torch.where(sums > -torch.inf, parents, here.clamp(max=slots - 1))  # an empty slot stays as it is
         origin = (parents + torch.arange(0, batch * slots, slots, device=sums.device)[:, None]).flatten()
         flat = token.view(-1, 1)
@@ -156,7 +157,11 @@ class Beams:
         if self.recorder is not None:
             self.record(self.recorder, groups, logs.view(batch, slots, -1), going)
         self.sums = sums.masked_fill(~going, -torch.inf)
-        return self.left(flat, origin, slots == 1 and rules.width > 1)
+        if slots < rules.width:  # the rows were repeated for their places, and that is all
+            origin, still = torch.arange(len(origin), device=sums.device), True
+        else:
+            still = torch.equal(parents, here)
+        return self.left(flat, origin, still)
 
     def written(self) -> Written:
         rows = torch.tensor(self.sources, device=self.tokens.device)
@@ -182,8 +187,7 @@ class Beams:
         scores = (sums / self.count**rules.length_penalty).view(batch, rules.groups, -1)
         self.pooled = self.pooled.to(scores)
         before = (self.pooled[:, :, None] > scores[..., None]).sum(-1)
-        rank = torch.arange(rules.places, device=sums.device)
-        inside = ((before + rank < rules.places) & (scores > -torch.inf)).view(batch, -1)
+        inside = ((before + self.places[: rules.places] < rules.places) & (scores > -torch.inf)).view(batch, -1)
         ends = token == rules.end if rules.end is not None else torch.zeros_like(inside)
         kept = {}
         if rules.stops:
@@ -242,30 +246,28 @@ class Beams:
         for source, candidates in zip(self.sources, noted, strict=True):
             recorder.note(source, self.count, candidates)
 
-    def left(self, token: Tensor, origin: Tensor, grown: bool) -> tuple[Tensor, Tensor | None]:
+    def left(self, token: Tensor, origin: Tensor, still: bool) -> tuple[Tensor, Tensor | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
         rules, device = self.rules, token.device
         open_ = (self.sums > -torch.inf).any(1)
-        if rules.best < rules.width:
+        if rules.best < rules.width and rules.groups == 1:  # groups may find the same, which counts once
             open_ &= ~self.decided()
         stays = open_.tolist()
         for place, source in enumerate(self.sources):
             if not stays[place] and not self.pools[source]:
                 refuse_impossible(source, self.count, 0.0)
-        rows = torch.arange(len(origin), device=device)
-        if not all(stays):
-            going = [place for place, stay in enumerate(stays) if stay]
-            if self.recorder is not None:
-                for source in set(self.sources) - {self.sources[place] for place in going}:
-                    self.recorder.close(source, "pruned", "nothing open can overtake what is finished")
-            self.sources = [self.sources[place] for place in going]
-            keep = torch.tensor(going, dtype=torch.long, device=device)
-            self.sums, self.pooled = self.sums[keep], self.pooled[keep]
-            rows = rows.view(-1, rules.width)[keep].flatten()
-            token, self.tokens, self.logs = token[rows], self.tokens[rows], self.logs[rows]
-        elif grown or torch.equal(origin, rows):
-            return token, None
-        return token, rows if grown else origin[rows]
+        if all(stays):
+            return token, None if still else origin
+        going = [place for place, stay in enumerate(stays) if stay]
+        if self.recorder is not None:
+            for source in set(self.sources) - {self.sources[place] for place in going}:
+                self.recorder.close(source, "pruned", "nothing open can overtake what is finished")
+        self.sources = [self.sources[place] for place in going]
+        keep = torch.tensor(going, dtype=torch.long, device=device)
+        rows = (keep[:, None] * rules.width + self.places).flatten()
+        self.sums, self.pooled = self.sums[keep], self.pooled[keep]
+        self.tokens, self.logs = self.tokens[rows], self.logs[rows]
+        return token[rows], origin[rows]
 
     def decided(self) -> Tensor:
         """Whether enough is finished that no open hypothesis can overtake: log-probabilities only ever add below zero,

@@ -74,8 +74,7 @@ class Required:
             raise SearchError(f"{len(self.tokens)} tokens are required, but only {self.steps} may be written")
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
-        asked, times = torch.tensor(self.tokens, device=logs.device).unique(return_counts=True)
-        known(self.tokens, logs)
+        asked, times = known(self.tokens, logs).unique(return_counts=True)
         there = (written.tokens[:, :, None] == asked).sum(1)  # (N, different tokens)
         missing = (times - there).clamp(min=0)
         lacking = missing.sum(1, keepdim=True)

@@ -13,8 +13,8 @@ class Pieces:
     """Turns tokens into pieces of text, each given once it is whole and no later token can change it.
 
     Of `decode` it needs that more tokens only add to the text of fewer, but for characters at its end that are not
-    complete yet. With `stops`, the text ends before the first of these strings; what may be the beginning of one is
-    held back until it is known.
+    complete yet. With `stops`, the text ends before the string of these that is complete first; what may be the
+    beginning of one is held back until it is known.
     """
 
     def __init__(self, decode: Decode, stops: Sequence[str] = ()) -> None:
@@ -54,10 +54,10 @@ class Pieces:
         if self.stopped:
             return ""
         self.held += text
-        places = [place for stop in self.stops if (place := self.held.find(stop)) >= 0]
+        places = [(place + len(stop), place) for stop in self.stops if (place := self.held.find(stop)) >= 0]
         if places:
             self.stopped = True
-            return self.held[: min(places)]
+            return self.held[: min(places)[1]]
         length = max((begun(self.held, stop) for stop in self.stops), default=0)
         given, self.held = self.held[: len(self.held) - length], self.held[len(self.held) - length :]
         return given

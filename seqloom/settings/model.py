@@ -97,6 +97,15 @@ class Model(Section):
     both_ways: BothWays | None = None
     merge: Merge = "concatenate"
     start: Start = "zero"
+    spelling: Literal["convolution", "recurrence"] = Field(
+        default="convolution", description="What reads the letters of a word, where data.characters says so."
+    )
+    patch: int = Field(
+        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is cut into."
+    )
+    crf: bool = Field(
+        default=False, description="Whether tags depend on their neighbours: a conditional random field decides."
+    )
     pool: Literal["", "mean", "last", "largest", "attention"] = Field(
         default="",
         description="What a whole sequence is summed up by: the mean, where the reading ends, the largest of each "

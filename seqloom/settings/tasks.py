@@ -7,23 +7,22 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "language", "music"]
+Name = Literal["transduce", "classify", "tag", "caption", "language", "music"]
 
-READING = (
-    "data.target_type",
-    "model.pool",
-    "model.hidden",
-    "train.balanced",
-)  # what only tasks that answer with labels have
+# What only tasks that answer once a sequence have, and those that read, and those that write.
+SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
+TAGGED = ("data.characters", "model.spelling", "model.crf")
+NUMERIC = ("data.source_type", "data.series")
+IMAGES = ("data.images", "data.image_size")
 WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
 )
-PAIRS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
+TEXTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
 ALONE = (
-    *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.target_type"),
-    *("data.max_length", "data.too_long", "model.encoder", "model.merge", "model.pool", "model.hidden"),
-    *("model.attention", "model.look", "model.hard", "train.balanced", "search"),
+    *(*SUMMED, *TAGGED, *NUMERIC, *IMAGES, "model.encoder", "model.merge", "model.patch", "search"),
+    *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.max_length"),
+    *("data.too_long", "model.attention", "model.look", "model.hard"),
 )  # what there must be a source, or a label, for
 WINDOW = 128  # elements that a text without end is read in, unless train.window says otherwise
 
@@ -40,10 +39,29 @@ class Use(NamedTuple):
 
 
 USES: dict[str, Use] = {
-    "transduce": Use("turn one sequence of tokens into another", True, True, True, (*READING, *PAIRS)),
-    "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *PAIRS)),
+    "transduce": Use("turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *IMAGES, *TEXTS)),
+    "caption": Use(
+        "tell in words what is on an image",
+        True,
+        True,
+        True,
+        (*SUMMED, *TAGGED, *NUMERIC, *TEXTS, "data.shared", "data.tag", "data.source_tokens"),
+    ),
+    "classify": Use(
+        "give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED, *IMAGES, *TEXTS)
+    ),
+    "tag": Use(
+        "give every element of a sequence a label",
+        True,
+        False,
+        True,
+        (
+            *(*WRITING, *SUMMED[:2], *IMAGES, *TEXTS),
+            *("data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
+        ),
+    ),
     "language": Use("write text, one token after the other", False, True, False, ALONE, WINDOW),
-    "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *PAIRS), WINDOW),
+    "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *TEXTS), WINDOW),
 }
 
 

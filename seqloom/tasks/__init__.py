@@ -1,9 +1,18 @@
 """The tasks there are, one line each."""
 
 from .base import Task
+from .caption import Caption
 from .classify import Classify
 from .language import Language
 from .music import Tunes
+from .tag import Tag
 from .transduce import Transduce
 
-TASKS: dict[str, type[Task]] = {"transduce": Transduce, "classify": Classify, "language": Language, "music": Tunes}
+TASKS: dict[str, type[Task]] = {
+    "transduce": Transduce,
+    "classify": Classify,
+    "tag": Tag,
+    "caption": Caption,
+    "language": Language,
+    "music": Tunes,
+}

@@ -90,6 +90,10 @@ class Task(ABC):
     def build(self) -> nn.Module:
         """A new model, its weights drawn at random."""
 
+    def begin(self, model: Any, tell: Tell) -> None:
+        """What a new model is given before its first step, beyond what was drawn."""
+        return None
+
     @abstractmethod
     def objective(self, model: Any) -> Objective:
         """What training makes small."""
@@ -116,6 +120,15 @@ class Task(ABC):
     @abstractmethod
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         """The same of files of one's own, read as the recipe says."""
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
+        return True
+
+    @abstractmethod
+    def inputs(self, file: str) -> Sequence[Any]:
+        """The inputs in a file of one's own, read as the recipe says, with no answers to them."""
 
     @abstractmethod
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import build
+from ..baselines.music import FrameFrequency, PreviousFrame
 from ..data.abc import tune_of
-from ..data.frames import KEYS, LOWEST, FramePlaces, Frames, Pieces, frames_of, read_pieces, written
+from ..data.chorales import LOWEST
+from ..data.frames import KEYS, FramePlaces, Frames, Pieces, frames_of, read_pieces, written
 from ..data.layout import Layout, Side
 from ..data.prepare import Prepared
 from ..data.sound import played_as, save_midi, save_wav, write_midi, write_wav
@@ -112,13 +114,8 @@ class Polyphony(Writes):
         for name, given in (("model.tied", recipe.model.tied), ("train.smoothing", recipe.train.smoothing)):
             if given:
                 raise RecipeError(f"{name} is for what chooses one of many, but here every key is told apart")
-        places = FramePlaces(prepared.splits["train"].ids["target"])
-        before, now = (of(np.arange(len(places))) for of in (places.inputs, places.targets))
-        return recipe, {
-            "sounds": shares(now.sum(0), np.full(KEYS, len(now))),
-            "stays": shares((now * before).sum(0), before.sum(0)),
-            "comes": shares((now * (1 - before)).sum(0), (1 - before).sum(0)),
-        }
+        expects = PreviousFrame.fit(list(prepared.splits["train"].ids["target"]))
+        return recipe, {"sounds": expects.first.chances.tolist(), "goes on": expects.chances.tolist()}
 
     def stream(self, encoded: Encoded) -> FramePlaces:
         return FramePlaces(encoded["target"])
@@ -129,8 +126,15 @@ class Polyphony(Writes):
         return build.writer(model, embed, lambda inputs: Bernoulli(inputs, KEYS), self.cell)
 
     def read(self, files: Sequence[str]) -> list[tuple[Any]]:
-        found = read_pieces(files[0])
-        return [(piece,) for piece in found.get("test", next(iter(found.values())))]
+        """The test part of a file; all of one that has only one part."""
+        found = read_pieces(files[0], self.recipe.data.encoding)
+        [part, *others] = found
+        if others and "test" not in found:
+            raise DataError(f"the file has no test; there are {', '.join(found)}", files[0])
+        return [(piece,) for piece in found["test" if others else part]]
+
+    def inputs(self, file: str) -> list[str]:
+        return ["\n".join(map(written, piece)) for (piece,) in self.read([file])]
 
     def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         encoded = self.encode(examples)
@@ -144,12 +148,11 @@ class Polyphony(Writes):
 
     def rivals(self, encoded: Encoded) -> dict[str, Floats]:
         """The losses of counting how often a key sounds, and of expecting the last frame again."""
-        places = self.stream(encoded)
-        before, now = (of(np.arange(len(places))) for of in (places.inputs, places.targets))
-        sounds, stays, comes = (np.array(self.facts[name]) for name in ("sounds", "stays", "comes"))
+        often = FrameFrequency(np.array(self.facts["sounds"]))
+        again = PreviousFrame(often, np.array(self.facts["goes on"]))
         return {
-            "frame frequency": surprise(np.broadcast_to(sounds, now.shape), now),
-            "the last frame again": surprise(np.where(before > 0, stays, comes), now),
+            name: np.concatenate([rival.losses(piece) for piece in encoded["target"]])
+            for name, rival in (("frame frequency", often), ("the last frame again", again))
         }
 
     def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
@@ -179,7 +182,7 @@ class Polyphony(Writes):
                 state: State = model.start(ask.count)
                 if kept.shape[1] > 1:
                     _, state = model.features(kept[:, :-1], state)
-            steps = sample(torch.no_grad()(model), draw, kept[:, -1:], state)
+            steps = sample(torch.no_grad()(model.stepper()), draw, kept[:, -1:], state)
             for _, made in zip(range(room), steps, strict=False):
                 frames = torch.cat([frames, made[:, None]], 1)
                 done += 1
@@ -213,16 +216,6 @@ class Draw:
         loss = torch.nn.functional.binary_cross_entropy_with_logits(expected, frames, reduction="none")
         self.logs = (-loss.sum((1, 2))).tolist()
         return frames
-
-
-def shares(of: NDArray[Any], all: NDArray[Any]) -> list[float]:
-    """How often out of all, never quite never and never quite always."""
-    return ((of + 0.1) / (all + 0.2)).tolist()
-
-
-def surprise(chances: NDArray[Any], frames: NDArray[Any]) -> Floats:
-    """The loss of each frame (T, KEYS) where its keys sound with these chances."""
-    return -np.log(np.where(frames > 0, chances, 1 - chances)).sum(1)
 
 
 def sounds_in(frames: NDArray[Any]) -> list[Sound]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,7 +14,6 @@ from ..data.codec import Raw
 from ..data.documents import Documents, read_documents
 from ..data.layout import Layout, tokens
 from ..data.prepare import Prepared
-from ..data.ragged import Ragged
 from ..data.readers import Skipped
 from ..data.streams import Stream
 from ..data.tokenizers import Tokenizer
@@ -26,7 +25,7 @@ from ..models import Generator
 from ..recipe import Recipe
 from ..search import Banned, Pick, Pieces, stream
 from ..search.choosing import Choose
-from .base import Prediction, Scored, Tell
+from .base import Prediction, Scored
 from .generating import Ask, Generation, Told
 from .rows import Encoded, positions
 from .writes import Floats, Writes
@@ -46,20 +45,12 @@ class Next(Prediction):
 
 
 class WritesText(Writes):
-    training: Ragged | None = None  # known while training; what a model is compared with is counted from it
-
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data
         side = tokens(data, (data.target,), data.target_tokens)
         ordered = cls.is_text(recipe)
         return Layout(recipe.task, data, {"target": side}, origin=Documents, ordered=ordered, limited=False)
-
-    @classmethod
-    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
-        task, prepared = super().prepare(recipe, tell, examples)
-        task.training = prepared.splits["train"].ids["target"]
-        return task, prepared
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
@@ -91,6 +82,9 @@ class WritesText(Writes):
         found = read_documents(files, self.recipe.data, Skipped())
         return [(self.target.normalise(text),) for (text,) in found]
 
+    def inputs(self, file: str) -> list[str]:
+        return [text for (text,) in self.read([file])]
+
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         encoded = self.encode(examples)
         ours, rivals = self.losses(model, encoded), self.rivals(encoded)
@@ -115,8 +109,8 @@ class WritesText(Writes):
         told, size = stream.targets(np.arange(len(stream))), len(self.target)
         seen = np.array(self.facts["counts"], dtype=np.float64) + 1  # every token may come
         found = {"uniform": uniform(told, size), "unigram": -np.log(seen / seen.sum())[told]}
-        if self.training is not None:
-            text = Stream(self.training)
+        if self.prepared is not None:
+            text = self.stream(self.prepared.splits["train"].ids)
             order = ORDERS[self.target.kind]
             counted = text.targets(np.arange(min(len(text), COUNTED)))
             if len(counted) >= order:
@@ -193,7 +187,7 @@ class WritesText(Writes):
             steps = min(ask.length - done, self.room(len(opening) + done))
             choose = partial(again, draw, rows, done)
             for made in stream(
-                *(model, choose, last, state),
+                *(model.stepper(), choose, last, state),
                 steps=steps,
                 end=END,
                 constraints=[Banned([PAD, UNKNOWN, START])],
