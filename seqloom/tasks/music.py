@@ -1,5 +1,6 @@
 """Music in two forms: tunes in ABC notation, written as text and checked; and chords step by step, key by key."""
 
+import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path, PurePath
@@ -81,6 +82,8 @@ class Tunes(WritesText):
 def faults(text: str, finish: str = "end") -> tuple[str, ...]:
     """What is wrong with a tune, a sentence each."""
     unended = ("the tune does not come to an end",) if finish != "end" else ()
+    if not re.search("^X:", text, re.MULTILINE):
+        return (*unended, "there is no tune: no line begins with X:")
     try:
         return unended + check(tune_of(text))
     except DataError as error:

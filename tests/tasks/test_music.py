@@ -141,7 +141,7 @@ def test_tunes_are_learnt_checked_and_kept_as_files_to_play(tmp_path):
     assert told == [
         "tune-1.abc, tune-1.mid, tune-1.wav: well formed",
         "tune-2.abc, tune-2.mid, tune-2.wav: the tune does not come to an end",
-        "tune-3.abc: the tune: the file is empty",
+        "tune-3.abc: there is no tune: no line begins with X:",
         f"1 of 3 tunes in {tmp_path / 'made'} parse, fill their bars and end",
     ]
     with wave.open(str(tmp_path / "made" / "tune-1.wav")) as sound:
