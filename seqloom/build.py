@@ -36,6 +36,9 @@ from .layers.transformer import transformer
 from .models import Generator, Labeller, Source
 from .recipe import Body, Model
 
+LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
+LOGITS = 1 << 25  # numbers in such a piece
+
 
 def cell(body: Body) -> MakeCell:
     """The equations that the settings name, before anything is done to their weights."""
@@ -184,6 +187,25 @@ def teller(
     if model.tied:
         head.project.weight = embed.weight
     return Generator(embed, layer, head, source)
+
+
+def writer(model: Model, embed: nn.Module, make: Callable[[int], Head], own: MakeCell | None = None) -> Generator:
+    """Writes about nothing, with the head that `make` gives for so many features."""
+    writes = model.side("decoder")
+    return Generator(embed, decoder(writes, model, model.embedding, own=own), make(writes.width))
+
+
+def language(model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
+    """Writes `symbols` about nothing."""
+    embed = Tokens(symbols, model.embedding, model.side("decoder").dropout)
+
+    def head(inputs: int) -> Head:
+        made = Categorical(inputs, symbols, LOGITS // symbols if symbols > LARGE else 0, smoothing)
+        if model.tied:
+            made.project.weight = embed.weight
+        return made
+
+    return writer(model, embed, head, own)
 
 
 def labeller(

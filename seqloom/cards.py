@@ -10,6 +10,9 @@ from .settings.tasks import USES
 def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
     """The README.md of a run folder."""
     data = recipe.data.sample and f"the built-in sample “{recipe.data.sample}”" or ", ".join(recipe.data.train)
+    command, asked, python, end = "predict", '"…"', "[best, *others]", ""
+    if not USES[recipe.task].encodes:
+        command, asked, python, end = "generate", '--prompt "…"', "[text]", ".finish()"
     rows = "\n".join(score_row(name, score) for name, score in scores["scores"].items())
     return f"""# {folder.name}: {recipe.about.title or recipe.task}
 
@@ -25,14 +28,14 @@ for {recipe.train.steps:,} steps with seed {recipe.train.seed}.
 ## Use
 
 ```console
-$ seqloom predict {folder} "…"
+$ seqloom {command} {folder} {asked}
 $ seqloom score {folder} --on FILE
 ```
 
 ```python
 from seqloom import load
 
-[best, *others] = load({str(folder)!r}).predict("…")
+{python} = load({str(folder)!r}).{command}("…"){end}
 ```
 
 ## Data

@@ -104,6 +104,7 @@ def train(
     from .recipe import Recipe
     from .runs import load, next_folder
     from .runs import train as train_run
+    from .settings.tasks import USES
     from .terminal import follow, notes, show_scores, stopping
 
     if launch.launched() and into is None:
@@ -129,8 +130,10 @@ def train(
         notes.print(f"stopped and saved; go on with: seqloom train --into {folder} --resume")
         raise typer.Exit(130)
     if not as_json:
-        show_scores([load(folder).scores])
-        print(f'the run is in {folder}; ask it: seqloom predict {folder} "…"')
+        run = load(folder)
+        show_scores([run.scores])
+        asked = f'predict {folder} "…"' if USES[run.recipe.task].encodes else f"generate {folder}"
+        print(f"the run is in {folder}; ask it: seqloom {asked}")
 
 
 @app.command()
@@ -286,6 +289,59 @@ def doctor(
         print(f"{finding.name}: {finding.says} Try {finding.change or 'to look at the data'}.")
     if not found:
         print("nothing stands out")
+
+
+@app.command()
+def generate(
+    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music.")],
+    prompt: Annotated[str, typer.Option(help="What the text begins with.")] = "",
+    length: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 400,
+    temperature: Annotated[float, typer.Option(min=0, help="0 is the likeliest token each time, 1 as learnt.")] = 1.0,
+    top_k: Annotated[int, typer.Option(min=0, help="Draw from so many of the likeliest tokens; 0 is all.")] = 0,
+    top_p: Annotated[float, typer.Option(min=0, max=1, help="Draw from the likeliest that have this share.")] = 1.0,
+    min_p: Annotated[
+        float, typer.Option(min=0, max=1, help="Draw from those with this share of the best one's.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="The same seed writes the same.")] = 0,
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many texts.")] = 1,
+    alternatives: Annotated[int, typer.Option(min=0, max=100, help="With --json: so many likely tokens a step.")] = 0,
+    stream: Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")] = False,
+    into: Annotated[Path | None, typer.Option(help="A folder for files: texts, or tunes to play.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Texts written on from a beginning."""
+    from .runs import load
+
+    if stream and count > 1 and not as_json:
+        raise RecipeError(f"{count} texts at once cannot be streamed as plain text: say --count 1, or --json")
+    loaded = load(run)
+    found = loaded.generate(
+        prompt,
+        length=length,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        seed=seed,
+        count=count,
+        alternatives=alternatives,
+    )
+    if stream:
+        print("" if as_json else prompt, end="", flush=True)
+        for piece in found:
+            shown = json.dumps(asdict(piece), ensure_ascii=False) + "\n" if as_json else piece.text
+            print(shown, end="", flush=True)
+    texts = found.finish()
+    if stream and not as_json:
+        print()
+    for text in texts if as_json or not stream else ():
+        if as_json:
+            print(json.dumps({"prompt": prompt} | asdict(text), ensure_ascii=False), flush=True)
+        else:
+            print(text.output, end="\n" if count == 1 else "\n\n", flush=True)
+    for line in loaded.keep(texts, into) if into else ():
+        print(line, file=sys.stderr)
 
 
 @app.command()

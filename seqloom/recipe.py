@@ -98,7 +98,7 @@ class Recipe(Section):
         """
         use = USES[self.task]
         model = self.model.resolved(use.encodes, use.decodes)
-        return self.model_copy(update={"model": model, "train": self.train.resolved()})
+        return self.model_copy(update={"model": model, "train": self.train.resolved(use.window)})
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

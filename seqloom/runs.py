@@ -34,6 +34,7 @@ from .models import Generator, Labeller
 from .recipe import Recipe, seconds
 from .tasks import TASKS
 from .tasks.base import Prediction, Prepared, Scored, Task, Tell
+from .tasks.generating import Ask, Continuation, Generates, Generation
 from .training.checkpoints import Checkpoints
 from .training.events import Events
 from .training.files import json_bytes, locked, read_bytes, read_json, sweep, telling, write_atomically
@@ -190,7 +191,7 @@ def settle(
     """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
     if examples is None:
         recipe.check_data()
-    task, prepared = TASKS[recipe.task].prepare(recipe.resolved(), tell, examples)
+    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
     task.cell = cell
     if begun:
         check_cell(folder, cell)
@@ -312,9 +313,11 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
         raise RunError(f"{folder}: no validation gave a finite loss, so there are no weights to keep; lower train.rate")
     load_weights(model, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
     model.eval()
-    test = task.examples(prepared, "test")
-    tell(f"scoring on {len(test):,} test examples")
-    result = report(folder, task.recipe.task, "test", len(test), task.score(model, test))
+    # Where nothing was kept apart for the test, what was validated on is the best there is, and said to be that.
+    parts = {part: task.examples(prepared, part) for part in ("test", "validation")}
+    part = "test" if len(parts["test"]) else "validation"
+    tell(f"scoring on {len(parts[part]):,} {part} examples")
+    result = report(folder, task.recipe.task, part, len(parts[part]), task.score(model, parts[part]))
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
@@ -355,6 +358,39 @@ class Run:
     def predict_many(self, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best answers to each input."""
         return self.task.predict(self.model, inputs, width)
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        length: int = Ask.length,
+        temperature: float = Ask.temperature,
+        top_k: int = Ask.top_k,
+        top_p: float = Ask.top_p,
+        min_p: float = Ask.min_p,
+        seed: int = Ask.seed,
+        count: int = Ask.count,
+        alternatives: int = Ask.alternatives,
+    ) -> Generation:
+        """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
+        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives)
+        return self._writer.generate(self.model, prompt, ask)
+
+    def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
+        """Write what was generated into a folder, as files that a person can use; a line about each."""
+        writer, folder = self._writer, Path(folder)
+        with telling(folder, "cannot be written into"):
+            folder.mkdir(parents=True, exist_ok=True)
+            return list(writer.keep(texts, folder))
+
+    @property
+    def _writer(self) -> Generates:
+        if not isinstance(self.task, Generates):
+            raise RunError(
+                f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
+                "only language and music are written freely"
+            )
+        return self.task
 
     def score(self, *files: Path | str) -> dict[str, Any]:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
@@ -407,7 +443,7 @@ def load(folder: Path | str, cell: MakeCell | None = None) -> Run:
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
     check_manifest(folder, (*SETTLED, WEIGHTS))
     recipe = own_recipe(folder)
-    task = TASKS[recipe.task].restore(recipe, read_json(folder / "task.json"))
+    task = TASKS[recipe.task].form(recipe).restore(recipe, read_json(folder / "task.json"))
     check_cell(folder, cell)
     task.cell = cell
     config = read_json(folder / "config.json")

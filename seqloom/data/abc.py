@@ -25,6 +25,12 @@ class Tune(NamedTuple):
         return next((text for name, text in self.fields if name == letter), "")
 
     @property
+    def text(self) -> str:
+        """The tune as a file holds it, without comments in the header."""
+        header = [f"{letter}:{value}" for letter, value in self.fields if letter != "%"]
+        return "\n".join([*header, self.body])
+
+    @property
     def body_line(self) -> int:
         """Where the body begins; every header line is a field."""
         return self.line + len(self.fields)

@@ -19,24 +19,25 @@ POOL = 250  # batches, about, that are sorted together: more means less padding,
 STRIP = 3.0  # measured on sentences and their translations, in words and in characters: the least padding
 
 
-def order(lengths: Lengths, budget: int, seed: int, epoch: int) -> list[Rows]:
+def order(lengths: Lengths, budget: int, seed: int, epoch: int, window: int = 0) -> list[Rows]:
     """The batches of an epoch: every example once, at most `budget` tokens a batch with padding, in a drawn order.
 
     The examples are drawn into pools, sorted by length within their pool and cut into batches, so the company an
-    example is in changes from epoch to epoch. An example longer than the budget is a batch of its own.
+    example is in changes from epoch to epoch. An example longer than the budget is a batch of its own; but with a
+    `window`, so many tokens of each example are read at a time, and only those have to fit.
     """
     sides = _sides(lengths)
     drawn = shuffle(len(sides), seed, epoch, 0)
     pools = int(sides.sum()) // (POOL * budget) + 1
     sorted_rows = drawn[_by_length(sides[drawn], budget, pools)]
-    batches = _cut(sides, sorted_rows, budget)
+    batches = _cut(np.minimum(sides, window) if window else sides, sorted_rows, budget)
     return [batches[number] for number in shuffle(len(batches), seed, epoch, 1)]
 
 
-def sequential(lengths: Lengths, budget: int) -> list[Rows]:
+def sequential(lengths: Lengths, budget: int, window: int = 0) -> list[Rows]:
     """Batches for scoring: every example once, the shortest first, nothing drawn."""
     sides = _sides(lengths)
-    return _cut(sides, _by_length(sides, budget, pools=1), budget)
+    return _cut(np.minimum(sides, window) if window else sides, _by_length(sides, budget, pools=1), budget)
 
 
 def padded_share(lengths: Lengths, batches: Sequence[Rows]) -> float:

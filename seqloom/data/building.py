@@ -6,6 +6,7 @@ from and where they are written only as an `Origin` and a folder, and what they 
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from seqloom.data.sources import Example
 from seqloom.data.splits import draw
 from seqloom.data.stores import FlatWriter, open_flat
 from seqloom.errors import DataError
-from seqloom.recipe import Data
 
 SPOOLED = 1 << 22  # characters in memory before they go to the disk
 TOLD_EVERY = 250_000  # rows
 BARS = 12  # of the histogram of lengths
+NO_LIMIT = 1 << 62
+LINE = 1 << 16  # bytes in which a line is expected to end
 
 Tell = Callable[[str], object]
 Side = Texts | Ragged  # one side of the rows as read: texts, or arrays
@@ -36,7 +38,10 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
     """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
     data, skipped = layout.data, Skipped()
     raw = {part: _spool(origin.read(part, skipped), layout, folder, part, tell) for part in origin.parts}
-    rows = _divide(layout, raw)
+    if layout.ordered:
+        raw["train"], rows = _divide_in_order(layout, raw)
+    else:
+        rows = _divide(layout, raw)
     codecs = _learn(layout, raw["train"], rows["train"], tell)
     [first, *_] = sides = tuple(layout.sides)
     trained = _digests(raw["train"], rows["train"], [first])
@@ -44,7 +49,8 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
     for part in PARTS:
         tell(f"encoding {part}: {len(rows[part]):,} examples")
         found = raw[part] if part in raw else raw["train"]
-        writers = {side: _Writer(folder, f"{part}-{side}", codecs[side], data, found[side]) for side in sides}
+        longest = data.max_length if layout.limited else NO_LIMIT
+        writers = {side: _Writer(folder, f"{part}-{side}", codecs[side], longest, found[side]) for side in sides}
         examples = _encode(found, rows[part], writers, drop=part == "train" and data.too_long == "drop")
         whole, sources = _digests(found, rows[part], sides), _digests(found, rows[part], [first])
         splits[part] = SplitReport(
@@ -156,6 +162,36 @@ def _divide(layout: Layout, raw: Mapping[str, dict[str, Side]]) -> dict[str, Row
     return {part: drawn[part] if part in drawn else np.arange(_count(raw[part])) for part in PARTS}
 
 
+def _divide_in_order(layout: Layout, raw: Mapping[str, dict[str, Side]]) -> tuple[dict[str, Side], dict[str, Rows]]:
+    """One long text: what comes first trains, what follows is for the parts without a file of their own.
+
+    A document is cut where a share ends, at a character; words are not cut, so there it is at the end of the line.
+    """
+    [(name, texts)] = raw["train"].items()
+    assert isinstance(texts, Texts), "only texts are cut"
+    data = layout.data
+    wanted = {"validation": data.validation_share, "test": data.test_share}
+    shares = {part: share for part, share in wanted.items() if part not in raw}
+    whole = layout.sides[name].kind != "characters"
+    ends = np.cumsum([1 - sum(shares.values()), *shares.values()])
+    places = [0, *(_cut_near(texts.bytes, int(len(texts.bytes) * end + 1e-6), whole) for end in ends)]
+    cut = Texts(texts.bytes, np.unique(np.concatenate([texts.offsets, places])))
+    rows = {part: np.arange(_count(found)) for part, found in raw.items()}
+    for part, (start, stop) in zip(("train", *shares), pairwise(places), strict=True):
+        rows[part] = np.arange(*np.searchsorted(cut.offsets, [start, stop]))
+        if not len(rows[part]) and (part == "train" or shares[part]):
+            raise DataError(f"the text is too short to cut a part for {part} from; give more of it, or files")
+    return {name: cut}, rows
+
+
+def _cut_near(text: NDArray[np.uint8], place: int, whole: bool) -> int:
+    """The first place from here on where a character begins; with `whole`, where a line does, if one is near."""
+    ahead = text[place : place + LINE].tobytes()
+    if whole and place and (line := ahead.find(b"\n")) >= 0:
+        return place + line + 1
+    return place + next((number for number, byte in enumerate(ahead) if byte & 0xC0 != 0x80), 0)
+
+
 def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> dict[str, Codec]:
     """Codecs of the training rows, and of nothing else."""
 
@@ -198,8 +234,8 @@ def _digest(row: Iterable[bytes]) -> int:
 class _Writer:
     """One side of a split while it is written and counted."""
 
-    def __init__(self, folder: Path, name: str, codec: Codec, data: Data, like: Side) -> None:
-        self._codec, self._longest_allowed = codec, data.max_length
+    def __init__(self, folder: Path, name: str, codec: Codec, longest: int, like: Side) -> None:
+        self._codec, self._longest_allowed = codec, longest
         self._ids = FlatWriter(folder, f"{name}-ids", codec.dtype, codec.shape)
         self._texts = FlatWriter(folder, f"{name}-texts", np.dtype(np.uint8)) if isinstance(like, Texts) else None
         self._lengths: list[Rows] = [np.empty(0, dtype=np.int64)]

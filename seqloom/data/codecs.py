@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from seqloom.data.codec import Codec
+from seqloom.data.frames import Frames
 from seqloom.data.labels import Labels, LabelSets, Rating
 from seqloom.data.listed import Listed, Spelled, TagLists
 from seqloom.data.numbers import Numbers
@@ -11,7 +12,8 @@ from seqloom.data.pictures import Pictures
 from seqloom.data.tokenizers import read_tokenizer
 
 CODECS: dict[str, Callable[[dict[str, Any]], Codec]] = {
-    codec.kind: codec.read for codec in (Labels, LabelSets, Rating, Listed, Spelled, TagLists, Numbers, Pictures)
+    codec.kind: codec.read
+    for codec in (Labels, LabelSets, Rating, Listed, Spelled, TagLists, Numbers, Pictures, Frames)
 }
 
 

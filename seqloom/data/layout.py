@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seqloom.data.codec import Codec, Learn, Raw
 from seqloom.data.tokenizers import learn_tokenizer
@@ -34,6 +34,9 @@ class Layout:
     label: str = ""  # the side that drawn parts are to have in equal shares
     shared: tuple[str, ...] = ()  # sides that learn from one another, and get one codec
     fault: Callable[[Sequence[Raw]], str] = no_fault  # what is wrong with an example, in a sentence
+    origin: Callable[["Layout"], Any] | None = None  # where examples of files come from, if not from rows with columns
+    ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
+    limited: bool = True  # whether data.max_length holds
 
     def only(self, side: str) -> "Layout":
         """A layout of one side alone, for examples that have no answer yet."""
@@ -49,6 +52,13 @@ def tokens(data: Data, columns: tuple[str, ...], kind: str) -> Side:
     """A side that is text, cut into tokens as the settings say."""
 
     def learn(texts: Iterator[str]) -> Codec:
-        return learn_tokenizer(kind, texts, lowercase=data.lowercase, max_size=data.max_size, min_count=data.min_count)
+        return learn_tokenizer(
+            kind,
+            texts,
+            lowercase=data.lowercase,
+            max_size=data.max_size,
+            min_count=data.min_count,
+            breaks=data.line_breaks,
+        )
 
     return Side(columns, kind, learn)

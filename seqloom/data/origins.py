@@ -97,12 +97,16 @@ class Given(Origin):
 def origin_of(layout: Layout, examples: object = None) -> Origin:
     if examples is not None:
         return Given(layout, from_python(examples, layout))
-    return Sample(layout.data.sample) if layout.data.sample else Files(layout)
+    if layout.data.sample:
+        return Sample(layout.data.sample)
+    files: Origin = (layout.origin or Files)(layout)
+    return files
 
 
 def from_python(examples: Any, layout: Layout) -> dict[str, list[Example]]:
     """Rows, a data frame, or either by part, as lists of tuples."""
     by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
+    by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
     return {part: [_tuple(row) for row in _rows(rows, layout)] for part, rows in by_part.items()}
 
 

@@ -115,6 +115,8 @@ def format_of(files: Sequence[str], format: str) -> str:
         format = "idx"
     if format == "guess" and len(files) == 2:
         return "lines"
+    if format in ("abc", "fasta", "json"):
+        raise DataError(f"data.format is {format}, but this task reads rows: {', '.join(ENDINGS.values())}", files[0])
     if (len(files) == 2) != (format in PAIRS) and not (format == "idx" and len(files) == 1):
         raise DataError(
             f"{len(files)} files were given as {format}; parallel files and idx are two, all else is one", files[0]

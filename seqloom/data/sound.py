@@ -4,13 +4,14 @@ The synthesiser adds a few harmonics to each note, with a soft start, a fading m
 """
 
 import wave
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from seqloom.data.abc import Tune
-from seqloom.data.tunes import seconds_of, sounds_of
+from seqloom.data.tunes import Sound, seconds_of, sounds_of
 from seqloom.errors import DataError, MissingExtra
 
 TICKS = 480  # a quarter note: all usual tuplets come out whole
@@ -23,15 +24,20 @@ LONGEST = 1800  # seconds: more is no tune, and would fill the memory
 
 def write_midi(tune: Tune, path: Path) -> None:
     """Write a tune, repeats played, as a MIDI file of one track."""
+    save_midi(sounds_of(tune), seconds_of(tune), path)
+
+
+def save_midi(sounds: Sequence[Sound], second: float, path: Path) -> None:
+    """Write sounds as a MIDI file of one track; `second` is how long a whole note lasts."""
     try:
         import mido
     except ImportError:
         raise MissingExtra("mido", "music") from None
     events: list[tuple[int, int, int]] = []  # tick, 0 to end before 1 begins, pitch
-    for sound in sounds_of(tune):
+    for sound in sounds:
         events.append((round(sound.start * 4 * TICKS), 1, sound.pitch))
         events.append((round((sound.start + sound.length) * 4 * TICKS), 0, sound.pitch))
-    track = mido.MidiTrack([mido.MetaMessage("set_tempo", tempo=round(seconds_of(tune) / 4 * 1e6))])
+    track = mido.MidiTrack([mido.MetaMessage("set_tempo", tempo=round(second / 4 * 1e6))])
     now = 0
     for tick, begins, pitch in sorted(events):
         kind = "note_on" if begins else "note_off"
@@ -42,7 +48,11 @@ def write_midi(tune: Tune, path: Path) -> None:
 
 def write_wav(tune: Tune, path: Path) -> None:
     """Write a tune, repeats played, as a WAV file of 16 bits, one channel."""
-    samples = wave_of(tune)
+    save_wav(wave_of(tune), path)
+
+
+def save_wav(samples: npt.NDArray[np.float32], path: Path) -> None:
+    """Write samples between -1 and 1 as a WAV file of 16 bits, one channel."""
     with wave.open(str(path), "wb") as out:
         out.setnchannels(1)
         out.setsampwidth(2)
@@ -52,11 +62,17 @@ def write_wav(tune: Tune, path: Path) -> None:
 
 def wave_of(tune: Tune) -> npt.NDArray[np.float32]:
     """The samples of a tune, between -1 and 1."""
-    sounds = sounds_of(tune)
-    second = seconds_of(tune)
+    try:
+        return played_as(sounds_of(tune), seconds_of(tune))
+    except OverflowError as error:
+        raise DataError(str(error), tune.file, tune.line) from None
+
+
+def played_as(sounds: Sequence[Sound], second: float) -> npt.NDArray[np.float32]:
+    """The samples of sounds, between -1 and 1; `second` is how long a whole note lasts."""
     end = max((float(sound.start + sound.length) * second for sound in sounds), default=0.0) + RELEASE
     if end > LONGEST:
-        raise DataError(f"the tune would last {end:,.0f} seconds, more than {LONGEST:,}", tune.file, tune.line)
+        raise OverflowError(f"the tune would last {end:,.0f} seconds, more than {LONGEST:,}")
     samples = np.zeros(int(end * RATE) + 1, np.float32)
     for sound in sounds:
         start = int(float(sound.start) * second * RATE)

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from seqloom.errors import RunError
 SILENT = frozenset((PAD, START, END))  # marks around a text, not part of it
 JOINER = "￭"  # in front of a token that follows the one before it without white space
 WORD = re.compile(r"\w+|[^\w\s]")  # every character that is not white space is in exactly one match
+WORD_OR_BREAK = re.compile(r"\n|\S+")
 UNIT = re.compile(r"\s*\S+|\s+\Z")  # a word with the white space before it: no subword goes over its end
 MOST_COUNTED = 1 << 22  # different tokens in memory while counting
 CODE_POINTS = 0x110000
@@ -90,37 +92,69 @@ class Characters(Tokenizer):
         return [visible(self.symbols[number]) for number in ids]
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How a text is cut into words."""
+
+    spaced: bool = False  # at blanks alone; else punctuation marks are tokens too
+    breaks: bool = False  # whether a line break is a token
+
+    def units(self, text: str) -> list[str]:
+        """What stands between blanks, and the line breaks if they count."""
+        return WORD_OR_BREAK.findall(text) if self.breaks else text.split()
+
+    def tokens(self, unit: str) -> Iterable[str]:
+        return (unit,) if self.spaced or unit == "\n" else parts(unit)
+
+    def joined(self, token: str) -> bool:
+        """Whether no blank stands before `token`. A joiner alone is one that stood in the text."""
+        return not self.spaced and len(token) > 1 and token[0] == JOINER
+
+
 class Words(Tokenizer):
-    """A token a word or a punctuation mark; the joiner in front of a token remembers that no blank was there."""
+    """A token a word or a punctuation mark; the joiner in front of a token remembers that no blank was there.
 
-    kind = "words"
+    Cut at blanks alone, a text may hold <unk>, as published ones do: that is an unknown word.
+    """
 
-    def __init__(self, vocabulary: Vocabulary, lowercase: bool) -> None:
-        self.symbols, self.lowercase = vocabulary.symbols, lowercase
-        self._numbers = vocabulary.numbers
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool, cut: Cut) -> None:
+        self.symbols, self.lowercase, self.cut = vocabulary.symbols, lowercase, cut
+        self.kind = "spaced" if cut.spaced else "words"
+        self._numbers = {symbol: number for symbol, number in vocabulary.numbers.items() if number not in SILENT}
         self._units = UnitTable(self._encode_units)
 
     def normalise(self, text: str) -> str:
-        return " ".join(super().normalise(text).split())
+        lines = super().normalise(text).split("\n") if self.cut.breaks else [super().normalise(text)]
+        return "\n".join(" ".join(line.split()) for line in lines)
 
     def _encode(self, texts: Sequence[str]) -> Ragged:
-        return self._units.encode(text.split() for text in texts)
+        return self._units.encode(map(self.cut.units, texts))
 
     def _encode_units(self, units: list[str]) -> Ragged:
         get = self._numbers.get
         values, ends = array("i"), array("q", [0])
         for unit in units:
-            values.extend(get(token, UNKNOWN) for token in parts(unit))
+            values.extend(get(token, UNKNOWN) for token in self.cut.tokens(unit))
             ends.append(len(values))
         return Ragged(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
 
     def decode(self, ids: Iterable[int]) -> str:
-        tokens = [self.symbols[number] for number in ids if number not in SILENT]
-        return "".join(token[1:] if joined(token) else f" {token}" for token in tokens).removeprefix(" ")
+        text, blank = [], ""  # what goes in front of a word
+        for token in (self.symbols[number] for number in ids if number not in SILENT):
+            if self.cut.joined(token):
+                text.append(token[1:])
+            else:
+                text.append(token if token == "\n" else blank + token)
+            blank = "" if token == "\n" else " "
+        return "".join(text)
 
     def names(self, ids: Iterable[int]) -> list[str]:
         tokens = [self.symbols[number] for number in ids]
-        return [token[1:] if joined(token) else token for token in tokens]
+        shown = (token[1:] if self.cut.joined(token) else token for token in tokens)
+        return [visible(token) if token == "\n" else token for token in shown]
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | ({"breaks": True} if self.cut.breaks else {})
 
 
 class Subwords(Tokenizer):
@@ -156,14 +190,21 @@ class Subwords(Tokenizer):
 
 
 def learn_tokenizer(
-    kind: str, texts: Iterable[str], *, lowercase: bool = False, max_size: int = 0, min_count: int = 1
+    kind: str,
+    texts: Iterable[str],
+    *,
+    lowercase: bool = False,
+    max_size: int = 0,
+    min_count: int = 1,
+    breaks: bool = False,
 ) -> Tokenizer:
     """The tokenizer that suits `texts`, which are read once and never all held in memory."""
     seen = (text.lower() for text in texts) if lowercase else texts
     if kind == "bpe":
         return Subwords(BytePairs.learn(seen, max_size, min_count), lowercase)
-    if kind == "words":
-        return Words(Vocabulary.learn(count_words(seen), max_size, min_count), lowercase)
+    if kind in ("words", "spaced"):
+        cut = Cut(kind == "spaced", breaks)
+        return Words(Vocabulary.learn(count_words(seen, cut), max_size, min_count), lowercase, cut)
     assert kind == "characters", kind
     return Characters(Vocabulary.learn(count_characters(seen), max_size, min_count), lowercase)
 
@@ -175,14 +216,14 @@ def read_tokenizer(found: object) -> Tokenizer:
     kind, lowercase, symbols = (found.get(key) for key in ("kind", "lowercase", "symbols"))
     if not isinstance(lowercase, bool):
         raise RunError(f"the tokenizer's lowercase is neither true nor false: {lowercase!r:.50}")
-    if kind not in ("characters", "words", "bpe"):
-        raise RunError(f"there is no kind of tokenizer {kind!r:.50}: it is characters, words or bpe")
+    if kind not in ("characters", "words", "spaced", "bpe"):
+        raise RunError(f"there is no kind of tokenizer {kind!r:.50}: it is characters, words, spaced or bpe")
     vocabulary = Vocabulary.read(symbols)
     learnt = list(vocabulary.symbols[len(SPECIALS) :])
     if kind == "bpe":
         return Subwords(BytePairs.read(learnt, found.get("merges")), lowercase)
-    if kind == "words":
-        return Words(vocabulary, lowercase)
+    if kind in ("words", "spaced"):
+        return Words(vocabulary, lowercase, Cut(kind == "spaced", found.get("breaks") is True))
     if any(len(symbol) != 1 for symbol in learnt):
         raise RunError("the vocabulary of characters has a symbol of several characters")
     return Characters(vocabulary, lowercase)
@@ -206,11 +247,6 @@ def _parts_of_long(unit: str) -> Iterator[str]:
         yield JOINER + token
 
 
-def joined(token: str) -> bool:
-    """Whether no blank stands before `token`. A joiner alone is one that stood in the text."""
-    return len(token) > 1 and token[0] == JOINER
-
-
 def visible(text: str) -> str:
     """`text` with everything in it that leaves no mark on paper made visible."""
     shown = text.translate(VISIBLE)
@@ -232,7 +268,7 @@ def count_characters(texts: Iterable[str]) -> dict[str, int]:
     return {chr(code): int(counts[code]) for code in np.flatnonzero(counts)}
 
 
-def count_words(texts: Iterable[str]) -> Counter[str]:
+def count_words(texts: Iterable[str], cut: Cut) -> Counter[str]:
     """How often each token of `Words` occurs.
 
     Of more than MOST_COUNTED different ones, those seen once so far are forgotten, which bounds the memory; a
@@ -241,17 +277,17 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
     tokens: Counter[str] = Counter()
     words: Counter[str] = Counter()  # between blanks: far fewer to cut up than if every text were
     for text in texts:
-        words.update(text.split())
+        words.update(cut.units(text))
         if len(words) >= MOST_UNITS:
-            count_parts(words, tokens)
-    count_parts(words, tokens)
+            count_parts(words, tokens, cut)
+    count_parts(words, tokens, cut)
     return tokens
 
 
-def count_parts(words: Counter[str], tokens: Counter[str]) -> None:
+def count_parts(words: Counter[str], tokens: Counter[str], cut: Cut) -> None:
     """Empty `words` into `tokens`."""
     for word, times in words.items():
-        for token in parts(word):
+        for token in cut.tokens(word):
             tokens[token] += times
     words.clear()
     while len(tokens) > MOST_COUNTED:

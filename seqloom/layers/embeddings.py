@@ -18,6 +18,19 @@ class Tokens(nn.Module):
         return vectors
 
 
+class Notes(nn.Module):
+    """Which of `keys` sound together, each with a learnt vector of its own: the vector of a chord is their sum."""
+
+    def __init__(self, keys: int, size: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.product, self.dropout = nn.Linear(keys, size), nn.Dropout(dropout)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        """Frames (B, T, keys) of 0 and 1 -> (B, T, size)."""
+        vectors: Tensor = self.dropout(self.product(frames))
+        return vectors
+
+
 class Patches(nn.Module):
     """An image as a sequence of squares, row by row, each through a learnt product (Dosovitskiy et al., 2021)."""
 

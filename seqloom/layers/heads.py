@@ -65,7 +65,7 @@ class Categorical(Head):
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = valid(features, target, mask)
-        if not self.chunk:
+        if not self.chunk or len(features) <= self.chunk:
             return counted(self.surprise(features, target))
         pieces = zip(torch.split(features, self.chunk), torch.split(target, self.chunk), strict=True)
         return counted(torch.cat([checkpoint(self.surprise, *piece, use_reentrant=False) for piece in pieces]))
@@ -88,9 +88,11 @@ class Bernoulli(Head):
         logits: Tensor = self.project(features)
         return logits
 
+    def surprise(self, features: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(self(features), target, reduction="none").sum(-1)
+
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        features, target = valid(features, target, mask)
-        return counted(F.binary_cross_entropy_with_logits(self(features), target, reduction="none").sum(-1))
+        return counted(self.surprise(*valid(features, target, mask)))
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         if temperature == 0:

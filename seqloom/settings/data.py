@@ -57,12 +57,12 @@ Columns = Annotated[
 Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
-Tokens = Literal["characters", "words", "bpe"]
+Tokens = Literal["characters", "words", "spaced", "bpe"]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates", "names", "tokens", "shapes"] = Field(
+    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes"] = Field(
         default="", description="A built-in sample of examples, instead of files of your own."
     )
     train: Files = Field(
@@ -75,12 +75,31 @@ class Data(Section):
         default=(), description="The same for the final test; without it a share of the training rows is kept apart."
     )
     format: Literal[
-        "guess", "csv", "tsv", "jsonl", "txt", "lines", "parquet", "conll", "conllu", "ts", "idx", "images", "sheets"
+        "guess",
+        "csv",
+        "tsv",
+        "jsonl",
+        "txt",
+        "lines",
+        "parquet",
+        "conll",
+        "conllu",
+        "ts",
+        "idx",
+        "images",
+        "sheets",
+        "abc",
+        "fasta",
+        "json",
     ] = Field(
         default="guess",
         description="How files are read: guessed from their ending, or as said; lines is parallel files, "
         "idx a file of arrays and one of labels, images a table of names and captions, sheets an index of contact "
         "sheets and such a table.",
+    )
+    documents: Literal["file", "paragraphs", "lines"] = Field(
+        default="file",
+        description="What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line.",
     )
     separator: Separator = Field(
         default="\t", description="What stands between source and target on a line of a txt file."
@@ -124,8 +143,14 @@ class Data(Section):
     on_bad_row: Literal["error", "skip"] = Field(
         default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
     )
-    source_tokens: Tokens = Field(default="characters", description="What the source is cut into.")
+    source_tokens: Tokens = Field(
+        default="characters",
+        description="What the source is cut into: characters, words and marks, what blanks divide, or subwords.",
+    )
     target_tokens: Tokens = Field(default="characters", description="What the target is cut into.")
+    line_breaks: bool = Field(
+        default=False, description="Whether a line break is a token of its own where texts are cut into words."
+    )
     shared: bool = Field(default=False, description="Whether source and target share one vocabulary, learnt from both.")
     lowercase: bool = Field(default=False, description="Whether texts are lower-cased before they are cut.")
     min_count: int = Field(

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "tag", "caption"]
+Name = Literal["transduce", "classify", "tag", "caption", "language", "music"]
 
 # What only tasks that answer once a sequence have, and those that read, and those that write.
 SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
@@ -18,6 +18,13 @@ WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
 )
+TEXTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
+ALONE = (
+    *(*SUMMED, *TAGGED, *NUMERIC, *IMAGES, "model.encoder", "model.merge", "model.patch", "search"),
+    *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.max_length"),
+    *("data.too_long", "model.attention", "model.look", "model.hard"),
+)  # what there must be a source, or a label, for
+WINDOW = 128  # elements that a text without end is read in, unless train.window says otherwise
 
 
 class Use(NamedTuple):
@@ -28,25 +35,33 @@ class Use(NamedTuple):
     decodes: bool  # whether something is written
     ahead: bool  # whether a reader may see what comes later
     unread: tuple[str, ...]  # settings and tables of them that it has no use for
+    window: int = 0  # what train.window is unless it is set
 
 
 USES: dict[str, Use] = {
-    "transduce": Use("turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *IMAGES)),
+    "transduce": Use("turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *IMAGES, *TEXTS)),
     "caption": Use(
         "tell in words what is on an image",
         True,
         True,
         True,
-        (*SUMMED, *TAGGED, *NUMERIC, "data.shared", "data.tag", "data.source_tokens"),
+        (*SUMMED, *TAGGED, *NUMERIC, *TEXTS, "data.shared", "data.tag", "data.source_tokens"),
     ),
-    "classify": Use("give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED, *IMAGES)),
+    "classify": Use(
+        "give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED, *IMAGES, *TEXTS)
+    ),
     "tag": Use(
         "give every element of a sequence a label",
         True,
         False,
         True,
-        (*WRITING, *SUMMED[:2], "data.source_tokens", "train.balanced", "train.smoothing", "model.patch", *IMAGES),
+        (
+            *(*WRITING, *SUMMED[:2], *IMAGES, *TEXTS),
+            *("data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
+        ),
     ),
+    "language": Use("write text, one token after the other", False, True, False, ALONE, WINDOW),
+    "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *TEXTS), WINDOW),
 }
 
 

@@ -64,7 +64,7 @@ class Train(Section):
     )
     window: Steps = Field(
         default=0,
-        description="Elements that backpropagation goes back: a step a window, the state carried on; 0 is all of them.",
+        description="Elements that backpropagation goes back: a step a window; 0 is all, or 128 in endless texts.",
     )
     optimiser: Literal["adamw", "adam", "radam", "sgd"] = Field(
         default="adamw", description="Which of torch's own optimisers makes the steps."
@@ -128,7 +128,10 @@ class Train(Section):
         """All steps of the training, or 0 while a time budget has not become steps."""
         return self.steps or (0 if self.time else DEFAULT_STEPS)
 
-    def resolved(self) -> "Train":
+    def resolved(self, window: int = 0) -> "Train":
+        """With everything filled in that follows; `window` is what the task takes unless it is said."""
+        if window and not self.window:
+            return self.model_copy(update={"window": window}).resolved()
         steps = self.known_steps
         if not steps:
             return self

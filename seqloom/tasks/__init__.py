@@ -3,7 +3,16 @@
 from .base import Task
 from .caption import Caption
 from .classify import Classify
+from .language import Language
+from .music import Tunes
 from .tag import Tag
 from .transduce import Transduce
 
-TASKS: dict[str, type[Task]] = {"transduce": Transduce, "classify": Classify, "tag": Tag, "caption": Caption}
+TASKS: dict[str, type[Task]] = {
+    "transduce": Transduce,
+    "classify": Classify,
+    "tag": Tag,
+    "caption": Caption,
+    "language": Language,
+    "music": Tunes,
+}

@@ -72,6 +72,11 @@ class Task(ABC):
     cell: MakeCell | None = None  # a person's own, in place of the recipe's; given in Python, never named in a file
 
     @classmethod
+    def form(cls, recipe: Recipe) -> "type[Task]":
+        """The class that does it: this one, or another where a task comes in several forms."""
+        return cls
+
+    @classmethod
     @abstractmethod
     def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Any]:
         """Learn how to read from the training examples, and read them all.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from ..data.tokenizers import joined
+from ..data.tokenizers import Cut
 from ..data.vectors import read_vectors
 from ..errors import RecipeError
 from ..layers.embeddings import Tokens
@@ -19,7 +19,7 @@ def begin_with(embed: nn.Module, symbols: Sequence[str], file: str) -> float:
     """
     layer = embed.words if isinstance(embed, Spelling) else embed
     assert isinstance(layer, Tokens), "only words have vectors"
-    plain = [symbol[1:] if joined(symbol) else symbol for symbol in symbols]
+    plain = [symbol[1:] if Cut().joined(symbol) else symbol for symbol in symbols]
     small = [word.lower() for word in plain]
     found = read_vectors(file, list(dict.fromkeys([*plain, *small])))
     size = layer.weight.shape[1]

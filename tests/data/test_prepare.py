@@ -387,7 +387,7 @@ CHANGES = {
     "source_tokens": "words", "target_tokens": "bpe", "lowercase": True, "min_count": 2, "max_size": 300,
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
     "shared": True, "tag": "x", "target_type": "labels", "source_type": "numbers", "series": "x", "characters": 9,
-    "images": "x", "image_size": 9, "vectors": "x",
+    "images": "x", "image_size": 9, "vectors": "x", "documents": "lines", "line_breaks": True,
 }  # fmt: skip
 
 

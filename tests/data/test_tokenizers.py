@@ -192,14 +192,14 @@ def test_words_are_what_the_expression_finds(text):
 def test_words_are_counted_as_if_each_text_were_cut_alone(monkeypatch):
     texts = [" ".join(random.Random(n).choices(["a", "b.", "c-d", "(e)", "f"], k=20)) for n in range(50)]
     expected = Counter(token for text in texts for word in text.split() for token in tokenizers.parts(word))
-    assert tokenizers.count_words(texts) == expected
+    assert tokenizers.count_words(texts, tokenizers.Cut()) == expected
     monkeypatch.setattr(tokenizers, "MOST_UNITS", 2)  # emptied after every text
-    assert tokenizers.count_words(texts) == expected
+    assert tokenizers.count_words(texts, tokenizers.Cut()) == expected
 
 
 def test_counting_forgets_the_rarest_words_first_when_there_are_too_many(monkeypatch):
     monkeypatch.setattr(tokenizers, "MOST_COUNTED", 3)
-    counts = tokenizers.count_words(["a a a b b c c d e"])
+    counts = tokenizers.count_words(["a a a b b c c d e"], tokenizers.Cut())
     assert counts == {"a": 3, "b": 2, "c": 2}
 
 
@@ -391,3 +391,26 @@ def test_a_mutated_tokenizer_is_refused_or_still_works(tokenizer, data):
         ids = read.encode(text)
         assert (ids < len(read)).all()
         read.decode(ids)
+
+
+# --- blanks and line breaks --------------------------------------------------------------------------------------
+
+
+def test_cut_at_blanks_a_word_is_what_stands_between_them():
+    tokenizer = learn_tokenizer("spaced", ["the <unk> , said ￭x <eos>"])
+    assert tokenizer.kind == "spaced" and "," in tokenizer.symbols and "<unk>" in tokenizer.symbols
+    ids = tokenizer.encode("said , the <unk> ￭x new <eos>").tolist()
+    assert ids.count(UNKNOWN) == 3  # <unk> is what it says, <eos> is no end, and new is new
+    assert tokenizer.decode(ids) == "said , the <unk> ￭x <unk> <unk>"
+
+
+@pytest.mark.parametrize("kind", ["words", "spaced"])
+def test_line_breaks_are_tokens_where_they_are_to_be(kind):
+    text = "  To be,  or\nnot\n\nto be ."
+    tokenizer = learn_tokenizer(kind, [text], breaks=True)
+    again = read_tokenizer(tokenizer.to_json())
+    for one in (tokenizer, again):
+        ids = one.encode(text)
+        assert one.decode(ids) == one.normalise(text) == "To be, or\nnot\n\nto be ."
+        assert one.names(ids).count("⏎") == 3
+    assert "\n" not in learn_tokenizer(kind, [text]).symbols

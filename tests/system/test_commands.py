@@ -12,6 +12,7 @@ import pytest
 
 from seqloom.cli import main
 from seqloom.recipe import Recipe
+from seqloom.runs import train
 
 from ..recipes import backwards
 
@@ -226,3 +227,48 @@ def test_predict_streams_its_answers(run):
     process.stdin.flush()
     assert process.stdout.readline() == "cba\n"  # otherwise it would wait for ever
     process.communicate()
+
+
+# --- writing freely -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("writing")
+    (folder / "text.txt").write_text("".join(f"{number} green bottles on the wall.\n" for number in range(200)))
+    settings = ("model.size=32", "train.steps=60", "train.batch=512", "train.window=32", "train.rate=0.02")
+    list(train(Recipe.read("language", f"data.train={folder / 'text.txt'}", *settings), folder / "run"))
+    return folder / "run"
+
+
+def test_a_text_is_written_on_and_the_same_seed_writes_the_same(seqloom, writer):
+    words = ("generate", writer, "--prompt", "7 green", "--length", "30", "--temperature", "0.5", "--seed", "3")
+    code, out, err = seqloom(*words)
+    assert code == 0 and out.startswith("7 green") and not err
+    assert seqloom(*words, "--top-k", "5", "--top-p", "1")[0] == 0
+    assert seqloom(*words)[1] == seqloom(*words, "--stream")[1] == out
+
+
+def test_texts_come_as_json_with_tokens_and_what_else_was_likely(seqloom, writer, tmp_path):
+    words = ("generate", writer, "--length", "5", "--count", "2", "--json", "--alternatives", "2")
+    code, out, err = seqloom(*words, "--into", tmp_path / "texts")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and len(found) == 2
+    for text in found:
+        assert text["output"] == text["prompt"] + text["text"] and len(text["tokens"]) == len(text["logs"]) == 5
+        assert all(len(step) == 2 for step in text["alternatives"]) and abs(text["score"] - sum(text["logs"])) < 1e-9
+    assert sorted(path.name for path in (tmp_path / "texts").iterdir()) == ["text-1.txt", "text-2.txt"]
+    assert "text-1.txt" in err
+    pieces = [json.loads(line) for line in seqloom(*words, "--stream")[1].splitlines()]
+    assert {piece["number"] for piece in pieces if "number" in piece} == {0, 1}
+
+
+def test_what_cannot_be_written_is_one_sentence(seqloom, writer, run):
+    assert seqloom("generate", run)[2] == (
+        f"error: {run}: a run whose task is transduce answers what it is asked: seqloom predict; "
+        "only language and music are written freely\n"
+    )
+    code, _, err = seqloom("generate", writer, "--count", "2", "--stream")
+    assert code == 2 and err == "error: 2 texts at once cannot be streamed as plain text: say --count 1, or --json\n"
+    code, _, err = seqloom("generate", writer, "--top-p", "0")
+    assert code == 2 and err.startswith("error: top_p is 0")

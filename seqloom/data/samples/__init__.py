@@ -9,12 +9,16 @@ from typing import Any
 
 from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
+from seqloom.data.samples.manual import manual
 from seqloom.data.samples.names import names
 from seqloom.data.samples.shapes import shapes
+from seqloom.data.samples.tunes import tunes
 
 SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "dates": dates,
     "names": names,
     "tokens": tokens,
     "shapes": shapes,
+    "manual": manual,
+    "tunes": tunes,
 }

@@ -1,0 +1,112 @@
+"""Files to documents: texts without a source, each read from its own beginning.
+
+- txt: the whole file, its paragraphs (blank lines lie between them) or its lines; line breaks within one are kept.
+- abc: a tune; fasta: the letters of an entry.
+- csv, tsv, jsonl: what stands in one column.
+
+Knows nothing of tokens. A document that is empty is none.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from seqloom.data.abc import read_abc
+from seqloom.data.fasta import read_fasta
+from seqloom.data.layout import Layout
+from seqloom.data.lines import Fault, Line, fault_of, read_lines
+from seqloom.data.origins import Origin, digest
+from seqloom.data.readers import Reading, Skipped, kept, read_rows
+from seqloom.data.sources import Example
+from seqloom.errors import DataError
+from seqloom.recipe import Data
+
+ENDINGS = {
+    **{".txt": "txt", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".abc": "abc"},
+    **dict.fromkeys((".fasta", ".fa", ".faa", ".fna"), "fasta"),
+}
+
+
+class Documents(Origin):
+    """Documents of files, by part."""
+
+    def __init__(self, layout: Layout) -> None:
+        data = layout.data
+        if not data.train:
+            raise DataError("no texts are given: data.train names a file, or data.sample a built-in sample")
+        given = {"train": data.train, "validation": data.validation, "test": data.test}
+        self._layout = layout
+        self._files = {part: files for part, files in given.items() if files}
+        self.parts = tuple(self._files)
+        self.names = tuple(name for files in self._files.values() for name in files)
+
+    def content(self) -> dict[str, list[str]]:
+        format = self._layout.data.format
+        return {
+            part: [*(format_of(file, format) for file in files), *map(digest, files)]
+            for part, files in self._files.items()
+        }
+
+    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        return read_documents(self._files[part], self._layout.data, skipped)
+
+
+def format_of(file: str, format: str) -> str:
+    """The format as said, or as the ending of the file says."""
+    if format in ("lines", "json"):
+        raise DataError(f"data.format is {format}, but documents are read from {', '.join(ENDINGS.values())}", file)
+    if format != "guess":
+        return format
+    name = PurePath(file.lower())
+    ending = PurePath(name.stem).suffix if name.suffix == ".gz" else name.suffix
+    if ending not in ENDINGS:
+        says = f"the ending {ending} says" if ending else "the name says"
+        known = ", ".join(dict.fromkeys(ENDINGS.values()))
+        raise DataError(f"{says} nothing about the format; set data.format to one of {known}", file)
+    return ENDINGS[ending]
+
+
+def is_text(data: Data) -> bool:
+    """Whether all that is read is one text from beginning to end, and not documents that have no order."""
+    formats = {format_of(file, data.format) for file in data.train[:1]} or {"txt"}
+    return data.documents == "file" and formats == {"txt"}
+
+
+def read_documents(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[Example]:
+    """The documents of files, one after the other; what cannot be used is raised, or added to `skipped`."""
+    for file in files:
+        yield from ((text,) for text in _texts(file, data, skipped))
+
+
+def _texts(file: str, data: Data, skipped: Skipped) -> Iterator[str]:
+    skip = data.on_bad_row == "skip"
+    match format_of(file, data.format):
+        case "abc":
+            return (tune.text for tune in read_abc(file, skipped, data.encoding, skip))
+        case "fasta":
+            return (entry.sequence for entry in read_fasta(file, skipped, data.encoding, skip))
+        case "txt":
+            return kept(_cut(read_lines(file, data.encoding), file, data), file, skip, skipped, "documents")
+    return (row.values[0] for row in read_rows([file], Reading.of(data, (data.target,)), skipped))
+
+
+def _cut(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
+    """The documents of a text file. A line that is no text is a fault, and is left out of its document."""
+    document: list[str] = []
+    for line in lines:
+        if fault := fault_of(line, file, data.encoding):
+            yield fault
+            continue
+        ends = data.documents == "lines" or (data.documents == "paragraphs" and not line.text.strip())
+        if data.documents != "paragraphs" or not ends:
+            document.append(line.text)
+        if ends:
+            yield from _joined(document, data)
+            document = []
+    yield from _joined(document, data)
+
+
+def _joined(document: list[str], data: Data) -> Iterator[str]:
+    """The lines as one text, if there is something in it; the white space around it only counts in a whole file."""
+    text = "\n".join(document)
+    if text.strip():
+        yield text if data.documents == "file" else text.strip()

@@ -1,0 +1,120 @@
+"""Writing on from a beginning: what may be asked for, and texts while they are still coming. Knows no model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from ..errors import SearchError
+from ..search import Sampling
+from .base import Prediction
+
+
+@dataclass(frozen=True)
+class Ask:
+    """How a text is to be written on."""
+
+    length: int = 400  # tokens at most
+    temperature: float = 1.0  # 0 is the likeliest each time
+    top_k: int = 0  # how many tokens are drawn from; 0 is all
+    top_p: float = 1.0  # the share of probability they have together
+    min_p: float = 0.0  # the share of the likeliest one's probability that each has at least
+    seed: int = 0
+    count: int = 1  # how many texts are written, each by chance of its own
+    alternatives: int = 0  # how many of the likeliest tokens are told for each step
+
+    def __post_init__(self) -> None:
+        for name, least in (("length", 1), ("count", 1), ("alternatives", 0)):
+            if getattr(self, name) < least:
+                raise SearchError(f"the {name} is {getattr(self, name)}, but it is at least {least}")
+        _ = self.sampling  # which has limits of its own
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(self.temperature, self.top_k, self.top_p, self.min_p, self.seed)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some characters of the text with this number: whole ones, which no later token changes."""
+
+    text: str
+    number: int = 0
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Continuation(Prediction):
+    """A beginning with what was written on, token by token; it is ranked by the sum of the log-probabilities."""
+
+    text: str  # what was written, without the beginning
+    tokens: list[str]
+    logs: list[float]  # of each token; one more for the end, if it was reached
+    finish: str  # "end" where the model ended it, "length" where the room did
+    seconds: float
+    alternatives: list[dict[str, float]]  # tokens and their log-probabilities at each step, where that was asked for
+
+
+class Told(NamedTuple):
+    """One token, or whatever a model writes at a step, of one of the texts."""
+
+    number: int  # of the text
+    text: str  # what is certain now; often nothing
+    name: str  # of the token as a person sees it; nothing for the end
+    log: float
+    finish: str = ""  # why the text ends with it, if it does
+    alternatives: Mapping[str, float] = {}
+
+
+class Generation:
+    """Texts on their way. Iterate for pieces as they come; stop iterating, and nothing more is done.
+
+    `finish` writes what is left, and gives all texts whole.
+    """
+
+    def __init__(self, prompt: str, count: int, told: Iterator[Told]) -> None:
+        self.prompt, self._told = prompt, told
+        self._steps: list[list[Told]] = [[] for _ in range(count)]
+        self._begun, self._seconds = perf_counter(), [0.0] * count
+        self._coming = self._come()
+
+    def __iter__(self) -> Iterator[Piece]:
+        return self._coming
+
+    def _come(self) -> Iterator[Piece]:
+        for one in self._told:
+            self._steps[one.number].append(one)
+            self._seconds[one.number] = perf_counter() - self._begun
+            if one.text:
+                yield Piece(one.text, one.number)
+
+    def finish(self) -> list[Continuation]:
+        for _ in self._coming:
+            pass
+        return [self._continuation(steps, seconds) for steps, seconds in zip(self._steps, self._seconds, strict=True)]
+
+    def _continuation(self, steps: list[Told], seconds: float) -> Continuation:
+        text = "".join(step.text for step in steps)
+        return Continuation(
+            output=self.prompt + text,
+            score=sum(step.log for step in steps),
+            text=text,
+            tokens=[step.name for step in steps if step.name],
+            logs=[step.log for step in steps],
+            finish=steps[-1].finish,
+            seconds=seconds,
+            alternatives=[dict(step.alternatives) for step in steps if step.alternatives],
+        )
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """A task that can write on."""
+
+    def generate(self, model: Any, prompt: str, ask: Ask) -> Generation: ...
+
+    def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
+        """Write files that a person can use into a folder that is there; a line about each."""

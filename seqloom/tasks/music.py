@@ -1,0 +1,231 @@
+"""Music in two forms: tunes in ABC notation, written as text and checked; and chords step by step, key by key."""
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .. import build
+from ..baselines.music import FrameFrequency, PreviousFrame
+from ..data.abc import tune_of
+from ..data.chorales import LOWEST
+from ..data.frames import KEYS, FramePlaces, Frames, Pieces, frames_of, read_pieces, written
+from ..data.layout import Layout, Side
+from ..data.prepare import Prepared
+from ..data.sound import played_as, save_midi, save_wav, write_midi, write_wav
+from ..data.tunes import Sound, check
+from ..errors import DataError, RecipeError, SearchError
+from ..layers.embeddings import Notes
+from ..layers.heads import Bernoulli
+from ..layers.state import State
+from ..metrics import Score, nats
+from ..metrics.score import ratio, score_sums
+from ..models import Generator
+from ..recipe import Recipe
+from ..search import sample
+from .base import Prediction, Scored, Task
+from .generating import Ask, Continuation, Generation, Told
+from .rows import Encoded, positions
+from .texts import WritesText
+from .writes import Floats, Writes
+
+WRITTEN = 50  # tunes that are written to see how many are well formed
+LONGEST = 1200  # tokens of such a tune
+STEP = Fraction(1, 4)  # of a whole note: how long a frame is played
+WHOLE = 4 * 60 / 90  # seconds of a whole note, at 90 quarter notes a minute
+
+
+class Tunes(WritesText):
+    @classmethod
+    def form(cls, recipe: Recipe) -> type[Task]:
+        names = [PurePath(name.lower().removesuffix(".gz")).suffix for name in recipe.data.train[:1]]
+        return Polyphony if recipe.data.format == "json" or names == [".json"] else cls
+
+    @classmethod
+    def is_text(cls, recipe: Recipe) -> bool:
+        return False
+
+    def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
+        """How surprising real tunes are, and how many of its own parse, fill their bars and end."""
+        ask = Ask(LONGEST, count=WRITTEN, seed=self.recipe.train.seed)
+        own = [not faults(text.output, text.finish) for text in self.generate(model, "", ask).finish()]
+        real = well_formed([not faults(text) for (text,) in examples])
+        return super().score(model, examples) | {"well formed": Scored(well_formed(own), {"real tunes": real.value})}
+
+    def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
+        """Each tune as text, and if it can be read, as MIDI and as sound; what is wrong with it is told."""
+        good = 0
+        for number, text in enumerate(texts, 1):
+            path = folder / f"tune-{number}.abc"
+            path.write_text(text.output + "\n", encoding="utf-8")
+            found = faults(text.output, text.finish)
+            good += not found
+            made = [path.name]
+            try:
+                tune = tune_of(text.output, path.name)
+                write_midi(tune, path.with_suffix(".mid"))
+                write_wav(tune, path.with_suffix(".wav"))
+                made += [path.with_suffix(ending).name for ending in (".mid", ".wav")]
+            except DataError:
+                pass  # it is among the faults
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield f"{', '.join(made)}: {found[0] + more if found else 'well formed'}"
+        yield f"{good} of {len(texts)} tunes in {folder} parse, fill their bars and end"
+
+
+def faults(text: str, finish: str = "end") -> tuple[str, ...]:
+    """What is wrong with a tune, a sentence each."""
+    unended = ("the tune does not come to an end",) if finish != "end" else ()
+    if not re.search("^X:", text, re.MULTILINE):
+        return (*unended, "there is no tune: no line begins with X:")
+    try:
+        return unended + check(tune_of(text))
+    except DataError as error:
+        return (*unended, str(error))
+
+
+def well_formed(right: Sequence[bool]) -> Score:
+    table = np.stack([np.array(right, dtype=np.float64), np.ones(len(right))], 1)
+    scale = f"share of {len(right)} tunes that parse, fill their bars and end; 1 is all"
+    return score_sums(table, ratio, "higher", scale, intervals=True)
+
+
+class Polyphony(Writes):
+    """A frame says which keys of a piano sound; each key is told apart, given all frames before."""
+
+    @classmethod
+    def is_text(cls, recipe: Recipe) -> bool:
+        return False
+
+    @classmethod
+    def layout(cls, recipe: Recipe) -> Layout:
+        side = Side((recipe.data.target,), Frames.kind, Frames.learn)
+        return Layout("polyphony", recipe.data, {"target": side}, origin=Pieces, limited=False)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
+        """How often each key sounds, and how often after it sounded and after it did not."""
+        body = recipe.model.side("decoder")
+        if positions(body) < recipe.train.window:
+            raise RecipeError(f"model.decoder.longest is {body.longest}, but train.window is {recipe.train.window}")
+        for name, given in (("model.tied", recipe.model.tied), ("train.smoothing", recipe.train.smoothing)):
+            if given:
+                raise RecipeError(f"{name} is for what chooses one of many, but here every key is told apart")
+        expects = PreviousFrame.fit(list(prepared.splits["train"].ids["target"]))
+        return recipe, {"sounds": expects.first.chances.tolist(), "goes on": expects.chances.tolist()}
+
+    def stream(self, encoded: Encoded) -> FramePlaces:
+        return FramePlaces(encoded["target"])
+
+    def build(self) -> Generator:
+        model = self.recipe.model
+        embed = Notes(KEYS, model.embedding, model.side("decoder").dropout)
+        return build.writer(model, embed, lambda inputs: Bernoulli(inputs, KEYS), self.cell)
+
+    def read(self, files: Sequence[str]) -> list[tuple[Any]]:
+        """The test part of a file; all of one that has only one part."""
+        found = read_pieces(files[0], self.recipe.data.encoding)
+        [part, *others] = found
+        if others and "test" not in found:
+            raise DataError(f"the file has no test; there are {', '.join(found)}", files[0])
+        return [(piece,) for piece in found["test" if others else part]]
+
+    def inputs(self, file: str) -> list[str]:
+        return ["\n".join(map(written, piece)) for (piece,) in self.read([file])]
+
+    def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+        encoded = self.encode(examples)
+        begins = self.stream(encoded).begins
+
+        def measured(losses: Floats, sure: bool) -> Score:
+            return nats(np.add.reduceat(losses, begins[:-1]), np.diff(begins), "step", intervals=sure)
+
+        rivals = {name: measured(losses, False).value for name, losses in self.rivals(encoded).items()}
+        return {"nats a step": Scored(measured(self.losses(model, encoded), True), rivals)}
+
+    def rivals(self, encoded: Encoded) -> dict[str, Floats]:
+        """The losses of counting how often a key sounds, and of expecting the last frame again."""
+        often = FrameFrequency(np.array(self.facts["sounds"]))
+        again = PreviousFrame(often, np.array(self.facts["goes on"]))
+        return {
+            name: np.concatenate([rival.losses(piece) for piece in encoded["target"]])
+            for name, rival in (("frame frequency", often), ("the last frame again", again))
+        }
+
+    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
+        """The likeliest frame after those of each text, a line a frame."""
+        ask = Ask(1, temperature=0)
+        found = [self.generate(model, text, ask).finish()[0] for text in inputs]
+        return [[Prediction(one.tokens[0], one.score)] for one in found]
+
+    def generate(self, model: Generator, prompt: str, ask: Ask) -> Generation:
+        """Frames as lines of pitches; `prompt` is such lines."""
+        if ask.top_k or ask.top_p < 1 or ask.min_p or ask.alternatives:
+            raise SearchError("keys sound together, so there is no choosing among them: only the temperature is asked")
+        start = np.ones((1, KEYS), dtype=np.float32)
+        opening = np.concatenate([start, frames_of(prompt).astype(np.float32)])
+        lines = prompt if not prompt or prompt.endswith("\n") else f"{prompt}\n"
+        return Generation(lines, ask.count, self.told(model, opening, ask))
+
+    def told(self, model: Generator, opening: NDArray[np.float32], ask: Ask) -> Iterator[Told]:
+        seeds = [np.random.SeedSequence((ask.seed & (1 << 64) - 1, row)) for row in range(ask.count)]
+        draw = Draw([np.random.default_rng(seed) for seed in seeds], ask.temperature)
+        frames = torch.from_numpy(opening)[None].repeat(ask.count, 1, 1)
+        first = frames.shape[1]
+        while (done := frames.shape[1] - first) < ask.length:
+            room = min(ask.length - done, self.room(frames.shape[1]))
+            kept = frames if self.carries or frames.shape[1] < self.window else frames[:, -self.half :]
+            with torch.no_grad():
+                state: State = model.start(ask.count)
+                if kept.shape[1] > 1:
+                    _, state = model.features(kept[:, :-1], state)
+            steps = sample(torch.no_grad()(model.stepper()), draw, kept[:, -1:], state)
+            for _, made in zip(range(room), steps, strict=False):
+                frames = torch.cat([frames, made[:, None]], 1)
+                done += 1
+                for row, (frame, log) in enumerate(zip(made.numpy(), draw.logs, strict=True)):
+                    name = written(frame)
+                    yield Told(row, f"{name}\n", name, log, "length" if done == ask.length else "")
+
+    def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
+        for number, text in enumerate(texts, 1):
+            path = folder / f"piece-{number}.txt"
+            path.write_text(text.output, encoding="utf-8")
+            sounds = sounds_in(frames_of(text.output))
+            save_midi(sounds, WHOLE, path.with_suffix(".mid"))
+            save_wav(played_as(sounds, WHOLE), path.with_suffix(".wav"))
+            yield f"{path.name}, {path.with_suffix('.mid').name}, {path.with_suffix('.wav').name}: {len(sounds)} notes"
+
+
+class Draw:
+    """A frame for each row, by chance of its own; the likeliest at temperature 0."""
+
+    def __init__(self, chances: Sequence[np.random.Generator], temperature: float) -> None:
+        self.chances, self.temperature = chances, temperature
+        self.logs: list[float] = []  # the log-probability of each row's last frame
+
+    def __call__(self, expected: Tensor, /) -> Tensor:
+        """Logits (N, 1, KEYS) -> frames (N, 1, KEYS)."""
+        frames = (expected > 0).to(expected)
+        if self.temperature:
+            where = np.stack([chance.random(KEYS) for chance in self.chances])[:, None]
+            frames = (torch.from_numpy(where) < (expected / self.temperature).double().sigmoid()).to(expected)
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(expected, frames, reduction="none")
+        self.logs = (-loss.sum((1, 2))).tolist()
+        return frames
+
+
+def sounds_in(frames: NDArray[Any]) -> list[Sound]:
+    """The notes of frames; a key that goes on sounding is one long note."""
+    edges = np.diff(np.pad(frames.astype(np.int8), ((1, 1), (0, 0))), axis=0)
+    found = []
+    for key in range(KEYS):
+        for start, stop in zip(np.flatnonzero(edges[:, key] > 0), np.flatnonzero(edges[:, key] < 0), strict=True):
+            found.append(Sound(STEP * int(start), STEP * int(stop - start), LOWEST + key))
+    return sorted(found)

@@ -1,0 +1,213 @@
+"""Tasks that write text, one token after the other: scored in nats a token, the end of a document being one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from .. import build
+from ..baselines.language import NGram, uniform
+from ..data.codec import Raw
+from ..data.documents import Documents, read_documents
+from ..data.layout import Layout, tokens
+from ..data.prepare import Prepared
+from ..data.readers import Skipped
+from ..data.streams import Stream
+from ..data.tokenizers import Tokenizer
+from ..data.vocabulary import END, PAD, START, UNKNOWN
+from ..errors import RecipeError
+from ..metrics import bits_per_character, blocks, perplexity
+from ..metrics.likelihood import Unit
+from ..models import Generator
+from ..recipe import Recipe
+from ..search import Banned, Pick, Pieces, stream
+from ..search.choosing import Choose
+from .base import Prediction, Scored
+from .generating import Ask, Generation, Told
+from .rows import Encoded, positions
+from .writes import Floats, Writes
+
+UNITS: dict[str, Unit] = {"characters": "character", "words": "word", "spaced": "word", "bpe": "subword"}
+ORDERS = {"characters": 6, "words": 4, "spaced": 4, "bpe": 4}  # of the n-gram model to beat
+COUNTED = 20_000_000  # tokens it counts at most
+FEW = 30  # documents: scores of fewer are resampled by stretches of their text
+SHOWN = 5  # tokens of an answer, unless somebody asks for more
+
+
+@dataclass(frozen=True)
+class Next(Prediction):
+    """A token that may come next, and how probable it is."""
+
+    probability: float
+
+
+class WritesText(Writes):
+    @classmethod
+    def layout(cls, recipe: Recipe) -> Layout:
+        data = recipe.data
+        side = tokens(data, (data.target,), data.target_tokens)
+        ordered = cls.is_text(recipe)
+        return Layout(recipe.task, data, {"target": side}, origin=Documents, ordered=ordered, limited=False)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
+        body, window = recipe.model.side("decoder"), recipe.train.window
+        if positions(body) < window:
+            raise RecipeError(f"model.decoder.longest is {body.longest}, but train.window is {window}")
+        texts = prepared.splits["train"].ids["target"]
+        counts = np.zeros(len(prepared.codecs["target"]), dtype=np.int64)
+        for rows in np.array_split(texts.values, max(1, len(texts.values) >> 24)):
+            counts += np.bincount(rows, minlength=len(counts))
+        counts[END] = len(texts)
+        return recipe, {"counts": counts.tolist()}
+
+    @property
+    def target(self) -> Tokenizer:
+        return cast(Tokenizer, self.codecs["target"])
+
+    def stream(self, encoded: Encoded) -> Stream:
+        return Stream(encoded["target"])
+
+    def build(self) -> Generator:
+        return build.language(self.recipe.model, len(self.target), self.recipe.train.smoothing, self.cell)
+
+    def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
+        scores = super().validate(model, prepared)
+        return scores | {"perplexity": float(np.exp(scores["loss"]))}
+
+    def read(self, files: Sequence[str]) -> list[tuple[str]]:
+        found = read_documents(files, self.recipe.data, Skipped())
+        return [(self.target.normalise(text),) for (text,) in found]
+
+    def inputs(self, file: str) -> list[str]:
+        return [text for (text,) in self.read([file])]
+
+    def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
+        encoded = self.encode(examples)
+        ours, rivals = self.losses(model, encoded), self.rivals(encoded)
+        unit = UNITS[self.target.kind]
+        sums, counts = self.shares(ours, encoded)
+
+        def beside(measure: Any) -> Scored:
+            values = {name: measure(*self.shares(losses, encoded), False).value for name, losses in rivals.items()}
+            return Scored(measure(sums, counts, True), values)
+
+        found = {"perplexity": beside(lambda sums, counts, sure: perplexity(sums, counts, unit, intervals=sure))}
+        if (encoded["target"].values != UNKNOWN).all():  # else what is unknown was not spelt
+            letters = sum(len(text) for (text,) in examples) / len(ours)  # characters a token
+            found["bits per character"] = beside(
+                lambda sums, counts, sure: bits_per_character(sums, counts * letters, intervals=sure)
+            )
+        return found
+
+    def rivals(self, encoded: Encoded) -> dict[str, Floats]:
+        """The losses of models that only count; that of longer stretches only where the training text is at hand."""
+        stream = self.stream(encoded)
+        told, size = stream.targets(np.arange(len(stream))), len(self.target)
+        seen = np.array(self.facts["counts"], dtype=np.float64) + 1  # every token may come
+        found = {"uniform": uniform(told, size), "unigram": -np.log(seen / seen.sum())[told]}
+        if self.prepared is not None:
+            text = self.stream(self.prepared.splits["train"].ids)
+            order = ORDERS[self.target.kind]
+            counted = text.targets(np.arange(min(len(text), COUNTED)))
+            if len(counted) >= order:
+                found[f"{order}-gram"] = NGram.fit(counted, size, order).losses(told)
+        return found
+
+    def shares(self, losses: Floats, encoded: Encoded) -> tuple[Floats, Floats]:
+        """Sums and counts to resample: of documents, or of stretches of a text."""
+        begins = self.stream(encoded).begins
+        if len(begins) > FEW:
+            return np.add.reduceat(losses, begins[:-1]), np.diff(begins).astype(np.float64)
+        return blocks(losses, max(1, min(1000, len(losses) // FEW)))
+
+    @torch.no_grad()
+    def predict(self, model: Generator, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
+        """The likeliest tokens to come after each text."""
+        answers: list[list[Prediction]] = []
+        for text in inputs:
+            logits, _ = model(*self.prompted(model, [self.opening(text)]))
+            logits[..., [PAD, START]] = -torch.inf
+            logs, places = logits[0, -1].double().log_softmax(-1).topk(min(width or SHOWN, len(self.target) - 2))
+            names = self.target.names(places.tolist())
+            found = zip(names, logs.tolist(), strict=True)
+            answers.append([Next(name, log, float(np.exp(log))) for name, log in found])
+        return answers
+
+    def opening(self, text: str) -> list[int]:
+        """What is read before anything is written: a document from its beginning, or a text from anywhere."""
+        read: list[int] = self.target.encode(text).tolist()
+        if not self.is_text(self.recipe):
+            return [START, *read]
+        return read or [self.target.symbols.index("\n") if "\n" in self.target.symbols else START]
+
+    def prompted(self, model: Generator, read: Sequence[Sequence[int]]) -> tuple[torch.Tensor, Any]:
+        """The last token of rows of equal length and the state before it.
+
+        What knows nothing longer than a window reads half of one where there is no room for all.
+        """
+        kept = [row if self.carries or len(row) < self.recipe.train.window else row[-self.half :] for row in read]
+        inputs = torch.tensor(kept)
+        state = model.start(len(inputs))
+        for piece in inputs[:, :-1].split(self.recipe.train.window, 1):
+            if piece.shape[1]:
+                _, state = model.features(piece, state)
+        return inputs[:, -1:], state
+
+    def generate(self, model: Generator, prompt: str, ask: Ask) -> Generation:
+        """Texts that begin with `prompt`."""
+        opening = self.opening(prompt)
+        return Generation(prompt, ask.count, self.told(self.picks(model, opening, ask), opening, ask.count))
+
+    def told(self, picks: Iterator[list[Pick]], opening: list[int], count: int) -> Iterator[Told]:
+        """Tokens as text, whole characters at a time."""
+        pieces = [Pieces(self.target.decode) for _ in range(count)]
+        for one in pieces:
+            one.known = opening  # a word is written with a blank before it, but not if it is the first
+        for pick in (pick for made in picks for pick in made):
+            ends = pick.finish == "end"
+            text = "" if ends else pieces[pick.row].add(pick.token)
+            text += pieces[pick.row].finish() if pick.finish else ""
+            names = self.target.names([token for token, _ in pick.alternatives])
+            others = dict(zip(names, [log for _, log in pick.alternatives], strict=True))
+            name = "" if ends else self.target.names([pick.token])[0]
+            yield Told(pick.row, text, name, pick.log, pick.finish, others)
+
+    def picks(self, model: Generator, opening: list[int], ask: Ask) -> Iterator[list[Pick]]:
+        """Token by token. What knows nothing longer than a window begins anew with half of one when it is full."""
+        draw = ask.sampling.choose(ask.count)
+        written: list[list[int]] = [[] for _ in range(ask.count)]
+        rows, done = list(range(ask.count)), 0
+        while rows:
+            with torch.no_grad():
+                last, state = self.prompted(model, [opening + written[row] for row in rows])
+            steps = min(ask.length - done, self.room(len(opening) + done))
+            choose = partial(again, draw, rows, done)
+            for made in stream(
+                *(model.stepper(), choose, last, state),
+                steps=steps,
+                end=END,
+                constraints=[Banned([PAD, UNKNOWN, START])],
+                alternatives=ask.alternatives,
+            ):
+                done += 1
+                told = [onward(pick, rows[pick.row], done, ask.length) for pick in made]
+                for pick in told:
+                    written[pick.row].append(pick.token)
+                yield told
+            going = {pick.row for pick in told if not pick.finish}
+            rows = [row for row in rows if row in going]
+
+
+def again(draw: Choose, rows: Sequence[int], done: int, logs: torch.Tensor, places: Sequence[int], step: int) -> Any:
+    """Draw as if there had been no break after `done` steps, and no row had left."""
+    return draw(logs, [rows[place] for place in places], done + step)
+
+
+def onward(pick: Pick, row: int, done: int, length: int) -> Pick:
+    """A pick as one of all, not of those since the last break."""
+    finish = "" if pick.finish == "length" and done < length else pick.finish
+    return pick._replace(row=row, kept=done - (finish == "end"), finish=finish)

@@ -1,0 +1,122 @@
+"""Tasks that write without a source: in which pieces their examples are read, trained on and scored.
+
+One long text is read in streams whose state is carried on, documents each from its own beginning. What has no state to
+carry (a Transformer that sees all) reads windows instead, in training at drawn places, and when it is scored so that
+every place has at least half a window before it. Knows places, not what they hold.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..data import batches, streams
+from ..data.prepare import Prepared
+from ..data.streams import Places, Spans
+from ..layers.heads import Bernoulli, Categorical
+from ..models import Batch, Generator, Objective, Writing
+from ..recipe import Recipe
+from ..settings.body import Body
+from .rows import ROOM, Encoded, Rows
+
+LOGITS = 1 << 24  # numbers that are looked at together when something is scored
+
+Floats = NDArray[np.float64]
+
+
+class Writes(Rows):
+    """Tasks that write without a source. What their places hold is up to them: tokens, or frames of notes."""
+
+    @classmethod
+    @abstractmethod
+    def is_text(cls, recipe: Recipe) -> bool:
+        """Whether the examples are one text, and not documents of their own."""
+
+    @abstractmethod
+    def stream(self, encoded: Encoded) -> Places: ...
+
+    @property
+    def body(self) -> Body:
+        return self.recipe.model.side("decoder")
+
+    @property
+    def window(self) -> int:
+        return self.recipe.train.window
+
+    @property
+    def half(self) -> int:
+        """What is read again where a window is full."""
+        return max(1, self.window // 2)
+
+    def room(self, read: int) -> int:
+        """How many elements can be written after so many, before something has to be read again."""
+        if self.carries:
+            return 1 << 30
+        return max(1, self.window - (read if read < self.window else self.half) + 1)
+
+    @property
+    def carries(self) -> bool:
+        """Whether a state goes on for ever: not if attention sees all of it, or its positions come to an end."""
+        return self.body.kind != "transformer" or (self.body.window > 0 and self.body.positions != "learnt")
+
+    def objective(self, model: Generator) -> Objective:
+        return Writing(model)
+
+    def order(self, prepared: Prepared, epoch: int) -> list[Spans]:
+        stream, settings = self.stream(prepared.splits["train"].ids), self.recipe.train
+        place = settings.window, settings.seed, epoch
+        if self.carries and self.is_text(self.recipe):
+            return streams.side_by_side(len(stream), max(1, settings.batch // settings.window), *place)
+        plan = streams.by_document if self.carries else streams.windows
+        return plan(stream.begins, settings.batch, *place)
+
+    def batch(self, prepared: Prepared, rows: Spans, split: str = "train") -> Batch:
+        return self.batch_of(prepared.splits[split].ids, rows)
+
+    def batch_of(self, encoded: Encoded, rows: Spans) -> Batch:
+        inputs, targets, mask = map(torch.from_numpy, self.stream(encoded).read(rows))
+        return Batch(inputs, mask, targets, fresh=not rows[0, 2])
+
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        return np.diff(self.stream(encoded).begins)[:, None]
+
+    def padded_share(self, prepared: Prepared) -> float:
+        extents = [rows[:, 1] - rows[:, 0] for rows in self.order(prepared, 0)]
+        return 1 - sum(extent.sum() for extent in extents) / sum(len(extent) * extent.max() for extent in extents)
+
+    def plan(self, stream: Places) -> Spans:
+        """How all of it is read to be scored: from where, what counts, up to where."""
+        if not self.carries:
+            return streams.all_windows(stream.begins, self.recipe.train.window)
+        return streams.all_streams(len(stream)) if self.is_text(self.recipe) else streams.all_documents(stream.begins)
+
+    @torch.no_grad()
+    def losses(self, model: Generator, encoded: Encoded) -> Floats:
+        """The loss of every place, read as it would be by someone who reads all."""
+        stream, window = self.stream(encoded), self.recipe.train.window
+        found, plan = np.zeros(len(stream)), self.plan(stream)
+        for rows in batches.sequential(plan[:, 2] - plan[:, 0], ROOM, window):
+            reads, counts, stops = plan[rows].T
+            state = model.start(len(rows))
+            for first in range(0, int((stops - reads).max()), window):
+                begins, ends = np.minimum(reads + first, stops), np.minimum(reads + first + window, stops)
+                inputs, targets, mask = stream.read(np.stack([begins, ends, begins], 1))
+                features, state = model.features(torch.from_numpy(inputs), state, torch.from_numpy(mask))
+                places = begins[:, None] + np.arange(mask.shape[1])
+                counted = mask & (places >= counts[:, None])
+                chosen = torch.from_numpy(counted)
+                found[places[counted]] = surprises(model, features[chosen], torch.from_numpy(targets)[chosen])
+        return found
+
+    def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
+        return {"loss": float(self.losses(model, prepared.splits["validation"].ids).mean())}
+
+
+def surprises(model: Generator, features: torch.Tensor, targets: torch.Tensor) -> NDArray[Any]:
+    """The losses of elements (N, D), a piece of them at a time where there is much to choose from."""
+    assert isinstance(model.head, Categorical | Bernoulli)
+    piece = max(1, LOGITS // model.head.project.out_features)
+    pairs = zip(features.split(piece), targets.split(piece), strict=True)
+    return torch.cat([features.new_empty(0), *(model.head.surprise(*pair) for pair in pairs)]).numpy()
