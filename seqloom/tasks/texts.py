@@ -68,6 +68,13 @@ class WritesText(Writes):
     def target(self) -> Tokenizer:
         return cast(Tokenizer, self.codecs["target"])
 
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.target.symbols
+
+    def names(self, encoded: Encoded) -> list[str]:
+        return [*self.target.names(encoded["target"][0]), "<eos>"]
+
     def stream(self, encoded: Encoded) -> Stream:
         return Stream(encoded["target"])
 

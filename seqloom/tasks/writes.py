@@ -19,6 +19,7 @@ from ..layers.heads import Bernoulli, Categorical
 from ..models import Batch, Generator, Objective, Writing
 from ..recipe import Recipe
 from ..settings.body import Body
+from .base import Shown
 from .rows import ROOM, Encoded, Rows
 
 LOGITS = 1 << 24  # numbers that are looked at together when something is scored
@@ -109,6 +110,22 @@ class Writes(Rows):
                 chosen = torch.from_numpy(counted)
                 found[places[counted]] = surprises(model, features[chosen], torch.from_numpy(targets)[chosen])
         return found
+
+    def show(self, given: Any, answer: str) -> Shown:
+        """What is written is read as well: the answer, which comes after it, is not looked at."""
+        encoded = self.encode([(given,)])
+        batch = self.batch_of(encoded, np.array([[0, len(self.stream(encoded)), 0]]))
+        told = self.names(encoded)
+        return Shown(batch, ["<start>", *told[:-1]], told, self.symbols, self.symbols)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """All that can be read and written, by number, where it has names."""
+        return ()
+
+    def names(self, encoded: Encoded) -> list[str]:
+        """The places of one document as a person sees them in a picture."""
+        return [str(number) for number in range(1, len(self.stream(encoded)) + 1)]
 
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         return {"loss": float(self.losses(model, prepared.splits["validation"].ids).mean())}
