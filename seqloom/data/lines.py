@@ -118,6 +118,31 @@ def _near(path: Path) -> str:
 
 
 def _open(file: str, encoding: str) -> TextIO:
+    path, packed = _packed(file)
+    try:
+        if packed:
+            return gzip.open(path, "rt", encoding=encoding, errors="seqloom.mark", newline="\n")
+        return path.open("rt", encoding=encoding, errors="seqloom.mark", newline="\n")
+    except LookupError:
+        raise DataError(f"there is no text encoding {encoding!r}; utf-8 and latin-1 are some", file) from None
+
+
+def read_bytes(file: str, count: int) -> bytes:
+    """The first `count` bytes of a file, unpacked if it is compressed, or all of them if it has fewer."""
+    path, packed = _packed(file)
+    try:
+        with gzip.open(path, "rb") if packed else path.open("rb") as raw:
+            return raw.read(count)
+    except EOFError:
+        raise DataError("the compressed file ends too early: it is incomplete", file) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"the file's name ends in .gz, but it cannot be unpacked ({error})", file) from None
+    except OSError as error:
+        raise DataError(f"the file cannot be read ({error.strerror or error})", file) from None
+
+
+def _packed(file: str) -> tuple[Path, bool]:
+    """The file's path, and whether it is compressed; its name and its content must say the same."""
     path = check_file(file)
     with path.open("rb") as start:
         magic = start.read(len(GZIP_MAGIC))
@@ -126,12 +151,7 @@ def _open(file: str, encoding: str) -> TextIO:
         raise DataError("the file's name ends in .gz, but its content is not compressed", file)
     if magic == GZIP_MAGIC and not packed:
         raise DataError("the file is compressed with gzip, but its name does not end in .gz", file)
-    try:
-        if packed:
-            return gzip.open(path, "rt", encoding=encoding, errors="seqloom.mark", newline="\n")
-        return path.open("rt", encoding=encoding, errors="seqloom.mark", newline="\n")
-    except LookupError:
-        raise DataError(f"there is no text encoding {encoding!r}; utf-8 and latin-1 are some", file) from None
+    return path, packed
 
 
 def _finish(text: TextIO) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from seqloom.data.formats import PAIR, Record, comma_separated, parallel, separated, tabbed, without_blanks
 from seqloom.data.lines import Fault, Line, fault_of, read_lines
@@ -28,6 +28,8 @@ from seqloom.recipe import Data
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt"}
 ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
 SHOWN_NAMES = 20  # of the columns in a sentence
+
+Item = TypeVar("Item")
 
 
 class Row(NamedTuple):
@@ -65,24 +67,30 @@ class Skipped:
 
 def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
     """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
-    kept = 0
+    rows = _rows(files, reading)
+    found = (stripped(row, reading.columns) if isinstance(row, Row) else row for row in rows)
+    return kept(found, files[0], reading.skip, skipped)
+
+
+def kept(found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows") -> Iterator[Item]:
+    """The items among what was found in a file. A fault is raised, or added to `skipped`; no item at all is raised."""
+    items = 0
     own = Skipped()
-    for found in _rows(files, reading):
-        result = _stripped(found, reading.columns) if isinstance(found, Row) else found
-        if isinstance(result, Row):
-            kept += 1
-            yield result
-        elif not reading.skip:
-            raise result.error()
+    for item in found:
+        if not isinstance(item, Fault):
+            items += 1
+            yield item
+        elif not skip:
+            raise item.error()
         else:
-            own.add(result)
-            skipped.add(result)
-    if not kept and own.counts:
+            own.add(item)
+            skipped.add(item)
+    if not items and own.counts:
         [(reason, _)] = own.counts.most_common(1)
         total = own.counts.total()
-        raise DataError(f"all {total:,} rows were skipped, most for: {reason} (first in {own.first[reason]})", files[0])
-    if not kept:
-        raise DataError("the file is empty", files[0])
+        raise DataError(f"all {total:,} {unit} were skipped, most for: {reason} (first in {own.first[reason]})", file)
+    if not items:
+        raise DataError("the file is empty", file)
 
 
 def format_of(files: Sequence[str], format: str) -> str:
@@ -143,7 +151,7 @@ def _picked(found: dict[str, object], columns: tuple[str, ...], file: str, line:
     values: list[str] = []
     for name in columns:
         if name not in found:
-            return Fault(f"no {name!r}", f"the object has no {name!r}; {_names(name, list(found))}", file, line)
+            return Fault(f"no {name!r}", f"the object has no {name!r}; {names_near(name, list(found))}", file, line)
         value = found[name]
         if isinstance(value, bool):
             value = "true" if value else "false"
@@ -200,7 +208,7 @@ def _chosen(
     records: Iterable[Record | Fault], names: list[str], columns: tuple[str, ...], file: str, line: int | None = None
 ) -> Iterator[Row | Fault]:
     """The asked columns of records that have these names; `line` is where the names stand."""
-    places = [_place(name, names, file, line) for name in columns]
+    places = [place_of(name, names, file, line) for name in columns]
     width = len(names)
     for record in records:
         if isinstance(record, Fault):
@@ -212,16 +220,17 @@ def _chosen(
             yield Row(tuple([record.fields[place] for place in places]), file, record.line)
 
 
-def _place(name: str, names: list[str], file: str, line: int | None) -> int:
+def place_of(name: str, names: list[str], file: str, line: int | None) -> int:
+    """Where the column of this name, or of this number from 1, stands."""
     if name in names:
         return names.index(name)
     numbers = [str(number) for number in range(1, len(names) + 1)]
     if name in numbers:
         return numbers.index(name)
-    raise DataError(f"there is no column {name!r}; {_names(name, names)}", file, line)
+    raise DataError(f"there is no column {name!r}; {names_near(name, names)}", file, line)
 
 
-def _names(name: str, names: list[str]) -> str:
+def names_near(name: str, names: list[str]) -> str:
     """The names that are there, and the one that may be meant."""
     listed = ", ".join(map(repr, names[:SHOWN_NAMES])) + (", …" if len(names) > SHOWN_NAMES else "")
     by_lower = {other.lower(): other for other in names}
@@ -229,7 +238,8 @@ def _names(name: str, names: list[str]) -> str:
     return f"there are {listed}" + (f"; did you mean {by_lower[close[0]]!r}?" if close else "")
 
 
-def _stripped(row: Row, columns: tuple[str, ...]) -> Row | Fault:
+def stripped(row: Row, columns: tuple[str, ...]) -> Row | Fault:
+    """The row without white space around its texts; a fault if one is empty."""
     values = tuple([value.strip() for value in row.values])
     if all(values):
         return Row(values, row.file, row.line)
