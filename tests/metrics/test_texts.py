@@ -7,9 +7,30 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 
-from seqloom.metrics import BOOTSTRAP_SEED, RESAMPLES, Score, bleu, chrf, exact_match, score_texts, token_error_rate
+from seqloom.metrics import (
+    bleu,
+    chrf,
+    exact_match,
+    mean_sentence_bleu,
+    phoneme_error_rate,
+    ter,
+    token_error_rate,
+    word_error_rate,
+)
+from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES
+
+METRICS = {
+    "exact": exact_match,
+    "edits": token_error_rate,
+    "word edits": word_error_rate,
+    "phoneme edits": phoneme_error_rate,
+    "bleu": bleu,
+    "sentence bleu": mean_sentence_bleu,
+    "chrf": chrf,
+    "ter": ter,
+}
 
 WORDS = ("the", "a", "Cat", "cat", "sat", "on", "mat", ".", "2021", "größer", "猫", "don't", "3,5")
 CASES = range(200)
@@ -49,11 +70,11 @@ def edits_by_definition(ours: tuple[str, ...], theirs: tuple[str, ...]) -> int:
     return fewest(len(ours), len(theirs))
 
 
-def test_intervals_are_there_when_nobody_says_otherwise():
+@pytest.mark.parametrize("name", METRICS)
+def test_intervals_are_there_when_nobody_says_otherwise(name):
     predictions, references = corpus(1)
-    for metric in (exact_match, token_error_rate, bleu, chrf):
-        low, high = metric(predictions, references).interval
-        assert low <= high
+    low, high = METRICS[name](predictions, references).interval
+    assert low <= high
 
 
 @pytest.mark.parametrize("seed", CASES)
@@ -88,6 +109,32 @@ def test_bleu_and_chrf_are_sacrebleus_to_the_last_digit(seed, lowercase):
         assert score.signature == str(theirs.get_signature())
 
 
+@pytest.mark.parametrize("seed", CASES)
+def test_the_mean_of_sentence_bleu_is_that_of_sacrebleus_sentences(seed):
+    predictions, references = corpus(seed)
+    theirs = BLEU(effective_order=True)
+    sentences = [theirs.sentence_score(text, right).score for text, right in zip(predictions, references, strict=True)]
+    score = mean_sentence_bleu(predictions, references, intervals=False)
+    assert score.value == pytest.approx(np.mean(sentences), abs=1e-9)
+    assert "eff:yes" in score.signature and "mean over sentences" in score.scale
+
+
+@pytest.mark.parametrize("seed", CASES)
+def test_ter_is_sacrebleus(seed):
+    predictions, references = corpus(seed)
+    theirs = TER()
+    score = ter(predictions, references, intervals=False)
+    assert score.value == pytest.approx(theirs.corpus_score(predictions, as_ranks(references)).score, abs=1e-9)
+    assert score.signature == str(theirs.get_signature())
+
+
+def test_words_and_phonemes_are_what_spaces_part():
+    predictions, references = corpus(3)
+    for metric in (word_error_rate, phoneme_error_rate):
+        assert metric(predictions, references) == token_error_rate(predictions, references, str.split)
+    assert phoneme_error_rate(["K AE1 T"], [["K AH0 T", "K AE1 T S"]]).value == 1 / 4
+
+
 def test_lowercase_forgives_capitals_and_says_so():
     predictions, references = ["THE CAT SAT ON THE MAT"], ["the cat sat on the mat"]
     for metric in (bleu, chrf):
@@ -102,7 +149,7 @@ def test_the_interval_is_that_of_scoring_every_resample_anew(name):
     for seed in range(6):
         more_texts, more_references = corpus(seed)
         texts, references = texts + more_texts, references + more_references
-    whole = {"exact": exact_match, "edits": token_error_rate, "bleu": bleu, "chrf": chrf}[name](texts, references)
+    whole = METRICS[name](texts, references)
 
     def anew(rows: np.ndarray) -> float:
         some, accepted = [texts[row] for row in rows], [references[row] for row in rows]
@@ -130,28 +177,18 @@ def test_the_interval_of_a_share_is_about_as_wide_as_the_closed_form():
     assert score.interval == pytest.approx((score.value - half, score.value + half), abs=half / 5)
 
 
-def test_all_scores_together_are_those_asked_for_one_by_one():
+@pytest.mark.parametrize("name", METRICS)
+def test_a_better_answer_moves_every_score_the_way_it_says(name):
+    metric = METRICS[name]
+    worse, best = metric(["the dog sat there"], ["the cat sat there"]), metric(["a b c d"], ["a b c d"])
+    assert (best.value > worse.value) == (worse.better == "higher") and best.value != worse.value
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_without_intervals_the_values_are_the_same(name):
     predictions, references = corpus(5)
-    assert score_texts(predictions, references, str.split) == {
-        "exact": exact_match(predictions, references),
-        "token_error_rate": token_error_rate(predictions, references, str.split),
-        "bleu": bleu(predictions, references),
-        "chrf": chrf(predictions, references),
-    }
-
-
-def test_a_better_answer_moves_every_score_the_way_it_says():
-    worse, best = score_texts(["the dog sat there"], ["the cat sat there"]), score_texts(["a b c d"], ["a b c d"])
-    for name, score in worse.items():
-        assert (best[name].value > score.value) == (score.better == "higher"), name
-
-
-def test_without_intervals_the_values_are_the_same():
-    predictions, references = corpus(5)
-    quick = score_texts(predictions, references, intervals=False)
-    assert {score.interval for score in quick.values()} == {None}
-    slow = score_texts(predictions, references)
-    assert {name: score.value for name, score in quick.items()} == {name: s.value for name, s in slow.items()}
+    quick = METRICS[name](predictions, references, intervals=False)
+    assert quick.interval is None and quick.value == METRICS[name](predictions, references).value
 
 
 def test_a_text_alone_is_a_reference_and_not_a_list_of_characters():
@@ -161,7 +198,7 @@ def test_a_text_alone_is_a_reference_and_not_a_list_of_characters():
 
 
 def test_a_wrong_number_of_references_is_refused():
-    for metric in (exact_match, token_error_rate, bleu, chrf):
+    for metric in METRICS.values():
         with pytest.raises(ValueError, match="shorter|2 predictions .* 1 references"):
             metric(["a", "b"], ["a"])
 
@@ -171,13 +208,9 @@ def test_empty_texts_score_without_dividing_by_zero():
     assert token_error_rate(["abc"], [""]).value == 3
     assert bleu([""], ["a b c d"]).value == 0
     assert chrf([""], ["a b c d"]).value == 0
-
-
-def test_a_score_tells_a_program_all_it_knows():
-    whole = Score(0.5, (0.4, 0.6), "higher", "0 to 1", "v:1")
-    bare = {"value": 0.5, "better": "higher", "scale": "0 to 1"}
-    assert whole.to_json() == {**bare, "interval": [0.4, 0.6], "signature": "v:1"}
-    assert Score(0.5, None, "higher", "0 to 1").to_json() == bare
+    assert mean_sentence_bleu([""], ["a b c d"]).value == 0
+    assert ter([""], [""]).value == 0
+    assert ter([""], ["a b c d"]).value == 100
 
 
 @pytest.mark.soak

@@ -1,0 +1,49 @@
+"""How much a model is surprised: perplexity and bits per character, from sums of negative log-likelihood.
+
+A perplexity is a number per something, and which something is part of the number: the same model has one perplexity a
+subword and another a word. This file knows sums and counts, in nats; who computed them is not its business.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .score import Floats, Score, ratio, score_sums
+
+Unit = Literal["token", "word", "subword", "character", "step"]
+
+
+def perplexity(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: bool = True) -> Score:
+    """exp(mean negative log-likelihood a unit), from its sum (N,) and the number of units (N,) of each document.
+
+    The sum is over everything the model had to predict (also the end of a text, if it is predicted), the count is of
+    what the sum is shared out to: words for a word perplexity, even if the model writes subwords.
+    """
+    scale = f"perplexity a {unit}; 1 is perfect, a uniform guess among V gets V"
+    return score_sums(_table(losses, counts), lambda sums: np.exp(ratio(sums)), "lower", scale, intervals=intervals)
+
+
+def nats(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: bool = True) -> Score:
+    """Mean negative log-likelihood a unit, in nats."""
+    return score_sums(_table(losses, counts), ratio, "lower", f"nats a {unit}; 0 is perfect", intervals=intervals)
+
+
+def bits_per_character(losses: ArrayLike, characters: ArrayLike, *, intervals: bool = True) -> Score:
+    """Mean negative log-likelihood a character, in bits, whatever the model's own tokens are."""
+    table = _table(losses, characters)
+    table[:, 0] /= np.log(2)
+    return score_sums(table, ratio, "lower", "bits a character; 0 is perfect", intervals=intervals)
+
+
+def blocks(losses: ArrayLike, size: int = 1000) -> tuple[Floats, Floats]:
+    """Sums and counts of the blocks of one long text, to resample it by: losses a token (T,) → (N,), (N,)."""
+    given = np.asarray(losses, dtype=np.float64)
+    starts = np.arange(0, len(given), size)
+    return np.add.reduceat(given, starts), np.diff(np.append(starts, len(given))).astype(np.float64)
+
+
+def _table(losses: ArrayLike, counts: ArrayLike) -> Floats:
+    sums, shares = np.asarray(losses, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    assert sums.shape == shares.shape and sums.ndim == 1, "one sum and one count a document"
+    return np.stack([sums, shares], 1)

@@ -1,0 +1,195 @@
+"""How good predicted numbers are: errors in the targets' own unit and free of it, quantiles, intervals, correlations.
+
+Arrays have the examples first: (N,), (N, H) for H steps ahead, or (N, H, V) for V variables. A target that is not
+known (NaN) is left out and counted. Every score is that of all cells together; `per_step` and `per_variable` give
+the same score of each step and each variable. This file knows arrays, not where they come from.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .score import Better, Floats, Score, Value, limits, resample, score_sums
+
+Metric = Callable[[Floats, Floats], Score]  # predictions and targets, the examples first
+
+
+def mae(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
+    """Mean absolute error."""
+    predicted, given = _pair(predictions, targets)
+    return _mean(np.abs(predicted - given), given, _ratio, "in the unit of the target; 0 is perfect", intervals)
+
+
+def mse(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
+    """Mean squared error."""
+    predicted, given = _pair(predictions, targets)
+    return _mean((predicted - given) ** 2, given, _ratio, "in the target's unit squared; 0 is perfect", intervals)
+
+
+def rmse(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
+    """The root of the mean squared error."""
+    predicted, given = _pair(predictions, targets)
+    scale = "in the unit of the target; 0 is perfect"
+    return _mean((predicted - given) ** 2, given, lambda sums: np.sqrt(_ratio(sums)), scale, intervals)
+
+
+def seasonal_scale(training: ArrayLike, season: int = 1) -> Floats:
+    """What `mase` divides by: how far a training series (T,) or (T, V) is from itself a season earlier, on average."""
+    series = np.asarray(training, dtype=np.float64)
+    assert len(series) > season, "a training series longer than a season"
+    steps = np.abs(series[season:] - series[:-season])
+    known = ~np.isnan(steps)
+    return np.asarray(np.where(known, steps, 0).sum(0) / np.maximum(known.sum(0), 1))
+
+
+def mase(predictions: ArrayLike, targets: ArrayLike, scale: ArrayLike, *, intervals: bool = True) -> Score:
+    """Mean absolute scaled error: below 1 is better than repeating the last season was on the training series.
+
+    `scale` is that of the training part (`seasonal_scale`), one number, or one a variable.
+    """
+    predicted, given = _pair(predictions, targets)
+    unit = np.asarray(scale, dtype=np.float64)
+    assert (unit > 0).all(), "a training series that never changes has no scale"
+    words = "errors of the seasonal naive forecast in training; below 1 beats it"
+    return _mean(np.abs(predicted - given) / unit, given, _ratio, words, intervals)
+
+
+def quantile_loss(
+    predictions: ArrayLike, targets: ArrayLike, quantiles: Sequence[float], *, intervals: bool = True
+) -> Score:
+    """Pinball loss, averaged over the quantiles; the last axis of the predictions is that of the quantiles."""
+    levels = np.asarray(quantiles, dtype=np.float64)
+    given = np.asarray(targets, dtype=np.float64)
+    predicted, repeated = _pair(predictions, np.repeat(given[..., None], len(levels), -1))
+    above = repeated - predicted
+    loss = np.maximum(levels * above, (levels - 1) * above).mean(-1)
+    return _mean(loss, given, _ratio, "in the unit of the target; 0 is perfect", intervals)
+
+
+def coverage(low: ArrayLike, high: ArrayLike, targets: ArrayLike, nominal: float, *, intervals: bool = True) -> Score:
+    """The share of targets between `low` and `high`, which say that they hold the share `nominal`."""
+    bottom, given = _pair(low, targets)
+    top, _ = _pair(high, targets)
+    inside = np.where(np.isnan(given), np.nan, (bottom <= given) & (given <= top))
+    return _mean(inside, given, _ratio, f"share of targets inside; {nominal:g} is right", intervals, "nearer")
+
+
+def r2(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
+    """The share of the targets' variance that is explained; 0 for always saying the mean, below 0 for worse."""
+    predicted, given = _pair(predictions, targets)
+    centred = given - _known_mean(given)  # the sums below lose no digits then
+    cells = _cells([(predicted - given) ** 2, centred, centred**2, np.ones_like(given)], given)
+    return replace(
+        score_sums(
+            cells, _explained, "higher", "share of the variance; 1 is perfect, 0 is the mean", intervals=intervals
+        ),
+        missing=_missing(given),
+    )
+
+
+def pearson(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
+    """Linear correlation of predictions and targets."""
+    predicted, given = _pair(predictions, targets)
+    x = predicted - _known_mean(np.where(np.isnan(given), np.nan, predicted))
+    y = given - _known_mean(given)
+    cells = _cells([x, y, x * y, x * x, y * y, np.ones_like(y)], given)
+    score = score_sums(cells, _correlated, "higher", "correlation, -1 to 1", intervals=intervals)
+    return replace(score, missing=_missing(given))
+
+
+def spearman(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
+    """Correlation of the ranks of predictions and targets (one of each an example); every resample is ranked anew."""
+    predicted, given = _pair(predictions, targets)
+    assert given.ndim == 1, "ranks are those of one number an example"
+    known = ~np.isnan(given)
+    # Equal numbers share a group, and groups are in order: the mean rank of a group follows from how many came before.
+    groups = [np.unique(side[known], return_inverse=True)[1] for side in (predicted, given)]
+
+    def statistic(times: Floats) -> Floats:
+        return np.array([_rank_correlation(row, *groups) for row in times[:, known]])
+
+    value = statistic(np.ones((1, len(given))))[0]
+    interval = limits(resample(len(given), statistic)) if intervals else None
+    return Score(float(value), interval, "higher", "correlation of ranks, -1 to 1", missing=_missing(given))
+
+
+def per_step(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:
+    """The metric of each of the H steps ahead."""
+    return _per(metric, predictions, targets, 1)
+
+
+def per_variable(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:
+    """The metric of each of the V variables, all steps together."""
+    return _per(metric, predictions, targets, 2)
+
+
+def _per(metric: Metric, predictions: ArrayLike, targets: ArrayLike, axis: int) -> list[Score]:
+    predicted, given = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    return [metric(p, t) for p, t in zip(np.moveaxis(predicted, axis, 0), np.moveaxis(given, axis, 0), strict=True)]
+
+
+def _pair(predictions: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
+    predicted, given = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    assert predicted.shape == given.shape, f"predictions {predicted.shape} for targets {given.shape}"
+    assert not (np.isnan(predicted) & ~np.isnan(given)).any(), "a prediction for every target that is known"
+    return predicted, given
+
+
+def _missing(targets: Floats) -> int:
+    return int(np.isnan(targets).sum())
+
+
+def _known_mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def _cells(statistics: Sequence[Floats], targets: Floats) -> Floats:
+    """Each statistic summed over the cells of an example whose target is known: (N, C)"""
+    axes = tuple(range(1, targets.ndim))
+    return np.stack([np.where(np.isnan(targets), 0, one).sum(axes) for one in statistics], -1)
+
+
+def _mean(
+    errors: Floats, targets: Floats, value: Value, scale: str, intervals: bool, better: Better = "lower"
+) -> Score:
+    """The score of an error a cell."""
+    cells = _cells([errors, np.ones_like(targets)], targets)
+    return replace(score_sums(cells, value, better, scale, intervals=intervals), missing=_missing(targets))
+
+
+def _divide(part: Floats, whole: Floats) -> Floats:
+    """Not a number where there is nothing to divide by."""
+    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+
+
+def _ratio(sums: Floats) -> Floats:
+    return _divide(sums[..., 0], sums[..., 1])
+
+
+def _explained(sums: Floats) -> Floats:
+    error, total, squares, count = np.moveaxis(sums, -1, 0)
+    explained: Floats = 1 - _divide(error, squares - total**2 / np.maximum(count, 1))
+    return explained
+
+
+def _correlated(sums: Floats) -> Floats:
+    x, y, xy, xx, yy, count = np.moveaxis(sums, -1, 0)
+    count = np.maximum(count, 1)
+    variances = np.maximum(xx - x * x / count, 0) * np.maximum(yy - y * y / count, 0)
+    return _divide(xy - x * y / count, np.sqrt(variances))
+
+
+def _rank_correlation(times: Floats, x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
+    """Correlation of mean ranks where example number n, in the groups x[n] and y[n], stands times[n] times."""
+    count = times.sum()
+    ranks, variances = [], []
+    for group in (x, y):
+        sizes = np.bincount(group, weights=times)
+        centred = np.cumsum(sizes) - (sizes - 1) / 2 - (count + 1) / 2
+        ranks.append(centred[group])
+        variances.append(sizes @ centred**2)
+    scale = np.sqrt(variances[0] * variances[1])
+    return float(times @ (ranks[0] * ranks[1]) / scale) if scale > 0 else np.nan

@@ -1,0 +1,86 @@
+"""A score: a number, how sure it is, and how to read it; and the resampling that says how sure.
+
+Every metric is a function of how often each example was drawn. Once each gives the value; drawn a thousand times with
+replacement (the bootstrap) they give the interval. This file knows counts of examples, not what they are examples of.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+RESAMPLES = 1000
+BOOTSTRAP_SEED = 0  # one seed for all: two systems scored on the same examples are drawn alike, so they can be paired
+ROOM = 1 << 20  # numbers of a block of resamples; small enough for the processor's cache
+
+Floats = NDArray[np.float64]
+Better = Literal["higher", "lower", "nearer"]  # nearer: to the figure that the scale names
+Value = Callable[[Floats], Floats]  # summed statistics (…, C) → the score of each (…)
+Statistic = Callable[
+    [Floats], Floats
+]  # how often each example was drawn (R, N) → the score of each draw (R,) or (R, K)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number, how sure it is, and how to read it."""
+
+    value: float
+    interval: tuple[float, float] | None  # 95 %, from resampling the examples; None where nobody asked for it
+    better: Better
+    scale: str
+    signature: str = ""  # sacrebleu's account of how the number came about; empty where there is nothing to choose
+    missing: int = 0  # targets that are not known and were left out
+
+    def to_json(self) -> dict[str, object]:
+        """For a file or a program; what there is not is left out."""
+        stored: dict[str, object] = {"value": self.value, "better": self.better, "scale": self.scale}
+        if self.interval is not None:
+            stored["interval"] = list(self.interval)
+        if self.signature:
+            stored["signature"] = self.signature
+        if self.missing:
+            stored["missing"] = self.missing
+        return stored
+
+
+def score_sums(
+    statistics: ArrayLike, value: Value, better: Better, scale: str, signature: str = "", *, intervals: bool
+) -> Score:
+    """The score that follows from statistics (N, C) summed over the examples."""
+    table = np.asarray(statistics, dtype=np.float64)
+    assert len(table), "nothing to score: the caller has to see to it that there are examples"
+    interval = None
+    if intervals:
+        interval = limits(resample(len(table), lambda times: value(times @ table)))
+    return Score(float(value(table.sum(axis=0))), interval, better, scale, signature)
+
+
+def ratio(sums: Floats) -> Floats:
+    """The first sum for each of the second; where there is nothing to share out, the first alone."""
+    shared: Floats = sums[..., 0] / np.maximum(sums[..., 1], 1)
+    return shared
+
+
+def resample(count: int, statistic: Statistic) -> Floats:
+    """The statistic of a thousand draws of as many examples, with replacement. (R,) or (R, K)"""
+    generator = np.random.default_rng(BOOTSTRAP_SEED)
+    block = max(1, min(RESAMPLES, ROOM // count))
+    found = []
+    for first in range(0, RESAMPLES, block):
+        times = np.empty((min(block, RESAMPLES - first), count))
+        for row in times:
+            row[:] = np.bincount(generator.integers(count, size=count), minlength=count)
+        found.append(statistic(times))
+    return np.concatenate(found)
+
+
+def limits(drawn: Floats) -> tuple[float, float] | None:
+    """Where 95 of 100 draws (R,) lie; draws for which the score is not defined do not count, None if none is."""
+    defined = drawn[np.isfinite(drawn)]
+    if not len(defined):
+        return None
+    low, high = np.quantile(defined, [0.025, 0.975])
+    return float(low), float(high)

@@ -1,0 +1,39 @@
+"""The resampling itself, and what a score tells."""
+
+import numpy as np
+import pytest
+
+from seqloom.metrics import Score
+from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES, limits, ratio, resample, score_sums
+
+
+@pytest.mark.parametrize("count", [1, 7, 3000])
+def test_every_resample_draws_as_many_examples_as_there_are(count):
+    drawn = resample(count, lambda times: times.sum(axis=1))
+    assert drawn.tolist() == [count] * RESAMPLES
+
+
+def test_the_resamples_are_those_of_one_generator_however_they_are_blocked():
+    count = 3000
+    generator = np.random.default_rng(BOOTSTRAP_SEED)
+    expected = [np.sum(generator.integers(count, size=count)) for _ in range(RESAMPLES)]
+    assert resample(count, lambda times: times @ np.arange(count)).tolist() == expected
+
+
+def test_the_interval_of_a_mean_is_about_as_wide_as_the_closed_form():
+    values = np.random.default_rng(1).normal(5, 2, 2000)
+    score = score_sums(np.stack([values, np.ones(2000)], 1), ratio, "lower", "", intervals=True)
+    half = 1.96 * values.std() / np.sqrt(2000)
+    assert score.interval == pytest.approx((score.value - half, score.value + half), abs=half / 5)
+
+
+def test_draws_without_a_defined_score_do_not_count():
+    assert limits(np.array([np.nan, 1.0, np.nan, 1.0])) == (1.0, 1.0)
+    assert limits(np.array([np.nan])) is None
+
+
+def test_a_score_tells_a_program_all_it_knows():
+    whole = Score(0.5, (0.4, 0.6), "higher", "0 to 1", "v:1", 3)
+    bare = {"value": 0.5, "better": "higher", "scale": "0 to 1"}
+    assert whole.to_json() == {**bare, "interval": [0.4, 0.6], "signature": "v:1", "missing": 3}
+    assert Score(0.5, None, "higher", "0 to 1").to_json() == bare
