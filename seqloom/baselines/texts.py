@@ -1,8 +1,7 @@
-"""What an answer is worth that needs no learning: the floor every score stands beside.
+"""Written answers without learning: the source itself, and the answer that is most often right.
 
-Plain functions from texts to answers; whoever scores a model scores these with the same metrics. This file knows no
-model and no metric. What a baseline learns from the training targets is small enough to be stored with the model, so
-that a run can be scored against it after the data is gone.
+What is learnt from the training targets is small enough to be stored with a model, so that a run can be scored against
+it after the data is gone.
 """
 
 from collections import Counter

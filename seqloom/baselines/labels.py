@@ -1,0 +1,95 @@
+"""Labels without learning, or hardly any: by chance, by habit, by word, by the mean and spread of a series.
+
+What is learnt here are a few counts or means. The bag of words, which learns more, is in `bags`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Label = TypeVar("Label", bound=Hashable)
+Floats = NDArray[np.float64]
+
+
+def uniform(labels: Iterable[Label], count: int, seed: int = 0) -> list[Label]:
+    """Any label of those in training, each as likely as the other."""
+    known = sorted(set(labels), key=str)
+    return [known[draw] for draw in np.random.default_rng(seed).integers(len(known), size=count)]
+
+
+def majority(labels: Iterable[Label], count: int) -> list[Label]:
+    """Always the label that is most frequent in training."""
+    [(label, _)] = Counter(labels).most_common(1)
+    return [label] * count
+
+
+def mean_rating(targets: ArrayLike) -> float:
+    """The mean of the numbers in training, without those that are not known (NaN)."""
+    return float(np.nanmean(np.asarray(targets, dtype=np.float64)))
+
+
+@dataclass(frozen=True)
+class TagOfWord(Generic[Label]):
+    """Every word gets the tag it has most often in training, an unknown one the tag most frequent overall."""
+
+    usual: Label
+    tags: dict[str, Label]  # only of words whose tag is not the usual one
+
+    @classmethod
+    def fit(cls, sentences: Iterable[Sequence[str]], tags: Iterable[Sequence[Label]]) -> "TagOfWord[Label]":
+        counts: defaultdict[str, Counter[Label]] = defaultdict(Counter)
+        overall: Counter[Label] = Counter()
+        for words, given in zip(sentences, tags, strict=True):
+            overall.update(given)
+            for word, tag in zip(words, given, strict=True):
+                counts[word][tag] += 1
+        [(usual, _)] = overall.most_common(1)
+        best = {word: found.most_common(1)[0][0] for word, found in counts.items()}
+        return cls(usual, {word: tag for word, tag in best.items() if tag != usual})
+
+    def predict(self, sentences: Iterable[Sequence[str]]) -> list[list[Label]]:
+        return [[self.tags.get(word, self.usual) for word in words] for words in sentences]
+
+
+@dataclass(frozen=True)
+class NearestCentroid(Generic[Label]):
+    """The class whose average series is nearest, where a series is the mean and the spread of each variable."""
+
+    labels: tuple[Label, ...]
+    centroids: Floats  # (K, 2 V), in units of `spread`
+    spread: Floats  # (2 V,): how far the training series are apart in each feature
+
+    @classmethod
+    def fit(cls, series: Sequence[ArrayLike], labels: Sequence[Label]) -> "NearestCentroid[Label]":
+        """Series (T, V) of any lengths, with gaps (NaN) or without."""
+        features = _features(series)
+        deviation = features.std(0)
+        spread = np.where(deviation > 0, deviation, 1)
+        known = tuple(sorted(set(labels), key=str))
+        number = {label: place for place, label in enumerate(known)}
+        classes = np.array([number[label] for label in labels])
+        centroids = [features[classes == place].mean(0) / spread for place in range(len(known))]
+        return cls(known, np.array(centroids), spread)
+
+    def predict(self, series: Sequence[ArrayLike]) -> list[Label]:
+        features = _features(series) / self.spread
+        distances = ((features[:, None] - self.centroids) ** 2).sum(-1)
+        return [self.labels[place] for place in distances.argmin(1)]
+
+
+def _features(series: Sequence[ArrayLike]) -> Floats:
+    """Mean and standard deviation of each variable; 0 for a variable of which nothing is known: (N, 2 V)"""
+    rows = []
+    for one in series:
+        values = np.asarray(one, dtype=np.float64)
+        values = values.reshape(len(values), -1)
+        known = ~np.isnan(values)
+        count = np.maximum(known.sum(0), 1)
+        mean = np.where(known, values, 0).sum(0) / count
+        spread = np.sqrt(np.where(known, (values - mean) ** 2, 0).sum(0) / count)
+        rows.append(np.concatenate([mean, spread]))
+    return np.array(rows)

@@ -1,0 +1,105 @@
+"""Forecasts without learning, and the linear autoregression every forecaster is measured against (SPEC C6).
+
+Histories are (N, T, V): N windows of T steps of V variables; forecasts are (N, H, V) for the H steps that follow. They
+have no gaps: `filled` carries the last known value on first. Scales, calendars and files are not known here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def filled(history: ArrayLike, usual: ArrayLike) -> Floats:
+    """Every gap (NaN) gets the last value before it, and at the beginning the `usual` value of its variable (V,)."""
+    values = np.asarray(history, dtype=np.float64)
+    steps = np.arange(values.shape[-2])[:, None]
+    latest = np.maximum.accumulate(np.where(np.isnan(values), -1, steps), axis=-2)
+    carried = np.take_along_axis(values, np.maximum(latest, 0), axis=-2)
+    return np.where(latest < 0, np.asarray(usual, dtype=np.float64), carried)
+
+
+def persistence(history: ArrayLike, horizon: int) -> Floats:
+    """The last value again and again."""
+    return _repeated(_whole(history)[:, -1:], horizon)
+
+
+def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Floats:
+    """The last season again and again."""
+    values = _whole(history)
+    assert values.shape[1] >= season, "a history of at least one season"
+    return values[:, -season:][:, np.arange(horizon) % season]
+
+
+def mean(history: ArrayLike, horizon: int) -> Floats:
+    """The mean of the history."""
+    return _repeated(_whole(history).mean(1, keepdims=True), horizon)
+
+
+def drift(history: ArrayLike, horizon: int) -> Floats:
+    """The straight line through the first and the last value, continued."""
+    values = _whole(history)
+    slope = (values[:, -1:] - values[:, :1]) / max(values.shape[1] - 1, 1)
+    return values[:, -1:] + slope * np.arange(1, horizon + 1)[:, None]
+
+
+@dataclass(frozen=True)
+class LinearAutoregression:
+    """x_t = Σ w_k x_{t−k}, each variable for itself, around its mean in training.
+
+    Direct: each step ahead has weights of its own. Recursive: there are weights for one step, and forecasts are read
+    as if they had happened.
+    """
+
+    weights: Floats  # (V, L, S): of the lags, the oldest first, for each of S steps ahead
+    centre: Floats  # (V,)
+
+    @classmethod
+    def fit(cls, series: ArrayLike, lags: int, steps: int = 1, ridge: float = 1e-4) -> "LinearAutoregression":
+        """Least squares on every stretch of a series (T, V), or of several (N, T, V), that has no gap.
+
+        `steps` is the horizon for direct forecasts and 1 for recursive ones. `ridge` keeps the weights small where
+        the lags say nearly the same; it is a share of their variance.
+        """
+        values = np.asarray(series, dtype=np.float64)
+        values = values[None] if values.ndim == 2 else values
+        assert values.ndim == 3 and values.shape[1] >= lags + steps, "series longer than the lags and steps together"
+        centre = np.nanmean(values, axis=(0, 1))
+        weights = [_least_squares(values[..., v] - centre[v], lags, steps, ridge) for v in range(values.shape[-1])]
+        return cls(np.array(weights), centre)
+
+    def forecast(self, history: ArrayLike, horizon: int) -> Floats:
+        """The next `horizon` steps: at once if there are weights for them, otherwise one piece after another."""
+        lags, steps = self.weights.shape[1:]
+        known = _whole(history)[:, -lags:] - self.centre
+        assert known.shape[1] == lags, "a history as long as the lags"
+        for _ in range(-(-horizon // steps)):
+            ahead = np.einsum("nlv,vls->nsv", known[:, -lags:], self.weights, optimize=True)
+            known = np.concatenate([known, ahead], 1)
+        return known[:, lags : lags + horizon] + self.centre
+
+
+def _least_squares(values: Floats, lags: int, steps: int, ridge: float) -> Floats:
+    """Weights (L, S) of one variable of several series (N, T)."""
+    stretches = sliding_window_view(values, lags + steps, axis=1).reshape(-1, lags + steps)
+    whole = stretches[~np.isnan(stretches).any(1)]
+    assert len(whole), "a stretch without gaps, as long as the lags and steps together; fill the series first"
+    products = whole.T @ whole
+    inputs = products[:lags, :lags]
+    # A variable that never changes has nothing to tell: the least that keeps the equations solvable is added.
+    strength = ridge * np.trace(inputs) / lags + np.finfo(np.float64).tiny
+    return np.linalg.solve(inputs + strength * np.eye(lags), products[:lags, lags:])
+
+
+def _whole(history: ArrayLike) -> Floats:
+    values = np.asarray(history, dtype=np.float64)
+    assert values.ndim == 3 and values.shape[1], "windows × steps × variables, with at least one step"
+    assert not np.isnan(values).any(), "no gaps: see `filled`"
+    return values
+
+
+def _repeated(last: Floats, horizon: int) -> Floats:
+    return np.repeat(last, horizon, axis=1)
