@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -138,7 +138,7 @@ def score(
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None,
-    file: Annotated[Path | None, typer.Option(help="A file with one input a line.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None,
     width: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
     ] = None,
@@ -150,8 +150,12 @@ def predict(
 
     loaded = load(run)
     shown = width or 1
-    for texts in batched(given_lines(inputs, file), PREDICT_AT_ONCE):
-        for text, answers in zip(texts, loaded.predict_many(texts, width), strict=True):
+    if inputs and file:
+        raise DataError("inputs are given as arguments and as a file: choose one")
+    asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
+    for some in batched(asked, PREDICT_AT_ONCE):
+        answered = loaded.predict_many([given for _, given in some], width)
+        for (text, _), answers in zip(some, answered, strict=True):
             if as_json:
                 predictions = [asdict(answer) for answer in answers]
                 print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
@@ -185,26 +189,19 @@ def certify(as_json: Json = False, debug: Debug = False) -> None:
     raise typer.Exit(0 if all(one.holds for one in found) else 1)
 
 
-def given_lines(inputs: list[str] | None, file: Path | None) -> Iterator[str]:
-    """The inputs of a prediction, wherever they come from."""
-    if inputs and file:
-        raise DataError("inputs are given as arguments and as a file: choose one")
+def given_lines(inputs: list[str] | None) -> Iterator[str]:
+    """The inputs of a prediction, as arguments or from standard input."""
     if inputs:
         yield from inputs
         return
-    place = str(file) if file else "standard input"
-    try:
-        with file.open("rb") if file else sys.stdin.buffer as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    yield line.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError:
-                    raise DataError("is not UTF-8 text", place, number) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", place) from None
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise DataError("is not UTF-8 text", "standard input", number) from None
 
 
-def batched(items: Iterable[str], size: int) -> Iterator[list[str]]:
+def batched(items: Iterable[tuple[str, Any]], size: int) -> Iterator[list[tuple[str, Any]]]:
     """Lists of at most this many."""
     rest = iter(items)
     while group := list(islice(rest, size)):

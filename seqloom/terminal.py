@@ -118,7 +118,7 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
                 name,
                 f"{score['value']:.3f}",
                 "{:.3f} – {:.3f}".format(*score["interval"]),
-                *(f"{score['baselines'][rival]:.3f}" for rival in rivals),
+                *(_number(score["baselines"].get(rival)) for rival in rivals),
                 score["better"],
             ]
             for name, score in report["scores"].items()

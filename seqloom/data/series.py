@@ -310,6 +310,18 @@ def _grid(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:
     return np.arange(len(times)), times, ""
 
 
+def following(series: Series, rows: int) -> list[str]:
+    """When the rows after a series are, as a person writes it; how many steps ahead where its times say nothing."""
+    size, _, unit = series.step.partition(" ")
+    if not size:
+        return [f"+{number}" for number in range(1, rows + 1)]
+    laid = _laid(series.times[-1:], rows + 1, float(size) if unit == "" else int(size), unit)[1:]
+    if unit == "":
+        return [f"{number:g}" for number in laid.tolist()]
+    whole_days = bool((laid == laid.astype("datetime64[D]")).all())
+    return [text.replace("T", " ") for text in np.datetime_as_string(laid, "D" if whole_days else "s").tolist()]
+
+
 def _countings(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Floats, str]]:
     """Times as numbers in which steps may be equal: milliseconds, or months where every day and clock is the same."""
     if times.dtype.kind == "f":

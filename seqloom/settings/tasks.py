@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify"]
+Name = Literal["transduce", "classify", "forecast"]
 
 READING = (
     "data.target_type",
@@ -19,6 +19,17 @@ WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
 )
+FORECASTING = (
+    *("data.time", "data.series", "data.variables", "data.inputs", "data.context", "data.horizon", "data.stride"),
+    *("data.season", "data.calendar", "data.train_rows", "data.validation_rows", "data.test_rows"),
+    *("model.quantiles", "model.relative", "model.alone", "model.patch"),
+)
+TEXTS = (  # what only tasks have whose examples are rows of texts
+    *("data.source", "data.target", "data.target_type", "data.separator", "data.source_tokens", "data.lowercase"),
+    *("data.min_count", "data.max_size", "data.max_length", "data.too_long", "data.split_seed"),
+    *("model.embedding", "train.balanced", "train.smoothing"),
+)
+NUMERIC = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
 
 
 class Use(NamedTuple):
@@ -32,8 +43,9 @@ class Use(NamedTuple):
 
 
 USES: dict[str, Use] = {
-    "transduce": Use("turn one sequence of tokens into another", True, True, True, READING),
-    "classify": Use("give a sequence a label, several, or a number", True, False, True, WRITING),
+    "transduce": Use("turn one sequence of tokens into another", True, True, True, READING + FORECASTING),
+    "classify": Use("give a sequence a label, several, or a number", True, False, True, WRITING + FORECASTING),
+    "forecast": Use("continue series of numbers", True, False, False, WRITING + TEXTS),
 }
 
 

@@ -9,5 +9,9 @@ from typing import Any
 
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.names import names
+from seqloom.data.samples.series import ball, co2, sensors
+from seqloom.data.series import Series
 
 SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {"dates": dates, "names": names}
+# Whole series, which are parted in time by whoever reads them.
+SERIES: dict[str, Callable[[], list[Series]]] = {"co2": co2, "sensors": sensors, "ball": ball}
