@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from .recipe import Recipe
-from .settings.tasks import USES
+from .settings.tasks import NUMERIC, USES
 
 
 def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
@@ -25,20 +25,25 @@ for {recipe.train.steps:,} steps with seed {recipe.train.seed}.
 ## Use
 
 ```console
-$ seqloom predict {folder} "…"
+$ seqloom predict {folder} {asked(recipe.task)}
 $ seqloom score {folder} --on FILE
 ```
 
 ```python
 from seqloom import load
 
-[best, *others] = load({str(folder)!r}).predict("…")
+[best, *others] = load({str(folder)!r}).predict({"data_frame" if recipe.task in NUMERIC else '"…"'})
 ```
 
 ## Data
 
 {data_lines(report)}
 """
+
+
+def asked(task: str) -> str:
+    """How a run of such a task is asked on a command line."""
+    return "--file FILE" if task in NUMERIC else '"…"'
 
 
 def network(recipe: Recipe) -> str:

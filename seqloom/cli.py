@@ -88,6 +88,7 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
+    from .cards import asked
     from .recipe import Recipe
     from .runs import load, next_folder
     from .runs import train as train_run
@@ -108,8 +109,9 @@ def train(
         notes.print(f"stopped and saved; go on with: seqloom train --into {folder} --resume")
         raise typer.Exit(130)
     if not as_json:
-        show_scores([load(folder).scores])
-        print(f'the run is in {folder}; ask it: seqloom predict {folder} "…"')
+        run = load(folder)
+        show_scores([run.scores])
+        print(f"the run is in {folder}; ask it: seqloom predict {folder} {asked(run.recipe.task)}")
 
 
 @app.command()

@@ -36,8 +36,8 @@ class Scale(NamedTuple):
     @classmethod
     def fit(cls, rows: Floats, columns: Sequence[str]) -> "Scale":
         known = ~np.isnan(rows)
-        for name, there in zip(columns, known.any(0), strict=True):
-            if not there:
+        for column, name in enumerate(columns):
+            if not known[:, column].any():
                 raise DataError(f"the column {name!r} has no value in the training part")
         spread = np.nanstd(rows, axis=0)
         return cls(np.nanmean(rows, axis=0), np.where(spread > 0, spread, 1.0))

@@ -7,9 +7,10 @@ read of it depends on nothing but these rows, so a forecast is the same wherever
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..baselines.numbers import filled
-from ..data.panel import Singles
+from ..data.panel import Floats, Singles
 from ..data.windows import since_observed
 
 FLATTEST = 1e-2  # the spread of a window that hardly moves
@@ -59,7 +60,7 @@ class View(NamedTuple):
         inputs = inputs.reshape(rows, steps // self.patch, -1)
         return Seen(inputs, level[..., : self.variables], spread[..., : self.variables])
 
-    def frame(self, values: Singles, observed: np.ndarray) -> tuple[Singles, Singles]:
+    def frame(self, values: Singles, observed: NDArray[np.bool_]) -> tuple[Singles, Singles]:
         """The level and the spread (N, 1, D) that a window is told relative to, from what was observed of it."""
         level = np.zeros_like(values[:, :1])
         if self.relative == "none":
@@ -84,7 +85,7 @@ class View(NamedTuple):
         told = ((targets[..., : self.variables] - seen.level) / seen.spread).astype(np.float32)
         return told.swapaxes(1, 2).reshape(-1, told.shape[1], 1) if self.alone else told
 
-    def back(self, seen: Seen, said: Singles) -> np.ndarray:
+    def back(self, seen: Seen, said: Singles) -> Floats:
         """What was said (rows, H, channels, levels) on the scale of the windows: (N, H, variables, levels)."""
         if self.alone:
             said = said.reshape(-1, self.variables, said.shape[1], said.shape[-1]).swapaxes(1, 2)
