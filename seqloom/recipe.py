@@ -98,6 +98,8 @@ class Recipe(Section):
         """
         use = USES[self.task]
         model = self.model.resolved(use.encodes, use.decodes, use.ahead)
+        if unread(self.task, "model.embedding"):  # nothing follows for what is not there
+            model = model.model_copy(update={"embedding": self.model.embedding})
         return self.model_copy(update={"model": model, "train": self.train.resolved()})
 
     @model_validator(mode="after")

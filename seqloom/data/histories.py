@@ -22,7 +22,7 @@ def histories(data: Data, examples: object, skipped: Skipped) -> dict[str, list[
     if examples is not None:
         return {part: from_python(given, data, skipped) for part, given in _by_part(examples).items()}
     if data.sample:
-        return {"train": sampled(data.sample)}
+        return {"train": [chosen(series, data) for series in sampled(data.sample)]}
     found = {}
     for part in PARTS:
         files: tuple[str, ...] = getattr(data, part)
@@ -43,32 +43,29 @@ def sampled(name: str) -> list[Series]:
 
 def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
     """The series of one table."""
-    reading = TableReading(data.time, (), data.series, data.format, data.encoding, skip=data.on_bad_row == "skip")
-    if data.variables:
-        named = TableReading(
-            reading.time, (*data.variables, *data.inputs), reading.id, reading.format, reading.encoding, reading.skip
-        )
-        return list(read_table(file, named, skipped))
+    named = (*data.variables, *data.inputs) if data.variables else ()
+    reading = TableReading(data.time, named, data.series, data.format, data.encoding, data.on_bad_row == "skip")
     try:
         found = list(read_table(file, reading, skipped))
     except DataError as error:
-        if "but a number was expected" not in error.sentence:
+        if named or "but a number was expected" not in error.sentence:
             raise
         sentence = f"{error.sentence}; data.variables says which columns are to be forecast"
         raise DataError(sentence, error.file, error.line) from None
-    return [_inputs_last(series, data.inputs, file) for series in found]
+    return [chosen(series, data, file) for series in found]
 
 
-def _inputs_last(series: Series, inputs: tuple[str, ...], file: str) -> Series:
-    """All columns that are not inputs are to be forecast."""
-    lacking = [name for name in inputs if name not in series.columns]
+def chosen(series: Series, data: Data, file: str | None = None) -> Series:
+    """The columns to forecast, all that are not inputs if none is named, and then the inputs."""
+    there = series.columns
+    columns = (*(data.variables or (name for name in there if name not in data.inputs)), *data.inputs)
+    lacking = [name for name in columns if name not in there]
     if lacking:
-        raise DataError(f"there is no column {lacking[0]!r}; there are {', '.join(series.columns)}", file)
-    columns = [name for name in series.columns if name not in inputs] + list(inputs)
-    if len(columns) == len(inputs):
+        raise DataError(f"there is no column {lacking[0]!r}; there are {', '.join(there)}", file)
+    if len(columns) == len(data.inputs):
         raise DataError("every column is one of data.inputs: none is left to forecast", file)
-    values = series.values[:, [series.columns.index(name) for name in columns]]
-    return Series(series.name, series.times, values, tuple(columns), series.filled, series.step)
+    values = series.values[:, [there.index(name) for name in columns]]
+    return Series(series.name, series.times, values, columns, series.filled, series.step)
 
 
 def _by_part(examples: Any) -> dict[str, Any]:
@@ -82,7 +79,7 @@ def _by_part(examples: Any) -> dict[str, Any]:
 def from_python(given: Any, data: Data, skipped: Skipped) -> list[Series]:
     """A series, an array (rows, or rows × variables), a data frame, or a list of any of these."""
     if isinstance(given, Series):
-        return [given]
+        return [chosen(given, data)]
     if hasattr(given, "columns"):
         return _of_frame(given, data, skipped)
     if isinstance(given, list | tuple) and given and (isinstance(given[0], Series) or hasattr(given[0], "shape")):
@@ -112,6 +109,8 @@ def _of_array(given: Any, data: Data) -> Series:
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or not values.size or np.isinf(values).any():
         raise DataError(f"a series is rows × variables of finite numbers, not an array of shape {values.shape}")
+    if data.inputs and not data.variables:
+        raise DataError("an array's columns have no names: beside data.inputs, data.variables must be given")
     columns = (*data.variables, *data.inputs) or tuple(f"variable {number + 1}" for number in range(values.shape[1]))
     if len(columns) != values.shape[1]:
         raise DataError(f"the array has {values.shape[1]} columns, but the recipe names {len(columns)}")

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+from torch import Tensor
 
 from .. import build
 from ..data.histories import from_python, read_histories
@@ -26,9 +27,10 @@ from ..recipe import Recipe
 from .base import Prediction, Scored, Task, Tell
 from .rivals import Rivals, forecast_scores
 from .rows import check_positions
-from .views import View
+from .views import Seen, View
 
 ROOM = 65536  # elements that are read at once when nothing is trained
+UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}  # in milliseconds
 QUICK = 1000  # windows of a validation
 
 
@@ -102,9 +104,13 @@ class Forecast(Task):
         except ValidationError as error:
             place = ".".join(map(str, error.errors()[0]["loc"])) or "it"
             raise RunError(f"task.json does not hold what a forecaster has learnt: {place} is not right") from None
-        columns = len(facts.variables) + len(facts.inputs)
-        if not facts.variables or {len(facts.mean), len(facts.spread)} != {columns}:
+        variables, rivals = len(facts.variables), facts.rivals
+        columns, lags = variables + len(facts.inputs), {len(weights) for weights in rivals.weights}
+        if not variables or {len(facts.mean), len(facts.spread)} != {columns}:
             raise RunError("task.json does not hold one mean and one spread for each of its variables")
+        known = {len(rivals.unit), len(rivals.centre), len(rivals.weights)}
+        if known != {variables} or len(lags) != 1 or not 0 < min(lags) <= recipe.data.context:
+            raise RunError("task.json does not hold what baselines know of each of its variables")
         return cls(recipe, facts)
 
     def saved(self) -> dict[str, Any]:
@@ -163,25 +169,30 @@ class Forecast(Task):
         found = []
         for chunk in self.chunks(windows):
             seen = self.view.see(*chunk.contexts())
-            inputs = torch.from_numpy(seen.inputs)
-            expected = model(inputs, everywhere(inputs))
-            said = expected if self.recipe.model.quantiles else expected[..., None]
-            found.append(self.view.back(seen, said.numpy()))
+            found.append(self.said(model, seen, self.features(model, seen)))
         return np.concatenate(found)
+
+    def features(self, model: Labeller, seen: Seen) -> Tensor:
+        inputs = torch.from_numpy(seen.inputs)
+        return model.features(inputs, everywhere(inputs))
+
+    def said(self, model: Labeller, seen: Seen, features: Tensor) -> Floats:
+        expected = model.head(features)
+        return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).numpy())
 
     @torch.no_grad()
     def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
         windows = prepared.parts["validation"]
         windows = windows.take(windows.starts[:: -(-len(windows) // QUICK)])
-        objective, total, count = self.objective(model), 0.0, 0
+        sums, count = np.zeros(3), 0
         for chunk in self.chunks(windows):
-            loss, cells, _ = objective(self.batch_of(chunk))
-            total, count = total + loss.item(), count + int(cells)
-        error = self.point(self.forecast(model, windows)) - windows.targets()[..., : self.view.variables]
-        there = ~np.isnan(error)
-        cells = max(int(there.sum()), 1)
-        squares, sizes = (float(np.where(there, one, 0).sum()) / cells for one in (error**2, np.abs(error)))
-        return {"loss": total / max(count, 1), "MSE": squares, "MAE": sizes}
+            seen, targets = self.view.see(*chunk.contexts()), chunk.targets()
+            features = self.features(model, seen)
+            loss, cells = model.head.loss(features, torch.from_numpy(self.view.target(seen, targets)))
+            error = self.point(self.said(model, seen, features)) - targets[..., : self.view.variables]
+            sums += loss.item(), np.nansum(error**2), np.nansum(np.abs(error))
+            count += int(cells)
+        return dict(zip(("loss", "MSE", "MAE"), (sums / max(count, 1)).tolist(), strict=True))
 
     def point(self, forecasts: Floats) -> Floats:
         """The forecast itself: the median, or the mean."""
@@ -216,8 +227,8 @@ class Forecast(Task):
         for series in found:
             if series.step and self.facts.step and series.step != self.facts.step:
                 raise DataError(
-                    f"{series.name!r} has a row every {series.step}, but the model has learnt from one every "
-                    f"{self.facts.step}",
+                    f"{series.name!r} has a row every {spoken(series.step)}, but the model has learnt from one every "
+                    f"{spoken(self.facts.step)}; data.time of its recipe is {', '.join(self.recipe.data.time) or 'none'}",
                     file,
                 )
         return found
@@ -265,6 +276,15 @@ class Forecast(Task):
         }
         title = [series.name] if self.recipe.data.series else []
         return Outlook("\n".join([*title, *table(times, values, quantiles)]), 0.0, times, values, quantiles)
+
+
+def spoken(step: str) -> str:
+    """How far rows are apart, in words: "7 days"."""
+    number, _, unit = step.partition(" ")
+    for name, size in UNITS.items() if unit == "ms" else ():
+        if int(number) % size == 0:
+            return f"{int(number) // size} {name}"
+    return step
 
 
 def table(times: list[str], values: dict[str, list[float]], quantiles: dict[str, dict[str, list[float]]]) -> list[str]:

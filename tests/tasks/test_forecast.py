@@ -22,23 +22,9 @@ from seqloom.tasks.forecast import Forecast
 from seqloom.tasks.rivals import blocked
 from seqloom.tasks.views import View
 
+from ..recipes import forecasting, walks
+
 CONTEXT, HORIZON = 8, 3
-SMALL = [
-    "task=forecast",
-    *(f"data.context={CONTEXT}", f"data.horizon={HORIZON}", "data.season=4", "model.size=8", "model.heads=2"),
-    *("train.steps=4", "train.batch=256", "train.validate_every=2", "train.checkpoint_every=2"),
-]
-
-
-def small(*overrides: str) -> Recipe:
-    return Recipe().override(*SMALL, *overrides).resolved()
-
-
-def series(rows: int = 160, variables: int = 2, missing: float = 0.2) -> np.ndarray:
-    chance = np.random.default_rng(0)
-    values = chance.standard_normal((rows, variables)).cumsum(0) + 10 * np.arange(1, variables + 1)
-    values[chance.random(values.shape) < missing] = np.nan
-    return values
 
 
 def silent(line: str) -> None:
@@ -51,8 +37,8 @@ def silent(line: str) -> None:
 @pytest.mark.parametrize("kind", get_args(get_args(Kind)[0]))
 @pytest.mark.parametrize("more", ["model.relative=last", "model.relative=mean model.alone=true"])
 def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more):
-    values = series()
-    recipe = small(f"model.kind={kind}", "data.inputs=variable 2", *more.split())
+    values = walks()
+    recipe = forecasting(f"model.kind={kind}", "data.inputs=variable 2", *more.split())
     task, prepared = Forecast.prepare(recipe, silent, pandas.DataFrame(values, columns=["variable 1", "variable 2"]))
     torch.manual_seed(0)
     model = task.build().eval()
@@ -66,22 +52,22 @@ def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more)
 
 
 def test_nothing_that_is_learnt_from_data_has_seen_validation_or_test():
-    values = series()
-    task, prepared = Forecast.prepare(small(), silent, values)
+    values = walks()
+    task, prepared = Forecast.prepare(forecasting(), silent, values)
     end = round(0.8 * len(values))
     changed = values.copy()
     changed[end:] = 1e6
-    assert Forecast.prepare(small(), silent, changed)[0].saved() == task.saved()
+    assert Forecast.prepare(forecasting(), silent, changed)[0].saved() == task.saved()
     changed = values.copy()
     changed[end - 1] = 1e6  # the last row of training
-    assert Forecast.prepare(small(), silent, changed)[0].saved() != task.saved()
+    assert Forecast.prepare(forecasting(), silent, changed)[0].saved() != task.saved()
     rows = values[:end]
     assert np.allclose(task.facts.mean, np.nanmean(rows, 0)) and np.allclose(task.facts.spread, np.nanstd(rows, 0))
 
 
 def test_looking_ahead_is_refused_with_the_reason():
     with pytest.raises(Exception, match="may not see the future"):
-        small("model.both_ways=true")
+        forecasting("model.both_ways=true")
 
 
 # --- windows ---
@@ -89,7 +75,9 @@ def test_looking_ahead_is_refused_with_the_reason():
 
 def test_windows_are_all_there_are_and_targets_stay_in_their_part():
     values = np.arange(100.0)[:, None]
-    prepared = prepare(small("data.validation_rows=20", "data.test_rows=10", "data.stride=2").data, silent, values)
+    prepared = prepare(
+        forecasting("data.validation_rows=20", "data.test_rows=10", "data.stride=2").data, silent, values
+    )
     mean, spread = prepared.scale
     rows = {name: part.targets()[..., 0] * spread[0] + mean[0] for name, part in prepared.parts.items()}
     found = {name: np.rint(targets[:, 0]).astype(int).tolist() for name, targets in rows.items()}
@@ -102,14 +90,14 @@ def test_windows_are_all_there_are_and_targets_stay_in_their_part():
 
 def test_the_split_of_the_literature_gives_its_number_of_windows():
     rows = ("data.train_rows=8640", "data.validation_rows=2880", "data.test_rows=2880")
-    data = small(*rows, "data.context=336", "data.horizon=96").data
+    data = forecasting(*rows, "data.context=336", "data.horizon=96").data
     parts = prepare(data, silent, np.random.default_rng(0).standard_normal(17420)).parts
     assert {name: len(part) for name, part in parts.items()} == {"train": 8209, "validation": 2785, "test": 2785}
 
 
-def test_no_window_holds_rows_of_two_series():
-    two = [np.full((60, 1), 1.0) + 0.01 * series(60, 1, 0), np.full((50, 1), 9.0) + 0.01 * series(50, 1, 0)]
-    prepared = prepare(small().data, silent, two)
+def test_no_window_holds_rows_of_two_walks():
+    two = [np.full((60, 1), 1.0) + 0.01 * walks(60, 1, 0), np.full((50, 1), 9.0) + 0.01 * walks(50, 1, 0)]
+    prepared = prepare(forecasting().data, silent, two)
     for part in prepared.parts.values():
         for window in part:
             both = np.concatenate(window)
@@ -120,7 +108,7 @@ def test_no_window_holds_rows_of_two_series():
 def test_parts_in_files_of_their_own_stand_for_themselves(tmp_path):
     for name, rows in (("train", 60), ("test", 20)):
         (tmp_path / f"{name}.csv").write_text("level\n" + "".join(f"{row}\n" for row in range(rows)))
-    recipe = small(f"data.train={tmp_path / 'train.csv'}", f"data.test={tmp_path / 'test.csv'}")
+    recipe = forecasting(f"data.train={tmp_path / 'train.csv'}", f"data.test={tmp_path / 'test.csv'}")
     parts = prepare(recipe.data, silent).parts
     assert len(parts["test"]) == 20 - CONTEXT - HORIZON + 1
     assert len(parts["train"]) == 54 - CONTEXT - HORIZON + 1
@@ -140,7 +128,7 @@ def test_parts_in_files_of_their_own_stand_for_themselves(tmp_path):
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(values, overrides, sentence):
     with pytest.raises(DataError, match=sentence):
-        Forecast.prepare(small(*overrides), silent, values)
+        Forecast.prepare(forecasting(*overrides), silent, values)
 
 
 # --- what is read ---
@@ -226,13 +214,19 @@ def test_the_best_constant_of_a_quantile_head_is_the_quantile_of_the_data():
 # --- learning ---
 
 
-def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
+def test_a_linear_map_finds_the_autoregression_that_made_a_walks(tmp_path):
     chance, values = np.random.default_rng(0), np.zeros(3000)
     for row in range(2, 3000):
         values[row] = 0.6 * values[row - 1] - 0.3 * values[row - 2] + chance.standard_normal()
-    recipe = small(
+    recipe = forecasting(
         *("model.kind=linear", "model.quantiles=[]", "model.relative=none", "data.context=4", "data.horizon=1"),
-        *("train.steps=250", "train.batch=2048", "train.rate=0.03", "train.validate_every=250"),
+        *(
+            "train.steps=250",
+            "train.batch=2048",
+            "train.rate=0.03",
+            "train.validate_every=250",
+            "train.checkpoint_every=250",
+        ),
     )
     list(train(recipe, tmp_path / "run", examples=values))
     run = load(tmp_path / "run")
@@ -243,30 +237,12 @@ def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
     assert score["value"] < 0.9 * score["baselines"]["persistence"]
 
 
-@pytest.mark.parametrize("kind", get_args(get_args(Kind)[0]))
-def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
-    values = series(90)
-    recipe = small(f"model.kind={kind}", "model.depth=2")
-    told = [record for record in train(recipe, tmp_path / "whole", examples=values) if record.best]
-    run = load(tmp_path / "whole")
-    _, prepared = Forecast.prepare(run.recipe, silent, values)
-    assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
-    [answer] = run.predict(values)
-    assert [len(one) for one in answer.values.values()] == [HORIZON, HORIZON]
-    records = train(recipe, tmp_path / "cut", examples=values)
-    next(records)
-    records.close()
-    list(train(recipe, tmp_path / "cut", examples=values, resume=True))
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
-    assert weights[0] == weights[1]
-
-
 # --- scores ---
 
 
 def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
-    values = series(missing=0.1)
-    task, prepared = Forecast.prepare(small(), silent, values)
+    values = walks(missing=0.1)
+    task, prepared = Forecast.prepare(forecasting(), silent, values)
     torch.manual_seed(0)
     model, windows = task.build().eval(), prepared.parts["test"]
     scores = task.score(model, windows)
@@ -312,7 +288,9 @@ def daily(tmp_path_factory):
     values = np.sin(np.arange(120) / 3)[:, None] * [1, 5] + [20, 50]
     frame = pandas.DataFrame(values, columns=["warmth", "wet"]).assign(date=days)
     frame.to_csv(folder / "days.csv", index=False)
-    recipe = small(f"data.train={folder / 'days.csv'}", "data.time=date", "data.calendar=true", "model.kind=linear")
+    recipe = forecasting(
+        f"data.train={folder / 'days.csv'}", "data.time=date", "data.calendar=true", "model.kind=linear"
+    )
     list(train(recipe, folder / "run"))
     return folder, frame
 
@@ -369,13 +347,13 @@ def test_a_table_with_other_steps_is_refused(daily, tmp_path):
 def test_a_sample_is_the_same_every_time_and_long_enough(name):
     one, other = SERIES[name](), SERIES[name]()
     assert all(np.array_equal(a.values, b.values, equal_nan=True) for a, b in zip(one, other, strict=True))
-    task, prepared = Forecast.prepare(small(f"data.sample={name}"), silent)
+    task, prepared = Forecast.prepare(forecasting(f"data.sample={name}"), silent)
     assert task.facts.gaps == (name != "ball") and min(map(len, prepared.parts.values())) > 30
 
 
 def test_a_sample_of_texts_has_no_series_and_the_other_way_round():
     with pytest.raises(DataError, match="no series of numbers"):
-        Forecast.prepare(small("data.sample=dates"), silent)
+        Forecast.prepare(forecasting("data.sample=dates"), silent)
     from seqloom.tasks import TASKS
 
     with pytest.raises(DataError, match="which the task forecast reads"):
@@ -383,7 +361,7 @@ def test_a_sample_of_texts_has_no_series_and_the_other_way_round():
 
 
 def test_damaged_facts_are_refused():
-    task, _ = Forecast.prepare(small(), silent, series())
+    task, _ = Forecast.prepare(forecasting(), silent, walks())
     saved = task.saved()
     assert Forecast.restore(task.recipe, saved).saved() == saved
     for damaged in ({}, saved | {"mean": [1.0]}, saved | {"spread": ["x", "y"]}, saved | {"more": 1}):
