@@ -52,7 +52,7 @@ def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
             raise
         sentence = f"{error.sentence}; data.variables says which columns are to be forecast"
         raise DataError(sentence, error.file, error.line) from None
-    return [chosen(series, data, file) for series in found]
+    return found if named else [chosen(series, data, file) for series in found]
 
 
 def chosen(series: Series, data: Data, file: str | None = None) -> Series:

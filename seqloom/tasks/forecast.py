@@ -226,11 +226,10 @@ class Forecast(Task):
         found = read_histories(file, self.known(), Skipped())
         for series in found:
             if series.step and self.facts.step and series.step != self.facts.step:
-                raise DataError(
-                    f"{series.name!r} has a row every {spoken(series.step)}, but the model has learnt from one every "
-                    f"{spoken(self.facts.step)}; data.time of its recipe is {', '.join(self.recipe.data.time) or 'none'}",
-                    file,
-                )
+                theirs, ours = spoken(series.step), spoken(self.facts.step)
+                times = ", ".join(self.recipe.data.time) or "none"
+                sentence = f"{series.name!r} has a row every {theirs}, but the model has learnt from one every {ours}"
+                raise DataError(f"{sentence}; data.time of its recipe is {times}", file)
         return found
 
     def known(self) -> Any:
