@@ -95,7 +95,7 @@ def test_the_split_of_the_literature_gives_its_number_of_windows():
     assert {name: len(part) for name, part in parts.items()} == {"train": 8209, "validation": 2785, "test": 2785}
 
 
-def test_no_window_holds_rows_of_two_walks():
+def test_no_window_holds_rows_of_two_series():
     two = [np.full((60, 1), 1.0) + 0.01 * walks(60, 1, 0), np.full((50, 1), 9.0) + 0.01 * walks(50, 1, 0)]
     prepared = prepare(forecasting().data, silent, two)
     for part in prepared.parts.values():
@@ -214,7 +214,7 @@ def test_the_best_constant_of_a_quantile_head_is_the_quantile_of_the_data():
 # --- learning ---
 
 
-def test_a_linear_map_finds_the_autoregression_that_made_a_walks(tmp_path):
+def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
     chance, values = np.random.default_rng(0), np.zeros(3000)
     for row in range(2, 3000):
         values[row] = 0.6 * values[row - 1] - 0.3 * values[row - 2] + chance.standard_normal()
