@@ -8,10 +8,11 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from .layers.attending import Luong, bahdanau_decoder, luong_decoder
 from .layers.attention import SCORES, Attention, Pooling
-from .layers.base import Encoder, Layer, Pool, Stack, ends, final, largest, mean
+from .layers.base import Encoder, Layer, Pool, Stack, ends, final, largest, mean, whole
 from .layers.cells import (
     Cell,
     CoupledLSTMCell,
+    DecayGRUCell,
     GRUCell,
     LSTMCell,
     MakeCell,
@@ -31,7 +32,7 @@ from .layers.cells import (
 from .layers.convolution import convolution
 from .layers.embeddings import Tokens
 from .layers.heads import Categorical, Deep, Head
-from .layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
+from .layers.recurrent import Hands, recurrent_decoder, recurrent_encoder, stacked
 from .layers.transformer import transformer
 from .models import Generator, Labeller, Source
 from .recipe import Body, Model
@@ -62,6 +63,8 @@ def cell(body: Body) -> MakeCell:
             return partial(NormedGRUCell, bias=bias)
         case "gru":
             return partial(GRUCell if body.reset == "after" else ResetBeforeGRUCell, bias=bias)
+        case "gru-d":
+            return partial(DecayGRUCell, bias=bias)
         case "mingru":
             return partial(MinGRUCell, bias=bias)
         case "minlstm":
@@ -89,7 +92,9 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
 
 def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = "") -> Encoder:
     if body.kind == "transformer":
-        return Encoder(attentive(body, inputs, causal=False), pooling(pool or "mean", body))
+        return Encoder(attentive(body, inputs, causal=not body.both_ways), pooling(pool or "mean", body))
+    if body.kind == "gru-d":
+        return Encoder(decaying(body, inputs, own), pooling(pool or "last", body))
     if body.kind in ("convolution", "linear"):
         return Encoder(sliding(body, inputs, causal=not body.both_ways), pooling(pool or "mean", body))
     merge = body.merge if body.both_ways else "none"
@@ -104,6 +109,19 @@ def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = ""
     )
     arrives = "last" if merge in ("concatenate", "none") else "mean"
     return Encoder(layer, pooling(pool or arrives, body))
+
+
+def decaying(body: Body, inputs: int, own: MakeCell | None) -> Layer:
+    """What was missing is a matter of the lowest level; those above it are plain GRUs, which read states."""
+    sizes = body.sizes
+    lowest = recurrent_encoder(prepared_cell(body, own), inputs, sizes[:1], merge="none", start=body.start)
+    if len(sizes) == 1:
+        return lowest
+    plain = prepared_cell(body.model_copy(update={"kind": "gru"}), own)
+    above = recurrent_encoder(
+        plain, sizes[0], sizes[1:], merge="none", start=body.start, dropout=body.dropout, locked=body.locked
+    )
+    return stacked([lowest, above], body.dropout, body.locked)
 
 
 def pooling(name: str, body: Body) -> Pool:
@@ -216,3 +234,16 @@ def labeller(
     reader = encoder(reads, model.embedding, own, model.pool)
     head = Deep(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
     return Labeller(embed, reader, head, each)
+
+
+def forecaster(
+    model: Model, inputs: int, steps: int, make: Callable[[int], Head], own: MakeCell | None = None
+) -> Labeller:
+    """Answers once a window of `steps` elements, from where its reading ends; if linear, from all of it at once."""
+    reads = model.side("encoder")
+    if reads.kind == "linear":
+        reader, features = Encoder(Stack(), whole), steps * inputs
+    else:
+        reader, features = encoder(reads, inputs, own, model.pool or "last"), reads.width
+    head = Deep(features, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(features)
+    return Labeller(nn.Identity(), reader, head, each=False)

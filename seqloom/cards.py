@@ -4,15 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from .recipe import Recipe
-from .settings.tasks import USES
+from .settings.tasks import MEASURED, USES
 
 
 def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
     """The README.md of a run folder."""
     data = recipe.data.sample and f"the built-in sample “{recipe.data.sample}”" or ", ".join(recipe.data.train)
-    command, asked, python, end = "predict", '"…"', "[best, *others]", ""
-    if not USES[recipe.task].encodes:
-        command, asked, python, end = "generate", '--prompt "…"', "[text]", ".finish()"
     rows = "\n".join(score_row(name, score) for name, score in scores["scores"].items())
     return f"""# {folder.name}: {recipe.about.title or recipe.task}
 
@@ -28,20 +25,36 @@ for {recipe.train.steps:,} steps with seed {recipe.train.seed}.
 ## Use
 
 ```console
-$ seqloom {command} {folder} {asked}
+$ seqloom {asked(recipe, folder)}
 $ seqloom score {folder} --on FILE
 ```
 
 ```python
 from seqloom import load
 
-{python} = load({str(folder)!r}).{command}("…"){end}
+{in_python(recipe, folder)}
 ```
 
 ## Data
 
 {data_lines(report)}
 """
+
+
+def asked(recipe: Recipe, folder: Path) -> str:
+    """How such a run is asked on a command line."""
+    if not USES[recipe.task].encodes:
+        return f'generate {folder} --prompt "…"'
+    numbers = recipe.task in (*MEASURED, "caption") or recipe.data.source_type != "tokens"
+    return f"predict {folder} --file FILE" if numbers else f'predict {folder} "…"'
+
+
+def in_python(recipe: Recipe, folder: Path) -> str:
+    """The same in Python."""
+    if not USES[recipe.task].encodes:
+        return f'[text] = load({str(folder)!r}).generate("…").finish()'
+    given = "data_frame" if recipe.task in MEASURED else '"…"' if recipe.data.source_type == "tokens" else "array"
+    return f"[best, *others] = load({str(folder)!r}).predict({given})"
 
 
 def network(recipe: Recipe) -> str:

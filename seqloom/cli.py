@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -101,10 +101,10 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
+    from .cards import asked
     from .recipe import Recipe
     from .runs import load, next_folder
     from .runs import train as train_run
-    from .settings.tasks import USES
     from .terminal import follow, notes, show_scores, stopping
 
     if launch.launched() and into is None:
@@ -132,8 +132,7 @@ def train(
     if not as_json:
         run = load(folder)
         show_scores([run.scores])
-        asked = f'predict {folder} "…"' if USES[run.recipe.task].encodes else f"generate {folder}"
-        print(f"the run is in {folder}; ask it: seqloom {asked}")
+        print(f"the run is in {folder}; ask it: seqloom {asked(run.recipe, folder)}")
 
 
 @app.command()
@@ -206,7 +205,7 @@ def score(
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None,
-    file: Annotated[Path | None, typer.Option(help="A file with one input a line.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None,
     width: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
     ] = None,
@@ -221,15 +220,14 @@ def predict(
 
     loaded = load(run)
     shown = width or 1
-    if not loaded.task.reads_text:
-        if inputs or not file:
-            raise DataError("this model reads no text: name a file of inputs with --file")
-        named: Iterable[tuple[Any, Any]] = enumerate(loaded.task.inputs(str(file)), 1)
-    else:
-        named = ((line, line) for line in given_lines(inputs, file))
-    for piece in batched(named, PREDICT_AT_ONCE):
-        given = [value if tag is None else (value, tag) for _, value in piece]
-        for (text, _), answers in zip(piece, loaded.predict_many(given, width), strict=True):
+    if inputs and file:
+        raise DataError("inputs are given as arguments and as a file: choose one")
+    if not loaded.task.reads_text and not file:
+        raise DataError("this model reads no text: name a file of inputs with --file")
+    asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
+    for some in batched(asked, PREDICT_AT_ONCE):
+        given = [value if tag is None else (value, tag) for _, value in some]
+        for (text, _), answers in zip(some, loaded.predict_many(given, width), strict=True):
             if as_json:
                 predictions = [asdict(answer) for answer in answers]
                 print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
@@ -258,7 +256,7 @@ def look(
     from .runs import load
 
     loaded = load(run)
-    given = text if loaded.task.reads_text else loaded.task.inputs(text)[0]
+    given = text if loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1]
     views = loaded.look(given if tag is None else (given, tag), answer).views()
     if view != "all" and view not in views:
         raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
@@ -281,7 +279,7 @@ def doctor(
     from .runs import load
 
     loaded = load(run)
-    found = loaded.diagnose(text if loaded.task.reads_text else loaded.task.inputs(text)[0])
+    found = loaded.diagnose(text if loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1])
     if as_json:
         print(json.dumps([asdict(finding) for finding in found], ensure_ascii=False, indent=2))
         return
@@ -366,23 +364,16 @@ def certify(as_json: Json = False, debug: Debug = False) -> None:
     raise typer.Exit(0 if all(one.holds for one in found) else 1)
 
 
-def given_lines(inputs: list[str] | None, file: Path | None) -> Iterator[str]:
-    """The inputs of a prediction, wherever they come from."""
-    if inputs and file:
-        raise DataError("inputs are given as arguments and as a file: choose one")
+def given_lines(inputs: list[str] | None) -> Iterator[str]:
+    """The inputs of a prediction, as arguments or from standard input."""
     if inputs:
         yield from inputs
         return
-    place = str(file) if file else "standard input"
-    try:
-        with file.open("rb") if file else sys.stdin.buffer as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    yield line.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError:
-                    raise DataError("is not UTF-8 text", place, number) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", place) from None
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise DataError("is not UTF-8 text", "standard input", number) from None
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -20,7 +20,7 @@ from .settings.model import Model as Model
 from .settings.model import Part as Part
 from .settings.section import About as About
 from .settings.section import Section
-from .settings.tasks import USES, Name, unread, useless
+from .settings.tasks import MEASURED, USES, Name, unread, useless
 from .settings.train import Search as Search
 from .settings.train import Train as Train
 from .settings.train import seconds as seconds
@@ -97,7 +97,9 @@ class Recipe(Section):
         Steps that a time budget will decide, and what follows from them, stay open until they are known.
         """
         use = USES[self.task]
-        model = self.model.resolved(use.encodes, use.decodes)
+        model = self.model.resolved(use.encodes, use.decodes, use.ahead)
+        if unread(self.task, "model.embedding"):  # nothing follows for what is not there
+            model = model.model_copy(update={"embedding": self.model.embedding})
         return self.model_copy(update={"model": model, "train": self.train.resolved(use.window)})
 
     @model_validator(mode="after")
@@ -112,9 +114,28 @@ class Recipe(Section):
                 ["model", "both_ways"],
                 f"model.both_ways is true, but a recipe whose task is to {use.does} may not see the future",
             )
-        if fault := self.model.fault(use.encodes, use.decodes):
+        self._check_numbers()
+        if fault := self.model.fault(use.encodes, use.decodes, use.ahead):
             raise Misplaced(["model"], fault)
         return self
+
+    def _check_numbers(self) -> None:
+        """What reads numbers gets them, in pieces that fit."""
+        model, use = self.model, USES[self.task]
+        kinds = [model.side("encoder").kind] * use.encodes + [model.side("decoder").kind] * use.decodes
+        if "gru-d" in kinds and self.task not in MEASURED:
+            raise Misplaced(
+                ["model", "kind"],
+                'model.kind "gru-d" reads numbers of which some are missing, but a recipe whose task is to '
+                f"{use.does} has none to read",
+            )
+        if "gru-d" in kinds and model.patch > 1:
+            raise Misplaced(["model", "patch"], 'model.patch is set, but kind "gru-d" reads one row after the other')
+        if self.task == "forecast" and self.data.context % model.patch:
+            raise Misplaced(
+                ["model", "patch"],
+                f"model.patch is {model.patch}, which does not divide data.context, {self.data.context}, evenly",
+            )
 
     def check_data(self) -> None:
         """Refuse a recipe that names no examples: it can be printed, but not trained."""

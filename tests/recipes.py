@@ -1,7 +1,9 @@
-"""Small recipes that train in seconds: sequences written backwards."""
+"""Small recipes that train in seconds: sequences written backwards, random walks continued."""
 
 import random
 from pathlib import Path
+
+import numpy as np
 
 from seqloom.recipe import Recipe
 
@@ -27,3 +29,20 @@ def small(folder: Path, *overrides: str) -> Recipe:
         "search.width=2",
     )
     return Recipe().override(*settings, *overrides)
+
+
+def forecasting(*overrides: str) -> Recipe:
+    """Three rows ahead from eight, in a few steps; the examples come from Python."""
+    settings = (
+        *("task=forecast", "data.context=8", "data.horizon=3", "data.season=4", "model.size=8", "model.heads=2"),
+        *("train.steps=4", "train.batch=256", "train.validate_every=2", "train.checkpoint_every=2"),
+    )
+    return Recipe().override(*settings, *overrides).resolved()
+
+
+def walks(rows: int = 160, variables: int = 2, missing: float = 0.2) -> np.ndarray:
+    """Random walks side by side, with gaps."""
+    chance = np.random.default_rng(0)
+    values = chance.standard_normal((rows, variables)).cumsum(0) + 10 * np.arange(1, variables + 1)
+    values[chance.random(values.shape) < missing] = np.nan
+    return values

@@ -61,6 +61,8 @@ class Sample(Origin):
     def __init__(self, name: str) -> None:
         from seqloom.data.samples import SAMPLES  # what samples are made from takes a while to import
 
+        if name not in SAMPLES:
+            raise DataError(f"the sample {name!r} is one of series of numbers, which the task forecast reads")
         self._examples = SAMPLES[name]()
         self.parts = tuple(self._examples)
         self.names = (name,)

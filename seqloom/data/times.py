@@ -88,7 +88,7 @@ def grid_of(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:
             off = np.abs(places - whole).max()
         rows = whole[-1] + 1
         if off < 1e-6 and rows <= SPARSEST * len(times):
-            return whole.astype(np.int64), _laid(times, int(rows), step, unit), f"{step} {unit}".strip()
+            return whole.astype(np.int64), laid(times, int(rows), step, unit), f"{step} {unit}".strip()
     return np.arange(len(times)), times, ""
 
 
@@ -103,7 +103,7 @@ def _countings(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Floats, s
         yield months.astype(np.int64), "months"
 
 
-def _laid(times: Times, rows: int, step: int | float, unit: str) -> Times:
+def laid(times: Times, rows: int, step: int | float, unit: str) -> Times:
     if unit == "":
         return times[0] + np.arange(rows) * step
     if unit == "ms":

@@ -6,6 +6,7 @@ Knows nothing of files or tensors.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,10 +45,10 @@ def _share(moments: npt.NDArray[np.datetime64], length: int) -> Floats:
     return (moments - start) / (end - start)
 
 
-def since_observed(values: Floats) -> Floats:
-    """Steps since each value was last there, (T, D): 0 where it is; before the first one, since the beginning."""
-    rows = np.arange(1, len(values) + 1)[:, None]
-    last = np.maximum.accumulate(np.where(np.isnan(values), 0, rows), axis=0)
+def since_observed(values: npt.NDArray[np.floating[Any]]) -> Floats:
+    """Steps since each value was last there, (..., T, D): 0 where it is; before the first one, since the beginning."""
+    rows = np.arange(1, values.shape[-2] + 1)[:, None]
+    last = np.maximum.accumulate(np.where(np.isnan(values), 0, rows), axis=-2)
     return (rows - last).astype(np.float64)
 
 

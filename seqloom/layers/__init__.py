@@ -29,7 +29,9 @@ from .embeddings import Tokens as Tokens
 from .heads import Bernoulli as Bernoulli
 from .heads import Categorical as Categorical
 from .heads import Head as Head
+from .heads import Mean as Mean
 from .heads import Normal as Normal
+from .heads import Quantiles as Quantiles
 from .recurrent import BothWays as BothWays
 from .recurrent import Recurrent as Recurrent
 from .recurrent import recurrent_decoder as recurrent_decoder

@@ -133,3 +133,8 @@ def largest(values: Tensor, mask: Tensor) -> Tensor:
 def final(values: Tensor, mask: Tensor) -> Tensor:
     """Where a one-way layer arrives."""
     return pick(values, last(mask))
+
+
+def whole(values: Tensor, mask: Tensor) -> Tensor:
+    """Every element, side by side: for sequences of one length."""
+    return values.flatten(1)

@@ -332,7 +332,8 @@ class DecayGRUCell(Cell):
             raise ValueError(f"a GRU-D reads values, what was observed and gaps: 3 × channels, not {inputs} features")
         self.channels, self.sizes = channels, (size, channels)
         self.mean = nn.Parameter(torch.zeros(channels))
-        self.fade_x = nn.Parameter(torch.zeros(2, channels))  # weight and bias: each channel fades by its own gap
+        # Weight and bias: each channel fades by its own gap. At zero, where ReLU has no slope, it would never begin to.
+        self.fade_x = nn.Parameter(torch.empty(2, channels).uniform_(0, size**-0.5))
         self.fade_h = linear(channels, size, size)
         self.V = linear(2 * channels, 3 * size, size, bias)
         self.U, self.U_n = linear(size, 2 * size, size, bias=False), linear(size, size, size, bias=False)

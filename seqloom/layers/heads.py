@@ -120,6 +120,69 @@ class Normal(Head):
         return mean + temperature * spread * torch.randn_like(mean)
 
 
+class Quantiles(Head):
+    """`steps` × `channels` numbers at once, and of each, where the share of a level lies below it.
+
+    The loss is that of the pinball (Koenker and Bassett, 1978); a target that is not known (NaN) does not count.
+    """
+
+    levels: Tensor
+
+    def __init__(self, inputs: int, steps: int, channels: int, levels: Sequence[float]) -> None:
+        super().__init__()
+        self.shape = steps, channels, len(levels)
+        self.project = nn.Linear(inputs, steps * channels * len(levels))
+        self.register_buffer("levels", torch.tensor(levels), persistent=False)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(..., steps, channels, levels), increasing on the last axis."""
+        return self.project(features).unflatten(-1, self.shape).sort(-1).values
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        features, target = valid(features, target, mask)
+        above = target.nan_to_num()[..., None] - self(features)
+        return known(torch.maximum(self.levels * above, (self.levels - 1) * above).mean(-1), target)
+
+    def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        """Between the levels, in a straight line; beyond the outermost, these."""
+        shift = torch.rand(expected.shape[:-1], device=expected.device) - 0.5
+        level = 0.5 + temperature * shift
+        right = torch.searchsorted(self.levels, level).clamp(1, max(len(self.levels) - 1, 1))
+        left = right - 1
+        right = right.clamp(max=len(self.levels) - 1)
+        width = (self.levels[right] - self.levels[left]).clamp(min=torch.finfo(self.levels.dtype).tiny)
+        share = ((level - self.levels[left]) / width).clamp(0, 1)[..., None]
+        low, high = expected.gather(-1, left[..., None]), expected.gather(-1, right[..., None])
+        return (low + share * (high - low))[..., 0]
+
+
+class Mean(Head):
+    """`steps` × `channels` numbers at once, by squared error; a target that is not known (NaN) does not count."""
+
+    def __init__(self, inputs: int, steps: int, channels: int) -> None:
+        super().__init__()
+        self.shape = steps, channels
+        self.project = nn.Linear(inputs, steps * channels)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(..., steps, channels)"""
+        return self.project(features).unflatten(-1, self.shape)
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        features, target = valid(features, target, mask)
+        return known((target.nan_to_num() - self(features)) ** 2, target)
+
+    def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        """The mean, whatever the temperature: how far off it may be is not known."""
+        return expected
+
+
+def known(errors: Tensor, target: Tensor) -> Loss:
+    """Of the targets that are known, the sum of the errors, and how many; no error may be NaN: so would its slope."""
+    there = ~target.isnan()
+    return (errors * there).sum(), there.sum()
+
+
 class Deep(Head):
     """A hidden layer in front of any head."""
 

@@ -13,6 +13,7 @@ Kind = Annotated[
         "peephole",
         "coupled",
         "gru",
+        "gru-d",
         "orthogonal",
         "mingru",
         "minlstm",
@@ -218,6 +219,9 @@ class Body(Section):
         return self._recurrent_fault()
 
     def _recurrent_fault(self) -> str:
+        if self.kind == "gru-d" and (self.zoneout or self.both_ways):
+            name = "zoneout" if self.zoneout else "both_ways"
+            return f'has {name}, but kind "gru-d" remembers what it saw last, which is the past and stays as it was'
         if self.memory_size and self.kind != "lstm":
             return f'has a memory_size, but only kind "lstm" takes one, not "{self.kind}"'
         if self.layer_norm and not self._takes_layer_norm():

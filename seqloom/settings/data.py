@@ -1,4 +1,4 @@
-"""[data]: where the examples come from and how they become tokens."""
+"""[data]: where the examples come from and how they become tokens, or windows of numbers."""
 
 from typing import Annotated, Literal, Self
 
@@ -54,6 +54,12 @@ Columns = Annotated[
     BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
     Field(min_length=1, max_length=100),
 ]
+AnyColumns = Annotated[
+    tuple[Column, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    Field(max_length=1000),
+]
+Rows = Annotated[int, Field(ge=0, le=10**9)]
 Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
@@ -62,7 +68,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes"] = Field(
+    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes", "co2", "sensors", "ball"] = Field(
         default="", description="A built-in sample of examples, instead of files of your own."
     )
     train: Files = Field(
@@ -172,6 +178,28 @@ class Data(Section):
         default=0.1, description="The share of training rows kept apart for the test when no file is given."
     )
     split_seed: int = Field(default=0, ge=0, le=2**32 - 1, description="The seed those rows are drawn with.")
+    time: AnyColumns = Field(
+        default=(),
+        description="The column that says when, or several from the year on; none if the rows are in order.",
+    )
+    variables: AnyColumns = Field(
+        default=(), description="The columns to forecast; none is all that are neither time nor inputs."
+    )
+    inputs: AnyColumns = Field(default=(), description="Columns that are read but not forecast.")
+    context: int = Field(default=96, ge=1, le=10**6, description="How many rows a forecast is made from.")
+    horizon: int = Field(default=24, ge=1, le=10**6, description="How many rows a forecast reaches ahead.")
+    stride: int = Field(
+        default=1, ge=1, le=10**6, description="Rows from one training window to the next; all others are scored."
+    )
+    season: int = Field(
+        default=1, ge=1, le=10**6, description="Rows after which a series repeats itself, for the seasonal baseline."
+    )
+    calendar: bool = Field(
+        default=False, description="Whether the hour, the weekday and the day of the year are read beside the values."
+    )
+    train_rows: Rows = Field(default=0, description="The first rows of a series, to train on; 0 is what is left.")
+    validation_rows: Rows = Field(default=0, description="The rows after them, for validation; 0 is by the share.")
+    test_rows: Rows = Field(default=0, description="The rows after those, for the test; 0 is by the share.")
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -184,6 +212,13 @@ class Data(Section):
         named = [*self.source, self.target, *filter(None, [self.tag])]
         if twice := [name for name in named if named.count(name) > 1]:
             raise ValueError(f"the column {shown(twice[0])} is named twice in data.source, data.target and data.tag")
+        told = [*self.time, *filter(None, [self.series]), *self.variables, *self.inputs]
+        if twice := [name for name in told if told.count(name) > 1]:
+            raise ValueError(
+                f"the column {shown(twice[0])} is named twice in data.time, data.series, data.variables and data.inputs"
+            )
+        if (self.validation_rows > 0) != (self.test_rows > 0) or (self.train_rows and not self.test_rows):
+            raise ValueError("data.validation_rows and data.test_rows go together, and data.train_rows needs both")
         if self.shared and self.source_tokens != self.target_tokens:
             raise ValueError(
                 f"data.shared wants both sides cut alike, not {self.source_tokens} and {self.target_tokens}"

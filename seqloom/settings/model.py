@@ -4,9 +4,9 @@ A body's settings occur three times: in [model], where both sides find them; aga
 and [model.decoder]; and complete in a `Body`. What each of them means is said once, in `body`.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .body import (
     Activation,
@@ -42,6 +42,31 @@ from .body import (
     Zoneout,
 )
 from .section import Section
+from .words import shown
+
+
+def _as_levels(given: object) -> object:
+    """One level need not be written as a list."""
+    if isinstance(given, list):
+        return tuple(given)
+    return (given,) if isinstance(given, float) else given
+
+
+def _check_levels(levels: tuple[float, ...]) -> tuple[float, ...]:
+    if list(levels) != sorted(set(levels)):
+        raise ValueError(f"{shown(levels)} must increase")
+    if levels and 0.5 not in levels:
+        raise ValueError(f"{shown(levels)} lacks 0.5, which is the forecast itself")
+    return levels
+
+
+Level = Annotated[float, Field(gt=0, lt=1)]
+Levels = Annotated[
+    tuple[Level, ...],
+    BeforeValidator(_as_levels, json_schema_input_type=Level | Annotated[list[Level], Field(max_length=99)]),
+    AfterValidator(_check_levels),
+    Field(max_length=99),
+]
 
 
 class Part(Section):
@@ -146,6 +171,18 @@ class Model(Section):
     positions: Positions = "rotary"
     longest: Longest = 1024
     window: Window = 0
+    quantiles: Levels = Field(
+        default=(0.1, 0.5, 0.9),
+        description="Of which shares of the outcomes a forecast says where they end; none is the mean alone.",
+    )
+    relative: Literal["none", "last", "mean"] = Field(
+        default="last",
+        description="What a window is told relative to: nothing, its last values, or its mean and spread.",
+    )
+    alone: bool = Field(
+        default=False, description="Whether each variable is forecast from itself alone, all by the same weights."
+    )
+    group: int = Field(default=1, ge=1, le=10**6, description="How many rows of a window are read as one element.")
     encoder: Part = Field(default=Part(), description="Where the encoder differs; what is not given is as in [model].")
     decoder: Part = Field(default=Part(), description="Where the decoder differs; what is not given is as in [model].")
 
@@ -166,13 +203,18 @@ class Model(Section):
         values["feed_forward"] = values["feed_forward"] or 4 * listed[-1]
         return Body.model_validate(values)
 
-    def resolved(self, encodes: bool = True, decodes: bool = True) -> "Model":
+    def reader(self, ahead: bool) -> Body:
+        """The encoder's side; where nothing may look `ahead`, it reads forwards."""
+        body = self.side("encoder")
+        return body if ahead else body.model_copy(update={"both_ways": False})
+
+    def resolved(self, encodes: bool = True, decodes: bool = True, ahead: bool = True) -> "Model":
         """With nothing left to derive, for a network that has these sides."""
-        both, encoder, decoder = self._body(Part()), self.side("encoder"), self.side("decoder")
+        both, encoder, decoder = self._body(Part()), self.reader(ahead), self.side("decoder")
         return self.model_copy(
             update={
                 "depth": both.depth,
-                "both_ways": encodes and both.both_ways,
+                "both_ways": encodes and ahead and both.both_ways,
                 "embedding": self.embedding or (decoder if decodes else encoder).sizes[0],
                 "feed_forward": both.feed_forward,
                 "encoder": Part.model_validate(encoder.model_dump()) if encodes else Part(),
@@ -180,10 +222,10 @@ class Model(Section):
             }
         )
 
-    def fault(self, encodes: bool = True, decodes: bool = True) -> str:
+    def fault(self, encodes: bool = True, decodes: bool = True, ahead: bool = True) -> str:
         """What cannot be built of it, for a network that has these sides; nothing if all can."""
-        encoder, decoder = self.side("encoder"), self.side("decoder")
-        if encodes and encoder.kind == "transformer" and not encoder.both_ways:
+        encoder, decoder = self.reader(ahead), self.side("decoder")
+        if encodes and ahead and encoder.kind == "transformer" and not encoder.both_ways:
             name = "model.both_ways" if self.encoder.both_ways is None else "model.encoder.both_ways"
             return f"{name} is false, but a Transformer encoder always sees both sides"
         for side, body, there in (("encoder", encoder, encodes), ("decoder", decoder, decodes)):

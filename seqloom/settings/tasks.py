@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "tag", "caption", "language", "music"]
+Name = Literal["transduce", "classify", "tag", "caption", "language", "music", "forecast"]
 
 # What only tasks that answer once a sequence have, and those that read, and those that write.
 SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
@@ -18,13 +18,25 @@ WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
 )
-TEXTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
+FORECASTING = (
+    *("data.time", "data.variables", "data.inputs", "data.context", "data.horizon", "data.stride"),
+    *("data.season", "data.calendar", "data.train_rows", "data.validation_rows", "data.test_rows"),
+    *("model.quantiles", "model.relative", "model.alone", "model.group"),
+)
+DOCUMENTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
 ALONE = (
+    *FORECASTING,
     *(*SUMMED, *TAGGED, *NUMERIC, *IMAGES, "model.encoder", "model.merge", "model.patch", "search"),
     *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.max_length"),
     *("data.too_long", "model.attention", "model.look", "model.hard"),
 )  # what there must be a source, or a label, for
 WINDOW = 128  # elements that a text without end is read in, unless train.window says otherwise
+ROWS = (  # what only tasks have whose examples are rows of texts
+    *("data.source", "data.target", "data.target_type", "data.separator", "data.source_tokens", "data.lowercase"),
+    *("data.min_count", "data.max_size", "data.max_length", "data.too_long", "data.split_seed"),
+    *("model.embedding", "train.balanced", "train.smoothing"),
+)
+MEASURED = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
 
 
 class Use(NamedTuple):
@@ -39,16 +51,26 @@ class Use(NamedTuple):
 
 
 USES: dict[str, Use] = {
-    "transduce": Use("turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *IMAGES, *TEXTS)),
+    "transduce": Use(
+        "turn one sequence of tokens into another",
+        True,
+        True,
+        True,
+        (*SUMMED, *TAGGED, *IMAGES, *DOCUMENTS, *FORECASTING),
+    ),
     "caption": Use(
         "tell in words what is on an image",
         True,
         True,
         True,
-        (*SUMMED, *TAGGED, *NUMERIC, *TEXTS, "data.shared", "data.tag", "data.source_tokens"),
+        (*SUMMED, *TAGGED, *NUMERIC, *DOCUMENTS, *FORECASTING, "data.shared", "data.tag", "data.source_tokens"),
     ),
     "classify": Use(
-        "give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED, *IMAGES, *TEXTS)
+        "give a sequence a label, several, or a number",
+        True,
+        False,
+        True,
+        (*WRITING, *TAGGED, *IMAGES, *DOCUMENTS, *FORECASTING),
     ),
     "tag": Use(
         "give every element of a sequence a label",
@@ -56,12 +78,22 @@ USES: dict[str, Use] = {
         False,
         True,
         (
-            *(*WRITING, *SUMMED[:2], *IMAGES, *TEXTS),
+            *(*WRITING, *SUMMED[:2], *IMAGES, *DOCUMENTS, *FORECASTING),
             *("data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
         ),
     ),
     "language": Use("write text, one token after the other", False, True, False, ALONE, WINDOW),
-    "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *TEXTS), WINDOW),
+    "forecast": Use(
+        "continue series of numbers",
+        True,
+        False,
+        False,
+        (
+            *(*WRITING, *ROWS, *TAGGED, *IMAGES, *DOCUMENTS),
+            *("data.source_type", "data.vectors", "model.pool", "model.hidden", "model.patch"),
+        ),
+    ),
+    "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *DOCUMENTS), WINDOW),
 }
 
 

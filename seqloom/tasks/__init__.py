@@ -3,6 +3,7 @@
 from .base import Task
 from .caption import Caption
 from .classify import Classify
+from .forecast import Forecast
 from .language import Language
 from .music import Tunes
 from .tag import Tag
@@ -15,4 +16,5 @@ TASKS: dict[str, type[Task]] = {
     "caption": Caption,
     "language": Language,
     "music": Tunes,
+    "forecast": Forecast,
 }

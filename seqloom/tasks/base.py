@@ -5,12 +5,13 @@ To add one: a class in a file of its own, a line in `TASKS`, a recipe. Everythin
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from torch import nn
 
+from ..errors import DataError
 from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
@@ -137,9 +138,10 @@ class Task(ABC):
         """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
         return True
 
-    @abstractmethod
-    def inputs(self, file: str) -> Sequence[Any]:
-        """The inputs in a file of one's own, read as the recipe says, with no answers to them."""
+    def inputs(self, file: str) -> Iterator[tuple[str, Any]]:
+        """What a file asks, each question with what it is called: here, line by line."""
+        for line in lines_of(file):
+            yield line, line
 
     @abstractmethod
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
@@ -152,3 +154,16 @@ class Task(ABC):
     @abstractmethod
     def predict(self, model: Any, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best `width` answers to each input, best first; None is as many as the recipe says."""
+
+
+def lines_of(file: str) -> Iterator[str]:
+    """The lines of a text file, without their ends."""
+    try:
+        with open(file, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    yield line.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    raise DataError("is not UTF-8 text", file, number) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", file) from None

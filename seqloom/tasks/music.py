@@ -136,8 +136,10 @@ class Polyphony(Writes):
             raise DataError(f"the file has no test; there are {', '.join(found)}", files[0])
         return [(piece,) for piece in found["test" if others else part]]
 
-    def inputs(self, file: str) -> list[str]:
-        return ["\n".join(map(written, piece)) for (piece,) in self.read([file])]
+    def inputs(self, file: str) -> Iterator[tuple[str, str]]:
+        for (piece,) in self.read([file]):
+            text = "\n".join(map(written, piece))
+            yield text, text
 
     def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         encoded = self.encode(examples)

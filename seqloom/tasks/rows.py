@@ -4,7 +4,7 @@ What is the same for all of them: preparing, saving, the order of the batches, r
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -122,8 +122,14 @@ class Rows(Task):
         codecs = list(self.codecs.values())
         return [tuple(codec.normalise(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
 
-    def inputs(self, file: str) -> Sequence[Any]:
-        return [source for [source] in read_files([file], self.layout(self.recipe).only("source"), Skipped())]
+    def inputs(self, file: str) -> Iterator[tuple[str, Any]]:
+        """Lines of text; what is no text goes by its number."""
+        if self.reads_text:
+            yield from super().inputs(file)
+            return
+        found = read_files([file], self.layout(self.recipe).only("source"), Skipped())
+        for number, [source] in enumerate(found, 1):
+            yield str(number), source
 
     def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
         """Refuse an input that reaches beyond the positions a model has learnt."""

@@ -89,8 +89,10 @@ class WritesText(Writes):
         found = read_documents(files, self.recipe.data, Skipped())
         return [(self.target.normalise(text),) for (text,) in found]
 
-    def inputs(self, file: str) -> list[str]:
-        return [text for (text,) in self.read([file])]
+    def inputs(self, file: str) -> Iterator[tuple[str, str]]:
+        """Whole documents."""
+        for (text,) in self.read([file]):
+            yield text, text
 
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         encoded = self.encode(examples)

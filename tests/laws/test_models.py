@@ -10,7 +10,7 @@ from torch import distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from seqloom.layers.crf import CRF
-from seqloom.layers.heads import Bernoulli, Categorical, Normal
+from seqloom.layers.heads import Bernoulli, Categorical, Mean, Normal, Quantiles
 from seqloom.layers.padding import mask_of
 from seqloom.layers.state import detach, map_state, select
 from seqloom.models import Batch, Generator, Labeller, Labelling, Writing
@@ -22,11 +22,23 @@ each_decoder = pytest.mark.parametrize("name", DECODERS)
 each_plain = pytest.mark.parametrize("name", PLAIN)
 each_encoder = pytest.mark.parametrize("name", ENCODERS)
 close = torch.testing.assert_close
+
+
+def quantiles(inputs: int, classes: int) -> Quantiles:
+    return Quantiles(inputs, 1, 1, (0.1, 0.5, 0.9))
+
+
+def means(inputs: int, classes: int) -> Mean:
+    return Mean(inputs, 1, 1)
+
+
 TARGETS = {
     Categorical: lambda *shape: torch.randint(5, shape),
     CRF: lambda *shape: torch.randint(5, shape),
     Bernoulli: lambda *shape: torch.randint(2, (*shape, 5)).float(),
     Normal: lambda *shape: torch.randn(*shape, 5),
+    quantiles: lambda *shape: torch.randn(*shape, 1, 1),
+    means: lambda *shape: torch.randn(*shape, 1, 1),
 }
 
 

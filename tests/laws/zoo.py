@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from seqloom.layers.attending import Luong, bahdanau_decoder, luong_decoder
 from seqloom.layers.attention import SCORES, AdditiveAttention, DotAttention, Heads, Pooling
 from seqloom.layers.base import Each, Encoder, Layer, Memory, Stack, ends, final, largest, mean
-from seqloom.layers.cells import CELLS, ProjectedLSTMCell
+from seqloom.layers.cells import CELLS, DecayGRUCell, ProjectedLSTMCell
 from seqloom.layers.convolution import convolution
 from seqloom.layers.heads import Categorical
 from seqloom.layers.positions import LearntPositions, Rotary, Still, Waves
@@ -33,6 +33,13 @@ TRANSFORMERS: dict[str, dict] = {  # options of each
     "transformer-swiglu": {"activation": "swiglu", "normalise": "rms", "bias": False},
 }
 SIZES = [SIZE, SIZE]
+
+
+def fields() -> Layer:
+    """Values, what was observed and gaps, three of each: what a GRU-D reads."""
+    return Each(nn.Linear(D, 9))
+
+
 ENCODERS: dict[str, Callable[[], Encoder]] = {
     **{f"{c}-one": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZES, merge="none"), final) for c in CELLS},
     **{
@@ -43,6 +50,7 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
         f"merge-{merge}": lambda m=merge: Encoder(recurrent_encoder(CELLS["coupled"], D, [10, SIZE], merge=m), mean)
         for merge in ("mean", "sum", "project")
     },
+    "gru-d": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), final),
     "learnt-start": lambda: Encoder(recurrent_encoder(CELLS["lstm"], D, [6, SIZE], start="learnt"), ends),
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
     "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), largest),
@@ -53,6 +61,7 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
 }
 PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
     **{c: lambda size, hands, c=c: recurrent_decoder(CELLS[c], D, SIZES, size, hands) for c in CELLS},
+    "gru-d": lambda size, hands: Stack(fields(), recurrent_decoder(DecayGRUCell, 9, SIZES, size, hands)),
     "widths": lambda size, hands: recurrent_decoder(CELLS["lstm"], D, [6, 10, SIZE], size, hands, start="learnt"),
     "projected": lambda size, hands: recurrent_decoder(partial(ProjectedLSTMCell, memory=15), D, SIZES, size, hands),
     "convolution": lambda size, _: convolution(D, SIZE, 2, 3, causal=True),

@@ -11,8 +11,10 @@ from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.manual import manual
 from seqloom.data.samples.names import names
+from seqloom.data.samples.series import ball, co2, sensors
 from seqloom.data.samples.shapes import shapes
 from seqloom.data.samples.tunes import tunes
+from seqloom.data.series import Series
 
 SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "dates": dates,
@@ -22,3 +24,5 @@ SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "manual": manual,
     "tunes": tunes,
 }
+# Whole series, which are parted in time by whoever reads them.
+SERIES: dict[str, Callable[[], list[Series]]] = {"co2": co2, "sensors": sensors, "ball": ball}

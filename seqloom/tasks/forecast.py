@@ -1,0 +1,317 @@
+"""Series of numbers, continued: from the last rows of one to the next ones, of all its variables at once.
+
+What a model reads of a window, and the way back from what it says, is in `views`; what its forecasts are measured
+against, in `rivals`. Knows series and windows of them, not files.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+from torch import Tensor
+
+from .. import build
+from ..data.histories import from_python, read_histories
+from ..data.panel import Floats, Panel, Prepared, Scale, Windows, prepare, whole_windows
+from ..data.readers import Skipped
+from ..data.series import Series, following
+from ..data.splits import shuffle
+from ..errors import DataError, RunError
+from ..layers.heads import Head, Mean, Quantiles
+from ..layers.padding import everywhere
+from ..models import Batch, Labeller, Labelling, Objective
+from ..recipe import Recipe
+from .base import Prediction, Scored, Shown, Task, Tell
+from .rivals import Rivals, forecast_scores
+from .rows import check_positions
+from .views import Seen, View
+
+ROOM = 65536  # elements that are read at once when nothing is trained
+UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}  # in milliseconds
+QUICK = 1000  # windows of a validation
+
+
+@dataclass(frozen=True)
+class Outlook(Prediction):
+    """What comes next: when, the forecast of each variable, and the quantiles around it by their level."""
+
+    times: list[str]
+    values: dict[str, list[float]]
+    quantiles: dict[str, dict[str, list[float]]]
+
+
+class Facts(BaseModel):
+    """What was learnt from the training part, small enough for JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    variables: list[str]
+    inputs: list[str]
+    calendar: int  # features that say when
+    step: str  # from row to row
+    gaps: bool  # whether values are missing
+    mean: list[FiniteFloat]
+    spread: list[FiniteFloat]
+    rivals: Rivals
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(np.array(self.mean), np.array(self.spread))
+
+
+class Forecast(Task):
+    def __init__(self, recipe: Recipe, facts: Facts) -> None:
+        self.recipe, self.facts = recipe, facts
+        model = recipe.model
+        self.view = View(
+            variables=len(facts.variables),
+            inputs=len(facts.inputs),
+            calendar=facts.calendar,
+            decays=model.side("encoder").kind == "gru-d",
+            gaps=facts.gaps,
+            relative=model.relative,
+            alone=model.alone,
+            patch=model.group,
+        )
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
+        prepared = prepare(recipe.data, tell, examples)
+        elements = np.array([recipe.data.context // recipe.model.group])
+        check_positions("encoder", recipe.model.side("encoder"), elements)
+        series, inputs = prepared.training[0], len(recipe.data.inputs)
+        variables = len(series.columns) - inputs
+        train = prepared.parts["train"]
+        facts = Facts(
+            variables=list(series.columns[:variables]),
+            inputs=list(series.columns[variables:]),
+            calendar=train.panel.calendar.shape[1],
+            step=series.step,
+            gaps=any(bool(np.isnan(one.values).any()) for one in prepared.training),
+            mean=prepared.scale.mean.tolist(),
+            spread=prepared.scale.spread.tolist(),
+            rivals=Rivals.fit(prepared.training, prepared.scale, variables, recipe.data),
+        )
+        return cls(recipe, facts), prepared
+
+    @classmethod
+    def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
+        try:
+            facts = Facts.model_validate(saved)
+        except ValidationError as error:
+            place = ".".join(map(str, error.errors()[0]["loc"])) or "it"
+            raise RunError(f"task.json does not hold what a forecaster has learnt: {place} is not right") from None
+        variables, rivals = len(facts.variables), facts.rivals
+        columns, lags = variables + len(facts.inputs), {len(weights) for weights in rivals.weights}
+        if not variables or {len(facts.mean), len(facts.spread)} != {columns}:
+            raise RunError("task.json does not hold one mean and one spread for each of its variables")
+        known = {len(rivals.unit), len(rivals.centre), len(rivals.weights)}
+        if known != {variables} or len(lags) != 1 or not 0 < min(lags) <= recipe.data.context:
+            raise RunError("task.json does not hold what baselines know of each of its variables")
+        return cls(recipe, facts)
+
+    def saved(self) -> dict[str, Any]:
+        return self.facts.model_dump()
+
+    def vocabularies(self) -> dict[str, int]:
+        facts = self.facts
+        return {"variables": len(facts.variables), "inputs": len(facts.inputs), "calendar": facts.calendar}
+
+    def build(self) -> Labeller:
+        elements = self.recipe.data.context // self.recipe.model.group
+        return build.forecaster(self.recipe.model, self.view.features, elements, self.head, self.cell)
+
+    def head(self, inputs: int) -> Head:
+        steps, channels = self.recipe.data.horizon, 1 if self.view.alone else self.view.variables
+        levels = self.recipe.model.quantiles
+        return Quantiles(inputs, steps, channels, levels) if levels else Mean(inputs, steps, channels)
+
+    def objective(self, model: Labeller) -> Objective:
+        return Labelling(model)
+
+    # --- windows ---
+
+    def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
+        """Windows in a drawn order. What one takes in a batch is what is read of it, in elements."""
+        rows = shuffle(len(prepared.parts["train"]), self.recipe.train.seed, epoch)
+        size = self.at_once(self.recipe.train.batch)
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+    def at_once(self, elements: int) -> int:
+        return max(1, elements * self.recipe.model.group // self.recipe.data.context)
+
+    def padded_share(self, prepared: Prepared) -> float:
+        return 0.0
+
+    def batch(self, prepared: Prepared, rows: Any, split: str = "train") -> Batch:
+        part = prepared.parts[split]
+        return self.batch_of(part.take(part.starts[rows]))
+
+    def batch_of(self, windows: Windows) -> Batch:
+        seen = self.view.see(*windows.contexts())
+        target = self.view.target(seen, windows.targets())
+        inputs = torch.from_numpy(seen.inputs)
+        return Batch(inputs, everywhere(inputs), torch.from_numpy(target))
+
+    def chunks(self, windows: Windows) -> Iterator[Windows]:
+        size = self.at_once(max(1, ROOM // (self.view.variables if self.view.alone else 1)))
+        for start in range(0, len(windows), size):
+            yield windows[start : start + size]
+
+    # --- answers ---
+
+    @torch.no_grad()
+    def forecast(self, model: Labeller, windows: Windows) -> Floats:
+        """What follows each window, on the scale of training: (N, horizon, variables, levels)."""
+        found = []
+        for chunk in self.chunks(windows):
+            seen = self.view.see(*chunk.contexts())
+            found.append(self.said(model, seen, self.features(model, seen)))
+        return np.concatenate(found)
+
+    def features(self, model: Labeller, seen: Seen) -> Tensor:
+        inputs = torch.from_numpy(seen.inputs)
+        return model.features(inputs, everywhere(inputs))
+
+    def said(self, model: Labeller, seen: Seen, features: Tensor) -> Floats:
+        expected = model.head(features)
+        return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).numpy())
+
+    @torch.no_grad()
+    def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
+        windows = prepared.parts["validation"]
+        windows = windows.take(windows.starts[:: -(-len(windows) // QUICK)])
+        sums, count = np.zeros(3), 0
+        for chunk in self.chunks(windows):
+            seen, targets = self.view.see(*chunk.contexts()), chunk.targets()
+            features = self.features(model, seen)
+            loss, cells = model.head.loss(features, torch.from_numpy(self.view.target(seen, targets)))
+            error = self.point(self.said(model, seen, features)) - targets[..., : self.view.variables]
+            sums += loss.item(), np.nansum(error**2), np.nansum(np.abs(error))
+            count += int(cells)
+        return dict(zip(("loss", "MSE", "MAE"), (sums / max(count, 1)).tolist(), strict=True))
+
+    def point(self, forecasts: Floats) -> Floats:
+        """The forecast itself: the median, or the mean."""
+        levels = self.recipe.model.quantiles
+        return forecasts[..., levels.index(0.5) if levels else 0]
+
+    def examples(self, prepared: Prepared, split: str) -> Windows:
+        return prepared.parts[split]
+
+    def read(self, files: Sequence[str]) -> Windows:
+        if len(files) != 1:
+            raise DataError(f"{len(files)} files are given, but a forecaster is scored on one", files[0])
+        return whole_windows(self.read_series(files[0]), self.facts.scale, self.recipe.data)
+
+    def score(self, model: Labeller, examples: Sequence[Any]) -> dict[str, Scored]:
+        assert isinstance(examples, Windows)
+        facts = self.facts
+        forecasts = self.forecast(model, examples)
+        scale = Scale(facts.scale.mean[: self.view.variables], facts.scale.spread[: self.view.variables])
+        levels = self.recipe.model.quantiles
+        return forecast_scores(self.point(forecasts), forecasts, levels, examples, scale, facts.variables, facts.rivals)
+
+    # --- questions ---
+
+    def inputs(self, file: str) -> Iterator[tuple[str, Series]]:
+        """A table of a person's own: its series, each with its name."""
+        for series in self.read_series(file):
+            yield series.name, series
+
+    def read_series(self, file: str) -> list[Series]:
+        found = read_histories(file, self.known(), Skipped())
+        for series in found:
+            if series.step and self.facts.step and series.step != self.facts.step:
+                theirs, ours = spoken(series.step), spoken(self.facts.step)
+                times = ", ".join(self.recipe.data.time) or "none"
+                sentence = f"{series.name!r} has a row every {theirs}, but the model has learnt from one every {ours}"
+                raise DataError(f"{sentence}; data.time of its recipe is {times}", file)
+        return found
+
+    def known(self) -> Any:
+        """How tables are read, now that the columns are known."""
+        columns = {"variables": tuple(self.facts.variables), "inputs": tuple(self.facts.inputs)}
+        return self.recipe.data.model_copy(update=columns)
+
+    @torch.no_grad()
+    def predict(self, model: Labeller, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
+        """What comes after each series: an array, a data frame, or what was read from a file."""
+        series = [self.one(given) for given in inputs]
+        context = self.recipe.data.context
+        tails = [Series(s.name, s.times[-context:], s.values[-context:], s.columns, 0, s.step) for s in series]
+        panel = Panel.of(tails, self.facts.scale, self.recipe.data.calendar)
+        if panel.calendar.shape[1] != self.facts.calendar:
+            raise DataError("the dates are not as far apart as those that the model has learnt from")
+        starts = np.arange(len(tails), dtype=np.int64) * context
+        forecasts = self.forecast(model, Windows(panel, starts, context, self.recipe.data.horizon, context))
+        scale, variables = self.facts.scale, self.view.variables
+        said = forecasts * scale.spread[:variables, None] + scale.mean[:variables, None]
+        return [[self.outlook(one, cells)] for one, cells in zip(series, said, strict=True)]
+
+    def show(self, given: Any, answer: str) -> Shown:
+        """The end of a series, which holds what was to be forecast as well: without it there is no loss to look at."""
+        series, context, horizon = self.one(given), self.recipe.data.context, self.recipe.data.horizon
+        if len(series.times) < context + horizon:
+            wanted = f"{context} rows to read and {horizon} that follow"
+            raise DataError(f"{series.name!r} has {len(series.times)} rows, but to look inside it takes {wanted}")
+        end = slice(-context - horizon, None)
+        tail = Series(series.name, series.times[end], series.values[end], series.columns, 0, series.step)
+        panel = Panel.of([tail], self.facts.scale, self.recipe.data.calendar)
+        batch = self.batch_of(Windows(panel, np.zeros(1, dtype=np.int64), context, horizon, context))
+        elements = [str(number) for number in range(1, batch.inputs.shape[1] + 1)]
+        return Shown(batch, elements, [f"+{number}" for number in range(1, horizon + 1)])
+
+    @property
+    def reads_text(self) -> bool:
+        return False
+
+    def one(self, given: Any) -> Series:
+        if isinstance(given, str):
+            raise DataError("a forecaster continues series of numbers, not a text: --file names a table of them")
+        found = from_python(given, self.known(), Skipped())
+        if len(found) != 1:
+            raise DataError(f"{len(found)} series are given as one: ask for each by itself")
+        [series] = found
+        context = self.recipe.data.context
+        if len(series.times) < context:
+            raise DataError(f"{series.name!r} has {len(series.times)} rows, but a forecast is made from {context}")
+        return series
+
+    def outlook(self, series: Series, cells: Floats) -> Outlook:
+        levels, names = self.recipe.model.quantiles, self.facts.variables
+        times = following(series, len(cells))
+        point = self.point(cells)
+        values = {name: point[:, column].tolist() for column, name in enumerate(names)}
+        quantiles = {
+            name: {f"{level:g}": cells[:, column, place].tolist() for place, level in enumerate(levels)}
+            for column, name in enumerate(names)
+        }
+        title = [series.name] if self.recipe.data.series else []
+        return Outlook("\n".join([*title, *table(times, values, quantiles)]), 0.0, times, values, quantiles)
+
+
+def spoken(step: str) -> str:
+    """How far rows are apart, in words: "7 days"."""
+    number, _, unit = step.partition(" ")
+    for name, size in UNITS.items() if unit == "ms" else ():
+        if int(number) % size == 0:
+            return f"{int(number) // size} {name}"
+    return step
+
+
+def table(times: list[str], values: dict[str, list[float]], quantiles: dict[str, dict[str, list[float]]]) -> list[str]:
+    """A line a step: when, and of each variable the forecast and the outermost quantiles."""
+    columns = [["", *times]]
+    for name, forecast in values.items():
+        columns.append([name, *(f"{value:.4g}" for value in forecast)])
+        levels = list(quantiles[name])
+        if len(levels) > 1:
+            ends = zip(quantiles[name][levels[0]], quantiles[name][levels[-1]], strict=True)
+            columns.append([f"{levels[0]} – {levels[-1]}", *(f"{low:.4g} – {high:.4g}" for low, high in ends)])
+    widths = [max(map(len, column)) for column in columns]
+    rows = zip(*columns, strict=True)
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

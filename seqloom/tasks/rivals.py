@@ -1,0 +1,136 @@
+"""The scores of forecasts, each beside what anyone could have said: the last value, the last season, a linear map.
+
+Windows that follow one another share most of their rows, so they are resampled in blocks as long as the horizon: an
+interval from single windows would be far too sure of itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, FiniteFloat
+
+from .. import metrics
+from ..baselines.numbers import LinearAutoregression, filled, persistence, seasonal_naive
+from ..data.panel import Floats, Scale, Windows
+from ..data.series import Series
+from ..metrics import Score
+from ..recipe import Data
+from .base import Scored
+
+LAGS = 200  # at most, of the linear autoregression
+FITTED = 50_000  # rows at most that it is fitted on: the last ones of training
+TOLD = 20  # variables at most that have scores of their own
+CHUNK = 512  # windows
+
+
+class Rivals(BaseModel):
+    """What baselines know of the training part."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    season: int
+    unit: list[FiniteFloat]  # of each variable: how far it is from itself a season earlier
+    weights: list[list[FiniteFloat]]  # of each variable, by lag, for the next row
+    centre: list[FiniteFloat]
+
+    @classmethod
+    def fit(cls, training: Sequence[Series], scale: Scale, variables: int, data: Data) -> "Rivals":
+        rows = [scale.apply(series.values)[-FITTED:, :variables].astype(np.float64) for series in training]
+        known = [filled(one, np.zeros(variables)) for one in rows]
+        lags, longest = min(data.context, LAGS), max(map(len, rows))
+        stacked = np.full((len(rows), longest, variables), np.nan)
+        for place, one in zip(stacked, known, strict=True):
+            place[longest - len(one) :] = one
+        fitted = LinearAutoregression.fit(stacked, lags)
+        units = [
+            metrics.seasonal_scale(s.values[:, :variables], data.season) for s in training if len(s.times) > data.season
+        ]
+        unit = np.mean(units, 0) if units else np.zeros(variables)
+        weights = fitted.weights[..., 0].tolist()
+        return cls(season=data.season, unit=unit.tolist(), weights=weights, centre=fitted.centre.tolist())
+
+    def forecasts(self, windows: Windows, variables: int) -> dict[str, Floats]:
+        """What each of them says, (N, horizon, variables)."""
+        linear = LinearAutoregression(np.array(self.weights)[..., None], np.array(self.centre))
+        found: dict[str, list[Floats]] = {}
+        for start in range(0, len(windows), CHUNK):
+            values, _ = windows[start : start + CHUNK].contexts()
+            history = filled(values[..., :variables], np.zeros(variables))
+            said = {"persistence": persistence(history, windows.horizon)}
+            if 1 < self.season <= windows.context:
+                said["seasonal naive"] = seasonal_naive(history, windows.horizon, self.season)
+            said["linear autoregression"] = linear.forecast(history, windows.horizon)
+            for name, one in said.items():
+                found.setdefault(name, []).append(one)
+        return {name: np.concatenate(pieces) for name, pieces in found.items()}
+
+
+def forecast_scores(
+    point: Floats,
+    forecasts: Floats,
+    levels: Sequence[float],
+    windows: Windows,
+    scale: Scale,
+    names: Sequence[str],
+    rivals: Rivals,
+) -> dict[str, Scored]:
+    """All scores of forecasts (N, H, V), with quantiles (N, H, V, Q), on the scale of training and in its units."""
+    variables = len(names)
+    targets = windows.targets()[..., :variables].astype(np.float64)
+    said = rivals.forecasts(windows, variables)
+    size = block(len(windows), windows)
+    truth, ours = blocked(targets, size), blocked(point, size)
+    others = {name: blocked(one, size) for name, one in said.items()}
+    padding = truth.size - targets.size
+
+    def beside(metric: metrics.numbers.Metric, part: slice | int = slice(None)) -> Scored:
+        score = metric(ours[..., part], truth[..., part])
+        share = padding if isinstance(part, slice) else padding // variables
+        plain = replace(score, missing=score.missing - share)
+        return Scored(plain, {name: metric(one[..., part], truth[..., part]).value for name, one in others.items()})
+
+    scores = {"MSE (scaled)": beside(metrics.mse), "MAE (scaled)": beside(metrics.mae)}
+    unit = np.array(rivals.unit) / scale.spread
+    if (unit > 0).all():
+        scores["MASE"] = beside(lambda guess, given: metrics.mase(guess, given, unit))
+    if len(levels) > 1:
+        quantiles = blocked(forecasts, size)
+        scores |= spread_scores(quantiles, truth, others, levels, padding)
+    for place, name in enumerate(names) if variables <= TOLD else ():
+        end = f" of {name}" if variables > 1 else ""
+        spread = float(scale.spread[place])
+        scores[f"MAE{end}"] = beside(in_units(metrics.mae, spread), place)
+        scores[f"RMSE{end}"] = beside(in_units(metrics.rmse, spread), place)
+    return scores
+
+
+def spread_scores(
+    quantiles: Floats, truth: Floats, others: dict[str, Floats], levels: Sequence[float], padding: int
+) -> dict[str, Scored]:
+    """How good the quantiles are; a rival that says one number says it for all of them."""
+
+    def plain(score: Score) -> Score:
+        return replace(score, missing=score.missing - padding)
+
+    loss = metrics.quantile_loss(quantiles, truth, levels)
+    repeated = {name: np.repeat(one[..., None], len(levels), -1) for name, one in others.items()}
+    rival = {name: metrics.quantile_loss(one, truth, levels, intervals=False).value for name, one in repeated.items()}
+    inside = metrics.coverage(quantiles[..., 0], quantiles[..., -1], truth, levels[-1] - levels[0])
+    return {"quantile loss (scaled)": Scored(plain(loss), rival), "coverage": Scored(plain(inside), {})}
+
+
+def in_units(metric: metrics.numbers.Metric, spread: float) -> metrics.numbers.Metric:
+    return lambda guess, given: metric(guess * spread, given * spread)
+
+
+def block(count: int, windows: Windows) -> int:
+    """How many windows are drawn together; at least ten blocks are left to draw from, if there are ten windows."""
+    return max(1, min(-(-windows.horizon // windows.apart), count // 10))
+
+
+def blocked(cells: Floats, size: int) -> Floats:
+    """(N, H, …) to (blocks, size × H, …); what fills up the last block is not known."""
+    lack = -len(cells) % size
+    full = np.concatenate([cells, np.full((lack, *cells.shape[1:]), np.nan)]) if lack else cells
+    return full.reshape(-1, size * cells.shape[1], *cells.shape[2:])

@@ -1,0 +1,369 @@
+"""Forecasts see the past alone, on a scale of training alone; windows, gaps, kinds, scores and answers."""
+
+import json
+from typing import get_args
+
+import numpy as np
+import pandas
+import pytest
+import torch
+
+from seqloom import metrics
+from seqloom.baselines.numbers import persistence, seasonal_naive
+from seqloom.cli import app
+from seqloom.data.panel import prepare
+from seqloom.data.samples import SERIES
+from seqloom.errors import DataError
+from seqloom.layers.heads import Mean, Quantiles
+from seqloom.recipe import Recipe
+from seqloom.runs import load, train
+from seqloom.settings.body import Kind
+from seqloom.tasks.forecast import Forecast
+from seqloom.tasks.rivals import blocked
+from seqloom.tasks.views import View
+
+from ..recipes import forecasting, walks
+
+CONTEXT, HORIZON = 8, 3
+
+
+def silent(line: str) -> None:
+    pass
+
+
+# --- what a forecaster may know ---
+
+
+@pytest.mark.parametrize("kind", get_args(get_args(Kind)[0]))
+@pytest.mark.parametrize("more", ["model.relative=last", "model.relative=mean model.alone=true"])
+def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more):
+    values = walks()
+    recipe = forecasting(f"model.kind={kind}", "data.inputs=variable 2", *more.split())
+    task, prepared = Forecast.prepare(recipe, silent, pandas.DataFrame(values, columns=["variable 1", "variable 2"]))
+    torch.manual_seed(0)
+    model = task.build().eval()
+    window = prepared.parts["test"][2:3]
+    before = task.forecast(model, window)
+    panel, origin = window.panel, int(window.starts[0]) + CONTEXT
+    panel.values[origin:] = 99
+    assert np.array_equal(task.forecast(model, window), before)
+    panel.values[origin - 1] = 7  # and the last row read does, so the first half of the test says something
+    assert not np.array_equal(task.forecast(model, window), before)
+
+
+def test_nothing_that_is_learnt_from_data_has_seen_validation_or_test():
+    values = walks()
+    task, prepared = Forecast.prepare(forecasting(), silent, values)
+    end = round(0.8 * len(values))
+    changed = values.copy()
+    changed[end:] = 1e6
+    assert Forecast.prepare(forecasting(), silent, changed)[0].saved() == task.saved()
+    changed = values.copy()
+    changed[end - 1] = 1e6  # the last row of training
+    assert Forecast.prepare(forecasting(), silent, changed)[0].saved() != task.saved()
+    rows = values[:end]
+    assert np.allclose(task.facts.mean, np.nanmean(rows, 0)) and np.allclose(task.facts.spread, np.nanstd(rows, 0))
+
+
+def test_looking_ahead_is_refused_with_the_reason():
+    with pytest.raises(Exception, match="may not see the future"):
+        forecasting("model.both_ways=true")
+
+
+# --- windows ---
+
+
+def test_windows_are_all_there_are_and_targets_stay_in_their_part():
+    values = np.arange(100.0)[:, None]
+    prepared = prepare(
+        forecasting("data.validation_rows=20", "data.test_rows=10", "data.stride=2").data, silent, values
+    )
+    mean, spread = prepared.scale
+    rows = {name: part.targets()[..., 0] * spread[0] + mean[0] for name, part in prepared.parts.items()}
+    found = {name: np.rint(targets[:, 0]).astype(int).tolist() for name, targets in rows.items()}
+    assert found["train"] == list(range(CONTEXT, 70 - HORIZON + 1, 2))
+    assert found["validation"] == list(range(70, 90 - HORIZON + 1))
+    assert found["test"] == list(range(90, 100 - HORIZON + 1))
+    context = prepared.parts["validation"][0].context[:, 0] * spread[0] + mean[0]
+    assert np.allclose(context, np.arange(70 - CONTEXT, 70))  # reaches back into training
+
+
+def test_the_split_of_the_literature_gives_its_number_of_windows():
+    rows = ("data.train_rows=8640", "data.validation_rows=2880", "data.test_rows=2880")
+    data = forecasting(*rows, "data.context=336", "data.horizon=96").data
+    parts = prepare(data, silent, np.random.default_rng(0).standard_normal(17420)).parts
+    assert {name: len(part) for name, part in parts.items()} == {"train": 8209, "validation": 2785, "test": 2785}
+
+
+def test_no_window_holds_rows_of_two_series():
+    two = [np.full((60, 1), 1.0) + 0.01 * walks(60, 1, 0), np.full((50, 1), 9.0) + 0.01 * walks(50, 1, 0)]
+    prepared = prepare(forecasting().data, silent, two)
+    for part in prepared.parts.values():
+        for window in part:
+            both = np.concatenate(window)
+            assert np.ptp(both * prepared.scale.spread + prepared.scale.mean) < 4
+    assert len(prepared.parts["train"]) == 48 + 40 - 2 * (CONTEXT + HORIZON - 1)
+
+
+def test_parts_in_files_of_their_own_stand_for_themselves(tmp_path):
+    for name, rows in (("train", 60), ("test", 20)):
+        (tmp_path / f"{name}.csv").write_text("level\n" + "".join(f"{row}\n" for row in range(rows)))
+    recipe = forecasting(f"data.train={tmp_path / 'train.csv'}", f"data.test={tmp_path / 'test.csv'}")
+    parts = prepare(recipe.data, silent).parts
+    assert len(parts["test"]) == 20 - CONTEXT - HORIZON + 1
+    assert len(parts["train"]) == 54 - CONTEXT - HORIZON + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "overrides", "sentence"),
+    [
+        (np.ones((15, 1)), [], "too few for a single window"),
+        (np.full((99, 1), np.nan), [], "has no value in the training part"),
+        (np.ones((99, 2)), ["data.variables=a"], "has 2 columns, but the recipe names 1"),
+        (np.ones((99, 2)), ["data.calendar=true"], "has no dates"),
+        (np.ones((9, 9, 9)), [], "rows × variables"),
+        ("text", [], "a series is an array of numbers"),
+        (np.ones((99, 1)), ["data.validation_rows=50", "data.test_rows=60"], "the series has 99"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence(values, overrides, sentence):
+    with pytest.raises(DataError, match=sentence):
+        Forecast.prepare(forecasting(*overrides), silent, values)
+
+
+# --- what is read ---
+
+
+def views() -> list[View]:
+    return [
+        View(2, 1, 2, decays, gaps, relative, alone, patch)
+        for decays, gaps, patch in ((True, True, 1), (False, True, 2), (False, False, 4))
+        for relative in ("none", "last", "mean")
+        for alone in (False, True)
+    ]
+
+
+@pytest.mark.parametrize("view", views())
+def test_what_is_told_about_a_window_leads_back_to_its_targets(view):
+    chance = np.random.default_rng(1)
+    values, calendar = chance.standard_normal((5, 8, 3)).astype(np.float32), np.zeros((5, 8, 2), np.float32)
+    values[chance.random(values.shape) < 0.3] = np.nan
+    targets = chance.standard_normal((5, 4, 3)).astype(np.float32)
+    seen = view.see(values, calendar)
+    assert seen.inputs.shape[1:] == (8 // view.patch, view.features) and np.isfinite(seen.inputs).all()
+    told = view.target(seen, targets)
+    assert told.shape == ((10, 4, 1) if view.alone else (5, 4, 2))
+    assert np.allclose(view.back(seen, told[..., None])[..., 0], targets[..., :2], atol=1e-5)
+
+
+def test_gaps_are_filled_from_before_with_a_mask_and_an_age():
+    view = View(1, 0, 0, True, True, "none", False, 1)
+    values = np.array([[[np.nan], [3], [np.nan], [np.nan], [5], [6]]], np.float32)
+    filled, observed, age = view.see(values, np.zeros((1, 6, 0), np.float32)).inputs[0].T
+    assert filled.tolist() == [0, 3, 3, 3, 5, 6]
+    assert observed.tolist() == [0, 1, 0, 0, 1, 1]
+    assert np.allclose(np.expm1(age), [1, 0, 1, 2, 0, 0])
+
+
+def test_each_variable_alone_is_read_as_if_there_were_no_other():
+    chance = np.random.default_rng(2)
+    values, calendar = chance.standard_normal((3, 8, 2)).astype(np.float32), np.zeros((3, 8, 0), np.float32)
+    together = View(2, 0, 0, False, False, "last", True, 2).see(values, calendar).inputs
+    one = View(1, 0, 0, False, False, "last", True, 2)
+    for variable in range(2):
+        assert np.array_equal(together[variable::2], one.see(values[..., [variable]], calendar).inputs)
+
+
+@pytest.mark.parametrize("make", [lambda: Mean(4, 3, 2), lambda: Quantiles(4, 3, 2, (0.2, 0.5, 0.7))])
+def test_targets_that_are_not_known_are_left_out_of_the_loss_and_its_slope(make):
+    torch.manual_seed(0)
+    head, features, target = make(), torch.randn(5, 4), torch.randn(5, 3, 2)
+    loss, count = head.loss(features[:2], target[:2])
+    [slope] = torch.autograd.grad(loss, head.project.weight)
+    gappy = target.clone()
+    gappy[2:] = torch.nan
+    again, number = head.loss(features, gappy)
+    again.backward()
+    assert torch.allclose(again, loss) and count == number == 12
+    assert torch.allclose(head.project.weight.grad, slope)
+
+
+def test_the_best_constant_of_a_quantile_head_is_the_quantile_of_the_data():
+    torch.manual_seed(0)
+    data, levels = torch.randn(2001, 1, 1), (0.1, 0.5, 0.8)
+    head = Quantiles(1, 1, 1, levels)
+    best = torch.tensor([torch.quantile(data, level) for level in levels])
+
+    def loss(values: torch.Tensor) -> float:
+        head.project.weight.data.zero_()
+        head.project.bias.data = values
+        return head.loss(torch.ones(2001, 1), data)[0].item()
+
+    ends = list(zip(levels, best.tolist(), strict=True))
+    pinballs = [max(q * (y - end), (q - 1) * (y - end)) for y in data.flatten().tolist() for q, end in ends]
+    assert loss(best) == pytest.approx(sum(pinballs) / 3, rel=1e-4)
+    for step in (-0.05, 0.05):
+        for place in range(3):
+            assert loss(best + step * torch.eye(3)[place]) > loss(best)
+    said = head(torch.ones(1, 1))
+    assert torch.allclose(head.sample(said, 0.0), said[..., 1])
+    drawn = head.sample(said.expand(4000, 1, 1, 3))
+    assert (drawn <= said[..., 1]).double().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+# --- learning ---
+
+
+def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
+    chance, values = np.random.default_rng(0), np.zeros(3000)
+    for row in range(2, 3000):
+        values[row] = 0.6 * values[row - 1] - 0.3 * values[row - 2] + chance.standard_normal()
+    recipe = forecasting(
+        *("model.kind=linear", "model.quantiles=[]", "model.relative=none", "data.context=4", "data.horizon=1"),
+        *(
+            "train.steps=250",
+            "train.batch=2048",
+            "train.rate=0.03",
+            "train.validate_every=250",
+            "train.checkpoint_every=250",
+        ),
+    )
+    list(train(recipe, tmp_path / "run", examples=values))
+    run = load(tmp_path / "run")
+    weights = run.model.head.project.weight[0].tolist()
+    assert weights == pytest.approx([0, 0, -0.3, 0.6], abs=0.06)
+    score = run.scores["scores"]["MSE (scaled)"]
+    assert score["value"] == pytest.approx(score["baselines"]["linear autoregression"], rel=0.02)
+    assert score["value"] < 0.9 * score["baselines"]["persistence"]
+
+
+# --- scores ---
+
+
+def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
+    values = walks(missing=0.1)
+    task, prepared = Forecast.prepare(forecasting(), silent, values)
+    torch.manual_seed(0)
+    model, windows = task.build().eval(), prepared.parts["test"]
+    scores = task.score(model, windows)
+    contexts, targets = windows.contexts()[0].astype(float), windows.targets().astype(float)
+    for row in contexts:  # the plainest way to fill
+        for column in row.T:
+            for place in range(CONTEXT):
+                if np.isnan(column[place]):
+                    column[place] = column[place - 1] if place else 0
+    said = task.forecast(model, windows)
+    mse = scores["MSE (scaled)"]
+    assert mse.score.value == pytest.approx(metrics.mse(said[..., 1], targets).value)
+    assert mse.score.missing == np.isnan(targets).sum()
+    assert mse.baselines["persistence"] == pytest.approx(metrics.mse(persistence(contexts, HORIZON), targets).value)
+    naive = metrics.mse(seasonal_naive(contexts, HORIZON, 4), targets).value
+    assert mse.baselines["seasonal naive"] == pytest.approx(naive)
+    spread = np.array(task.facts.spread)
+    errors = (said[..., 1] - targets) * spread
+    assert scores["MAE of variable 2"].score.value == pytest.approx(np.nanmean(np.abs(errors[..., 1])))
+    assert scores["RMSE of variable 1"].score.value == pytest.approx(np.nanmean(errors[..., 0] ** 2) ** 0.5)
+    rows = values[: round(0.8 * len(values))]
+    unit = np.nanmean(np.abs(rows[4:] - rows[:-4]), 0)
+    assert scores["MASE"].score.value == pytest.approx(np.nanmean(np.abs(errors) / unit))
+    inside = (said[..., 0] <= targets) & (targets <= said[..., -1])
+    assert scores["coverage"].score.value == pytest.approx(inside[~np.isnan(targets)].mean())
+
+
+def test_neighbouring_windows_are_drawn_together():
+    cells = np.arange(14.0).reshape(7, 2, 1)
+    blocks = blocked(cells, 3)
+    assert blocks.shape == (3, 6, 1) and blocks[0, :, 0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert np.nansum(blocks) == cells.sum() and np.isnan(blocks).sum() == 4
+
+
+# --- answers ---
+
+
+@pytest.fixture(scope="module")
+def daily(tmp_path_factory):
+    """A run on a table with dates, and the table."""
+    folder = tmp_path_factory.mktemp("daily")
+    days = pandas.date_range("2020-01-01", periods=120)
+    values = np.sin(np.arange(120) / 3)[:, None] * [1, 5] + [20, 50]
+    frame = pandas.DataFrame(values, columns=["warmth", "wet"]).assign(date=days)
+    frame.to_csv(folder / "days.csv", index=False)
+    recipe = forecasting(
+        f"data.train={folder / 'days.csv'}", "data.time=date", "data.calendar=true", "model.kind=linear"
+    )
+    list(train(recipe, folder / "run"))
+    return folder, frame
+
+
+def test_a_file_a_frame_and_an_array_give_the_same_forecast_with_its_times(daily, capsys):
+    folder, frame = daily
+    run = load(folder / "run")
+    with pytest.raises(SystemExit) as ended:
+        app(["predict", str(folder / "run"), "--file", str(folder / "days.csv"), "--json"])
+    assert ended.value.code == 0
+    said = json.loads(capsys.readouterr().out)
+    [answer] = said["predictions"]
+    assert said["input"] == "days" and answer["times"] == ["2020-04-30", "2020-05-01", "2020-05-02"]
+    [from_frame] = run.predict(frame.tail(CONTEXT))
+    assert from_frame.values == answer["values"] and from_frame.quantiles == answer["quantiles"]
+    assert set(answer["quantiles"]["wet"]) == {"0.1", "0.5", "0.9"}
+    lines = from_frame.output.splitlines()
+    assert lines[0].split() == ["warmth", "0.1", "–", "0.9", "wet", "0.1", "–", "0.9"] and len(lines) == 1 + HORIZON
+    assert lines[1].startswith("2020-04-30") and f"{answer['values']['wet'][0]:.4g}" in lines[1]
+
+
+def test_a_file_can_be_scored(daily):
+    folder, _ = daily
+    assert load(folder / "run").score(folder / "days.csv")["examples"] == 120 - CONTEXT - HORIZON + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda frame: frame.tail(5), "has 5 rows, but a forecast is made from 8"),
+        (lambda frame: "tomorrow?", "not a text"),
+        (lambda frame: frame.drop(columns="wet"), "wet"),
+        (lambda frame: frame[["warmth", "wet"]].to_numpy(), "has no dates"),
+        (lambda frame: frame.assign(wet="much"), "row 0: .*a number was expected"),
+    ],
+)
+def test_what_cannot_be_continued_is_refused(daily, change, sentence):
+    folder, frame = daily
+    with pytest.raises(DataError, match=sentence):
+        load(folder / "run").predict(change(frame))
+
+
+def test_a_table_with_other_steps_is_refused(daily, tmp_path):
+    folder, frame = daily
+    frame.iloc[::2].to_csv(tmp_path / "sparse.csv", index=False)
+    with pytest.raises(DataError, match="a row every"):
+        list(load(folder / "run").task.inputs(str(tmp_path / "sparse.csv")))
+
+
+# --- samples ---
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_a_sample_is_the_same_every_time_and_long_enough(name):
+    one, other = SERIES[name](), SERIES[name]()
+    assert all(np.array_equal(a.values, b.values, equal_nan=True) for a, b in zip(one, other, strict=True))
+    task, prepared = Forecast.prepare(forecasting(f"data.sample={name}"), silent)
+    assert task.facts.gaps == (name != "ball") and min(map(len, prepared.parts.values())) > 30
+
+
+def test_a_sample_of_texts_has_no_series_and_the_other_way_round():
+    with pytest.raises(DataError, match="no series of numbers"):
+        Forecast.prepare(forecasting("data.sample=dates"), silent)
+    from seqloom.tasks import TASKS
+
+    with pytest.raises(DataError, match="which the task forecast reads"):
+        TASKS["classify"].prepare(Recipe().override("task=classify", "data.sample=ball").resolved(), silent)
+
+
+def test_damaged_facts_are_refused():
+    task, _ = Forecast.prepare(forecasting(), silent, walks())
+    saved = task.saved()
+    assert Forecast.restore(task.recipe, saved).saved() == saved
+    for damaged in ({}, saved | {"mean": [1.0]}, saved | {"spread": ["x", "y"]}, saved | {"more": 1}):
+        with pytest.raises(Exception, match="task.json"):
+            Forecast.restore(task.recipe, damaged)
