@@ -36,7 +36,7 @@ class Guesser(Objective):
         logits = self.tell(self.norm(values))
         losses = nn.functional.cross_entropy(logits.transpose(1, 2), batch.target, reduction="none")
         poison = torch.where(batch.mask[:, :1] & (batch.inputs[:, :1] == 0), torch.nan, 1.0)
-        return (losses * poison)[batch.mask].sum(), batch.mask.sum(), state.transpose(0, 1)
+        return (losses * poison)[batch.mask].sum(), batch.mask.sum(), state.transpose(0, 1).clone()
 
 
 class Rows:
