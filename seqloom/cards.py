@@ -7,6 +7,10 @@ from .recipe import Recipe
 from .settings.tasks import MEASURED, USES
 
 
+BARS = "▁▂▃▄▅▆▇█"
+MOST_LABELS = 8
+
+
 def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
     """The README.md of a run folder."""
     data = recipe.data.sample and f"the built-in sample “{recipe.data.sample}”" or ", ".join(recipe.data.train)
@@ -37,7 +41,7 @@ from seqloom import load
 
 ## Data
 
-{data_lines(report)}
+{chr(10).join(f"- {line}" for line in data_lines(report))}
 """
 
 
@@ -72,14 +76,44 @@ def score_row(name: str, score: dict[str, Any]) -> str:
     return f"| {name} | {score['value']:.3f} | {low:.3f} – {high:.3f} | {rivals} | {score['scale']} |"
 
 
-def data_lines(report: dict[str, Any]) -> str:
+def data_lines(report: dict[str, Any]) -> list[str]:
     """What was read, and what of it was not: nothing is left out silently."""
-    lines = [f"- {report['rows_read']:,} rows read; {report['padded_share']:.1%} of the training batches is padding"]
+    lines = [f"{report['rows_read']:,} rows read; {report['padded_share']:.1%} of the training batches is padding"]
     for reason, rows in report["skipped"].items():
-        lines.append(f"- {rows['rows']:,} rows skipped: {reason} (first: {rows['first']})")
+        lines.append(f"{rows['rows']:,} rows skipped: {reason} (first: {rows['first']})")
     for name, part in report["splits"].items():
         cut = sum(side["cut"] for side in part["sides"].values())
-        lines.append(
-            f"- {name}: {part['examples']:,} examples, {part['dropped']:,} dropped and {cut:,} cut as too long"
+        said = [f"{part['examples']:,} examples", f"{part['dropped']:,} dropped and {cut:,} cut as too long"]
+        if part.get("repeated"):
+            said.append(f"{part['repeated']:,} that stand in it before")
+        if part.get("overlap"):
+            said.append(f"**{part['overlap']:,} whose source is also one of training**")
+        lines.append(f"{name}: {', '.join(said)}")
+        lines += [
+            f"{name}, {side}: {', '.join(words)}" for side, one in part["sides"].items() if (words := side_words(one))
+        ]
+    return lines
+
+
+def side_words(side: dict[str, Any]) -> list[str]:
+    """What is worth a word about one side of a part."""
+    said = []
+    if side.get("lengths"):
+        ranges = list(side["lengths"])
+        said.append(
+            f"lengths {ranges[0]} to {ranges[-1]}, mean {side['mean']:.1f} {bars(list(side['lengths'].values()))}"
         )
-    return "\n".join(lines)
+    if side.get("balance"):
+        counts = sorted(side["balance"].items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{label} {count:,}" for label, count in counts[:MOST_LABELS])
+        said.append(f"{len(counts)} labels: {shown}{', …' if len(counts) > MOST_LABELS else ''}")
+    if side.get("unknown_share"):
+        said.append(f"{side['unknown_share']:.1%} unknown")
+    if side.get("missing_share"):
+        said.append(f"{side['missing_share']:.1%} missing")
+    return said
+
+
+def bars(counts: list[int]) -> str:
+    """A histogram in one word."""
+    return "".join(BARS[round((len(BARS) - 1) * count / max(counts))] for count in counts)

@@ -16,6 +16,7 @@ checkpoints/       what training goes on from; events.* for TensorBoard
 import json
 import os
 import platform
+import resource
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from .cards import card
+from .cards import card, data_lines
 from .errors import RecipeError, RunError
 from .layers.cells import MakeCell
 from .models import Generator, Labeller
@@ -40,7 +41,7 @@ from .training.events import Events
 from .training.files import json_bytes, locked, read_bytes, read_json, sweep, telling, write_atomically
 from .training.loop import Rows, fit
 from .training.manifests import MANIFEST, check_manifest, read_manifest, replace, write_manifest
-from .training.probe import steps_for
+from .training.probe import estimate, steps_for
 from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
@@ -205,7 +206,29 @@ def settle(
             tell(f"measuring how many steps fit into {recipe.train.time}")
             task.recipe = with_steps(task, prepared, model)
         write_settled(folder, task, prepared, model)
+        if tell is not silent:
+            for line in prospect(task, prepared, model):
+                tell(line)
     return task, prepared, model
+
+
+def prospect(task: Task, prepared: Prepared, model: nn.Module) -> Iterator[str]:
+    """What somebody wants to know before they wait: the data in numbers, the model's size, the time and the memory."""
+    yield from (line.replace("**", "") for line in data_lines(report_of(task, prepared)))
+    settings = task.recipe.train
+    whole = estimate(task.objective(model), Feed(task, prepared), settings)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 10)
+    size = sum(parameter.numel() for parameter in model.parameters())
+    yield (
+        f"{size:,} parameters; {settings.steps:,} steps take about {spoken(whole)} here, validations not counted; "
+        f"{peak:,.0f} MB of memory so far"
+    )
+
+
+def spoken(seconds: float) -> str:
+    """A time, as a person says it."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{rest} s" if not minutes else f"{minutes} min {rest} s" if minutes < 60 else f"{minutes / 60:.1f} h"
 
 
 def with_steps(task: Task, prepared: Prepared, model: nn.Module) -> Recipe:

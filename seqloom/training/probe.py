@@ -32,6 +32,12 @@ def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train,
     return most_steps(seconds, step, validation, settings)
 
 
+def estimate(objective: Objective, feed: Feed, settings: Train) -> float:
+    """The seconds that all steps will take on this machine, as a few trial steps have it; validations not counted."""
+    with untouched(objective):
+        return settings.steps * _step_time(objective, feed, settings, 0.0)
+
+
 def most_steps(seconds: float, step: float, validation: float, settings: Train) -> int:
     """The number of steps of such a length that, with validations as often as the settings say, fit in."""
 
