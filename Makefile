@@ -2,7 +2,7 @@
 # renewed only when pyproject.toml or constraints.txt changes, so from the second time on nothing needs a network.
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
-EXTRAS  := samples,look,track,dev
+EXTRAS  := samples,look,track,tune,music,images,parquet,hf,dev
 PIP     := .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 # One thread a worker: two workers with two threads each on two cores only wait for one another.
 PYTEST  := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal

@@ -1,14 +1,19 @@
 """How the benchmarks measure: side by side in one run, the best of several, as ratios."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 
 Act = Callable[[], object]
+QUICK = "quick" in sys.argv
+ROUNDS = 3 if QUICK else 7
 
 
-def best(acts: Sequence[Act], rounds: int = 7) -> list[float]:
+def best(acts: Sequence[Act], rounds: int = ROUNDS) -> list[float]:
     """The shortest time of each, in seconds. They take turns, so that a busy moment of the machine hits them all."""
     for act in acts:
         act()  # the first time also sets up
@@ -28,6 +33,35 @@ def peak(size: int = 1024) -> float:
     return 2 * size**3 / seconds
 
 
+def megabytes(script: str, *words: str) -> float:
+    """What `most` says in a process of its own that runs the script with these words."""
+    command = [sys.executable, script, "alone", *words]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def most(act: Act) -> float:
+    """The most memory that is held at once during the act, beyond what is held before it, in MB (Linux only)."""
+
+    def status(field: str) -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith(field)).split()[1])
+
+    before = status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the highest so far is forgotten
+    act()
+    return (status("VmHWM") - before) / 1024
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def chosen(sections: Sequence[str]) -> list[str]:
+    """The sections named on the command line; all, if none is."""
+    return [name for name in sections if name in sys.argv] or list(sections)
+
+
+def threads() -> list[int]:
+    """The numbers of threads named on the command line; one and two, if none is."""
+    return [number for number in (1, 2) if str(number) in sys.argv] or [1, 2]

@@ -1,15 +1,18 @@
-"""Recurrent cells beside PyTorch's own layers: training steps, unequal lengths, single steps, long sequences.
+"""Recurrent cells beside PyTorch's own layers: training steps, unequal lengths, single steps, long sequences, memory.
 
-Each ratio is the peer's time divided by ours: above 1 we are faster. `python benchmarks/cells.py [quick]`
+Each ratio is the peer's time (or memory) divided by ours: above 1 we are better; beside it stands the least it should
+be. `python benchmarks/cells.py [training] [lengths] [step] [long] [memory] [1] [2] [compiled] [quick] [CELL …]`:
+without words, all sections and cells, with one thread and with two.
 """
 
 import sys
 from collections.abc import Callable
 
 import torch
-from _timing import best, peak, table
+from _timing import ROUNDS, best, chosen, megabytes, most, peak, table, threads
 from torch import Tensor, nn
 
+from seqloom.layers import compiled
 from seqloom.layers.cells import CELLS, Cell
 from seqloom.layers.padding import mask_of
 from seqloom.layers.recurrent import recurrent_encoder
@@ -17,7 +20,11 @@ from seqloom.layers.recurrent import recurrent_encoder
 SHAPES = ((32, 64, 128), (32, 64, 256), (64, 100, 512))
 PEERS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 RIVALS = ("gru-before", "peephole", "coupled", "lstm-normed", "peephole-full")  # PyTorch has none: beside nn.LSTM
-ROUNDS = 3 if "quick" in sys.argv else 7
+NAMES = chosen((*PEERS, *RIVALS))
+COMPILED = "compiled" in sys.argv
+MARKS = {"lstm": (1, 1, 1), "peephole-full": (1 / 1.6,) * 3}  # at the three shapes
+MARKS |= dict.fromkeys(("gru", "rnn"), (1.5, 1.3, 1.1) if COMPILED else (1.2, 1.1, 1))
+MARKS |= dict.fromkeys(("gru-before", "peephole", "coupled", "lstm-normed"), (0.8,) * 3)
 
 
 def training(read: Callable[[Tensor], Tensor], module: nn.Module, x: Tensor) -> Callable[[], None]:
@@ -36,6 +43,11 @@ def reading(cell: Cell, batch: int, mask: Tensor | None = None) -> Callable[[Ten
     return lambda x: cell.scan(x, first, mask)[0]
 
 
+def peer_of(name: str, size: int, x: Tensor) -> Callable[[], None]:
+    peer = PEERS.get(name, nn.LSTM)(size, size, batch_first=True)
+    return training(lambda x: peer(x)[0], peer, x)
+
+
 def operations(cell: nn.Module, batch: int, time: int) -> float:
     """The floating-point operations of the matrix products of one training step: forwards once, backwards twice."""
     return 6.0 * batch * time * sum(weight.numel() for weight in cell.parameters() if weight.dim() == 2)
@@ -43,33 +55,27 @@ def operations(cell: nn.Module, batch: int, time: int) -> float:
 
 def training_rows(top: float) -> list[list[str]]:
     rows = []
-    for batch, time, size in SHAPES:
+    for number, (batch, time, size) in enumerate(SHAPES):
         x = torch.randn(batch, time, size, requires_grad=True)
-        for name in (*PEERS, *RIVALS):
-            cell, peer = CELLS[name](size, size), PEERS.get(name, nn.LSTM)(size, size, batch_first=True)
-            ours, theirs = best(
-                [training(reading(cell, batch), cell, x), training(lambda x, peer=peer: peer(x)[0], peer, x)], ROUNDS
-            )
-            share = operations(cell, batch, time) / ours / top
-            rows.append([name, f"{batch}, {time}, {size}", f"{ours * 1e3:.1f}", f"{theirs / ours:.2f}", f"{share:.0%}"])
+        for name in NAMES:
+            cell = CELLS[name](size, size)
+            ours, theirs = best([training(reading(cell, batch), cell, x), peer_of(name, size, x)])
+            share, mark = operations(cell, batch, time) / ours / top, MARKS[name][number]
+            ratio = [f"{theirs / ours:.2f}", f"{mark:.2f}", f"{share:.0%}"]
+            rows.append([name, f"{batch}, {time}, {size}", f"{ours * 1e3:.1f}", *ratio])
     return rows
 
 
-def length_rows() -> list[list[str]]:
+def length_rows(top: float) -> list[list[str]]:
     """Lengths spread evenly from a fifth of the longest to the longest, against padding and reading it all."""
     rows = []
     for batch, time, size in SHAPES:
-        x, mask = (
-            torch.randn(batch, time, size, requires_grad=True),
-            mask_of(torch.linspace(time / 5, time, batch).long(), time),
-        )
-        for name, kind in PEERS.items():
-            cell, peer = CELLS[name](size, size), kind(size, size, batch_first=True)
-            ours, theirs = best(
-                [training(reading(cell, batch, mask), cell, x), training(lambda x, peer=peer: peer(x)[0], peer, x)],
-                ROUNDS,
-            )
-            rows.append([name, f"{batch}, {time}, {size}", f"{ours * 1e3:.1f}", f"{theirs / ours:.2f}"])
+        x = torch.randn(batch, time, size, requires_grad=True)
+        mask = mask_of(torch.linspace(time / 5, time, batch).long(), time)
+        for name in (name for name in PEERS if name in NAMES):
+            cell = CELLS[name](size, size)
+            ours, theirs = best([training(reading(cell, batch, mask), cell, x), peer_of(name, size, x)])
+            rows.append([name, f"{batch}, {time}, {size}", f"{ours * 1e3:.1f}", f"{theirs / ours:.2f}", "1.50"])
     return rows
 
 
@@ -85,46 +91,97 @@ def stepping(module: nn.Module, state: object) -> Callable[[], None]:
 
 
 @torch.no_grad()
-def step_rows() -> list[list[str]]:
+def step_rows(top: float) -> list[list[str]]:
     """One step of two layers of 512."""
     rows = []
-    for name, kind in PEERS.items():
-        net, peer = recurrent_encoder(CELLS[name], 512, [512, 512], merge="none"), kind(512, 512, 2, batch_first=True)
+    for name, mark in (("lstm", "8.00"), ("gru", "2.00"), ("rnn", "")):
+        net, peer = (
+            recurrent_encoder(CELLS[name], 512, [512, 512], merge="none"),
+            PEERS[name](512, 512, 2, batch_first=True),
+        )
         _, last = peer(torch.randn(1, 1, 512))
-        ours, theirs = best([stepping(net, net.start(1)), stepping(peer, last)], ROUNDS)
-        rows.append([name, f"{ours * 10:.3f}", f"{theirs / ours:.2f}"])
+        ours, theirs = best([stepping(net, net.start(1)), stepping(peer, last)])
+        rows.append([name, f"{ours * 10:.3f}", f"{theirs / ours:.2f}", mark])
     return rows
 
 
-def long_rows() -> list[list[str]]:
+def long_rows(top: float) -> list[list[str]]:
     """minGRU beside nn.GRU on long sequences, batch 16."""
     rows = []
-    for size, times in ((128, (128, 1024, 8192)), (512, (1024,))):
+    for size, times in ((128, (128, 512, 1024, 2048, 4096, 8192)), (512, (1024,))):
         for time in times:
             x = torch.randn(16, time, size, requires_grad=True)
-            cell, peer = CELLS["mingru"](size, size), nn.GRU(size, size, batch_first=True)
-            ours, theirs = best(
-                [training(reading(cell, 16), cell, x), training(lambda x, peer=peer: peer(x)[0], peer, x)],
-                min(ROUNDS, 5),
-            )
-            rows.append([str(size), str(time), f"{ours * 1e3:.1f}", f"{ours / time * 1e6:.1f}", f"{theirs / ours:.2f}"])
+            cell = CELLS["mingru"](size, size)
+            ours, theirs = best([training(reading(cell, 16), cell, x), peer_of("gru", size, x)], min(ROUNDS, 5))
+            mark = {128: "3.00", 512: "2.00"}[size] if time == 1024 else ""
+            a_step = f"{ours / time * 1e6:.0f}"
+            rows.append([str(size), str(time), f"{ours * 1e3:.1f}", a_step, f"{theirs / ours:.2f}", mark])
     return rows
+
+
+def memory_rows(top: float) -> list[list[str]]:
+    rows = []
+    for batch, time, size in SHAPES:
+        for name in NAMES:
+            shape = [str(batch), str(time), str(size), *["compiled"] * COMPILED]
+            ours, theirs = (megabytes(__file__, who, name, *shape) for who in ("ours", "theirs"))
+            rows.append(
+                [name, f"{batch}, {time}, {size}", f"{ours:.0f}", f"{theirs:.0f}", f"{theirs / ours:.2f}", "1.00"]
+            )
+    return rows
+
+
+def alone(who: str, name: str, batch: str, time: str, size: str) -> float:
+    """The memory of one training step, after a small one that sets everything up."""
+
+    def step(batch: int, time: int, size: int) -> Callable[[], None]:
+        x = torch.randn(batch, time, size, requires_grad=True)
+        cell = CELLS[name](size, size)
+        return training(reading(cell, batch), cell, x) if who == "ours" else peer_of(name, size, x)
+
+    step(2, 3, 4)()
+    return most(step(int(batch), int(time), int(size)))
+
+
+SECTIONS: dict[str, tuple[str, list[str], Callable[[float], list[list[str]]]]] = {
+    "training": (
+        "A training step; the peer is PyTorch's layer of that name, for the others nn.LSTM.",
+        ["cell", "B, T, H", "ms", "peer / ours", "mark", "share of the peak"],
+        training_rows,
+    ),
+    "lengths": (
+        "A training step on lengths spread 1:5, against reading the padding too.",
+        ["cell", "B, T, H", "ms", "peer / ours", "mark"],
+        length_rows,
+    ),
+    "step": ("One step, batch 1, two layers of 512.", ["cell", "ms", "peer / ours", "mark"], step_rows),
+    "long": (
+        "A training step of a minGRU beside nn.GRU, batch 16.",
+        ["H", "T", "ms", "µs a step", "peer / ours", "mark"],
+        long_rows,
+    ),
+    "memory": (
+        "The most memory that a training step holds, beyond weights and input.",
+        ["cell", "B, T, H", "ours, MB", "peer, MB", "peer / ours", "mark"],
+        memory_rows,
+    ),
+}
 
 
 def main() -> None:
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
+    for number in threads():
+        torch.set_num_threads(number)
         top = peak()
-        print(f"\n## {threads} thread{'s' * (threads > 1)}, matrix products at {top / 1e9:.0f} GFLOP/s\n")
-        print("A training step; the peer is PyTorch's layer of that name, for the others nn.LSTM.\n")
-        print(table(["cell", "B, T, H", "ms", "peer / ours", "share of the peak"], training_rows(top)))
-        print("\nLengths spread 1:5, against reading the padding too.\n")
-        print(table(["cell", "B, T, H", "ms", "peer / ours"], length_rows()))
-        print("\nOne step, batch 1, two layers of 512.\n")
-        print(table(["cell", "ms", "peer / ours"], step_rows()))
-        print("\nminGRU beside nn.GRU, batch 16.\n")
-        print(table(["H", "T", "ms", "µs a step", "peer / ours"], long_rows()))
+        print(f"\n## {number} thread{'s' * (number > 1)}, matrix products at {top / 1e9:.0f} GFLOP/s", flush=True)
+        for section in chosen(list(SECTIONS)):
+            title, columns, rows = SECTIONS[section]
+            print(f"\n{title}\n\n{table(columns, rows(top))}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    if COMPILED and not compiled.use():
+        sys.exit("no C compiler: the compiled kernels cannot be measured here")
+    if "alone" in sys.argv:
+        print(alone(*sys.argv[2:7]))
+    else:
+        main()

@@ -24,7 +24,7 @@ ETT = [
 LINEAR = ["model.kind=linear", "train.batch=10752", "train.rate=5e-4", "train.steps=2500"]
 PATCHED = [
     "model.kind=gru",
-    "model.patch=24",
+    "model.span=24",
     "model.size=128",
     "train.batch=448",
     "train.rate=1e-3",

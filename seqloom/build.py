@@ -181,14 +181,22 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
         longest=body.longest,
         window=body.window,
         dropout=body.dropout,
+        attention_dropout=body.attention_dropout,
         bias=body.bias,
     )
 
 
 def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
     """Writes `symbols` about a sequence of `about` symbols; with a cell of one's `own` in place of the recipe's."""
+    return teller(model, symbols, Tokens(about, model.embedding, model.side("encoder").dropout), smoothing, own)
+
+
+def teller(
+    model: Model, symbols: int, first: nn.Module, smoothing: float = 0.0, own: MakeCell | None = None
+) -> Generator:
+    """Writes `symbols` about whatever the `first` layer makes vectors of."""
     reads, writes = model.side("encoder"), model.side("decoder")
-    source = Source(Tokens(about, model.embedding, reads.dropout), encoder(reads, model.embedding, own))
+    source = Source(first, encoder(reads, model.embedding, own))
     layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.hands, own)
     embed, head = Tokens(symbols, model.embedding, writes.dropout), Categorical(writes.width, symbols, 0, smoothing)
     if model.tied:

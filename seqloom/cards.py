@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from .recipe import Recipe
-from .settings.tasks import NUMERIC, USES
+from .settings.tasks import FORECASTERS, USES
 
 
 def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
@@ -32,7 +32,7 @@ $ seqloom score {folder} --on FILE
 ```python
 from seqloom import load
 
-[best, *others] = load({str(folder)!r}).predict({"data_frame" if recipe.task in NUMERIC else '"…"'})
+[best, *others] = load({str(folder)!r}).predict({"data_frame" if recipe.task in FORECASTERS else '"…"'})
 ```
 
 ## Data
@@ -43,7 +43,7 @@ from seqloom import load
 
 def asked(task: str) -> str:
     """How a run of such a task is asked on a command line."""
-    return "--file FILE" if task in NUMERIC else '"…"'
+    return "--file FILE" if task in FORECASTERS else '"…"'
 
 
 def network(recipe: Recipe) -> str:

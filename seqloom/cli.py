@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+
+Item = TypeVar("Item")
 
 PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the first answers to come soon
 
@@ -140,9 +142,12 @@ def score(
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None,
-    file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A file with one input a line.")] = None,
     width: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -152,12 +157,15 @@ def predict(
 
     loaded = load(run)
     shown = width or 1
-    if inputs and file:
-        raise DataError("inputs are given as arguments and as a file: choose one")
-    asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
-    for some in batched(asked, PREDICT_AT_ONCE):
-        answered = loaded.predict_many([given for _, given in some], width)
-        for (text, _), answers in zip(some, answered, strict=True):
+    if not loaded.task.reads_text:
+        if inputs or not file:
+            raise DataError("this model reads no text: name a file of inputs with --file")
+        named: Iterable[tuple[Any, Any]] = enumerate(loaded.task.inputs(str(file)), 1)
+    else:
+        named = ((line, line) for line in given_lines(inputs, file))
+    for piece in batched(named, PREDICT_AT_ONCE):
+        given = [value if tag is None else (value, tag) for _, value in piece]
+        for (text, _), answers in zip(piece, loaded.predict_many(given, width), strict=True):
             if as_json:
                 predictions = [asdict(answer) for answer in answers]
                 print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
@@ -191,19 +199,26 @@ def certify(as_json: Json = False, debug: Debug = False) -> None:
     raise typer.Exit(0 if all(one.holds for one in found) else 1)
 
 
-def given_lines(inputs: list[str] | None) -> Iterator[str]:
-    """The inputs of a prediction, as arguments or from standard input."""
+def given_lines(inputs: list[str] | None, file: Path | None) -> Iterator[str]:
+    """The inputs of a prediction, wherever they come from."""
+    if inputs and file:
+        raise DataError("inputs are given as arguments and as a file: choose one")
     if inputs:
         yield from inputs
         return
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise DataError("is not UTF-8 text", "standard input", number) from None
+    place = str(file) if file else "standard input"
+    try:
+        with file.open("rb") if file else sys.stdin.buffer as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    yield line.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    raise DataError("is not UTF-8 text", place, number) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", place) from None
 
 
-def batched(items: Iterable[tuple[str, Any]], size: int) -> Iterator[list[tuple[str, Any]]]:
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Lists of at most this many."""
     rest = iter(items)
     while group := list(islice(rest, size)):

@@ -4,6 +4,7 @@
     ├── RecipeError       a setting that does not exist, does not fit, or contradicts another
     ├── DataError         a file of examples that cannot be read as asked; knows the file and the line
     ├── RunError          a run folder that is missing, damaged, from a newer version, or in use
+    ├── SearchError       a way of writing that contradicts itself, or forbids everything that could come next
     └── MissingExtra      a package that is needed here but not installed; knows the command to type
 
 Each carries one sentence: where, what was found, what was expected, the nearest right name. Mistakes of
@@ -39,6 +40,10 @@ class DataError(SeqloomError):
 
 class RunError(SeqloomError):
     """A run folder that is missing, damaged, from a newer version, or in use."""
+
+
+class SearchError(SeqloomError):
+    """A way of writing that contradicts itself, or forbids everything that could come next."""
 
 
 class MissingExtra(SeqloomError):

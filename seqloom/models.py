@@ -5,15 +5,18 @@ A `Labeller` reads and answers; a `Generator` writes, one element at a time. The
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
 from .layers.base import Encoder, Layer, Memory
+from .layers.cells import Cell
 from .layers.heads import Head
 from .layers.padding import last, pick
 from .layers.state import State
+from .layers.stepping import prepared
 
 
 class Labeller(nn.Module):
@@ -63,6 +66,16 @@ class Generator(nn.Module):
         features, state = self.features(y, state, mask)
         return self.head(features), state
 
+    def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
+        """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
+        move = prepared(self.decoder)
+
+        def step(last: Tensor, state: State) -> tuple[Any, State]:
+            y, state = move(self.embed(last)[:, 0], state)
+            return self.head(y[:, None]), state
+
+        return step
+
     def prompt(self, y: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
         """Read each row up to its last element. That one (B, 1, ...) and the state are where a search begins."""
         end = last(mask)
@@ -80,6 +93,8 @@ class Batch(NamedTuple):
     target: Tensor  # (B, T, ...) or, for a label per sequence, (B,)
     source: tuple[Tensor, ...] = ()  # what is written about: its elements and their mask
     fresh: bool = True  # whether the rows begin here; else they go on from the batch before
+    given: Tensor | None = None  # (B, T), false where a generator reads its own last element instead; none: nowhere
+    told: Tensor | None = None  # (B, T), where the target counts, if that is not everywhere that is read
 
     @classmethod
     def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
@@ -89,11 +104,15 @@ class Batch(NamedTuple):
     def windows(self, length: int) -> list["Batch"]:
         """The batch in pieces, for truncated backpropagation."""
         pieces = zip(*(torch.split(part, length, 1) for part in self[:3]), strict=True)
-        return [Batch(x, mask, y, self.source, number == 0) for number, (x, mask, y) in enumerate(pieces)]
+        return [
+            Batch(x, mask, y, self.source, self.fresh and number == 0) for number, (x, mask, y) in enumerate(pieces)
+        ]
 
 
 class Objective(nn.Module):
     """What is made small in training: a sum over so many elements."""
+
+    carries: bool = False  # whether a batch can go on from the state of the one before
 
     @abstractmethod
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
@@ -107,10 +126,13 @@ class Labelling(Objective):
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         features = self.model.features(batch.inputs, batch.mask)
-        return *self.model.head.loss(features, batch.target, batch.mask if self.model.each else None), None
+        told = batch.mask if batch.told is None else batch.told
+        return *self.model.head.loss(features, batch.target, told if self.model.each else None), None
 
 
 class Writing(Objective):
+    carries = True
+
     def __init__(self, model: Generator) -> None:
         super().__init__()
         self.model = model
@@ -118,5 +140,41 @@ class Writing(Objective):
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         if state is None:
             state = self.model.start(len(batch.inputs), *batch.source)
-        features, state = self.model.features(batch.inputs, state, batch.mask)
+        features, state = self.features(batch, state)
         return *self.model.head.loss(features, batch.target, batch.mask), state
+
+    def features(self, batch: Batch, state: State) -> tuple[Tensor, State]:
+        """Read the batch, where it says so with the model's own likeliest elements in place of the true ones.
+
+        Scheduled sampling: a recurrent decoder reads one element after the other (Bengio et al., 2015); others read
+        twice, the truth first and then what they made of it (Mihaylova and Martins, 2019).
+        """
+        if batch.given is None:
+            return self.model.features(batch.inputs, state, batch.mask)
+        # There is no element of its own before the first, nor after padding.
+        given = batch.given | ~nn.functional.pad(batch.mask, (1, -1))
+        if any(isinstance(part, Cell) for part in self.model.decoder.modules()):
+            return self._one_by_one(batch, given, state)
+        with torch.no_grad():
+            own = self._likeliest(self.model.features(batch.inputs, state, batch.mask)[0])
+        before = torch.cat([batch.inputs[:, :1], own[:, :-1]], 1)
+        return self.model.features(mixed(given, batch.inputs, before), state, batch.mask)
+
+    def _one_by_one(self, batch: Batch, given: Tensor, state: State) -> tuple[Tensor, State]:
+        told, before = [], batch.inputs[:, :1]
+        for number in range(batch.inputs.shape[1]):
+            step = slice(number, number + 1)
+            element = mixed(given[:, step], batch.inputs[:, step], before)
+            features, state = self.model.features(element, state, batch.mask[:, step])
+            before = self._likeliest(features)
+            told.append(features)
+        return torch.cat(told, 1), state
+
+    @torch.no_grad()
+    def _likeliest(self, features: Tensor) -> Tensor:
+        return self.model.head.sample(self.model.head(features), 0)
+
+
+def mixed(given: Tensor, truth: Tensor, own: Tensor) -> Tensor:
+    """The truth (B, T, ...) where it is given (B, T), elsewhere the model's own."""
+    return torch.where(given.view(*given.shape, *[1] * (truth.ndim - 2)), truth, own.to(truth.dtype))

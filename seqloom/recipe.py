@@ -20,7 +20,7 @@ from .settings.model import Model as Model
 from .settings.model import Part as Part
 from .settings.section import About as About
 from .settings.section import Section
-from .settings.tasks import NUMERIC, USES, Name, unread, useless
+from .settings.tasks import FORECASTERS, USES, Name, unread, useless
 from .settings.train import Search as Search
 from .settings.train import Train as Train
 from .settings.train import seconds as seconds
@@ -123,18 +123,18 @@ class Recipe(Section):
         """What reads numbers gets them, in pieces that fit."""
         model, use = self.model, USES[self.task]
         kinds = [model.side("encoder").kind] * use.encodes + [model.side("decoder").kind] * use.decodes
-        if "gru-d" in kinds and self.task not in NUMERIC:
+        if "gru-d" in kinds and self.task not in FORECASTERS:
             raise Misplaced(
                 ["model", "kind"],
-                'model.kind "gru-d" reads numbers of which some are missing, but a recipe whose task is to '
-                f"{use.does} has none to read",
+                'model.kind "gru-d" reads numbers of which some are missing, as series to be continued have them, but '
+                f"this is a recipe whose task is to {use.does}",
             )
-        if "gru-d" in kinds and model.patch > 1:
-            raise Misplaced(["model", "patch"], 'model.patch is set, but kind "gru-d" reads one row after the other')
-        if self.task == "forecast" and self.data.context % model.patch:
+        if "gru-d" in kinds and model.span > 1:
+            raise Misplaced(["model", "span"], 'model.span is set, but kind "gru-d" reads one row after the other')
+        if self.task == "forecast" and self.data.context % model.span:
             raise Misplaced(
-                ["model", "patch"],
-                f"model.patch is {model.patch}, which does not divide data.context, {self.data.context}, evenly",
+                ["model", "span"],
+                f"model.span is {model.span}, which does not divide data.context, {self.data.context}, evenly",
             )
 
     def check_data(self) -> None:

@@ -173,6 +173,7 @@ def settle(
         raise RunError(f"{folder}: the data has changed since this run began; begin anew in another folder")
     torch.manual_seed(recipe.train.seed)
     model = task.build()
+    task.begin(model, tell if not begun else silent)
     if not begun:
         if recipe.train.time:
             tell(f"measuring how many steps fit into {recipe.train.time}")

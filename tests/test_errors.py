@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from seqloom import errors
-from seqloom.errors import DataError, MissingExtra, RecipeError, RunError, SeqloomError
+from seqloom.errors import DataError, MissingExtra, RecipeError, RunError, SearchError, SeqloomError
 
 
-@pytest.mark.parametrize("kind", [RecipeError, DataError, RunError, MissingExtra])
+@pytest.mark.parametrize("kind", [RecipeError, DataError, RunError, SearchError, MissingExtra])
 def test_every_mistake_of_a_person_is_a_seqloom_error(kind):
     assert issubclass(kind, SeqloomError)
     assert not issubclass(SeqloomError, ValueError)  # pydantic would swallow it inside a validator
@@ -18,7 +18,7 @@ def test_every_mistake_of_a_person_is_a_seqloom_error(kind):
 def test_the_tree_in_the_docstring_names_every_class():
     classes = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert classes == {word for word in errors.__doc__.split() if word in classes}
-    assert len(classes) == 5
+    assert len(classes) == 6
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seqloom.errors import RecipeError
 from seqloom.recipe import Body, Model, Recipe, builtin, describe, seconds
-from seqloom.settings.tasks import NUMERIC, unread
+from seqloom.settings.tasks import FORECASTERS, unread
 from seqloom.settings.text import LARGEST
 from seqloom.settings.words import literal, settings
 
@@ -199,10 +199,20 @@ def test_the_settings_and_defaults_that_others_rely_on():
         time = ""
         seed = 0
         batch = 4096
+        accumulate = 1
+        window = 0
+        optimiser = "adamw"
+        momentum = 0.9
         rate = 1e-3
+        schedule = "cosine"
         warmup = 0
         weight_decay = 0.01
         clip = 1.0
+        clip_value = 0.0
+        average = 0.0
+        freeze = []
+        teacher = 1.0
+        teacher_schedule = "constant"
         smoothing = 0.0
         validate_every = 0
         patience = 0
@@ -381,7 +391,8 @@ def test_bounds_are_exact(name):
         (0, "model.feed_forward train.steps train.seed train.warmup train.weight_decay train.clip train.smoothing"),
         (0, "train.validate_every train.patience train.checkpoint_every search.length_penalty search.max_length"),
         (1, "data.min_count data.max_length model.longest model.heads train.batch train.keep search.width"),
-        (1, "model.decoder.size"),
+        (0, "train.window train.momentum train.clip_value train.average train.teacher"),
+        (1, "model.decoder.size train.accumulate"),
     ],
 )
 def test_the_smallest_that_makes_sense_is_allowed_and_no_less(smallest, names):
@@ -398,7 +409,14 @@ def test_files_are_named_by_text(value):
 
 
 def test_a_whole_share_is_too_much():
-    for name in ("data.validation_share", "data.test_share", "model.dropout", "model.zoneout", "train.smoothing"):
+    for name in (
+        "data.validation_share",
+        "data.test_share",
+        "model.dropout",
+        "model.zoneout",
+        "train.smoothing",
+        "train.average",
+    ):
         assert refusal(f"{name}=1.0") == f"{name} must be a number from 0 to below 1, not 1.0"
 
 
@@ -1065,11 +1083,11 @@ def test_a_description_lists_unlike_layers(tmp_path):
 @pytest.mark.parametrize("name", builtin())
 def test_all_kinds_are_one_word_apart_in_every_built_in_recipe(name):
     for kind in SETTINGS["model.kind"].choices:
-        if kind == "gru-d" and Recipe.read(name).task not in NUMERIC:
+        if kind == "gru-d" and Recipe.read(name).task not in FORECASTERS:
             with pytest.raises(RecipeError, match="numbers of which some are missing"):
                 Recipe.read(name, f"model.kind={kind}")
         else:
-            assert Recipe.read(name, f"model.kind={kind}", "model.patch=1").model.side("decoder").kind == kind
+            assert Recipe.read(name, f"model.kind={kind}", "model.span=1").model.side("decoder").kind == kind
 
 
 def test_the_recipe_that_needs_no_files_is_complete():

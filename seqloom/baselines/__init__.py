@@ -2,6 +2,15 @@
 
 Plain functions and small fitted tables from arrays and texts to answers; whoever scores a model scores these with the
 same metrics. Nothing here knows a model, a task, a metric, or torch.
+
+    texts        copy, most frequent target
+    labels       chance, majority, tag of the word, mean rating, nearest centroid of series
+    bags         naive Bayes on words and pairs of neighbours
+    language     uniform, unigram, n-grams (Kneser–Ney)
+    numbers      persistence, seasonal naive, mean, drift, linear autoregression
+    statistical  AutoETS, AutoARIMA (extra `forecast`)
+    captions     best constant caption, caption of the nearest image
+    music        frequency of pitches, the frame before
 """
 
 from .texts import most_frequent, transduction

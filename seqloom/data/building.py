@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from seqloom.data.codec import Codec, Raw
 from seqloom.data.layout import Layout
-from seqloom.data.origins import PARTS, Example, Origin
+from seqloom.data.origins import PARTS, Origin
 from seqloom.data.ragged import Ragged, Rows, Texts, spans
 from seqloom.data.readers import Skipped
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
+from seqloom.data.sources import Example
 from seqloom.data.splits import draw
 from seqloom.data.stores import FlatWriter, open_flat
 from seqloom.errors import DataError

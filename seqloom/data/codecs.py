@@ -1,10 +1,18 @@
 """All codecs there are, read back from JSON."""
 
+from collections.abc import Callable
+from typing import Any
+
 from seqloom.data.codec import Codec
 from seqloom.data.labels import Labels, LabelSets, Rating
+from seqloom.data.listed import Listed, Spelled, TagLists
+from seqloom.data.numbers import Numbers
+from seqloom.data.pictures import Pictures
 from seqloom.data.tokenizers import read_tokenizer
 
-CODECS = {codec.kind: codec.read for codec in (Labels, LabelSets, Rating)}
+CODECS: dict[str, Callable[[dict[str, Any]], Codec]] = {
+    codec.kind: codec.read for codec in (Labels, LabelSets, Rating, Listed, Spelled, TagLists, Numbers, Pictures)
+}
 
 
 def read_codec(found: object) -> Codec:

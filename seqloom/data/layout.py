@@ -35,6 +35,10 @@ class Layout:
     shared: tuple[str, ...] = ()  # sides that learn from one another, and get one codec
     fault: Callable[[Sequence[Raw]], str] = no_fault  # what is wrong with an example, in a sentence
 
+    def only(self, side: str) -> "Layout":
+        """A layout of one side alone, for examples that have no answer yet."""
+        return Layout(self.task, self.data, {side: self.sides[side]})
+
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns of a table that are read."""

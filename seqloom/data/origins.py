@@ -4,19 +4,17 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from seqloom.data.codec import Raw
 from seqloom.data.layout import JOINED, Layout
-from seqloom.data.lines import Fault, check_file
-from seqloom.data.readers import Reading, Skipped, format_of, read_rows
+from seqloom.data.lines import check_file
+from seqloom.data.readers import Skipped, format_of, named_split
+from seqloom.data.sources import Example, read_files
 from seqloom.errors import DataError
 
 PARTS = ("train", "validation", "test")
-Example = tuple[Raw, ...]  # one raw value a side
 
 
 class Origin(ABC):
@@ -47,7 +45,13 @@ class Files(Origin):
     def content(self) -> dict[str, list[str]]:
         """The formats, which may depend on the names, and the digests of the files."""
         format = self._layout.data.format
-        return {part: [format_of(files, format), *map(digest, files)] for part, files in self._files.items()}
+        return {part: self._digests(files, format_of(files, format)) for part, files in self._files.items()}
+
+    def _digests(self, files: Sequence[str], format: str) -> list[str]:
+        if format != "sheets":
+            return [format, *map(digest, files)]
+        index, split = named_split(files[0])
+        return [format, split, digest(index), digest(files[1])]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         return read_files(self._files[part], self._layout, skipped)
@@ -96,25 +100,6 @@ def origin_of(layout: Layout, examples: object = None) -> Origin:
     if examples is not None:
         return Given(layout, from_python(examples, layout))
     return Sample(layout.data.sample) if layout.data.sample else Files(layout)
-
-
-def read_files(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Example]:
-    """The examples of one file, or of two parallel ones; what cannot be used is raised, or added to `skipped`."""
-    data = layout.data
-    ends = accumulate((len(side.columns) for side in layout.sides.values()), initial=0)
-    spans = [slice(*ends) for ends in pairwise(ends)]
-    kept = 0
-    for row in read_rows(files, Reading.of(data, layout.columns), skipped):
-        example = tuple([JOINED.join(row.values[span]) for span in spans])
-        if sentence := layout.fault(example):
-            if data.on_bad_row != "skip":
-                raise DataError(sentence, row.file, row.line)
-            skipped.add(Fault(sentence.split(":")[0], sentence, row.file, row.line))
-            continue
-        kept += 1
-        yield example
-    if not kept:
-        raise DataError("not one row can be used", files[0])
 
 
 def from_python(examples: Any, layout: Layout) -> dict[str, list[Example]]:

@@ -20,12 +20,12 @@ BATCH = 4096  # rows in memory at once
 
 def read_parquet(file: str, reading: Reading, skipped: Skipped) -> Iterator[Row]:
     """The rows of a file, with the columns that `reading` asks for."""
-    rows = _rows(file, reading.columns)
-    found = (stripped(row, reading.columns) if isinstance(row, Row) else row for row in rows)
+    rows = _rows(file, reading)
+    found = (stripped(row, reading) if isinstance(row, Row) else row for row in rows)
     return kept(found, file, reading.skip, skipped)
 
 
-def _rows(file: str, columns: tuple[str, ...]) -> Iterator[Row | Fault]:
+def _rows(file: str, reading: Reading) -> Iterator[Row | Fault]:
     try:
         import pyarrow
         from pyarrow.parquet import ParquetFile
@@ -34,12 +34,12 @@ def _rows(file: str, columns: tuple[str, ...]) -> Iterator[Row | Fault]:
     path = check_file(file)
     try:
         with ParquetFile(path) as table:
-            names = _names(table, columns, file)
+            names = _names(table, reading.columns, file)
             number = 0
             for batch in table.iter_batches(BATCH, columns=names):
                 for values in zip(*(_texts(batch, name, file) for name in names), strict=True):
                     number += 1
-                    yield _row(values, names, file, number)
+                    yield _row(values, reading, file, number)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         [reason, *_] = str(error).splitlines() or ["it is damaged"]
         raise DataError(f"the file cannot be read as Parquet ({reason[:200]})", file) from None
@@ -74,9 +74,11 @@ def _texts(batch: "pyarrow.RecordBatch", name: str, file: str) -> list[str | Non
     return column.cast(pyarrow.large_string()).to_pylist()
 
 
-def _row(values: tuple[str | None, ...], names: list[str], file: str, number: int) -> Row | Fault:
+def _row(values: tuple[str | None, ...], reading: Reading, file: str, number: int) -> Row | Fault:
     texts: list[str] = []
-    for name, value in zip(names, values, strict=True):
+    for name, value in zip(reading.columns, values, strict=True):
+        if value is None and name in reading.blank:
+            value = ""
         if value is None:
             return Fault(f"{name!r} is null", f"{name!r} is null, but a text was expected", file, number)
         if ESCAPED.search(value):

@@ -15,7 +15,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import PurePath
 from typing import NamedTuple, TypeVar
@@ -25,7 +25,11 @@ from seqloom.data.lines import Fault, Line, fault_of, read_lines
 from seqloom.errors import DataError
 from seqloom.recipe import Data
 
-ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt"}
+ENDINGS = {
+    **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet"},
+    **{".conll": "conll", ".conllu": "conllu", ".ts": "ts"},
+}
+PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
 ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
 SHOWN_NAMES = 20  # of the columns in a sentence
 
@@ -47,10 +51,15 @@ class Reading:
     separator: str = "\t"
     encoding: str = "utf-8"
     skip: bool = False  # bad rows are counted, not raised
+    blank: tuple[str, ...] = ()  # columns in which a value may be missing
 
     @classmethod
     def of(cls, data: Data, columns: tuple[str, ...]) -> "Reading":
         return cls(columns, data.format, data.separator, data.encoding, skip=data.on_bad_row == "skip")
+
+    def allowing(self, blank: tuple[str, ...]) -> "Reading":
+        """The same, with columns in which a value may be missing."""
+        return replace(self, blank=blank)
 
 
 @dataclass
@@ -68,7 +77,7 @@ class Skipped:
 def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
     """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
     rows = _rows(files, reading)
-    found = (stripped(row, reading.columns) if isinstance(row, Row) else row for row in rows)
+    found = (stripped(row, reading) if isinstance(row, Row) else row for row in rows)
     return kept(found, files[0], reading.skip, skipped)
 
 
@@ -93,20 +102,30 @@ def kept(found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped,
         raise DataError("the file is empty", file)
 
 
+def named_split(name: str) -> tuple[str, str]:
+    """A file, and the split of it that is meant, if one is: index.tsv#train."""
+    file, _, split = name.partition("#")
+    return file, split
+
+
 def format_of(files: Sequence[str], format: str) -> str:
     """The format as said, or as the ending of the file says."""
-    if len(files) == 2 and format in ("guess", "lines"):
+    name = PurePath(files[0].lower().removesuffix(".gz"))
+    if format == "guess" and name.name.endswith("-ubyte"):
+        format = "idx"
+    if format == "guess" and len(files) == 2:
         return "lines"
-    if len(files) != 1 or format == "lines":
-        raise DataError(f"{len(files)} files were given as {format}; parallel files are two, all else is one", files[0])
+    if (len(files) == 2) != (format in PAIRS) and not (format == "idx" and len(files) == 1):
+        raise DataError(
+            f"{len(files)} files were given as {format}; parallel files and idx are two, all else is one", files[0]
+        )
     if format != "guess":
         return format
-    name = PurePath(files[0].lower())
-    ending = PurePath(name.stem).suffix if name.suffix == ".gz" else name.suffix
-    if ending not in ENDINGS:
-        says = f"the ending {ending} says" if ending else "the name says"
-        raise DataError(f"{says} nothing about the format; set data.format to csv, tsv, jsonl or txt", files[0])
-    return ENDINGS[ending]
+    if name.suffix not in ENDINGS:
+        says = f"the ending {name.suffix} says" if name.suffix else "the name says"
+        known = ", ".join(ENDINGS.values())
+        raise DataError(f"{says} nothing about the format; set data.format to one of {known}", files[0])
+    return ENDINGS[name.suffix]
 
 
 # --- rows, and faults in place of rows -------------------------------------------------------------------------
@@ -144,15 +163,17 @@ def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row
         if not isinstance(found, dict):
             yield Fault("not an object", "the line is JSON, but not an object with named values", file, line.number)
             continue
-        yield _picked(found, reading.columns, file, line.number)
+        yield _picked(found, reading, file, line.number)
 
 
-def _picked(found: dict[str, object], columns: tuple[str, ...], file: str, line: int) -> Row | Fault:
+def _picked(found: dict[str, object], reading: Reading, file: str, line: int) -> Row | Fault:
     values: list[str] = []
-    for name in columns:
+    for name in reading.columns:
         if name not in found:
             return Fault(f"no {name!r}", f"the object has no {name!r}; {names_near(name, list(found))}", file, line)
         value = found[name]
+        if value is None and name in reading.blank:
+            value = ""
         if isinstance(value, bool):
             value = "true" if value else "false"
         if not isinstance(value, str):
@@ -238,10 +259,12 @@ def names_near(name: str, names: list[str]) -> str:
     return f"there are {listed}" + (f"; did you mean {by_lower[close[0]]!r}?" if close else "")
 
 
-def stripped(row: Row, columns: tuple[str, ...]) -> Row | Fault:
-    """The row without white space around its texts; a fault if one is empty."""
+def stripped(row: Row, reading: Reading) -> Row | Fault:
+    """The row without white space around its texts; a fault if one is empty that may not be."""
     values = tuple([value.strip() for value in row.values])
     if all(values):
         return Row(values, row.file, row.line)
-    name = columns[values.index("")]
-    return Fault(f"empty {name!r}", f"the column {name!r} is empty", row.file, row.line)
+    for name, value in zip(reading.columns, values, strict=True):
+        if not value and name not in reading.blank:
+            return Fault(f"empty {name!r}", f"the column {name!r} is empty", row.file, row.line)
+    return Row(values, row.file, row.line)

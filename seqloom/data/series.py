@@ -8,12 +8,10 @@ Knows nothing of windows, scaling or splits.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,17 +19,11 @@ import numpy.typing as npt
 from seqloom.data.formats import Record, comma_separated, tabbed
 from seqloom.data.lines import Fault, read_lines
 from seqloom.data.readers import Skipped, format_of, place_of
+from seqloom.data.times import Clock, Floats, Times, clock_of, grid_of, number
 from seqloom.errors import DataError
-
-Floats = npt.NDArray[np.float64]
-Times = npt.NDArray[Any]  # datetime64[ms], in UTC if offsets are given; else float64
 
 MISSING = frozenset(["", "na", "nan", "null"])  # in small letters
 CHUNK = 16384  # rows that are turned into numbers at once
-SPARSEST = 10  # a grid on which fewer than one row in so many is there is none
-COMPACT_DATE = re.compile(r"(?:1[6-9]|2[0-2])\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
-MONTH = re.compile(r"\d{4}-\d\d")
-PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
 @dataclass(frozen=True)
@@ -82,8 +74,10 @@ def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[S
     chunks = _Chunks()
     for rows in _chunked(table.kept(table.checked(records), skipped)):
         table.add(rows, chunks, skipped)
-    if not any(map(len, chunks.values)):
+    if not chunks.values:
         raise DataError("the file has a header, but no rows that can be used", file)
+    if all(np.isnan(values).all() for values in chunks.values):
+        raise DataError("the file has rows, but not a single number in the columns of values", file)
     return table.series(chunks)
 
 
@@ -104,6 +98,8 @@ class _Table:
     def __init__(self, file: str, header: Record, reading: TableReading) -> None:
         names = [name.strip() for name in header.fields]
         self.file, self.reading, self.names = file, reading, names
+        if twice := [name for name, times in Counter(names).items() if times > 1 and name]:
+            raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
         self.time = [place_of(name, names, file, header.line) for name in reading.time]
         self.id = place_of(reading.id, names, file, header.line) if reading.id else None
         used = {*self.time, self.id}
@@ -112,7 +108,7 @@ class _Table:
         if not self.values:
             raise DataError("no column is left for the values", file, header.line)
         self.ids: dict[str, int] = {}
-        self.clock: Callable[[Sequence[str]], datetime | float] | None = None
+        self.clock: Clock | None = None
 
     def checked(self, records: Iterable[Record | Fault]) -> Iterator[Record | Fault]:
         """Records of the right width, faults for the others."""
@@ -141,6 +137,8 @@ class _Table:
             values, times = self._values(rows), self._times(rows)
         except ValueError:
             rows = list(self.kept((self._fault(row) or row for row in rows), skipped))
+            if not rows:
+                return
             values, times = self._values(rows), self._times(rows)
         owners = np.zeros(len(rows), np.int64)
         if self.id is not None:
@@ -161,11 +159,9 @@ class _Table:
         if not self.time:
             return np.zeros(len(rows))  # numbered when all are there
         found = [[row.fields[place].strip() for place in self.time] for row in rows]
-        if self.clock is None and found:
-            self.clock = _clock(found[0])
-        assert self.clock is not None or not found
-        moments = [self.clock(texts) for texts in found] if self.clock else []
-        return np.array(moments, np.float64 if self.clock is _number else "datetime64[ms]")
+        if self.clock is None:
+            self.clock = clock_of(found[0])
+        return np.array(list(map(self.clock, found)), np.float64 if self.clock is number else "datetime64[ms]")
 
     def _fault(self, row: Record) -> Fault | None:
         for place in self.values:
@@ -209,7 +205,7 @@ class _Table:
             whose = f" of {name!r}" if self.id is not None else ""
             sentence = f"the time{whose} is {times[at]}, which is not after the {times[at - 1]} of line {lines[at - 1]}"
             raise DataError(f"{sentence}; times must increase", self.file, int(lines[at]))
-        places, grid, step = _grid(times)
+        places, grid, step = grid_of(times)
         if step and len(grid) > len(times):
             full = np.full((len(grid), values.shape[1]), np.nan)
             full[places] = values
@@ -217,7 +213,7 @@ class _Table:
         return Series(name, times, values, columns, 0, step)
 
 
-# --- numbers and times -------------------------------------------------------------------------------------------
+# --- numbers -------------------------------------------------------------------------------------------
 
 
 def _numbers(texts: list[str]) -> Floats:
@@ -231,113 +227,5 @@ def _numbers(texts: list[str]) -> Floats:
     return numbers
 
 
-def _clock(texts: Sequence[str]) -> Callable[[Sequence[str]], datetime | float]:
-    """How times are written, as the first one shows."""
-    if len(texts) > 1:
-        return _parts if re.fullmatch(r"\d{1,4}(?:\.0)?", texts[0]) else _aware_as(" ".join(texts))
-    [text] = texts
-    if not COMPACT_DATE.fullmatch(text):
-        try:
-            _number(texts)
-            return _number
-        except ValueError:
-            pass
-    return _aware_as(text)
-
-
-def _number(texts: Sequence[str]) -> float:
-    number = float(texts[0])
-    if not math.isfinite(number) or "_" in texts[0]:
-        raise ValueError("it is not a finite number")
-    return number
-
-
-def _parts(texts: Sequence[str]) -> datetime:
-    numbers = [int(text.removesuffix(".0")) for text in texts]
-    if len(numbers) > len(PARTS):
-        raise ValueError(f"at most {len(PARTS)} columns make a time: {', '.join(PARTS)}")
-    numbers += [1] * (3 - len(numbers))
-    try:
-        return datetime(*numbers)  # type: ignore[arg-type]
-    except OverflowError:
-        raise ValueError("it is beyond the calendar") from None
-
-
-def _aware_as(first: str) -> Callable[[Sequence[str]], datetime]:
-    """Times in ISO 8601, with an offset from UTC or without, as the first one is."""
-    offset = _iso(first).tzinfo is not None
-
-    def moment(texts: Sequence[str]) -> datetime:
-        found = _iso(" ".join(texts))
-        if (found.tzinfo is not None) != offset:
-            raise ValueError(f"the first time has {'an' if offset else 'no'} offset from UTC, and so must all")
-        try:
-            return found.astimezone(UTC).replace(tzinfo=None) if offset else found
-        except OverflowError:
-            raise ValueError("it is beyond the calendar") from None
-
-    return moment
-
-
-def _iso(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text + "-01" if MONTH.fullmatch(text) else text)
-    except ValueError:
-        raise ValueError("dates are written as 2013-01-31 or 2013-01-31 23:59:00") from None
-
-
 def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")
-
-
-# --- grids -------------------------------------------------------------------------------------------------------
-
-
-def _grid(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:
-    """Where each row stands on the grid of equal steps, the grid's times, and the step; no step if there is no grid."""
-    if len(times) < 2:
-        return np.arange(len(times)), times, ""
-    for numbers, unit in _countings(times):
-        with np.errstate(all="ignore"):  # numbers at the ends of what a float can hold lie on no grid
-            sizes, counts = np.unique(np.diff(numbers), return_counts=True)
-            step = sizes[np.argmax(counts)]
-            places = (numbers - numbers[0]) / step
-            whole = np.rint(places)
-            off = np.abs(places - whole).max()
-        rows = whole[-1] + 1
-        if off < 1e-6 and rows <= SPARSEST * len(times):
-            return whole.astype(np.int64), _laid(times, int(rows), step, unit), f"{step} {unit}".strip()
-    return np.arange(len(times)), times, ""
-
-
-def following(series: Series, rows: int) -> list[str]:
-    """When the rows after a series are, as a person writes it; how many steps ahead where its times say nothing."""
-    size, _, unit = series.step.partition(" ")
-    if not size:
-        return [f"+{number}" for number in range(1, rows + 1)]
-    laid = _laid(series.times[-1:], rows + 1, float(size) if unit == "" else int(size), unit)[1:]
-    if unit == "":
-        return [f"{number:g}" for number in laid.tolist()]
-    whole_days = bool((laid == laid.astype("datetime64[D]")).all())
-    return [text.replace("T", " ") for text in np.datetime_as_string(laid, "D" if whole_days else "s").tolist()]
-
-
-def _countings(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Floats, str]]:
-    """Times as numbers in which steps may be equal: milliseconds, or months where every day and clock is the same."""
-    if times.dtype.kind == "f":
-        yield times.astype(np.float64), ""
-        return
-    yield times.astype("datetime64[ms]").astype(np.int64), "ms"
-    months = times.astype("datetime64[M]")
-    if len(np.unique(times - months)) == 1 and (np.diff(months.astype(np.int64)) > 0).all():
-        yield months.astype(np.int64), "months"
-
-
-def _laid(times: Times, rows: int, step: int | float, unit: str) -> Times:
-    if unit == "":
-        return times[0] + np.arange(rows) * step
-    if unit == "ms":
-        return times[0] + (np.arange(rows) * int(step)).astype("timedelta64[ms]")
-    months = times[0].astype("datetime64[M]")
-    within = times[0] - months
-    return (months + (np.arange(rows) * int(step)).astype("timedelta64[M]")).astype("datetime64[ms]") + within

@@ -5,8 +5,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from seqloom.data.abc import Tune
+from seqloom.data.bars import Bar
 from seqloom.data.keys import default_unit, metre_of, tempo_of, unit_of
-from seqloom.data.score import Bar, bars_of
+from seqloom.data.score import bars_of
 from seqloom.errors import DataError
 
 MOST_PASSES = 9

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqloom.data.times import Floats, Times
 from seqloom.errors import DataError
-
-Floats = npt.NDArray[np.float64]
 
 HOUR = 3_600_000  # milliseconds
 DAY = 24 * HOUR
@@ -21,8 +20,10 @@ DAY = 24 * HOUR
 CYCLES = (("hour", DAY, DAY), ("weekday", 7 * DAY, 7 * DAY), ("day of year", 0, 365 * DAY))
 
 
-def time_features(times: npt.NDArray[np.datetime64]) -> tuple[Floats, tuple[str, ...]]:
-    """Sine and cosine of each cycle that the spacing can show, (T, F), and their names."""
+def time_features(times: Times) -> tuple[Floats, tuple[str, ...]]:
+    """Sine and cosine of each cycle that the spacing can show, (T, F), and their names; none for plain numbers."""
+    if times.dtype.kind != "M":
+        return np.empty((len(times), 0)), ()
     moments = times.astype("datetime64[ms]")
     spacing = float(np.median(np.diff(moments).astype(np.int64))) if len(moments) > 1 else 0.0
     features, names = [], []
@@ -77,8 +78,10 @@ def split_by_counts(length: int, counts: Sequence[int]) -> tuple[slice, ...]:
     return _parts(np.cumsum(counts).tolist())
 
 
-def split_by_dates(times: npt.NDArray[np.datetime64], starts: Sequence[str]) -> tuple[slice, ...]:
+def split_by_dates(times: Times, starts: Sequence[str]) -> tuple[slice, ...]:
     """Parts that begin at these dates, with one before the first: two dates make train, validation and test."""
+    if times.dtype.kind != "M":
+        raise DataError(f"the parts begin at {_listed(starts)}, but the times of the series are no dates")
     try:
         moments = np.array(starts, "datetime64[ms]")
     except ValueError:

@@ -1,9 +1,10 @@
 """Recurrent decoders that look at a memory: before each step, or after the scan. Any score serves either."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .attention import Attention
 from .base import Entries, Layer, Memory, Stack
@@ -28,13 +29,22 @@ class Bahdanau(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         entries, source = state
+        shares, join = self.shares(blank(x, mask))
 
-        def step(x_t: Tensor, entries: Entries) -> Entries:
+        def step(share: Tensor, entries: Entries) -> Entries:
             context = source.ask(self.attention, entries[0][:, None])[:, 0]
-            return self.cell.step(self.cell.W(torch.cat([x_t, context], -1)), entries)
+            return self.cell.step(join(share, context), entries)
 
-        y, entries = walk(step, blank(x, mask), entries, mask)
+        y, entries = walk(step, shares, entries, mask)
         return blank(y, mask), (entries, source)
+
+    def shares(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, Tensor], Tensor]]:
+        """What of W [x; context] is known before the walk, for all steps at once, and how a step joins its context."""
+        W = self.cell.W
+        if not isinstance(W, nn.Linear):
+            return x, lambda x_t, context: W(torch.cat([x_t, context], -1))
+        of_x, of_context = W.weight.split([x.shape[-1], W.in_features - x.shape[-1]], 1)
+        return F.linear(x, of_x, W.bias), lambda share, context: torch.addmm(share, context, of_context.t())
 
 
 class Luong(Layer):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from .padding import blank, everywhere, first, last, pick
 from .state import State
+from .tap import Tap
 
 Entries = tuple[Tensor, ...]  # the state of one recurrence, each (B, size)
 
@@ -67,6 +68,7 @@ class Stack(Layer):
     def __init__(self, *layers: Layer) -> None:
         super().__init__()
         self.layers = Modules(layers)
+        self.out = Modules(Tap() for _ in layers)  # what each layer says
         self.causal = all(layer.causal for layer in layers)
         self.hands = sum((layer.hands for layer in layers), ())
 
@@ -78,8 +80,9 @@ class Stack(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         after = []
-        for layer, before in zip(self.layers, state, strict=True):
+        for layer, out, before in zip(self.layers, self.out, state, strict=True):
             x, passed = layer(x, before, mask)
+            x = out(x)
             after.append(passed)
         return x, tuple(after)
 

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
-from . import kernels, lstm_kernels
+from . import compiled, kernels, lstm_kernels
 from .base import Entries
 from .tap import Tap, watched
 
@@ -61,11 +61,19 @@ class Cell(nn.Module):
 
     def scan(self, x: Tensor, entries: Entries, mask: Tensor | None = None) -> tuple[Tensor, Entries]:
         """All outputs over x (B, T, inputs), and the last entries."""
+        unseen = not watched(self.taps)
+        if x.shape[1] == 1 and mask is None and unseen:
+            entries = self.once(x[:, 0], entries)
+            return entries[0][:, None], entries
         with parametrize.cached():  # a U that is computed from something else is so once, not at every step
-            fast = self.kernel()
-            if fast is None or x.shape[1] < 2 or watched(self):  # one step costs less than preparing a kernel for it
+            fast = self.kernel() if unseen else None
+            if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
                 return walk(self.step, self.W(x), entries, mask)
-            return kernels.scan(fast, self.W, x, entries, mask)
+            return kernels.scan(compiled.faster(fast, x), self.W, x, entries, mask)
+
+    def once(self, x: Tensor, entries: Entries) -> Entries:
+        """A single step on an input (B, inputs), as in generating."""
+        return self(self.W(x), entries)
 
     def kernel(self) -> kernels.Kernel | None:
         """A fast way to compute what `forward` says over many steps, where there is one."""
@@ -122,7 +130,15 @@ class LSTMCell(Cell):
         return self.gate("o", o) * c.tanh(), c
 
     def kernel(self) -> kernels.Kernel | None:
-        return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,)) if self.candidate == "tanh" else None
+        if self.candidate != "tanh":
+            return None
+        whole = partial(lstm_kernels.by_pytorch, self.W, self.U)
+        return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,), whole=whole)
+
+    def once(self, x: Tensor, entries: Entries) -> Entries:
+        if self.candidate != "tanh":
+            return super().once(x, entries)
+        return torch.lstm_cell(x, entries, self.W.weight, self.U.weight, self.W.bias)
 
 
 class ProjectedLSTMCell(Cell):
@@ -255,6 +271,10 @@ class GRUCell(Cell):
     def kernel(self) -> kernels.Kernel:
         bias = self.U.weight.new_zeros(3 * self.size) if self.U.bias is None else self.U.bias
         return kernels.Kernel(kernels.GRU, (self.U.weight, bias))
+
+    def once(self, x: Tensor, entries: Entries) -> Entries:
+        (h,) = entries
+        return (torch.gru_cell(x, h, self.W.weight, self.U.weight, self.W.bias, self.U.bias),)
 
 
 class ResetBeforeGRUCell(Cell):

@@ -31,3 +31,16 @@ class Patches(nn.Module):
         squares = nn.functional.unfold(nn.functional.pad(image, (0, width, 0, height)), self.side, stride=self.side)
         vectors: Tensor = self.product(squares.mT)
         return vectors
+
+
+class Values(nn.Module):
+    """Numbers through a learnt product: a series, a row of a table."""
+
+    def __init__(self, numbers: int, size: int) -> None:
+        super().__init__()
+        self.product = nn.Linear(numbers, size)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Values (B, T, numbers) -> (B, T, size)."""
+        vectors: Tensor = self.product(values)
+        return vectors

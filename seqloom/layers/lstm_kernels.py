@@ -4,31 +4,48 @@ Each walks forwards over what depends on the state, and backwards over what depe
 gate does is worked out for all steps at once.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .kernels import backwards, before, steps_of, widened
+from .base import Entries
+from .kernels import as_tanh, before, bend_sigmoid, bend_tanh, cut, going, trail, widened
+
+
+def by_pytorch(W: nn.Linear, U: nn.Linear, x: Tensor, entries: Entries) -> tuple[Tensor, Entries]:
+    """The plain LSTM over a batch without padding, as `nn.LSTM` runs it: in single precision by oneDNN."""
+    bias = U.weight.new_zeros(len(U.weight))
+    weights = [W.weight, U.weight, bias if W.bias is None else W.bias, bias]
+    outputs, h, c = torch.lstm(x, [entry[None] for entry in entries], weights, True, 1, 0.0, True, False, True)
+    return outputs, (h[0], c[0])
 
 
 def slopes(gates: Tensor, old: Tensor, squashed: Tensor) -> tuple[Tensor, Tensor]:
     """Of i, f, g, o, the old c and tanh(c): how c moves with what i, f and g are squashed from and how h does with that
     of o, side by side; and how h moves with c."""
-    size = old.shape[1]
-    i, f, g, o = gates.chunk(4, 1)
-    moves = torch.empty_like(gates)
-    torch.mul(g * i, 1 - i, out=moves[:, :size])
-    torch.mul(old * f, 1 - f, out=moves[:, size : 2 * size])
-    torch.mul(i, 1 - g * g, out=moves[:, 2 * size : 3 * size])
-    torch.mul(squashed * o, 1 - o, out=moves[:, 3 * size :])
-    return moves, o * (1 - squashed * squashed)
+    (i, f, g, o), moves = gates.chunk(4, 1), torch.empty_like(gates)
+    by_i, by_f, by_g, by_o = moves.chunk(4, 1)
+    bend_sigmoid(g, i, grad_input=by_i)
+    bend_sigmoid(old, f, grad_input=by_f)
+    bend_tanh(i, g, grad_input=by_g)
+    bend_sigmoid(squashed, o, grad_input=by_o)
+    return moves, torch.ops.aten.tanh_backward(o, squashed)
 
 
 def owned(gradient: Tensor | None, like: Tensor) -> Tensor:
     """The gradient as something to write into; zeros where there is none."""
     return torch.zeros_like(like) if gradient is None else gradient.clone()
+
+
+def doubled(x: Tensor, U: Tensor, block: int) -> tuple[Tensor, Tensor]:
+    """What the gates are squashed from, with the candidate's block twice as large: x itself and a copy of Uᵀ."""
+    size, gates, ahead = U.shape[1], x.detach(), U.t().clone()
+    for part in (gates, ahead):
+        part[:, block * size : (block + 1) * size] *= 2
+    return gates, ahead
 
 
 def retrace(
@@ -40,16 +57,17 @@ def retrace(
     the c before. What arrives at the first h and c is given back.
     """
     size = d_hs.shape[1]
-    by_c = moves.shape[1] - size
+    by_c, by_h = moves[:, :-size].unflatten(1, (-1, size)), moves[:, -size:]
     later, carried, kept = moves[:0], d_cs[:0], stays[:0]
-    for at in backwards(counts):
-        d_h, d_c, here = d_hs[at], d_cs[at], moves[at]
-        d_h[: len(later)].addmm_(later, U)
-        d_c[: len(later)].addcmul_(carried, kept)
-        d_c.addcmul_(d_h, through[at])
-        here[:, :by_c].unflatten(1, (-1, size)).mul_(d_c[:, None])
-        here[:, by_c:].mul_(d_h)
-        later, carried, kept = here, d_c, stays[at]
+    for d_h, d_c, here, with_c, with_h, passes, stay in reversed(
+        cut(counts, d_hs, d_cs, moves, by_c, by_h, through, stays)
+    ):
+        going(d_h, later).addmm_(later, U)
+        going(d_c, later).addcmul_(carried, kept)
+        d_c.addcmul_(d_h, passes)
+        with_c.mul_(d_c[:, None])
+        with_h.mul_(d_h)
+        later, carried, kept = here, d_c, stay
     return later @ U, carried * kept
 
 
@@ -58,19 +76,17 @@ class LSTM(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        size, gates, ahead = h.shape[1], x.detach(), U.t()
-        outputs, cells, squashed = (x.new_empty(len(x), size) for _ in range(3))
+        gates, ahead = doubled(x, U, 2)
+        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        squashed = torch.empty_like(cells)
         now, cell = h, c
-        for at in steps_of(counts):
-            here = gates[at]
-            count = len(here)
-            here.addmm_(now[:count], ahead)
-            i_f, g, o = here.split([2 * size, size, size], 1)
-            i_f.sigmoid_(), g.tanh_(), o.sigmoid_()
-            i, f = i_f.chunk(2, 1)
-            cell = torch.mul(f, cell[:count], out=cells[at]).addcmul_(i, g)
-            now = torch.mul(o, torch.tanh(cell, out=squashed[at]), out=outputs[at])
-        ctx.save_for_backward(gates, U, h, c, outputs, cells, squashed)
+        for here, i, f, g, o, new, squash, output in cut(counts, gates, *gates.chunk(4, 1), cells, squashed, outputs):
+            here.addmm_(going(now, here), ahead).sigmoid_()
+            as_tanh(g)
+            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, g)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            now = torch.mul(o, squash, out=output)
+        ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
         ctx.set_materialize_grads(False)
         return outputs, cells
@@ -78,13 +94,12 @@ class LSTM(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        gates, U, h, c, outputs, cells, squashed = ctx.saved_tensors
-        size = h.shape[1]
-        f = gates[:, size : 2 * size]
-        d_gates, through = slopes(gates, before(c, cells, ctx.counts), squashed)
-        d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
+        gates, U, h, c, whole_h, whole_c, squashed = ctx.saved_tensors
+        f = gates.chunk(4, 1)[1]
+        d_gates, through = slopes(gates, before(whole_c, ctx.counts), squashed)
+        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
         d_h, d_c = retrace(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
-        d_U = d_gates.t() @ before(h, outputs, ctx.counts)
+        d_U = d_gates.t() @ before(whole_h, ctx.counts)
         return d_gates, None, d_U, widened(d_h, h), widened(d_c, c)
 
 
@@ -93,17 +108,16 @@ class Coupled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        size, gates, ahead = h.shape[1], x.detach(), U.t()
-        outputs, cells, squashed = (x.new_empty(len(x), size) for _ in range(3))
+        gates, ahead = doubled(x, U, 1)
+        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        squashed = torch.empty_like(cells)
         now, cell = h, c
-        for at in steps_of(counts):
-            here = gates[at]
-            count = len(here)
-            f, g, o = here.addmm_(now[:count], ahead).chunk(3, 1)
-            f.sigmoid_(), g.tanh_(), o.sigmoid_()
-            cell = torch.lerp(g, cell[:count], f, out=cells[at])
-            now = torch.mul(o, torch.tanh(cell, out=squashed[at]), out=outputs[at])
-        ctx.save_for_backward(gates, U, h, c, outputs, cells, squashed)
+        for here, f, g, o, new, squash, output in cut(counts, gates, *gates.chunk(3, 1), cells, squashed, outputs):
+            here.addmm_(going(now, here), ahead).sigmoid_()
+            cell = torch.lerp(as_tanh(g), going(cell, here), f, out=new)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            now = torch.mul(o, squash, out=output)
+        ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
         ctx.set_materialize_grads(False)
         return outputs, cells
@@ -111,17 +125,17 @@ class Coupled(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        gates, U, h, c, outputs, cells, squashed = ctx.saved_tensors
-        size = h.shape[1]
+        gates, U, h, c, whole_h, whole_c, squashed = ctx.saved_tensors
         f, g, o = gates.chunk(3, 1)
         d_gates = torch.empty_like(gates)
-        torch.mul((before(c, cells, ctx.counts) - g) * f, 1 - f, out=d_gates[:, :size])
-        torch.mul(1 - f, 1 - g * g, out=d_gates[:, size : 2 * size])
-        torch.mul(squashed * o, 1 - o, out=d_gates[:, 2 * size :])
-        through = o * (1 - squashed * squashed)
-        d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
+        d_f, d_g, d_o = d_gates.chunk(3, 1)
+        bend_sigmoid(torch.sub(before(whole_c, ctx.counts), g, out=d_f), f, grad_input=d_f)
+        bend_tanh(1 - f, g, grad_input=d_g)
+        bend_sigmoid(squashed, o, grad_input=d_o)
+        through = torch.ops.aten.tanh_backward(o, squashed)
+        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
         d_h, d_c = retrace(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
-        d_U = d_gates.t() @ before(h, outputs, ctx.counts)
+        d_U = d_gates.t() @ before(whole_h, ctx.counts)
         return d_gates, None, d_U, widened(d_h, h), widened(d_c, c)
 
 
@@ -135,21 +149,22 @@ class Peephole(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor]:
-        size, gates, ahead = h.shape[1], x.detach(), U.t()
-        outputs, cells, squashed = (x.new_empty(len(x), size) for _ in range(3))
-        now, cell = h, c
-        for at in steps_of(counts):
-            here = gates[at]
-            count = len(here)
-            here.addmm_(now[:count], ahead)
-            i_f, g, o = here.split([2 * size, size, size], 1)
-            i_f.unflatten(1, (2, size)).addcmul_(V[:2], cell[:count, None])
-            i_f.sigmoid_(), g.tanh_()
-            i, f = i_f.chunk(2, 1)
-            cell = torch.mul(f, cell[:count], out=cells[at]).addcmul_(i, g)
-            o.addcmul_(V[2], cell).sigmoid_()
-            now = torch.mul(o, torch.tanh(cell, out=squashed[at]), out=outputs[at])
-        ctx.save_for_backward(gates, U, V, h, c, outputs, cells, squashed)
+        size = h.shape[1]
+        gates, ahead = doubled(x, U, 2)
+        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        squashed = torch.empty_like(cells)
+        now, cell, (V_i, V_f, V_o) = h, c, V
+        for here, i_f_g, i, f, g, o, new, squash, output in cut(
+            counts, gates, gates[:, : 3 * size], *gates.chunk(4, 1), cells, squashed, outputs
+        ):
+            old = going(cell, here)
+            here.addmm_(going(now, here), ahead)
+            i.addcmul_(V_i, old), f.addcmul_(V_f, old)
+            i_f_g.sigmoid_(), as_tanh(g)
+            cell = torch.mul(f, old, out=new).addcmul_(i, g)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            now = torch.mul(o.addcmul_(V_o, cell).sigmoid_(), squash, out=output)
+        ctx.save_for_backward(gates, U, V, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
         ctx.set_materialize_grads(False)
         return outputs, cells
@@ -157,18 +172,17 @@ class Peephole(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        gates, U, V, h, c, outputs, cells, squashed = ctx.saved_tensors
-        size, old = h.shape[1], before(c, cells, ctx.counts)
-        f = gates[:, size : 2 * size]
+        gates, U, V, h, c, whole_h, whole_c, squashed = ctx.saved_tensors
+        old, cells = before(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
         d_gates, through = slopes(gates, old, squashed)
-        through += d_gates[:, 3 * size :] * V[2]  # h sees c, and so does the output gate
-        # what c of a step says of c before: it stays by f, and the gates i and f have seen it
-        stays = f + d_gates[:, :size] * V[0] + d_gates[:, size : 2 * size] * V[1]
-        d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
-        d_h, d_c = retrace(ctx.counts, U, d_gates, through, stays, d_hs, d_cs)
         d_i, d_f, _, d_o = d_gates.chunk(4, 1)
+        through.addcmul_(d_o, V[2])  # h sees c, and so does the output gate
+        # what c of a step says of c before: it stays by f, and the gates i and f have seen it
+        stays = torch.addcmul(gates.chunk(4, 1)[1], d_i, V[0]).addcmul_(d_f, V[1])
+        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
+        d_h, d_c = retrace(ctx.counts, U, d_gates, through, stays, d_hs, d_cs)
         d_V = torch.stack([(d_i * old).sum(0), (d_f * old).sum(0), (d_o * cells).sum(0)])
-        d_U = d_gates.t() @ before(h, outputs, ctx.counts)
+        d_U = d_gates.t() @ before(whole_h, ctx.counts)
         return d_gates, None, d_U, d_V, widened(d_h, h), widened(d_c, c)
 
 
@@ -179,19 +193,22 @@ class FullPeephole(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, V_o: Tensor, h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor]:
-        size, gates, ahead = h.shape[1], x.detach(), U.t()
-        outputs, cells, squashed = (x.new_empty(len(x), size) for _ in range(3))
+        size, looking, looking_late = h.shape[1], V.t(), V_o.t()
+        gates, ahead = doubled(x, U, 2)
+        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        squashed = torch.empty_like(cells)
         now, cell = h, c
-        for at in steps_of(counts):
-            here = gates[at]
-            count = len(here)
-            here.addmm_(now[:count], ahead)
-            i_f, g, o = here.split([2 * size, size, size], 1)
-            i, f = i_f.addmm_(cell[:count], V.t()).sigmoid_().chunk(2, 1)
-            cell = torch.mul(f, cell[:count], out=cells[at]).addcmul_(i, g.tanh_())
-            o.addmm_(cell, V_o.t()).sigmoid_()
-            now = torch.mul(o, torch.tanh(cell, out=squashed[at]), out=outputs[at])
-        ctx.save_for_backward(gates, U, V, V_o, h, c, outputs, cells, squashed)
+        for here, i_f_g, i_f, i, f, g, o, new, squash, output in cut(
+            counts, gates, gates[:, : 3 * size], gates[:, : 2 * size], *gates.chunk(4, 1), cells, squashed, outputs
+        ):
+            old = going(cell, here)
+            here.addmm_(going(now, here), ahead)
+            i_f.addmm_(old, looking)
+            i_f_g.sigmoid_(), as_tanh(g)
+            cell = torch.mul(f, old, out=new).addcmul_(i, g)
+            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            now = torch.mul(o.addmm_(cell, looking_late).sigmoid_(), squash, out=output)
+        ctx.save_for_backward(gates, U, V, V_o, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
         ctx.set_materialize_grads(False)
         return outputs, cells
@@ -199,23 +216,23 @@ class FullPeephole(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        gates, U, V, V_o, h, c, outputs, cells, squashed = ctx.saved_tensors
-        size, old = h.shape[1], before(c, cells, ctx.counts)
-        f = gates[:, size : 2 * size]
+        gates, U, V, V_o, h, c, whole_h, whole_c, squashed = ctx.saved_tensors
+        size, old, cells = h.shape[1], before(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
+        f = gates.chunk(4, 1)[1]
         d_gates, through = slopes(gates, old, squashed)
-        d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
-        later, carried, kept = d_gates[:0], d_cs[:0], f[:0]
-        for at in backwards(ctx.counts):
-            d_h, d_c, here = d_hs[at], d_cs[at], d_gates[at]
-            d_h[: len(later)].addmm_(later, U)
-            d_c[: len(later)].addcmul_(carried, kept).addmm_(later[:, : 2 * size], V)
-            d_o = here[:, 3 * size :].mul_(d_h)
-            d_c.addcmul_(d_h, through[at]).addmm_(d_o, V_o)
-            here[:, : 3 * size].unflatten(1, (3, size)).mul_(d_c[:, None])
-            later, carried, kept = here, d_c, f[at]
-        d_U = d_gates.t() @ before(h, outputs, ctx.counts)
-        d_V, d_V_o = d_gates[:, : 2 * size].t() @ old, d_gates[:, 3 * size :].t() @ cells
-        d_first = torch.addcmul(later[:, : 2 * size] @ V, carried, kept)
+        d_i_f, d_o, by_c = d_gates[:, : 2 * size], d_gates[:, 3 * size :], d_gates[:, : 3 * size].unflatten(1, (3, -1))
+        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
+        later, later_i_f, carried, kept = d_gates[:0], d_i_f[:0], d_cs[:0], f[:0]
+        for d_h, d_c, here, i_f, with_c, with_h, passes, stay in reversed(
+            cut(ctx.counts, d_hs, d_cs, d_gates, d_i_f, by_c, d_o, through, f)
+        ):
+            going(d_h, later).addmm_(later, U)
+            going(d_c, later).addcmul_(carried, kept).addmm_(later_i_f, V)
+            d_c.addcmul_(d_h, passes).addmm_(with_h.mul_(d_h), V_o)
+            with_c.mul_(d_c[:, None])
+            later, later_i_f, carried, kept = here, i_f, d_c, stay
+        d_U, d_V, d_V_o = d_gates.t() @ before(whole_h, ctx.counts), d_i_f.t() @ old, d_o.t() @ cells
+        d_first = torch.addcmul(later_i_f @ V, carried, kept)
         return d_gates, None, d_U, d_V, d_V_o, widened(later @ U, h), widened(d_first, c)
 
 
@@ -241,21 +258,24 @@ class NormedLSTM(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         size, gates, ahead, epsilon = h.shape[1], x.detach(), U.t(), NormedLSTM.EPSILON
         products = torch.empty_like(gates)  # U h, before it is normalised
-        outputs, cells, squashed = (x.new_empty(len(x), size) for _ in range(3))
-        spread, spread_c = x.new_empty(2, len(x), 1), x.new_empty(2, len(x), 1)  # mean and 1 / deviation of each
+        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        squashed, spreads = torch.empty_like(cells), []  # of each norm, mean and 1 / deviation
+        gates[:, 2 * size : 3 * size] *= 2
+        twice, twice_c, twice_shift = scale.clone(), 2 * scale_c, 2 * shift_c
+        twice[2 * size : 3 * size] *= 2
         now, cell = h, c
-        for at in steps_of(counts):
-            here = gates[at]
-            count = len(here)
-            product = torch.mm(now[:count], ahead, out=products[at])
-            normal, spread[0, at], spread[1, at] = torch.native_layer_norm(product, [4 * size], scale, None, epsilon)
-            i_f, g, o = here.add_(normal).split([2 * size, size, size], 1)
-            i_f.sigmoid_(), g.tanh_(), o.sigmoid_()
-            i, f = i_f.chunk(2, 1)
-            cell = torch.mul(f, cell[:count], out=cells[at]).addcmul_(i, g)
-            known, spread_c[0, at], spread_c[1, at] = torch.native_layer_norm(cell, [size], scale_c, shift_c, epsilon)
-            now = torch.mul(o, torch.tanh(known, out=squashed[at]), out=outputs[at])
-        ctx.save_for_backward(gates, products, U, scale, scale_c, h, c, outputs, cells, squashed, spread, spread_c)
+        for here, i, f, g, o, product, new, squash, output in cut(
+            counts, gates, *gates.chunk(4, 1), products, cells, squashed, outputs
+        ):
+            torch.mm(going(now, here), ahead, out=product)
+            normal, *spread = torch.native_layer_norm(product, [4 * size], twice, None, epsilon)
+            here.add_(normal).sigmoid_()
+            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, as_tanh(g))
+            known, *spread_c = torch.native_layer_norm(cell, [size], twice_c, twice_shift, epsilon)
+            now = torch.mul(o, as_tanh(torch.sigmoid(known, out=squash)), out=output)
+            spreads.append((*spread, *spread_c))
+        saved = map(torch.cat, zip(*spreads, strict=True))
+        ctx.save_for_backward(gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, *saved)
         ctx.counts = counts
         ctx.set_materialize_grads(False)
         return outputs, cells
@@ -263,34 +283,43 @@ class NormedLSTM(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        gates, products, U, scale, scale_c, h, c, outputs, cells, squashed, spread, spread_c = ctx.saved_tensors
-        size = h.shape[1]
-        f = gates[:, size : 2 * size]
-        d_gates, through = slopes(gates, before(c, cells, ctx.counts), squashed)
+        gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, *spreads = ctx.saved_tensors
+        size, counts = h.shape[1], ctx.counts
+        cells, f = whole_c[counts[0] :], gates.chunk(4, 1)[1]
+        d_gates, through = slopes(gates, before(whole_c, counts), squashed)
+        by_c, by_h = d_gates[:, : 3 * size].unflatten(1, (3, size)), d_gates[:, 3 * size :]
         d_products = torch.empty_like(gates)
-        d_hs, d_cs = owned(d_outputs, outputs), owned(d_cells, cells)
+        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
         later, carried, kept = d_products[:0], d_cs[:0], f[:0]
-        for at in backwards(ctx.counts):
-            d_h, d_c, here = d_hs[at], d_cs[at], d_gates[at]
-            d_h[: len(later)].addmm_(later, U)
-            d_c[: len(later)].addcmul_(carried, kept)
-            seen = through[at].mul_(d_h)  # the gradient of the normalised c, kept for that of its scale
-            d_c.add_(unnormed(seen, cells[at], spread_c[:, at], scale_c))
-            here[:, : 3 * size].unflatten(1, (3, size)).mul_(d_c[:, None])
-            here[:, 3 * size :].mul_(d_h)
-            later = d_products[at].copy_(unnormed(here, products[at], spread[:, at], scale))
-            carried, kept = d_c, f[at]
-        d_scale = (d_gates * (products - spread[0]) * spread[1]).sum(0)
-        d_scale_c = (through * (cells - spread_c[0]) * spread_c[1]).sum(0)
-        d_U = d_products.t() @ before(h, outputs, ctx.counts)
+        whole = (d_hs, d_cs, d_gates, by_c, by_h, through, f, products, cells, d_products, *spreads)
+        for d_h, d_c, here, with_c, with_h, seen, stay, product, cell, d_product, *spread in reversed(
+            cut(counts, *whole)
+        ):
+            going(d_h, later).addmm_(later, U)
+            going(d_c, later).addcmul_(carried, kept)
+            # `seen` becomes the gradient of the normalised c, kept for that of its scale
+            d_c.add_(unnormed(seen.mul_(d_h), cell, scale_c, spread[2:]))
+            with_c.mul_(d_c[:, None])
+            with_h.mul_(d_h)
+            later = d_product.copy_(unnormed(here, product, scale, spread[:2]))
+            carried, kept = d_c, stay
+        d_scale, _ = of_norm(d_gates, products, scale, spreads[:2])
+        d_scale_c, d_shift_c = of_norm(through, cells, scale_c, spreads[2:])
+        d_U = d_products.t() @ before(whole_h, counts)
         first = widened(later @ U, h), widened(carried * kept, c)
-        return d_gates, None, d_U, d_scale, d_scale_c, through.sum(0), *first
+        return d_gates, None, d_U, d_scale, d_scale_c, d_shift_c, *first
 
 
-def unnormed(gradient: Tensor, x: Tensor, spread: Tensor, scale: Tensor) -> Tensor:
+backwards = torch.ops.aten.native_layer_norm_backward
+
+
+def unnormed(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> Tensor:
     """The gradient of what was normalised, from that of what came out."""
-    wanted = [True, False, False]
-    found: Tensor = torch.ops.aten.native_layer_norm_backward(
-        gradient, x, [x.shape[1]], spread[0], spread[1], scale, None, wanted
-    )[0]
+    found: Tensor = backwards(gradient, x, [x.shape[1]], *spread, scale, None, [True, False, False])[0]
     return found
+
+
+def of_norm(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """The gradients of the scale and of the shift."""
+    _, d_scale, d_shift = backwards(gradient, x, [x.shape[1]], *spread, scale, scale, [False, True, True])
+    return d_scale, d_shift

@@ -156,6 +156,7 @@ def transformer(
     longest: int = 512,
     window: int = 0,
     dropout: float = 0.0,
+    attention_dropout: float = 0.0,
     bias: bool = True,
 ) -> Layer:
     """An encoder if not causal, a decoder if causal, looking at a memory if it has a size."""
@@ -170,13 +171,16 @@ def transformer(
     def turn() -> Turn:
         return Rotary(size // heads) if positions == "rotary" else Still()
 
+    def looking() -> Heads:
+        return Heads(size, heads, bias=bias, dropout=attention_dropout)
+
     layers: list[Layer] = [] if inputs == size else [Each(nn.Linear(inputs, size, bias))]
     layers += [*before[positions], Each(nn.Dropout(dropout))]
     for _ in range(depth):
-        own = attention(size, Heads(size, heads, bias=bias), turn(), window, bias)
+        own = attention(size, looking(), turn(), window, bias)
         layers.append(residual(size, own, dropout, normalise))
         if memory:
-            other = CrossAttention(size, memory, Heads(size, heads, bias=bias), bias)
+            other = CrossAttention(size, memory, looking(), bias)
             layers.append(residual(size, other, dropout, normalise))
         each = position_wise(size, feed_forward or 4 * size, activation, dropout, bias)
         layers.append(residual(size, each, dropout, normalise))

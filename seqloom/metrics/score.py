@@ -6,6 +6,7 @@ replacement (the bootstrap) they give the interval. This file knows counts of ex
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,10 @@ RESAMPLES = 1000
 BOOTSTRAP_SEED = 0  # one seed for all: two systems scored on the same examples are drawn alike, so they can be paired
 ROOM = 1 << 20  # numbers of a block of resamples; small enough for the processor's cache
 
+KEPT = 1 << 15  # draws of up to so many examples are kept in memory (32 MB)
+
 Floats = NDArray[np.float64]
+Times = NDArray[np.uint8]
 Better = Literal["higher", "lower", "nearer"]  # nearer: to the figure that the scale names
 Value = Callable[[Floats], Floats]  # summed statistics (…, C) → the score of each (…)
 Statistic = Callable[
@@ -70,11 +74,24 @@ def resample(count: int, statistic: Statistic) -> Floats:
     block = max(1, min(RESAMPLES, ROOM // count))
     found = []
     for first in range(0, RESAMPLES, block):
-        times = np.empty((min(block, RESAMPLES - first), count))
-        for row in times:
-            row[:] = np.bincount(generator.integers(count, size=count), minlength=count)
-        found.append(statistic(times))
+        rows = min(block, RESAMPLES - first)
+        drawn = _kept(count)[first : first + rows] if count <= KEPT else _draw(generator, rows, count)
+        found.append(statistic(drawn.astype(np.float64)))
     return np.concatenate(found)
+
+
+@lru_cache(maxsize=2)
+def _kept(count: int) -> Times:
+    """All draws of so many examples: each score of a test part, and each of its steps, is asked of the same ones."""
+    return _draw(np.random.default_rng(BOOTSTRAP_SEED), RESAMPLES, count)
+
+
+def _draw(generator: np.random.Generator, rows: int, count: int) -> Times:
+    """How often each example is drawn: (rows, count)"""
+    times = np.empty((rows, count), dtype=np.uint8)  # a draw gives one example about once; 255 is out of reach
+    for row in times:
+        row[:] = np.bincount(generator.integers(count, size=count), minlength=count)
+    return times
 
 
 def limits(drawn: Floats) -> tuple[float, float] | None:

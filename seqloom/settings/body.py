@@ -58,6 +58,9 @@ Locked = Annotated[
 RecurrentDropout = Annotated[
     float, Field(ge=0, lt=1, description="The share of recurrent weights left out in training, the same at all steps.")
 ]
+AttentionDropout = Annotated[
+    float, Field(ge=0, lt=1, description="The share of a Transformer's attention weights left out in training.")
+]
 Zoneout = Annotated[
     float, Field(ge=0, lt=1, description="The share of a recurrent state's units that stay as they were at a step.")
 ]
@@ -159,6 +162,7 @@ class Body(Section):
     dropout: Dropout
     locked: Locked
     recurrent_dropout: RecurrentDropout
+    attention_dropout: AttentionDropout
     zoneout: Zoneout
     both_ways: BothWays
     merge: Merge

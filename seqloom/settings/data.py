@@ -68,7 +68,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates", "names", "co2", "sensors", "ball"] = Field(
+    sample: Literal["", "dates", "names", "tokens", "shapes", "co2", "sensors", "ball"] = Field(
         default="", description="A built-in sample of examples, instead of files of your own."
     )
     train: Files = Field(
@@ -80,9 +80,13 @@ class Data(Section):
     test: Files = Field(
         default=(), description="The same for the final test; without it a share of the training rows is kept apart."
     )
-    format: Literal["guess", "csv", "tsv", "jsonl", "txt", "lines"] = Field(
+    format: Literal[
+        "guess", "csv", "tsv", "jsonl", "txt", "lines", "parquet", "conll", "conllu", "ts", "idx", "images", "sheets"
+    ] = Field(
         default="guess",
-        description="How files are read: guessed from their ending, or as said; lines is parallel files.",
+        description="How files are read: guessed from their ending, or as said; lines is parallel files, "
+        "idx a file of arrays and one of labels, images a table of names and captions, sheets an index of contact "
+        "sheets and such a table.",
     )
     separator: Separator = Field(
         default="\t", description="What stands between source and target on a line of a txt file."
@@ -95,6 +99,29 @@ class Data(Section):
     tag: Tag = Field(
         default="",
         description="The column with the language or style of the target, told to the model before it reads.",
+    )
+    source_type: Literal["tokens", "numbers", "image"] = Field(
+        default="tokens", description="What the source is: text, numbers (a column for each, or series), or an image."
+    )
+    series: Tag = Field(
+        default="",
+        description="The column that says to which sequence a row of numbers belongs; its rows stand together.",
+    )
+    vectors: Text = Field(
+        default="",
+        description="A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with.",
+    )
+    images: Text = Field(
+        default="", description="The folder in which images lie; without it, the one of the table that names them."
+    )
+    image_size: int = Field(
+        default=64, ge=4, le=1024, description="The side, in pixels, to which images are cut and scaled."
+    )
+    characters: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="Letters of a word that are read beside its vector, in tagging; 0 is none.",
     )
     target_type: Literal["label", "labels", "number"] = Field(
         default="label", description="What a classified source gets: one label, any of several at once, or a number."
@@ -130,7 +157,6 @@ class Data(Section):
         default=(),
         description="The column that says when, or several from the year on; none if the rows are in order.",
     )
-    series: Tag = Field(default="", description="The column that says whose row it is, where a file has many series.")
     variables: AnyColumns = Field(
         default=(), description="The columns to forecast; none is all that are neither time nor inputs."
     )
@@ -177,12 +203,13 @@ class Data(Section):
         return self
 
     def _check_part(self, name: str, files: tuple[str, ...]) -> None:
-        if len(files) == 2 and self.format not in ("guess", "lines"):
+        pairs = ("guess", "lines", "idx", "sheets")
+        if len(files) == 2 and self.format not in pairs:
             raise ValueError(
                 f'data.{name} is a pair of parallel files, but data.format "{self.format}" has source and target '
                 'in one file: parallel files are "lines"'
             )
-        if len(files) == 1 and self.format == "lines":
-            raise ValueError(f'data.{name} is one file, but data.format "lines" wants two: source, target')
+        if len(files) == 1 and self.format in pairs[1:]:
+            raise ValueError(f'data.{name} is one file, but data.format "{self.format}" wants two: source, target')
         if files and self.train and len(files) != len(self.train):
             raise ValueError(f"data.{name} and data.train must both be one file, or both a pair of parallel files")

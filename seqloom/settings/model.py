@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .body import (
     Activation,
+    AttentionDropout,
     Bias,
     Body,
     BothWays,
@@ -77,6 +78,7 @@ class Part(Section):
     dropout: Dropout | None = None
     locked: Locked | None = None
     recurrent_dropout: RecurrentDropout | None = None
+    attention_dropout: AttentionDropout | None = None
     zoneout: Zoneout | None = None
     both_ways: BothWays | None = None
     merge: Merge | None = None
@@ -118,10 +120,20 @@ class Model(Section):
     dropout: Dropout = 0.1
     locked: Locked = False
     recurrent_dropout: RecurrentDropout = 0.0
+    attention_dropout: AttentionDropout = 0.0
     zoneout: Zoneout = 0.0
     both_ways: BothWays | None = None
     merge: Merge = "concatenate"
     start: Start = "zero"
+    spelling: Literal["convolution", "recurrence"] = Field(
+        default="convolution", description="What reads the letters of a word, where data.characters says so."
+    )
+    patch: int = Field(
+        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is cut into."
+    )
+    crf: bool = Field(
+        default=False, description="Whether tags depend on their neighbours: a conditional random field decides."
+    )
     pool: Literal["", "mean", "last", "largest", "attention"] = Field(
         default="",
         description="What a whole sequence is summed up by: the mean, where the reading ends, the largest of each "
@@ -170,7 +182,7 @@ class Model(Section):
     alone: bool = Field(
         default=False, description="Whether each variable is forecast from itself alone, all by the same weights."
     )
-    patch: int = Field(default=1, ge=1, le=10**6, description="How many rows of a window are read as one element.")
+    span: int = Field(default=1, ge=1, le=10**6, description="How many rows of a window are read as one element.")
     encoder: Part = Field(default=Part(), description="Where the encoder differs; what is not given is as in [model].")
     decoder: Part = Field(default=Part(), description="Where the decoder differs; what is not given is as in [model].")
 

@@ -7,29 +7,28 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "forecast"]
+Name = Literal["transduce", "classify", "tag", "caption", "forecast"]
 
-READING = (
-    "data.target_type",
-    "model.pool",
-    "model.hidden",
-    "train.balanced",
-)  # what only tasks that answer with labels have
+# What only tasks that answer once a sequence have, and those that read, and those that write.
+SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
+TAGGED = ("data.characters", "model.spelling", "model.crf")
+NUMERIC = ("data.source_type", "data.series")
+IMAGES = ("data.images", "data.image_size")
 WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
 )
 FORECASTING = (
-    *("data.time", "data.series", "data.variables", "data.inputs", "data.context", "data.horizon", "data.stride"),
+    *("data.time", "data.variables", "data.inputs", "data.context", "data.horizon", "data.stride"),
     *("data.season", "data.calendar", "data.train_rows", "data.validation_rows", "data.test_rows"),
-    *("model.quantiles", "model.relative", "model.alone", "model.patch"),
+    *("model.quantiles", "model.relative", "model.alone", "model.span"),
 )
 TEXTS = (  # what only tasks have whose examples are rows of texts
     *("data.source", "data.target", "data.target_type", "data.separator", "data.source_tokens", "data.lowercase"),
     *("data.min_count", "data.max_size", "data.max_length", "data.too_long", "data.split_seed"),
-    *("model.embedding", "train.balanced", "train.smoothing"),
+    *("data.source_type", "data.vectors", "model.embedding", "model.patch", "train.balanced", "train.smoothing"),
 )
-NUMERIC = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
+FORECASTERS = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
 
 
 class Use(NamedTuple):
@@ -43,9 +42,36 @@ class Use(NamedTuple):
 
 
 USES: dict[str, Use] = {
-    "transduce": Use("turn one sequence of tokens into another", True, True, True, READING + FORECASTING),
-    "classify": Use("give a sequence a label, several, or a number", True, False, True, WRITING + FORECASTING),
-    "forecast": Use("continue series of numbers", True, False, False, WRITING + TEXTS),
+    "transduce": Use(
+        "turn one sequence of tokens into another", True, True, True, (*SUMMED, *TAGGED, *IMAGES, *FORECASTING)
+    ),
+    "caption": Use(
+        "tell in words what is on an image",
+        True,
+        True,
+        True,
+        (*SUMMED, *TAGGED, *NUMERIC, "data.shared", "data.tag", "data.source_tokens", *FORECASTING),
+    ),
+    "classify": Use(
+        "give a sequence a label, several, or a number", True, False, True, (*WRITING, *TAGGED, *IMAGES, *FORECASTING)
+    ),
+    "tag": Use(
+        "give every element of a sequence a label",
+        True,
+        False,
+        True,
+        (
+            *WRITING,
+            *SUMMED[:2],
+            "data.source_tokens",
+            "train.balanced",
+            "train.smoothing",
+            "model.patch",
+            *IMAGES,
+            *FORECASTING,
+        ),
+    ),
+    "forecast": Use("continue series of numbers", True, False, False, (*WRITING, *TAGGED, *IMAGES, *TEXTS)),
 }
 
 

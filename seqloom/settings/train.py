@@ -1,9 +1,9 @@
 """[train] and [search]: how a model learns, and how it writes."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ..errors import RecipeError
 from .section import Section, Text
@@ -32,7 +32,15 @@ def _check_time(text: str) -> str:
     return text
 
 
+def _as_tuple(given: object) -> object:
+    """One part need not be written as a list."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given) if isinstance(given, list) else given
+
+
 Time = Annotated[Text, AfterValidator(_check_time)]
+Parts = Annotated[tuple[Text, ...], BeforeValidator(_as_tuple, json_schema_input_type=str | list[str])]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
@@ -51,13 +59,50 @@ class Train(Section):
     batch: int = Field(
         default=4096, ge=1, le=10**9, description="Tokens a batch: source and target together, padding included."
     )
+    accumulate: int = Field(
+        default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
+    )
+    window: Steps = Field(
+        default=0,
+        description="Elements that backpropagation goes back: a step a window, the state carried on; 0 is all of them.",
+    )
+    optimiser: Literal["adamw", "adam", "radam", "sgd"] = Field(
+        default="adamw", description="Which of torch's own optimisers makes the steps."
+    )
+    momentum: float = Field(default=0.9, ge=0, lt=1, description="The share of its last move that SGD makes again.")
     rate: float = Field(default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up.")
+    schedule: Literal["cosine", "ramp-times-cosine", "linear", "constant", "inverse-root"] = Field(
+        default="cosine", description="How the learning rate goes on after the warm-up."
+    )
     warmup: Steps = Field(
         default=0, description="Steps in which the rate rises from nothing; 0 is a twentieth of all, at most 1000."
     )
-    weight_decay: float = Field(default=0.01, ge=0, le=100, description="How strongly AdamW pulls weights towards 0.")
+    weight_decay: float = Field(
+        default=0.01, ge=0, le=100, description="How strongly matrices are pulled towards 0; vectors never are."
+    )
     clip: float = Field(
         default=1.0, ge=0, le=10**9, description="The norm to which a longer gradient is shortened; 0 is no limit."
+    )
+    clip_value: float = Field(
+        default=0.0, ge=0, le=10**9, description="The most a single entry of the gradient may be; 0 is no limit."
+    )
+    average: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Exponential averaging of the weights, such as 0.999: the average is what is kept; 0 is none.",
+    )
+    freeze: Parts = Field(
+        default=(), description='Parts of the model that do not learn, such as "embed", "source" or "encoder".'
+    )
+    teacher: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.",
+    )
+    teacher_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
+        default="constant", description="How that share falls from 1 to train.teacher over all steps."
     )
     smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
@@ -99,6 +144,10 @@ class Train(Section):
             raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
         if self.known_steps and self.warmup > self.known_steps:
             raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
+        if self.teacher_schedule == "exponential" and self.teacher == 0:
+            raise ValueError(
+                'train.teacher is 0, which an "exponential" train.teacher_schedule never reaches: say 0.01'
+            )
         return self
 
 

@@ -5,13 +5,12 @@ To add one: a class in a file of its own, a line in `TASKS`, a recipe. Everythin
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from torch import nn
 
-from ..errors import DataError
 from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
@@ -86,6 +85,10 @@ class Task(ABC):
     def build(self) -> nn.Module:
         """A new model, its weights drawn at random."""
 
+    def begin(self, model: Any, tell: Tell) -> None:
+        """What a new model is given before its first step, beyond what was drawn."""
+        return None
+
     @abstractmethod
     def objective(self, model: Any) -> Objective:
         """What training makes small."""
@@ -113,10 +116,14 @@ class Task(ABC):
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         """The same of files of one's own, read as the recipe says."""
 
-    def inputs(self, file: str) -> Iterator[tuple[str, Any]]:
-        """What a file asks, each question with what it is called: here, line by line."""
-        for line in lines_of(file):
-            yield line, line
+    @property
+    def reads_text(self) -> bool:
+        """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
+        return True
+
+    @abstractmethod
+    def inputs(self, file: str) -> Sequence[Any]:
+        """The inputs in a file of one's own, read as the recipe says, with no answers to them."""
 
     @abstractmethod
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
@@ -125,16 +132,3 @@ class Task(ABC):
     @abstractmethod
     def predict(self, model: Any, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best `width` answers to each input, best first; None is as many as the recipe says."""
-
-
-def lines_of(file: str) -> Iterator[str]:
-    """The lines of a text file, without their ends."""
-    try:
-        with open(file, "rb") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    yield line.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError:
-                    raise DataError("is not UTF-8 text", file, number) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", file) from None

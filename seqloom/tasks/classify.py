@@ -1,8 +1,9 @@
-"""A whole sequence to a label, to several, or to a number: reviews, tweets, questions. Knows texts, not files."""
+"""A whole sequence to a label, to several, or to a number: reviews, questions, series, images. Knows no files."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -12,24 +13,29 @@ from torch import Tensor
 
 from .. import build
 from ..baselines import most_frequent
+from ..baselines.bags import NaiveBayes, words
+from ..baselines.labels import NearestCentroid, uniform
 from ..data import batches
-from ..data.codec import Raw
-from ..data.labels import NONE, Labels, LabelSets, Rating, number_in, written
-from ..data.layout import Layout, Side, no_fault, tokens
+from ..data.codec import Codec, Raw
+from ..data.labels import NONE, Labels, LabelSets, Rating, names_in, number_in, written
+from ..data.layout import Layout, Side, no_fault
+from ..data.numbers import Numbers
 from ..data.prepare import Prepared
 from ..data.ragged import Ragged
-from ..data.tokenizers import Tokenizer
 from ..errors import DataError
-from ..layers.embeddings import Tokens
 from ..layers.heads import Bernoulli, Categorical, Head, Normal
 from ..layers.padding import mask_of
-from ..metrics import exact_match
+from ..metrics import Score
+from ..metrics.labels import accuracy, f1, multilabel_f1, subset_accuracy
+from ..metrics.numbers import mae, r2, rmse
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
+from . import sources
 from .base import Prediction, Scored
-from .rows import ROOM, Encoded, Rows, check_positions, padded
+from .rows import ROOM, Encoded, Rows, check_positions
 
 SHOWN = 5  # labels of an answer, unless somebody asks for more
+Measure = Callable[[Sequence[str], Sequence[str]], Score]
 TARGETS = {codec.kind: codec for codec in (Labels, LabelSets, Rating)}
 
 
@@ -57,8 +63,8 @@ class Estimated(Prediction):
 
 class Classify(Rows):
     @property
-    def source(self) -> Tokenizer:
-        return cast(Tokenizer, self.codecs["source"])
+    def source(self) -> Codec:
+        return self.codecs["source"]
 
     @property
     def target(self) -> Labels | LabelSets | Rating:
@@ -68,27 +74,28 @@ class Classify(Rows):
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data
         kind = TARGETS[data.target_type]
-        sides = {
-            "source": tokens(data, data.source, data.source_tokens),
-            "target": Side((data.target,), kind.kind, kind.learn),
-        }
+        sides = {"source": sources.side_of(data), "target": Side((data.target,), kind.kind, kind.learn)}
         label = "target" if kind is Labels else ""
         return Layout("classify", data, sides, label, fault=no_number if kind is Rating else no_fault)
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
-        train = prepared.splits["train"]
-        check_positions("encoder", recipe.model.side("encoder"), train.ids["source"].lengths)
+        train, source = prepared.splits["train"], prepared.codecs["source"]
+        lengths = sources.lengths(source, train.ids["source"], recipe.model.patch)
+        check_positions("encoder", recipe.model.side("encoder"), lengths)
         if isinstance(target := prepared.codecs["target"], Labels) and len(target) < 2:
             raise DataError(f"every training example has the label {target.names[0]!r}: there is nothing to tell apart")
         counts = np.array(list(prepared.report.splits["train"].sides["target"].balance.values()), dtype=np.float64)
         weights = counts.sum() / (len(counts) * counts) if len(counts) and counts.all() else counts
         return recipe, {"usual": most_frequent(train.raws["target"]), "weights": weights.tolist()}
 
+    @property
+    def reads_text(self) -> bool:
+        return sources.is_text(self.source)
+
     def build(self) -> Labeller:
         model = self.recipe.model
-        embed = Tokens(len(self.source), model.embedding, model.side("encoder").dropout)
-        return build.labeller(model, embed, self.head, each=False, own=self.cell)
+        return build.labeller(model, sources.embed(self.source, model), self.head, each=False, own=self.cell)
 
     def head(self, inputs: int) -> Head:
         match self.target:
@@ -103,10 +110,11 @@ class Classify(Rows):
         return Labelling(model)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
-        return encoded["source"].lengths[:, None]
+        return sources.lengths(self.source, encoded["source"], self.recipe.model.patch)[:, None]
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
-        return Batch(*padded(encoded["source"], rows), self.answers(encoded["target"], rows))
+        read = sources.read(self.source, encoded["source"], rows, self.recipe.model.patch)
+        return Batch(*read, self.answers(encoded["target"], rows))
 
     def answers(self, targets: Ragged, rows: Any) -> Tensor:
         """What the head is to tell: a class (B,), which classes (B, K), or a number on the scale of training (B, 1)."""
@@ -125,33 +133,55 @@ class Classify(Rows):
         part = prepared.splits["validation"]
         known = np.flatnonzero(part.ids["target"].values != NONE) if isinstance(self.target, Labels) else slice(None)
         loss = self.loss(model, {side: ids.take(np.arange(len(part))[known]) for side, ids in part.ids.items()})
-        answers, targets = self.answer(model, part.ids["source"]), list(part.raws["target"])
+        outputs = [best.output for best, *_ in self.answer(model, part.ids["source"])]
+        targets = list(part.raws["target"])
         if isinstance(self.target, Rating):
-            errors = np.abs(
-                [float(answer.output) - number_in(text) for [answer], text in zip(answers, targets, strict=True)]
-            )
-            return {"loss": loss, "absolute error": float(errors.mean())}
-        right = [best.output == text for [best, *_], text in zip(answers, targets, strict=True)]
-        return {"loss": loss, "accuracy": float(np.mean(right))}
+            return {"loss": loss, "absolute error": mae(*ratings(outputs, targets), intervals=False).value}
+        return {"loss": loss, "accuracy": accuracy(outputs, targets, intervals=False).value}
 
-    def score(self, model: Labeller, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
-        sources, targets = zip(*examples, strict=True)
-        answers = self.predict(model, sources, 1)
-        outputs = [best.output for best, *_ in answers]
-        return {"accuracy": Scored(exact_match(outputs, [[target] for target in targets]), {})}
+    def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+        given, targets = zip(*examples, strict=True)
+        outputs = [best.output for best, *_ in self.predict(model, given, 1)]
+        rivals = self.rivals(given)
+        return {
+            name: Scored(
+                measure(outputs, targets), {rival: measure(told, targets).value for rival, told in rivals.items()}
+            )
+            for name, measure in MEASURES[self.target.kind].items()
+        }
+
+    def rivals(self, given: Sequence[Any]) -> dict[str, list[str]]:
+        """What needs no reading, or hardly any; the bag of words only while the training examples are at hand."""
+        if isinstance(self.target, Rating):
+            return {"mean": [str(self.target.mean)] * len(given)}
+        told = {"most frequent": [self.facts["usual"]] * len(given)}
+        if isinstance(self.target, LabelSets):
+            return told
+        told["chance"] = uniform(self.target.names, len(given))
+        if self.prepared is None:
+            return told
+        train = self.prepared.splits["train"].raws
+        if self.reads_text:
+            cut = list if self.recipe.data.source_tokens == "characters" else words
+            told["bag of pairs"] = NaiveBayes.fit(list(train["source"]), list(train["target"]), cut).predict(given)
+        elif isinstance(self.source, Numbers):
+            told["nearest mean"] = NearestCentroid.fit(list(train["source"]), list(train["target"])).predict(given)
+        return told
 
     @torch.no_grad()
     def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
         encoded = self.source.encode_many(list(inputs))
-        self.check_length(encoded.lengths, self.recipe.model.side("encoder"))
+        lengths = sources.lengths(self.source, encoded, self.recipe.model.patch)
+        self.check_length(lengths, self.recipe.model.side("encoder"))
         return self.answer(model, encoded, width or SHOWN)
 
     @torch.no_grad()
     def answer(self, model: Labeller, encoded: Ragged, width: int = 1) -> list[list[Prediction]]:
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
-        for rows in batches.sequential(encoded.lengths, ROOM):
-            expected = model(*padded(encoded, rows))
+        patch = self.recipe.model.patch
+        for rows in batches.sequential(sources.lengths(self.source, encoded, patch), ROOM):
+            expected = model(*sources.read(self.source, encoded, rows, patch))
             for number, row in enumerate(rows):
                 one = tuple(part[number] for part in expected) if isinstance(expected, tuple) else expected[number]
                 answers[row] = self.read_out(one, width)
@@ -171,6 +201,35 @@ class Classify(Rows):
                 logs, places = expected.double().log_softmax(-1).topk(min(width, len(names)))
                 found = zip(logs.tolist(), places.tolist(), strict=True)
                 return [Labelled(names[place], log, math.exp(log)) for log, place in found]
+
+
+def ratings(outputs: Sequence[str], targets: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Numbers that are written, as numbers."""
+    told, true = (np.array([number_in(text) for text in texts]) for texts in (outputs, targets))
+    return told, true
+
+
+def of_numbers(metric: Callable[..., Score]) -> Measure:
+    return lambda outputs, targets: metric(*ratings(outputs, targets))
+
+
+def of_sets(metric: Callable[..., Score]) -> Measure:
+    return lambda outputs, targets: metric(*([names_in(text) for text in texts] for texts in (outputs, targets)))
+
+
+MEASURES: dict[str, dict[str, Measure]] = {
+    "label": {"accuracy": accuracy, "macro F1": f1},
+    "labels": {
+        "all right": of_sets(subset_accuracy),
+        "micro F1": of_sets(partial(multilabel_f1, average="micro")),
+        "macro F1": of_sets(multilabel_f1),
+    },
+    "number": {
+        "absolute error": of_numbers(mae),
+        "root mean square error": of_numbers(rmse),
+        "R²": of_numbers(r2),
+    },
+}
 
 
 def no_number(example: Sequence[Raw]) -> str:

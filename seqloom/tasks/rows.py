@@ -10,22 +10,23 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ..data import batches
 from ..data.codec import Codec
 from ..data.codecs import read_codec
 from ..data.layout import Layout
-from ..data.origins import read_files
+from ..data.listed import Listed, Spelled
 from ..data.prepare import Prepared, prepare
 from ..data.ragged import Ragged
 from ..data.readers import Skipped
+from ..data.sources import read_files
+from ..data.tokenizers import Words
 from ..errors import DataError, RecipeError, RunError
-from ..layers.padding import mask_of
-from ..models import Batch
+from ..models import Batch, Generator, Labeller
 from ..recipe import Recipe
 from ..settings.body import Body
 from .base import Task, Tell
+from .vectors import begin_with
 
 ROOM = 16384  # padded elements that are read at once when nothing is trained
 Encoded = dict[str, Ragged]  # by side
@@ -36,6 +37,7 @@ class Rows(Task):
 
     def __init__(self, recipe: Recipe, codecs: dict[str, Codec], facts: dict[str, Any]) -> None:
         self.recipe, self.codecs, self.facts = recipe, codecs, facts
+        self.prepared: Prepared | None = None  # while the examples are at hand, for baselines that learn from them
 
     @classmethod
     @abstractmethod
@@ -56,12 +58,10 @@ class Rows(Task):
     @classmethod
     def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
         prepared = prepare(cls.layout(recipe), tell=tell, examples=examples)
-        return cls(*cls._settled(recipe, prepared)), prepared
-
-    @classmethod
-    def _settled(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Codec], dict[str, Any]]:
         recipe, facts = cls.learn(recipe, prepared)
-        return recipe, prepared.codecs, facts
+        task = cls(recipe, prepared.codecs, facts)
+        task.prepared = prepared
+        return task, prepared
 
     @classmethod
     def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
@@ -73,6 +73,17 @@ class Rows(Task):
             if codec.kind != sides[side].kind:
                 raise RunError(f"task.json says that the {side} is {codec.kind}, but the recipe {sides[side].kind}")
         return cls(recipe, codecs, facts)
+
+    def begin(self, model: Labeller | Generator, tell: Tell) -> None:
+        """Words may begin with vectors from a file."""
+        file, source = self.recipe.data.vectors, self.codecs.get("source", next(iter(self.codecs.values())))
+        if not file:
+            return
+        if not isinstance(source, Words | Listed | Spelled):
+            raise RecipeError(f"data.vectors is set, but the source is {source.kind}: only words have vectors")
+        embed = model.source.embed if isinstance(model, Generator) and model.source else model.embed
+        share = begin_with(embed, source.symbols, file)
+        tell(f"{share:.0%} of the {len(source.symbols):,} words have a vector in {file}")
 
     def saved(self) -> dict[str, Any]:
         return {"codecs": {side: codec.to_json() for side, codec in self.codecs.items()}, "facts": self.facts}
@@ -111,6 +122,9 @@ class Rows(Task):
         codecs = list(self.codecs.values())
         return [tuple(codec.normalise(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
 
+    def inputs(self, file: str) -> Sequence[Any]:
+        return [source for [source] in read_files([file], self.layout(self.recipe).only("source"), Skipped())]
+
     def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
         """Refuse an input that reaches beyond the positions a model has learnt."""
         longest = int(lengths.max(initial=0))
@@ -130,11 +144,3 @@ def check_positions(name: str, body: Body, lengths: NDArray[np.int64]) -> None:
         raise RecipeError(
             f"model.{name}.longest is {body.longest}, but a training example has {longest} elements there"
         )
-
-
-def padded(sequences: Ragged, rows: Any) -> tuple[Tensor, Tensor]:
-    """Sequences side by side with their mask; at least one wide, so that an empty one can be read as nothing."""
-    elements, lengths = map(torch.from_numpy, sequences.padded(rows))
-    if not elements.shape[1]:
-        elements = elements.new_zeros(len(elements), 1, *elements.shape[2:])
-    return elements, mask_of(lengths, elements.shape[1])

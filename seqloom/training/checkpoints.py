@@ -1,6 +1,6 @@
 """Checkpoints: all that training needs to go on, in folders that are either whole or passed over.
 
-    checkpoints/step-1200/  weights.safetensors  optimiser.safetensors  random.safetensors  state.json  manifest.json
+    checkpoints/step-1200/  weights, optimiser, average and carried .safetensors  state.json  manifest.json
 
 A checkpoint is written under a temporary name, synced file by file, and renamed; only then are older ones removed.
 Nothing here is pickled. What the numbers in `state.json` mean is the loop's business.
@@ -20,10 +20,11 @@ from .files import json_bytes, partial, read_json, sweep, sync_folder, telling, 
 from .manifests import MANIFEST, check_manifest, manifest_bytes
 from .tensors import read_tensors, tensor_bytes
 
-WEIGHTS, OPTIMISER, RANDOM, STATE = (
+WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE = (
     "weights.safetensors",
     "optimiser.safetensors",
-    "random.safetensors",
+    "average.safetensors",
+    "carried.safetensors",
     "state.json",
 )
 NAME = re.compile(r"step-([1-9][0-9]{0,17})")
@@ -36,7 +37,8 @@ class Checkpoint:
     step: int
     weights: dict[str, Tensor]
     optimiser: dict[str, Tensor]
-    random: dict[str, Tensor]
+    average: dict[str, Tensor]  # of the weights; empty if none is kept
+    carried: dict[str, Tensor]  # the state that the next batch goes on from; empty if it begins anew
     state: dict[str, Any]  # JSON: the position in the data, the counters
     place: str = "checkpoint"  # where it was read from, for sentences about it
 
@@ -44,7 +46,8 @@ class Checkpoint:
         return {
             WEIGHTS: tensor_bytes(self.weights),
             OPTIMISER: tensor_bytes(self.optimiser),
-            RANDOM: tensor_bytes(self.random),
+            AVERAGE: tensor_bytes(self.average),
+            CARRIED: tensor_bytes(self.carried),
             STATE: json_bytes(self.state),
         }
 
@@ -112,12 +115,13 @@ class Checkpoints:
 
     def _read(self, step: int) -> Checkpoint:
         place = self._place(step)
-        check_manifest(place, needed=(WEIGHTS, OPTIMISER, RANDOM, STATE))
+        check_manifest(place, needed=(WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE))
         return Checkpoint(
             step,
             read_tensors(place / WEIGHTS),
             read_tensors(place / OPTIMISER),
-            read_tensors(place / RANDOM),
+            read_tensors(place / AVERAGE),
+            read_tensors(place / CARRIED),
             read_json(place / STATE),
             str(place),
         )

@@ -7,27 +7,30 @@ yielding it:
 Where the records go, what is validated and what a run folder looks like is not its business.
 """
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from ..errors import DataError, RunError
-from ..layers.state import State, detach
+from ..errors import DataError, RecipeError, RunError
+from ..layers.state import State
 from ..models import Batch, Objective
 from ..recipe import Train
+from .averaging import Average
+from .carried import state_from, tensors_of
 from .checkpoints import Checkpoint, Checkpoints
-from .optimiser import adamw, load_memory, memory_of, rate_at, set_rate
-from .randomness import random_states, set_random_states, undisturbed
+from .optimiser import load_memory, memory_of, optimiser_of, set_rate
+from .parts import freeze
+from .randomness import Draw, draw_from
 from .records import Kind, Progress, Record
+from .schedules import rate_at, truth_at
+from .steps import Update, tokens_in, update
 from .tensors import load_weights, weights_of
 
 RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a file that is kept
@@ -67,9 +70,7 @@ def fit(
     if checkpoints is not None:
         checkpoints.sweep()
         checkpoint = checkpoints.newest()
-    if checkpoint is None:
-        torch.manual_seed(settings.seed)
-    else:
+    if checkpoint is not None:
         training.restore(checkpoint)
         yield from training.tell(validate)
     while not training.finished:
@@ -82,16 +83,34 @@ def fit(
         yield from training.tell(validate)
 
 
+class Piece(NamedTuple):
+    """A window of a batch, or all of it; `chance` (B, T) decides where a generator reads its own last element."""
+
+    batch: Batch
+    chance: Tensor
+
+    def at(self, truth: float) -> Batch:
+        return self.batch if truth >= 1 else self.batch._replace(given=self.chance < truth)
+
+
 class Training:
     """An objective on its way: its weights, the optimiser, the position in the data, the counters."""
 
     def __init__(self, objective: Objective, feed: Feed, settings: Train) -> None:
+        check_carrying(objective, settings)
         self.objective, self.feed, self.settings = objective, feed, settings
-        self.optimiser = adamw(objective, settings)
+        freeze(objective, settings.freeze)
+        self.optimiser = optimiser_of(objective, settings)
+        self.average = Average(objective, settings.average)
         self.progress = Progress()
+        self.state: State = None  # where the last batch has arrived, for one that goes on from there
         self.begun = perf_counter()
+        self._read_ahead = 0.0  # seconds
         self._known_order: tuple[int, Sequence[Rows]] | None = None
+        self._known_pieces: tuple[tuple[int, int], list[Piece]] | None = None
         objective.train()
+
+    # --- the data ---
 
     @property
     def order(self) -> Sequence[Rows]:
@@ -104,28 +123,58 @@ class Training:
             self._known_order = epoch, order
         return self._known_order[1]
 
+    @property
+    def pieces(self) -> list[Piece]:
+        """The windows of the batch that is being read."""
+        now = self.progress
+        place = now.epoch, now.batch
+        if self._known_pieces is None or self._known_pieces[0] != place:
+            draw_from(self.settings.seed, Draw.BATCH, *place)
+            batch = self.feed.batch(self.order[now.batch])
+            length = self.settings.window or max(1, batch.mask.shape[1])
+            windows = batch.windows(length) if self.settings.window else [batch]
+            chances = torch.split(torch.rand(batch.mask.shape), length, 1)
+            self._known_pieces = place, list(map(Piece, windows, chances))
+        return self._known_pieces[1]
+
+    def read(self) -> tuple[Rows, list[Batch]]:
+        """The batches, or windows of them, that make the next step together, and the rows of the last."""
+        now = self.progress
+        found: list[Batch] = []
+        truth = truth_at(now.step + 1, self.settings)
+        while len(found) < self.settings.accumulate:
+            rows = self.order[now.batch]
+            found.append(self.pieces[now.window].at(truth))
+            now.window += 1
+            if now.window == len(self.pieces):
+                now.batch, now.window = now.batch + 1, 0
+            if now.batch == len(self.order):
+                now.epoch, now.batch = now.epoch + 1, 0
+                break
+        return rows, found
+
     # --- one step ---
 
     def advance(self) -> None:
-        """Read the next batch and make one step, or skip it if something in it is not finite."""
-        begun, now = perf_counter(), self.progress
-        rows = self.order[now.batch]
+        """Read on and make one step, or skip it if something in it is not finite."""
+        begun, now = perf_counter() - self._read_ahead, self.progress
+        rows, batches = self.read()
         set_rate(self.optimiser, rate_at(now.step + 1, self.settings))
-        batches = [self.feed.batch(rows)]
-        made = update(self.objective, self.optimiser, batches, self.settings.clip)
+        draw_from(self.settings.seed, Draw.DROPOUT, now.step)
+        made = update(self.objective, self.optimiser, batches, self.settings, self.state)
+        self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
-        now.batch += 1
-        if now.batch == len(self.order):
-            now.epoch, now.batch = now.epoch + 1, 0
         self._count(made, rows)
         tokens = sum(map(tokens_in, batches))
         now.tokens += tokens
         now.recent_tokens += tokens
         now.recent_seconds += perf_counter() - begun
+        self._read_ahead = 0.0
 
-    def _count(self, made: "Update", rows: Rows) -> None:
+    def _count(self, made: Update, rows: Rows) -> None:
         now = self.progress
         if made.finite:
+            self.average.add(now.step - now.skipped)
             now.skipped_in_a_row = 0
             now.loss_sum += made.loss
             now.loss_count += made.count
@@ -159,45 +208,64 @@ class Training:
             self.progress.step,
             weights_of(self.objective),
             memory_of(self.optimiser, self.objective),
-            random_states(),
-            self.progress.model_dump(),
+            {name: tensor.clone() for name, tensor in self.average.weights.items()},
+            state=self.progress.model_dump(),
+            carried=tensors_of(self.state) if self._goes_on() else {},
         )
 
+    def _goes_on(self) -> bool:
+        """Whether the next piece needs the state of the last one: it is read to see, for the step to come."""
+        if self.state is None or self.progress.step >= self.settings.steps:
+            return False
+        begun = perf_counter()
+        fresh = self.pieces[self.progress.window].batch.fresh
+        self._read_ahead += perf_counter() - begun
+        return not fresh
+
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from there. The random states come last: everything before might draw."""
+        """Go on from there. Chance needs no restoring: see `randomness`."""
         place = checkpoint.place
-        self.progress = Progress.read(checkpoint.state, place)
-        if self.progress.step != checkpoint.step:
-            raise RunError(f"{place}: holds step {self.progress.step}, which is not what its name says")
-        if self.progress.batch >= len(self.order):
+        self.progress = now = Progress.read(checkpoint.state, place)
+        if now.step != checkpoint.step:
+            raise RunError(f"{place}: holds step {now.step}, which is not what its name says")
+        if now.batch >= len(self.order):
             raise RunError(
-                f"{place}: stands at batch {self.progress.batch} of an epoch, but the data has {len(self.order)} "
+                f"{place}: stands at batch {now.batch} of an epoch, but the data has {len(self.order)} "
                 "batches an epoch: it is not the data this run began with"
             )
+        if now.window and now.window >= len(self.pieces):
+            raise RunError(f"{place}: stands at window {now.window} of a batch that has {len(self.pieces)}")
+        if checkpoint.carried:
+            self.state = state_from(checkpoint.carried, self._some_state(), place)
         load_weights(self.objective, checkpoint.weights, place)
         load_memory(self.optimiser, self.objective, checkpoint.optimiser, place)
-        self.begun = perf_counter() - self.progress.seconds
-        set_random_states(checkpoint.random, place)
+        self.average.load(checkpoint.average, place)
+        self.begun = perf_counter() - now.seconds
+
+    def _some_state(self) -> State:
+        """A state of the shape that is carried into the next piece."""
+        with evaluating(self.objective):
+            return self.objective(self.pieces[self.progress.window].batch, None)[2]
 
     # --- telling ---
 
     def tell(self, validate: Validate) -> Iterator[Record]:
-        """The record of this step, if it has one. Neither the validation nor the reader disturbs what is drawn."""
+        """The record of this step, if it has one. Averaged weights stay shown until the next record is asked for."""
         step = self.progress.step
-        last = step >= self.settings.steps
-        with undisturbed():
-            if last or step % self.settings.validate_every == 0:
+        if step >= self.settings.steps or step % self.settings.validate_every == 0:
+            with self.average.shown():
                 with evaluating(self.objective):
                     scores = validate()
                 best = self.progress.judge(scores["loss"])
-                record = self._record("end" if self.finished else "validation", scores, best)
-            elif step == 1 or step % RECORD_EVERY == 0:
-                record = self._record("step", {}, False)
-            else:
-                return
-            self.progress.begin_anew()
-            yield record
+                yield self._told("end" if self.finished else "validation", scores, best)
+        elif step == 1 or step % RECORD_EVERY == 0:
+            yield self._told("step", {}, False)
         self.objective.train()  # whoever looked at it may have left it in another mode
+
+    def _told(self, kind: Kind, scores: dict[str, float], best: bool) -> Record:
+        record = self._record(kind, scores, best)
+        self.progress.begin_anew()
+        return record
 
     def _record(self, kind: Kind, scores: dict[str, float], best: bool) -> Record:
         now = self.progress
@@ -217,55 +285,11 @@ class Training:
         )
 
 
-@dataclass(frozen=True)
-class Update:
-    """What one step has met: the summed loss over so many target tokens, and the norm of its mean gradient."""
-
-    loss: float
-    count: float
-    norm: float
-
-    @property
-    def finite(self) -> bool:
-        return math.isfinite(self.loss) and math.isfinite(self.norm)
-
-
-def update(objective: Objective, optimiser: torch.optim.Optimizer, batches: Sequence[Batch], clip: float) -> Update:
-    """One step on these batches together; none if the loss or the gradient is not finite.
-
-    The sums are backpropagated and the gradient is divided once by the count over all batches: a mean of means would
-    give a token in a short batch more weight. Clipping does not help against NaN, hence the look at the norm.
-    """
-    optimiser.zero_grad()
-    loss, count = backpropagate(objective, batches)
-    gradients = [parameter.grad for parameter in objective.parameters() if parameter.grad is not None]
-    norm = nn.utils.get_total_norm(gradients).item() / max(count, 1.0)
-    made = Update(loss, count, norm)
-    if made.finite:
-        share = min(1.0, clip / norm) if clip > 0 and norm > 0 else 1.0
-        for gradient in gradients:
-            gradient.mul_(share / max(count, 1.0))
-        optimiser.step()
-    return made
-
-
-def backpropagate(objective: Objective, batches: Sequence[Batch]) -> tuple[float, float]:
-    """Leave the gradient of the summed loss of all batches in the parameters; gives the sum and its count."""
-    total = count = 0.0
-    state: State = None
-    for batch in batches:
-        loss, number, state = objective(batch, None if batch.fresh else state)
-        loss.backward()
-        state = detach(state)
-        total += loss.item()
-        count += number.item()
-    return total, count
-
-
-def tokens_in(batch: Batch) -> int:
-    """The tokens of a batch, source and target, without padding."""
-    masks = [batch.mask, *(part for part in batch.source if part.dtype is torch.bool)]
-    return sum(int(mask.sum()) for mask in masks)
+def check_carrying(objective: Objective, settings: Train) -> None:
+    """Refuse what only a model that writes one element after the other can do."""
+    for name, asked in (("train.window", settings.window > 0), ("train.teacher", settings.teacher < 1)):
+        if asked and not objective.carries:
+            raise RecipeError(f"{name} is for models that write one element after the other; leave it at its default")
 
 
 @contextmanager

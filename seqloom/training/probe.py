@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from time import perf_counter
 
 from ..errors import DataError
-from ..models import Objective
+from ..models import Batch, Objective
 from ..recipe import Train
-from .loop import Feed, Rows, Validate, evaluating, update
-from .optimiser import adamw
+from ..settings.train import DEFAULT_STEPS
+from .loop import Feed, Rows, Training, Validate, evaluating
 from .randomness import undisturbed
 from .tensors import load_weights, weights_of
 
@@ -55,21 +55,34 @@ def spread(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:
     return [middles[3 * turn % trials] for turn in range(trials)]  # 3 and 8 share no factor: each comes once
 
 
+class Trials:
+    """A feed of the trial batches only; the first comes twice, because the first step of all also sets up."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+
+    def order(self, epoch: int) -> Sequence[Rows]:
+        order = self.feed.order(0)
+        if not len(order):
+            raise DataError("there is not a single example to train on")
+        trials = spread(order)
+        return [trials[0], *trials]
+
+    def batch(self, rows: Rows) -> Batch:
+        return self.feed.batch(rows)
+
+
 def _step_time(objective: Objective, feed: Feed, settings: Train, seconds: float) -> float:
-    order = feed.order(0)
-    if not len(order):
-        raise DataError("there is not a single example to train on")
-    optimiser = adamw(objective, settings)
-    objective.train()
-    trials = spread(order)
-    update(objective, optimiser, [feed.batch(trials[0])], settings.clip)  # the first one also sets up: not counted
+    """The seconds of a step; where a model reads its own output more and more often, of the slowest, last ones."""
+    slowest = {"steps": DEFAULT_STEPS, "time": "", "accumulate": 1, "teacher_schedule": "constant"}
+    training = Training(objective, Trials(feed), settings.model_copy(update=slowest).resolved())
+    while training.progress.batch == 0:  # not counted
+        training.advance()
     begun, made = perf_counter(), 0
-    for rows in trials:
-        update(objective, optimiser, [feed.batch(rows)], settings.clip)
+    while training.progress.epoch == 0 and (made < TRIALS_AT_LEAST or perf_counter() - begun <= seconds):
+        training.advance()
         made += 1
-        if made >= TRIALS_AT_LEAST and perf_counter() - begun > seconds:
-            break
-    return (perf_counter() - begun) / made
+    return settings.accumulate * (perf_counter() - begun) / made
 
 
 @contextmanager

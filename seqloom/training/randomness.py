@@ -1,40 +1,31 @@
-"""The states of all random generators that training draws from: torch's on the CPU and, where used, on each GPU."""
+"""Where chance comes from: every draw of training is a pure function of the seed and of the place where it is made.
 
-from collections.abc import Iterator, Mapping
+So nothing has to be remembered in order to go on, and it does not matter who else draws in between.
+"""
+
+from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 
+import numpy as np
 import torch
-from torch import Tensor
-
-from ..errors import RunError
 
 
-def random_states() -> dict[str, Tensor]:
-    """What the generators draw from here on, as named bytes."""
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_initialized():
-        for number, state in enumerate(torch.cuda.get_rng_state_all()):
-            states[f"cuda.{number}"] = state
-    return states
+class Draw(IntEnum):
+    """What is drawn: each from a stream of its own."""
+
+    BATCH = 0
+    DROPOUT = 1
 
 
-def set_random_states(states: Mapping[str, Tensor], place: str) -> None:
-    """Draw on from there. Whatever else draws must have done so before: call this last."""
-    try:
-        torch.set_rng_state(states["cpu"])
-        # A run may go on with fewer GPUs, or none: their generators are then nobody's.
-        for number in range(torch.cuda.device_count()):
-            if f"cuda.{number}" in states:
-                torch.cuda.set_rng_state(states[f"cuda.{number}"], number)
-    except (KeyError, RuntimeError, TypeError):
-        raise RunError(f"{place}: does not hold the state of this machine's random generators") from None
+def draw_from(seed: int, draw: Draw, *place: int) -> None:
+    """Let torch's generators, on all devices, begin anew for this place in the training."""
+    [state] = np.random.SeedSequence((seed, draw, *place)).generate_state(1, np.uint64)
+    torch.manual_seed(int(state))
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Whatever is drawn inside, training draws on as if nothing had been."""
-    states = random_states()
-    try:
+    """Whatever is drawn inside, the generators go on as if nothing had been."""
+    with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []):
         yield
-    finally:
-        set_random_states(states, "training")

@@ -53,7 +53,8 @@ class Progress(BaseModel):
 
     step: NonNegativeInt = 0
     epoch: NonNegativeInt = 0  # the position in the data: in this epoch …
-    batch: NonNegativeInt = 0  # … the batch that comes next
+    batch: NonNegativeInt = 0  # … the batch that comes next …
+    window: NonNegativeInt = 0  # … and the window of it
     tokens: NonNegativeInt = 0
     seconds: NonNegativeFloat = 0.0
     skipped: NonNegativeInt = 0

@@ -286,7 +286,8 @@ def test_nearly_all_real_tunes_pass_and_those_that_do_not_are_wrong(shared_data)
 
 
 def test_midi_has_the_notes_at_their_times(tmp_path):
-    mido = pytest.importorskip("mido", reason="the extra `music` is not installed")
+    import mido
+
     found = tune("|:[CE]2 z2 (3GAB c2:|", more="Q:1/4=90\n")
     write_midi(found, tmp_path / "a.mid")
     file = mido.MidiFile(tmp_path / "a.mid")

@@ -3,16 +3,15 @@
 import sys
 from datetime import date
 
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from seqloom.data.parquet import read_parquet
 from seqloom.data.readers import Reading, Skipped
 from seqloom.errors import DataError, MissingExtra
-
-pyarrow = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def write(folder, columns: dict) -> str:

@@ -16,6 +16,7 @@ import pytest
 from seqloom.data import building, stores
 from seqloom.data import prepare as prepare_module
 from seqloom.data.layout import Layout, tokens
+from seqloom.data.origins import origin_of
 from seqloom.data.prepare import Prepared
 from seqloom.data.tokenizers import learn_tokenizer
 from seqloom.data.vocabulary import UNKNOWN
@@ -385,7 +386,8 @@ CHANGES = {
     "separator": "  ", "source": "2", "target": "1", "encoding": "latin-1", "on_bad_row": "skip",
     "source_tokens": "words", "target_tokens": "bpe", "lowercase": True, "min_count": 2, "max_size": 300,
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
-    "shared": True, "tag": "x", "target_type": "labels",
+    "shared": True, "tag": "x", "target_type": "labels", "source_type": "numbers", "series": "x", "characters": 9,
+    "images": "x", "image_size": 9, "vectors": "x",
 }  # fmt: skip
 
 
@@ -400,8 +402,10 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
         more = {"source": "2", "target": "1"} if name in ("source", "target") else {name: value}
         if name != "target":
             changes.append(base | more)
-    fingerprints = [prepare(settings(**change), cache).fingerprint for change in changes]
-    assert len(set(fingerprints)) == len(fingerprints) == len(entries(cache))
+    layouts = [pairs(settings(**change)) for change in changes]
+    fingerprints = [prepare_module._fingerprint(layout, origin_of(layout)) for layout in layouts]
+    assert len(set(fingerprints)) == len(fingerprints)
+    assert prepare(settings(**base), cache).fingerprint == fingerprints[0]
 
 
 def test_the_format_changes_the_fingerprint_however_it_is_known(tmp_path, cache):
@@ -545,6 +549,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from seqloom.data.layout import Layout, tokens
+from seqloom.data.origins import origin_of
 from seqloom.data.prepare import prepare
 from seqloom.recipe import Recipe
 def tell(line):

@@ -142,6 +142,8 @@ def test_what_is_no_number_is_refused_with_file_line_and_column(tmp_path, bad):
         ("t,x\n0001-01-01T00:00+05:00,1\n", ("t",), "beyond the calendar"),
         ("y,m,x\n2020,99999999999999999999,1\n", ("y", "m"), "beyond the calendar"),
         ("t\n1\n", ("t",), "no column is left"),
+        ("a,a\n1,1\n", (), "line 1: the header has the column 'a' more than once"),
+        ("a,b\n,NA\n", (), "not a single number"),
     ],
 )
 def test_refusals_say_where_and_what(tmp_path, content, time, part):
@@ -161,6 +163,13 @@ def test_without_a_time_a_skipped_row_keeps_its_place(tmp_path):
     [series] = read(write(tmp_path, "x,y\n1,1\noops,2\n3\n4,4\n"), skip=True, skipped=skipped)
     np.testing.assert_array_equal(series.values[:, 1], [1, math.nan, math.nan, 4])
     assert skipped.counts.total() == 2
+
+
+def test_a_first_chunk_without_a_good_row_is_no_trouble(tmp_path, monkeypatch):
+    monkeypatch.setattr("seqloom.data.series.CHUNK", 2)
+    file = write(tmp_path, "t,x\nsoon,1\nlater,2\n5,3\n6,4\n7,5\n")
+    [series] = read(file, "t", skip=True)
+    assert series.times.tolist() == [5, 6, 7]
 
 
 def test_chunks_leave_no_seam(tmp_path, monkeypatch):

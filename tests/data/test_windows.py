@@ -91,6 +91,12 @@ def test_only_cycles_that_the_spacing_shows_are_there(step, count):
     assert features.shape == (20, count) and len(names) == count
 
 
+def test_plain_numbers_have_no_calendar():
+    assert time_features(np.arange(5.0))[0].shape == (5, 0)
+    with pytest.raises(DataError, match="are no dates"):
+        split_by_dates(np.arange(5.0), ["2013-01-01"])
+
+
 @given(st.lists(st.lists(st.sampled_from([1.0, math.nan]), min_size=2, max_size=2), min_size=1, max_size=20))
 def test_steps_since_observed_count_like_a_loop(rows):
     values = np.array(rows)

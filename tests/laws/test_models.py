@@ -14,7 +14,7 @@ from seqloom.layers.heads import Bernoulli, Categorical, Mean, Normal, Quantiles
 from seqloom.layers.padding import mask_of
 from seqloom.layers.state import detach, map_state, select
 from seqloom.models import Batch, Generator, Labeller, Labelling, Writing
-from seqloom.search import beam, drawn, greedy, sample, write
+from seqloom.search import Sampling, beam, greedy, sample, sampled
 
 from .zoo import DECODERS, ENCODERS, MASKS, NOTHING, PLAIN, SIZE, D, decoder, encoder, poisoned, talker, writer
 
@@ -181,7 +181,7 @@ def test_a_score_is_the_sum_of_the_log_probabilities(name):
     source = torch.randint(3, 12, (2, 5)), mask_of(torch.tensor([5, 2]), 5)
     state, last = model.start(2, *source), torch.full((2, 1), 1)
     for row, found in enumerate(beam(model, last, state, width=3, steps=6, end=2, length_penalty=0.7)):
-        for tokens, logs, score in found:
+        for tokens, logs, score, *_ in found:
             written = torch.tensor([[1, *tokens, 2][: len(logs) + 1]])
             gains = model(written[:, :-1], select(state, torch.tensor([row])))[0].log_softmax(-1)
             close(torch.tensor(logs), gains[0].gather(1, written[0, 1:, None])[:, 0])
@@ -192,9 +192,13 @@ def test_draws_are_as_frequent_as_they_are_likely_and_the_seed_decides():
     logits = torch.tensor([0.0, 1.0, -1.0, 0.5])
     counts = {}
     for seed in (1, 1, 2):
-        choose = drawn(2.0, torch.Generator().manual_seed(seed))
-        found = write(
-            lambda last, state: (logits.expand(20_000, 1, 4), ()), choose, torch.zeros(20_000, 1), (), steps=1, end=9
+        found = sampled(
+            lambda last, state: (logits.expand(20_000, 1, 4), ()),
+            Sampling(temperature=2.0, seed=seed),
+            torch.zeros(20_000, 1),
+            (),
+            steps=1,
+            end=9,
         )
         counts.setdefault(seed, []).append(torch.bincount(torch.tensor([one.tokens[0] for one in found])))
     close(counts[1][0] / 20_000, (logits / 2).softmax(0), atol=0.02, rtol=0)

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.look.charts import attention_chart, save
-from seqloom.look.measures import AttentionMap
+from seqloom.look.attention import AttentionMap
+from seqloom.look.chart_maps import attention_chart
+from seqloom.look.charts import content, save
 from seqloom.runs import load, train
 
 from ..recipes import small
@@ -62,9 +63,8 @@ def test_strange_inputs_give_finite_maps(run, text):
 def test_a_chart_says_the_tokens_and_is_saved_in_every_form(tmp_path):
     found = AttentionMap(['"', "\\", " ", "ü"], ["a", "<eos>"], np.full((2, 2, 4), 0.25, np.float32), ["one", "two"])
     chart = attention_chart(found)
-    drawn = json.loads(chart.to_json())
-    rows = next(iter(drawn["datasets"].values())) if "datasets" in drawn else drawn["data"]["values"]
-    assert len(rows) == 8 and {row["source"] for row in rows} == {'"', "\\", " ", "ü"}
+    [rows] = json.loads(content(chart, ".json"))["datasets"].values()
+    assert len(rows) == 3 * 8 and {row["x"] for row in rows} == {'"', "\\", "␣", "ü"}  # two maps and their mean
     for ending, beginning in ((".html", b"<!DOCTYPE html>"), (".png", b"\x89PNG"), (".svg", b"<svg"), (".json", b"{")):
         path = save(chart, tmp_path / f"map{ending}")
         assert path.read_bytes().lstrip().startswith(beginning)

@@ -144,6 +144,13 @@ def test_cells_count_alike_however_they_are_spread_over_examples():
         assert whole.value == pytest.approx(metric(predictions.ravel(), targets.ravel(), intervals=False).value)
 
 
+def test_numbers_far_from_zero_lose_no_digits():
+    predictions, targets = numbers(4, (50,))
+    for metric in (r2, pearson):
+        near, far = (metric(predictions - 1000 + by, targets - 1000 + by, intervals=False).value for by in (0, 1e9))
+        assert far == pytest.approx(near, abs=1e-6)
+
+
 def test_without_any_known_target_a_score_is_not_a_number():
     nothing = np.full(5, np.nan)
     for metric in (mae, mse, rmse, r2, pearson, spearman):

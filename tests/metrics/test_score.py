@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from seqloom.metrics import Score
+from seqloom.metrics import score as score_module
 from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES, limits, ratio, resample, score_sums
 
 
@@ -13,8 +14,10 @@ def test_every_resample_draws_as_many_examples_as_there_are(count):
     assert drawn.tolist() == [count] * RESAMPLES
 
 
-def test_the_resamples_are_those_of_one_generator_however_they_are_blocked():
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "drawn again"])
+def test_the_resamples_are_those_of_one_generator_however_they_are_blocked(kept, monkeypatch):
     count = 3000
+    monkeypatch.setattr(score_module, "KEPT", count if kept else 0)
     generator = np.random.default_rng(BOOTSTRAP_SEED)
     expected = [np.sum(generator.integers(count, size=count)) for _ in range(RESAMPLES)]
     assert resample(count, lambda times: times @ np.arange(count)).tolist() == expected

@@ -136,8 +136,8 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(values, overrides, sentenc
 
 def views() -> list[View]:
     return [
-        View(2, 1, 2, decays, gaps, relative, alone, patch)
-        for decays, gaps, patch in ((True, True, 1), (False, True, 2), (False, False, 4))
+        View(2, 1, 2, decays, gaps, relative, alone, span)
+        for decays, gaps, span in ((True, True, 1), (False, True, 2), (False, False, 4))
         for relative in ("none", "last", "mean")
         for alone in (False, True)
     ]
@@ -150,7 +150,7 @@ def test_what_is_told_about_a_window_leads_back_to_its_targets(view):
     values[chance.random(values.shape) < 0.3] = np.nan
     targets = chance.standard_normal((5, 4, 3)).astype(np.float32)
     seen = view.see(values, calendar)
-    assert seen.inputs.shape[1:] == (8 // view.patch, view.features) and np.isfinite(seen.inputs).all()
+    assert seen.inputs.shape[1:] == (8 // view.span, view.features) and np.isfinite(seen.inputs).all()
     told = view.target(seen, targets)
     assert told.shape == ((10, 4, 1) if view.alone else (5, 4, 2))
     assert np.allclose(view.back(seen, told[..., None])[..., 0], targets[..., :2], atol=1e-5)
@@ -303,7 +303,7 @@ def test_a_file_a_frame_and_an_array_give_the_same_forecast_with_its_times(daily
     assert ended.value.code == 0
     said = json.loads(capsys.readouterr().out)
     [answer] = said["predictions"]
-    assert said["input"] == "days" and answer["times"] == ["2020-04-30", "2020-05-01", "2020-05-02"]
+    assert said["input"] == 1 and answer["times"] == ["2020-04-30", "2020-05-01", "2020-05-02"]
     [from_frame] = run.predict(frame.tail(CONTEXT))
     assert from_frame.values == answer["values"] and from_frame.quantiles == answer["quantiles"]
     assert set(answer["quantiles"]["wet"]) == {"0.1", "0.5", "0.9"}
@@ -337,7 +337,7 @@ def test_a_table_with_other_steps_is_refused(daily, tmp_path):
     folder, frame = daily
     frame.iloc[::2].to_csv(tmp_path / "sparse.csv", index=False)
     with pytest.raises(DataError, match="a row every"):
-        list(load(folder / "run").task.inputs(str(tmp_path / "sparse.csv")))
+        load(folder / "run").task.inputs(str(tmp_path / "sparse.csv"))
 
 
 # --- samples ---

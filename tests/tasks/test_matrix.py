@@ -31,6 +31,7 @@ OPTIONS = [
     *(f"model.kind=transformer model.norm={norm}" for norm in ("post", "pre", "rezero")),
     *(f"model.kind=transformer model.positions={way}" for way in ("learnt", "rotary", "none")),
     *("model.kind=transformer model.activation=swiglu model.normalise=rms", "model.kind=transformer model.window=3"),
+    "model.kind=transformer model.attention_dropout=0.2",
     *("model.encoder.kind=transformer", "model.encoder.kind=lstm model.decoder.kind=transformer"),
     *("model.encoder.size=20", "model.encoder.kind=convolution model.decoder.kind=coupled"),
 ]

@@ -14,14 +14,14 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.training.checkpoints import OPTIMISER, RANDOM, STATE, WEIGHTS, Checkpoint, Checkpoints
+from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMISER, STATE, WEIGHTS, Checkpoint, Checkpoints
 from seqloom.training.files import json_bytes
 from seqloom.training.manifests import MANIFEST, write_manifest
 
 from .faults import Killed, at_every_call, events
 from .tiny import same
 
-FILES = (WEIGHTS, OPTIMISER, RANDOM, STATE, MANIFEST)
+FILES = (WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE, MANIFEST)
 
 
 def checkpoint(step: int, size: int = 10) -> Checkpoint:
@@ -30,7 +30,8 @@ def checkpoint(step: int, size: int = 10) -> Checkpoint:
         step,
         {"weight": torch.full((size,), float(step)), "bias": torch.tensor(float(step))},
         {"step/weight": torch.tensor(float(step))},
-        {"cpu": torch.tensor([step % 256], dtype=torch.uint8)},
+        {"weight": torch.full((3,), step / 3)},
+        {"0000": torch.tensor([step % 256], dtype=torch.uint8)},
         {"step": step, "sum": step / 7},
     )
 
@@ -44,7 +45,8 @@ def is_whole(found: Checkpoint | None) -> bool:
         for one, other in [
             (found.weights, meant.weights),
             (found.optimiser, meant.optimiser),
-            (found.random, meant.random),
+            (found.average, meant.average),
+            (found.carried, meant.carried),
         ]
     )
 

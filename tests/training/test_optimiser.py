@@ -1,54 +1,20 @@
-"""The learning rate of a step, what decays, and a memory that comes back."""
+"""What decays, what a step is, how a gradient is clipped, and a memory that comes back."""
 
-import math
 from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from seqloom.errors import RunError
-from seqloom.recipe import Train
-from seqloom.training.optimiser import adamw, load_memory, memory_of, rate_at, set_rate
+from seqloom.training.optimiser import load_memory, memory_of, optimiser_of, scale, set_rate
 
 from .tiny import Guesser, same, settings
 
 
-@given(st.integers(1, 3000), st.data())
-def test_the_rate_is_a_line_and_then_half_a_cosine(steps: int, data: st.DataObject) -> None:
-    warmup = data.draw(st.integers(0, steps))
-    given = Train(steps=steps, rate=0.5).model_copy(update={"warmup": warmup})
-    rates = [rate_at(step, given) for step in range(1, steps + 1)]
-    line = [0.5 * step / warmup for step in range(1, warmup + 1)]
-    assert rates[:warmup] == pytest.approx(line)
-    # torch's own schedule, which is defined from one step to the next
-    weight = nn.Parameter(torch.zeros(1))
-    optimiser = torch.optim.SGD([weight], lr=0.5)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=steps + 1 - warmup)
-    for rate in rates[warmup:]:
-        optimiser.step()
-        schedule.step()
-        assert rate == pytest.approx(schedule.get_last_lr()[0], rel=1e-6, abs=1e-9)
-
-
-@given(st.integers(1, 3000), st.data())
-def test_no_step_is_made_in_vain_and_the_rate_is_never_above_the_one_asked_for(steps: int, data: st.DataObject) -> None:
-    warmup = data.draw(st.integers(0, steps))
-    given = Train(steps=steps, rate=0.5).model_copy(update={"warmup": warmup})
-    rates = [rate_at(step, given) for step in range(1, steps + 1)]
-    assert all(0 < rate <= 0.5 for rate in rates)
-    assert rates[:warmup] == sorted(rates[:warmup]) and rates[warmup:] == sorted(rates[warmup:], reverse=True)
-    if warmup:
-        assert rates[warmup - 1] == 0.5
-    assert rate_at(steps + 1, given) == pytest.approx(0, abs=1e-12) or warmup > steps
-    assert rate_at(steps + 2, given) == pytest.approx(0, abs=1e-12)
-
-
 def test_matrices_decay_and_biases_and_norms_do_not() -> None:
     module = Guesser()
-    optimiser = adamw(module, settings(weight_decay=0.25))
+    optimiser = optimiser_of(module, settings(weight_decay=0.25))
     decay = {id(each): group["weight_decay"] for group in optimiser.param_groups for each in group["params"]}
     for name, parameter in module.named_parameters():
         plain = "bias" in name or name.startswith("norm.")
@@ -59,7 +25,7 @@ def test_matrices_decay_and_biases_and_norms_do_not() -> None:
 def test_frozen_weights_are_not_the_optimisers() -> None:
     module = Guesser()
     module.embed.weight.requires_grad_(False)
-    optimiser = adamw(module, settings())
+    optimiser = optimiser_of(module, settings())
     assert all(each is not module.embed.weight for group in optimiser.param_groups for each in group["params"])
 
 
@@ -67,7 +33,7 @@ def test_a_step_is_the_one_of_the_paper() -> None:
     """Loshchilov and Hutter (2019), algorithm 2, in float64."""
     torch.manual_seed(0)
     layer = nn.Linear(3, 2).double()
-    optimiser = adamw(layer, settings(weight_decay=0.1))
+    optimiser = optimiser_of(layer, settings(weight_decay=0.1))
     weight, first, second = layer.weight.detach().clone(), torch.zeros(2, 3), torch.zeros(2, 3)
     for step in range(1, 6):
         gradient = torch.randn(2, 3, dtype=torch.float64)
@@ -82,9 +48,56 @@ def test_a_step_is_the_one_of_the_paper() -> None:
         torch.testing.assert_close(layer.weight.detach(), weight)
 
 
-def stepped(seed: int = 0) -> tuple[Guesser, torch.optim.Optimizer]:
+OPTIMISERS = ("adamw", "adam", "radam", "sgd")
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_an_optimiser_is_torchs_own(name: str) -> None:
+    """With its own defaults but for the decay, which for AdamW and RAdam is apart from the gradient."""
+    torch.manual_seed(0)
+    layer, plain = nn.Linear(3, 2).double(), nn.Linear(3, 2).double()
+    plain.load_state_dict(layer.state_dict())
+    optimiser = optimiser_of(layer, settings(optimiser=name, weight_decay=0.3, momentum=0.7))
+    groups = [{"params": [plain.weight], "weight_decay": 0.3}, {"params": [plain.bias]}]
+    theirs = {
+        "adamw": lambda: torch.optim.AdamW([groups[0], {**groups[1], "weight_decay": 0.0}], fused=False),
+        "adam": lambda: torch.optim.Adam(groups),
+        "radam": lambda: torch.optim.RAdam(groups, decoupled_weight_decay=True),
+        "sgd": lambda: torch.optim.SGD(groups, momentum=0.7),
+    }[name]()
+    for step in range(1, 9):
+        for one, other in zip(layer.parameters(), plain.parameters(), strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        set_rate(optimiser, 0.01 * step)
+        set_rate(theirs, 0.01 * step)
+        optimiser.step()
+        theirs.step()
+    for one, other in zip(layer.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.5, 1e3])
+@pytest.mark.parametrize("value", [0.0, 0.05, 1e3])
+def test_a_gradient_is_clipped_as_torch_does_first_its_norm_and_then_its_values(limit: float, value: float) -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(5, 4).double()
+    sums = [torch.randn_like(each) * 12 for each in layer.parameters()]
+    for each, total in zip(layer.parameters(), sums, strict=True):
+        each.grad = total / 6
+    norm = nn.utils.get_total_norm([each.grad for each in layer.parameters()]).item()
+    scale(sums, norm, 6.0, settings(clip=limit, clip_value=value))
+    if limit:
+        nn.utils.clip_grad_norm_(layer.parameters(), limit)
+    if value:
+        nn.utils.clip_grad_value_(layer.parameters(), value)
+    for each, mine in zip(layer.parameters(), sums, strict=True):
+        torch.testing.assert_close(mine, each.grad, rtol=1e-5, atol=1e-9)  # torch adds 1e-6 to the norm
+
+
+def stepped(seed: int = 0, name: str = "adamw") -> tuple[Guesser, torch.optim.Optimizer]:
     module = Guesser(seed)
-    optimiser = adamw(module, settings())
+    optimiser = optimiser_of(module, settings(optimiser=name))
     for _ in range(3):
         for name, parameter in module.named_parameters():
             # one that never gets a gradient has no memory either
@@ -93,14 +106,16 @@ def stepped(seed: int = 0) -> tuple[Guesser, torch.optim.Optimizer]:
     return module, optimiser
 
 
-def test_an_optimiser_with_its_memory_back_goes_on_as_if_nothing_had_been() -> None:
-    module, optimiser = stepped()
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_an_optimiser_with_its_memory_back_goes_on_as_if_nothing_had_been(name: str) -> None:
+    module, optimiser = stepped(name=name)
     memory = memory_of(optimiser, module)
     other = Guesser()
     other.load_state_dict(module.state_dict())
-    again = adamw(other, settings())
+    again = optimiser_of(other, settings(optimiser=name))
     load_memory(again, other, memory, "here")
-    assert same(memory_of(again, other), memory) and "exp_avg/norm.bias" not in memory
+    assert same(memory_of(again, other), memory) and memory
+    assert not any(key.endswith("/norm.bias") for key in memory)
     for one, two in zip(module.parameters(), other.parameters(), strict=True):
         one.grad = torch.randn_like(one)
         two.grad = one.grad.clone()
@@ -151,9 +166,4 @@ def test_a_memory_that_does_not_fit_is_refused(change: Change) -> None:
     memory = {**memory_of(optimiser, module), change.name: change.value}
     fitting = {name: tensor for name, tensor in memory.items() if tensor is not None}
     with pytest.raises(RunError, match=r"^step-3: .*(tell\.bias|elsewhere)"):
-        load_memory(adamw(module, settings()), module, fitting, "step-3")
-
-
-def test_the_cosine_passes_its_middle_half_way() -> None:
-    given = settings(steps=109, warmup=10, rate=1.0)
-    assert rate_at(60, given) == pytest.approx((1 + math.cos(math.pi / 2)) / 2)
+        load_memory(optimiser_of(module, settings()), module, fitting, "step-3")

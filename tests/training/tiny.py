@@ -19,6 +19,8 @@ SYMBOLS = 12
 class Guesser(Objective):
     """Tells each symbol from those before it. Poisoned rows (symbol 0 first) give NaN."""
 
+    carries = True
+
     def __init__(self, seed: int = 0, dropout: float = 0.3, size: int = 6) -> None:
         super().__init__()
         torch.manual_seed(seed)
@@ -32,7 +34,7 @@ class Guesser(Objective):
         values, state = self.read(self.drop(self.embed(batch.inputs)), state)
         logits = self.tell(self.norm(values))
         losses = nn.functional.cross_entropy(logits.transpose(1, 2), batch.target, reduction="none")
-        poison = torch.where(batch.inputs[:, :1] == 0, torch.nan, 1.0)
+        poison = torch.where(batch.mask[:, :1] & (batch.inputs[:, :1] == 0), torch.nan, 1.0)
         return (losses * poison)[batch.mask].sum(), batch.mask.sum(), state
 
 

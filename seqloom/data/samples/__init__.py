@@ -7,11 +7,18 @@ Samples know no tokens, no recipe and no network. What a sample is made from may
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.names import names
 from seqloom.data.samples.series import ball, co2, sensors
+from seqloom.data.samples.shapes import shapes
 from seqloom.data.series import Series
 
-SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {"dates": dates, "names": names}
+SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
+    "dates": dates,
+    "names": names,
+    "tokens": tokens,
+    "shapes": shapes,
+}
 # Whole series, which are parted in time by whoever reads them.
 SERIES: dict[str, Callable[[], list[Series]]] = {"co2": co2, "sensors": sensors, "ball": ball}

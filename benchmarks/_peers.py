@@ -1,0 +1,165 @@
+"""The same weights in other libraries: Hugging Face's Marian and GPT-2, and CTranslate2 in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from seqloom.layers.base import Encoder, mean
+from seqloom.layers.embeddings import Tokens
+from seqloom.layers.heads import Categorical
+from seqloom.layers.positions import Waves
+from seqloom.layers.transformer import transformer
+from seqloom.models import Generator, Source
+
+PAD, START, END = 0, 2, 3
+
+
+def translator(depth: int, size: int, feed_forward: int, vocabulary: int, heads: int) -> Generator:
+    """An encoder and a decoder of the original Transformer's kind. It never ends by itself: all write equally much."""
+    torch.manual_seed(0)
+    shape = {"depth": depth, "heads": heads, "feed_forward": feed_forward, "norm": "post"}
+    source = Source(Tokens(vocabulary, size), Encoder(transformer(size, size, causal=False, **shape), mean))
+    decoder = transformer(size, size, causal=True, memory=size, **shape)
+    model = Generator(Tokens(vocabulary, size), decoder, Categorical(size, vocabulary), source).eval()
+    model.source.embed.weight = model.embed.weight  # Marian has one table
+    nn.init.normal_(model.head.project.weight)
+    model.head.project.bias.data[:] = 0
+    model.head.project.bias.data[END] = -1e4
+    return model
+
+
+def blocks(model: Generator) -> dict[str, Tensor]:
+    """The translator's weights under Marian's names."""
+    found: dict[str, Tensor] = {}
+    for side, stack in (("encoder", model.source.encoder.layer), ("decoder", model.decoder)):
+        weights, each = stack.state_dict(), 2 if side == "encoder" else 3
+        levels = sorted({int(name.split(".")[1]) for name in weights})
+        for place, number in enumerate(levels):
+            old = {name.split(".", 2)[2]: value for name, value in weights.items() if name.split(".")[1] == str(number)}
+            new, part = f"model.{side}.layers.{place // each}.", (place % each) if each == 3 else (place % each) * 2
+            norm = ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")[part]
+            for kind in ("weight", "bias"):
+                found[f"{new}{norm}.{kind}"] = old[f"norm.{kind}"]
+                if part == 2:
+                    found[f"{new}fc1.{kind}"] = old[f"layer.module.0.{kind}"]
+                    found[f"{new}fc2.{kind}"] = old[f"layer.module.3.{kind}"]
+                    continue
+                name = f"{new}{('self_attn', 'encoder_attn')[part]}"
+                found[f"{name}.out_proj.{kind}"] = old[f"layer.attend.out.{kind}"]
+                if part == 0:
+                    three = old[f"layer.project.{kind}"].chunk(3)
+                else:
+                    three = (old[f"layer.query.{kind}"], *old[f"layer.key_value.{kind}"].chunk(2))
+                for letter, value in zip("qkv", three, strict=True):
+                    found[f"{name}.{letter}_proj.{kind}"] = value
+    return found
+
+
+def waves(size: int, longest: int) -> Tensor:
+    layer = Waves(size)
+    return layer(torch.zeros(1, longest, size), layer.start(1))[0][0]
+
+
+def marian(model: Generator, depth: int, size: int, feed_forward: int, vocabulary: int, heads: int) -> Any:
+    from transformers import MarianConfig, MarianMTModel
+
+    shape = {}
+    for side in ("encoder", "decoder"):
+        shape |= {f"{side}_layers": depth, f"{side}_attention_heads": heads, f"{side}_ffn_dim": feed_forward}
+    config = MarianConfig(
+        vocab_size=vocabulary,
+        d_model=size,
+        max_position_embeddings=64,
+        activation_function="gelu",
+        scale_embedding=True,
+        tie_word_embeddings=False,
+        pad_token_id=PAD,
+        bos_token_id=START,
+        eos_token_id=END,
+        decoder_start_token_id=START,
+        forced_eos_token_id=None,
+        **shape,
+    )
+    peer = MarianMTModel(config).eval()
+    weights = peer.state_dict()
+    ours = blocks(model) | {
+        "lm_head.weight": model.head.project.weight,
+        "final_logits_bias": model.head.project.bias[None],
+        **{name: model.embed.weight for name in weights if name.endswith(("shared.weight", "embed_tokens.weight"))},
+        **{name: waves(size, 64) for name in weights if name.endswith("embed_positions.weight")},
+    }
+    assert not set(weights) - set(ours), set(weights) - set(ours)
+    peer.load_state_dict({name: ours[name].detach() for name in weights})
+    return peer
+
+
+def speaker(depth: int, size: int, vocabulary: int, heads: int, longest: int) -> Generator:
+    """A language model of GPT-2's kind."""
+    torch.manual_seed(0)
+    body = transformer(size, size, depth, heads, causal=True, norm="pre", positions="learnt", longest=longest)
+    return Generator(Tokens(vocabulary, size), body, Categorical(size, vocabulary), None).eval()
+
+
+def gpt2(model: Generator, depth: int, size: int, vocabulary: int, heads: int, longest: int) -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    shape = {"n_positions": longest, "n_embd": size, "n_layer": depth, "n_head": heads}
+    special = {"bos_token_id": START, "eos_token_id": END, "tie_word_embeddings": False}
+    peer = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, activation_function="gelu", **shape, **special)).eval()
+    model.head.project.bias.data[:] = 0  # GPT-2 has none
+    old, new = model.decoder.state_dict(), {}
+    new["transformer.wte.weight"] = model.embed.weight * size**0.5
+    new["transformer.wpe.weight"] = old["layers.0.table"]
+    new["lm_head.weight"] = model.head.project.weight
+    for kind in ("weight", "bias"):
+        new[f"transformer.ln_f.{kind}"] = old[f"layers.{2 + 2 * depth}.module.0.{kind}"]
+        for level in range(depth):
+            look, think, name = f"layers.{2 + 2 * level}.", f"layers.{3 + 2 * level}.", f"transformer.h.{level}."
+            new[f"{name}ln_1.{kind}"], new[f"{name}ln_2.{kind}"] = old[f"{look}norm.{kind}"], old[f"{think}norm.{kind}"]
+            for theirs, ours in (
+                ("attn.c_attn", f"{look}layer.project"),
+                ("attn.c_proj", f"{look}layer.attend.out"),
+                ("mlp.c_fc", f"{think}layer.module.0"),
+                ("mlp.c_proj", f"{think}layer.module.3"),
+            ):
+                value = old[f"{ours}.{kind}"]
+                new[f"{name}{theirs}.{kind}"] = value.t() if kind == "weight" else value
+    peer.load_state_dict({name: value.detach() for name, value in new.items()})
+    return peer
+
+
+class CTranslate2:
+    """The translator in CTranslate2, float32, in a process that never sees torch: both start pools of threads."""
+
+    def __init__(self, model: Generator, heads: int, threads: int) -> None:
+        self.folder = TemporaryDirectory()
+        size = model.embed.weight.shape[1]
+        weights = {name.removeprefix("model."): value for name, value in blocks(model).items()}
+        weights |= {"embeddings": model.embed.weight, "positions": waves(size, 64)}
+        weights |= {"head.weight": model.head.project.weight, "head.bias": model.head.project.bias}
+        file = Path(self.folder.name) / "weights.npz"
+        np.savez(file, **{name: value.detach().numpy() for name, value in weights.items()})
+        script = Path(__file__).with_name("_ctranslate2.py")
+        command = [sys.executable, str(script), str(file), str(heads), str(threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def translate(self, tokens: list[list[int]], width: int, steps: int) -> list[list[int]]:
+        """The tokens, and the seconds it took in there as `seconds`."""
+        assert self.process.stdin and self.process.stdout
+        print(json.dumps({"tokens": tokens, "width": width, "steps": steps}), file=self.process.stdin, flush=True)
+        found = json.loads(self.process.stdout.readline())
+        self.seconds: float = found["seconds"]
+        return found["tokens"]
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+        self.folder.cleanup()

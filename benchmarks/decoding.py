@@ -1,0 +1,200 @@
+"""Writing, beside other libraries with the same weights: Hugging Face, CTranslate2, loops over PyTorch's layers.
+
+Each ratio is the peer's time divided by ours: above 1 we are faster. All take turns in one run, the best of several
+counts. `python benchmarks/decoding.py [quick] [small] [large] [language] [recurrent] [attention]`: all sections, or
+those named. Joey NMT and OpenNMT-py are not measured here: neither installs beside this torch.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from _peers import END, START, CTranslate2, gpt2, marian, speaker, translator
+from _timing import best, peak, table
+from torch import Tensor, nn
+
+from seqloom.layers import GRU, LSTM
+from seqloom.layers.attending import bahdanau_decoder
+from seqloom.layers.attention import AdditiveAttention
+from seqloom.layers.base import Encoder, ends
+from seqloom.layers.cells import CELLS
+from seqloom.layers.embeddings import Tokens
+from seqloom.layers.heads import Categorical
+from seqloom.layers.recurrent import recurrent_encoder
+from seqloom.models import Generator, Source
+from seqloom.search import beam, greedy
+
+SECTIONS = ("small", "large", "language", "recurrent", "attention")
+ROUNDS = 2 if "quick" in sys.argv else 5
+THREADS = 2
+READ, WRITE, VOCABULARY = 14, 16, 10_000
+
+
+def ours(model: Generator, source: Tensor, width: int) -> list[list[int]]:
+    last = torch.full((len(source), 1), START)
+    with torch.no_grad():
+        state = model.start(len(source), source, torch.ones_like(source, dtype=torch.bool))
+    if width == 1:
+        return [one.tokens for one in greedy(model.stepper(), last, state, steps=WRITE, end=END)]
+    return [one.tokens for [one] in beam(model.stepper(), last, state, width=width, steps=WRITE, end=END, best=1)]
+
+
+def hugging_face(peer: object, source: Tensor, width: int) -> list[list[int]]:
+    with torch.no_grad():
+        found = peer.generate(  # type: ignore[attr-defined]
+            source,
+            attention_mask=torch.ones_like(source),
+            max_new_tokens=WRITE,
+            num_beams=width,
+            do_sample=False,
+            early_stopping=False,
+        )
+    return found[:, 1:].tolist()
+
+
+def same(found: Sequence[list[int]], other: Sequence[list[int]]) -> float:
+    """The share of rows that two systems write alike. Sums in another order may turn a near tie."""
+    return sum(one == two for one, two in zip(found, other, strict=True)) / len(found)
+
+
+def translation(depth: int, size: int, feed_forward: int, heads: int) -> str:
+    model = translator(depth, size, feed_forward, VOCABULARY, heads)
+    peer, third = marian(model, depth, size, feed_forward, VOCABULARY, heads), CTranslate2(model, heads, THREADS)
+    rows = []
+    for batch in (1, 32):
+        source = torch.randint(4, VOCABULARY, (batch, READ))
+        for width in (1, 5):
+            answers = ours(model, source, width)
+            alike = (
+                same(answers, hugging_face(peer, source, width)),
+                same(answers, third.translate(source.tolist(), width, WRITE)),
+            )
+            seconds = [float("inf")] * 3
+            for _ in range(ROUNDS):
+                for number, act in enumerate((ours, hugging_face)):
+                    begun = time.perf_counter()
+                    act((model, peer)[number], source, width)
+                    seconds[number] = min(seconds[number], time.perf_counter() - begun)
+                third.translate(source.tolist(), width, WRITE)
+                seconds[2] = min(seconds[2], third.seconds)
+            mine, theirs, other = (one / batch * 1e3 for one in seconds)
+            ratios = [f"{theirs / mine:.2f}", f"{other / mine:.2f}"]
+            rows.append([str(batch), str(width), f"{mine:.2f}", *ratios, f"{alike[0]:.0%}, {alike[1]:.0%}"])
+    third.close()
+    columns = ["batch", "width", "ours, ms a sentence", "Hugging Face / ours", "CTranslate2 / ours", "same answers"]
+    return table(columns, rows)
+
+
+def language() -> str:
+    shape = (6, 384, VOCABULARY, 6, 1024)
+    model = speaker(*shape)
+    peer = gpt2(model, *shape)
+    last = torch.full((1, 1), START)
+
+    def mine(steps: int) -> list[int]:
+        return greedy(model.stepper(), last, model.start(1), steps=steps, end=None)[0].tokens
+
+    def theirs(steps: int) -> list[int]:
+        with torch.no_grad():
+            found = peer.generate(
+                last,
+                attention_mask=last * 0 + 1,
+                max_new_tokens=steps,
+                do_sample=False,
+                eos_token_id=None,
+                pad_token_id=0,
+            )
+        return found[0, 1:].tolist()
+
+    alike = mine(256) == theirs(256)
+    here, there = best([lambda: mine(256), lambda: theirs(256)], ROUNDS)
+    rows = [["256", f"{here / 256 * 1e3:.2f}", f"{there / here:.2f}", "yes" if alike else "no"]]
+    [short, long] = best([lambda: mine(64), lambda: mine(1023)], min(ROUNDS, 3))
+    flat = (long / 1023) / (short / 64)
+    columns = ["tokens", "ours, ms a token", "Hugging Face / ours", "same answer"]
+    return table(columns, rows) + f"\n\nA token of 1,023 costs {flat:.2f} times one of 64."
+
+
+def recurrent() -> str:
+    """A language model over 100 characters, 2 × 512, beside the loop that everybody writes."""
+    rows = []
+    steps = 200
+    for name, kind, layer in (("lstm", nn.LSTM, LSTM), ("gru", nn.GRU, GRU)):
+        torch.manual_seed(0)
+        embed, peer, head = Tokens(100, 512), kind(512, 512, 2, batch_first=True), Categorical(512, 100)
+        model = Generator(embed, layer.from_torch(peer), head).eval()
+        weights = sum(parameter.numel() for parameter in model.parameters()) * 4
+        for batch in (1, 32):
+            last = torch.arange(batch)[:, None]
+
+            def loop(
+                peer: nn.Module = peer, embed: nn.Module = embed, head: nn.Module = head, last: Tensor = last
+            ) -> list[list[int]]:
+                written, state = [], None
+                with torch.no_grad():
+                    for _ in range(steps):
+                        output, state = peer(embed(last), state)
+                        last = head(output).argmax(-1)
+                        written.append(last)
+                return torch.cat(written, 1).tolist()
+
+            def mine(model: Generator = model, last: Tensor = last) -> list[list[int]]:
+                found = greedy(model.stepper(), last, model.start(len(last)), steps=steps, end=None)
+                return [one.tokens for one in found]
+
+            alike = same(mine(), loop())
+            here, there = best([mine, loop], ROUNDS)
+            moved = weights * steps / here / 1e9
+            rows.append(
+                [name, str(batch), f"{here / steps * 1e3:.2f}", f"{there / here:.2f}", f"{moved:.1f}", f"{alike:.0%}"]
+            )
+    columns = ["kind", "batch", "ours, ms a step", "nn loop / ours", "weights read, GB/s", "same answers"]
+    return table(columns, rows) + f"\n\nReading memory gives {bandwidth():.1f} GB/s here."
+
+
+def bandwidth() -> float:
+    numbers = torch.randn(1 << 25)
+    [seconds] = best([numbers.sum], 7)
+    return numbers.numel() * 4 / seconds / 1e9
+
+
+def attention() -> str:
+    """An LSTM that translates with additive attention: 2 × 512 each side, beam 5. No peer stands beside it."""
+    torch.manual_seed(0)
+    source = Source(Tokens(VOCABULARY, 256), Encoder(recurrent_encoder(CELLS["lstm"], 256, [512, 512]), ends))
+    hands = source.encoder.layer.hands
+    decoder = bahdanau_decoder(CELLS["lstm"], 256, [512, 512], 512, AdditiveAttention(512, 512), hands)
+    model = Generator(Tokens(VOCABULARY, 256), decoder, Categorical(512, VOCABULARY), source).eval()
+    model.head.project.bias.data[END] = -1e4
+    rows = []
+    for batch in (1, 32):
+        given = torch.randint(4, VOCABULARY, (batch, READ))
+        acts: list[Callable[[], object]] = [
+            lambda width=width, given=given: ours(model, given, width) for width in (1, 5)
+        ]
+        rows.append([str(batch), *(f"{seconds / batch * 1e3:.2f}" for seconds in best(acts, ROUNDS))])
+    return table(["batch", "greedy, ms a sentence", "beam 5, ms a sentence"], rows)
+
+
+def main() -> None:
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(THREADS)
+    asked = [name for name in SECTIONS if name in sys.argv] or SECTIONS
+    print(f"{THREADS} threads, matrix products at {peak() / 1e9:.0f} GFLOP/s")
+    makers = {
+        "small": ("Transformer 4 + 4, d 128, vocabulary 10,000; 14 in, 16 out", lambda: translation(4, 128, 256, 8)),
+        "large": ("Transformer 6 + 6, d 512, vocabulary 10,000; 14 in, 16 out", lambda: translation(6, 512, 2048, 8)),
+        "language": ("GPT-2's shape, 6 layers, d 384, vocabulary 10,000", language),
+        "recurrent": ("Characters, 2 × 512", recurrent),
+        "attention": ("LSTM with additive attention", attention),
+    }
+    for name in asked:
+        title, make = makers[name]
+        print(f"\n## {title}\n\n{make()}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Small drawings of shapes and what is on them, in a few words: a sample for captions."""
+
+import random
+
+import numpy as np
+from numpy.typing import NDArray
+
+Image = NDArray[np.uint8]
+
+SIDE = 24
+COLOURS = {"red": (220, 40, 40), "green": (40, 180, 60), "blue": (50, 80, 230), "yellow": (230, 210, 40)}
+SHAPES = ("square", "disc", "cross", "ring")
+SIZES = {"small": 4, "large": 7}
+PLACES = {"left of": (0, 1), "above": (1, 0)}
+COUNTS = {"train": 4000, "validation": 300, "test": 300}
+SEED = 1915  # the year of a famous black square
+
+
+def shapes() -> dict[str, list[tuple[Image, str]]]:
+    """Pairs of (image, caption) by split; no caption of the validation or test part is one of the training part."""
+    chance = random.Random(SEED)
+    found: dict[str, list[tuple[Image, str]]] = {part: [] for part in COUNTS}
+    while any(len(found[part]) < count for part, count in COUNTS.items()):
+        first, second = _thing(chance), _thing(chance)
+        place = chance.choice(list(PLACES))
+        caption = f"a {' '.join(first)} is {place} a {' '.join(second)}"
+        part = _part_of(caption)
+        if len(found[part]) < COUNTS[part]:
+            found[part].append((_drawn(first, second, place, chance), caption))
+    return found
+
+
+def _part_of(caption: str) -> str:
+    """Which part a caption belongs to: always the same one."""
+    number = random.Random(caption).random()
+    return "validation" if number < 0.1 else "test" if number < 0.2 else "train"
+
+
+def _thing(chance: random.Random) -> tuple[str, str, str]:
+    return chance.choice(list(SIZES)), chance.choice(list(COLOURS)), chance.choice(SHAPES)
+
+
+def _drawn(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: random.Random) -> Image:
+    """Two things on a grey ground, a little noisy, each somewhere in its half."""
+    noise = np.random.default_rng(chance.getrandbits(32))
+    image = noise.integers(100, 140, (SIDE, SIDE, 3)).astype(np.uint8)
+    vertical, _ = PLACES[place]
+    for number, (size, colour, shape) in enumerate((first, second)):
+        reach = SIZES[size]
+        along = reach // 2 + 2 + chance.randint(0, 3) + number * SIDE // 2
+        across = chance.randint(reach // 2 + 2, SIDE - reach // 2 - 3)
+        row, column = (along, across) if vertical else (across, along)
+        image[_mask(shape, reach, min(row, SIDE - 3), min(column, SIDE - 3))] = COLOURS[colour]
+    return image[None]
+
+
+def _mask(shape: str, reach: int, row: int, column: int) -> NDArray[np.bool_]:
+    rows, columns = np.ogrid[:SIDE, :SIDE]
+    down, right = np.abs(rows - row), np.abs(columns - column)
+    half = reach / 2
+    distance = np.sqrt(down**2 + right**2)
+    found = {
+        "square": (down <= half) & (right <= half),
+        "disc": distance <= half + 0.3,
+        "cross": ((down <= half) & (right < 1)) | ((right <= half) & (down < 1)),
+        "ring": (distance <= half + 0.5) & (distance >= half - 1),
+    }
+    return found[shape]

@@ -1,0 +1,208 @@
+"""Files to examples, whatever their format: one raw value a side, in the order of the layout.
+
+Tables are read row by row, or with `data.series` as sequences of rows; sentences, series and images as their formats
+have them. What cannot be used is raised with its file and line, or counted. Knows formats, not what is learnt.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.data.codec import Raw
+from seqloom.data.conll import ConllReading, read_conll
+from seqloom.data.formats import PAIR
+from seqloom.data.idx import read_idx, read_labelled
+from seqloom.data.images import ImageReading, read_captioned, read_sheets
+from seqloom.data.layout import JOINED, Layout
+from seqloom.data.lines import Fault
+from seqloom.data.listed import BETWEEN
+from seqloom.data.numbers import number_or_gap
+from seqloom.data.parquet import read_parquet
+from seqloom.data.readers import Reading, Row, Skipped, format_of, kept, named_split, read_rows
+from seqloom.data.ts import read_ts
+from seqloom.errors import DataError
+
+Example = tuple[Raw, ...]  # one raw value a side
+Placed = tuple[Example, str, int]  # with its file and line
+
+
+def read_files(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Example]:
+    """The examples of one file, or of two that belong together; what cannot be used is raised, or counted."""
+    skip, format = layout.data.on_bad_row == "skip", format_of(files, layout.data.format)
+    if format in ("ts", "idx") and layout.data.source_type == "tokens":
+        raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
+    placed = READERS.get(format, tables)(files, layout, skipped)
+    return kept((_checked(one, layout) for one in placed), files[0], skip, skipped, "examples")
+
+
+def _checked(placed: Placed | Fault, layout: Layout) -> Example | Fault:
+    if isinstance(placed, Fault):
+        return placed
+    example, file, line = placed
+    sentence = layout.fault(example)
+    return Fault(sentence.split(":")[0], sentence, file, line) if sentence else example
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+
+def tables(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Rows of texts, or of numbers in the source and texts in the other sides."""
+    data = layout.data
+    numeric = data.source_type == "numbers"
+    series = (data.series,) if data.series else ()
+    reading = Reading.of(data, layout.columns + series)
+    if numeric:
+        reading = reading.allowing(layout.sides["source"].columns)
+    read = read_parquet_file if format_of(files, data.format) == "parquet" else read_rows
+    ends = accumulate((len(side.columns) for side in layout.sides.values()), initial=0)
+    spans = [slice(*both) for both in pairwise(ends)]
+    rows = read(files, reading, skipped)
+    if not numeric:
+        for row in rows:
+            yield tuple([JOINED.join(row.values[span]) for span in spans]), row.file, row.line
+        return
+    frames = (_frame(row, spans, layout) for row in rows)
+    yield from _sequences(frames, layout) if series else map(_alone, frames)
+
+
+def read_parquet_file(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
+    return read_parquet(files[0], reading, skipped)
+
+
+Frame = tuple[list[float], tuple[str, ...], str, Row]  # numbers, the other sides, the series, and where it stands
+
+
+def _frame(row: Row, spans: Sequence[slice], layout: Layout) -> Frame | Fault:
+    numbers: list[float] = []
+    for name, text in zip(layout.sides["source"].columns, row.values[spans[0]], strict=True):
+        try:
+            numbers.append(number_or_gap(text))
+        except ValueError:
+            sentence = f"{name!r} is {text!r:.50}, but a number was expected"
+            return Fault(f"{name!r} is no number", sentence, row.file, row.line)
+    others = tuple([JOINED.join(row.values[span]) for span in spans[1:]])
+    return numbers, others, row.values[-1] if layout.data.series else "", row
+
+
+def _alone(frame: Frame | Fault) -> Placed | Fault:
+    """A row as a sequence of one element."""
+    if isinstance(frame, Fault):
+        return frame
+    numbers, others, _, row = frame
+    return (np.array([numbers], dtype=np.float32), *others), row.file, row.line
+
+
+def _sequences(frames: Iterable[Frame | Fault], layout: Layout) -> Iterator[Placed | Fault]:
+    """Rows of one series as one sequence; a fault in any of them spoils it. Its rows stand together."""
+    seen: set[str] = set()
+    for name, group in groupby(frames, lambda frame: None if isinstance(frame, Fault) else frame[2]):
+        found = list(group)
+        if name is None:
+            yield from (frame for frame in found if isinstance(frame, Fault))
+            continue
+        whole = [frame for frame in found if not isinstance(frame, Fault)]
+        first = whole[0][3]
+        if name in seen:
+            sentence = f"the series {name!r:.50} goes on here, but its rows must stand together"
+            yield Fault("a series in pieces", sentence, first.file, first.line)
+            continue
+        seen.add(name)
+        yield _sequence(whole, layout)
+
+
+def _sequence(frames: list[Frame], layout: Layout) -> Placed | Fault:
+    first = frames[0][3]
+    values = np.array([numbers for numbers, *_ in frames], dtype=np.float32)
+    sides: list[Any] = [values]
+    for number, side in enumerate(list(layout.sides)[1:]):
+        texts = [others[number] for _, others, _, _ in frames]
+        if layout.sides[side].kind == "tags":
+            sides.append(BETWEEN.join(texts))
+        elif len(set(texts)) == 1:
+            sides.append(texts[0])
+        else:
+            sentence = f"the {side} changes within the series {frames[0][2]!r:.50}, but a sequence has one"
+            return Fault(f"the {side} changes", sentence, first.file, first.line)
+    return tuple(sides), first.file, first.line
+
+
+# --- other formats ------------------------------------------------------------------------------------------------
+
+
+def sentences(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Words and their tags."""
+    data = layout.data
+    universal = format_of(files, data.format) == "conllu"
+    usual = ("form", "upos") if universal else ("1", "last")
+    asked = (data.source[0], data.target)
+    word, tag = (own if name == side else name for own, name, side in zip(usual, asked, PAIR, strict=True))
+    reading = ConllReading(word, tag, "conllu" if universal else "columns", data.encoding, data.on_bad_row == "skip")
+    for sentence in read_conll(files[0], reading, skipped):
+        both = (BETWEEN.join(sentence.words), BETWEEN.join(sentence.tags))
+        yield both[: len(layout.sides)], files[0], sentence.line
+
+
+def cases(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Series of numbers with a label each."""
+    data = layout.data
+    for case in read_ts(files[0], skipped, data.encoding, data.on_bad_row == "skip"):
+        yield (case.values, case.label)[: len(layout.sides)], files[0], case.line
+
+
+def labelled_images(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Arrays and their labels from two IDX files; an array is an image, or a sequence of its rows."""
+    if len(layout.sides) == 1:
+        arrays, labels = read_idx(files[0]), None
+    else:
+        arrays, labels = read_labelled(*files)
+    for number, array in enumerate(arrays):
+        if layout.data.source_type == "image":
+            shown = array.astype(np.uint8)
+            raw: Raw = (shown if shown.ndim == 3 else shown[..., None])[None]
+        else:
+            raw = array.astype(np.float32).reshape(len(array), -1) if array.ndim else array[None, None]
+        yield (raw,) if labels is None else (raw, str(labels[number])), files[0], number + 1
+
+
+def captioned(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """An image with each of its captions, from a table of names and captions."""
+    data = layout.data
+    folder = data.images or str(Path(files[0]).parent)
+    for found in read_captioned(files[0], folder, image_reading(layout), skipped):
+        for caption in found.captions:
+            yield (found.image[None], caption), files[0], found.line
+
+
+def sheets(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """The same from contact sheets: an index of their cells and a table of captions.
+
+    The index says the split of each image, so one index serves all parts: it is named as INDEX#SPLIT.
+    """
+    index, split = named_split(files[0])
+    folder = layout.data.images or str(Path(index).parent)
+    reading = image_reading(layout)
+    for found in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
+        for caption in found.captions:
+            yield (found.image[None], caption), index, found.line
+
+
+def image_reading(layout: Layout) -> ImageReading:
+    """What the columns are called, unless the recipe says so: image and caption."""
+    data = layout.data
+    image, caption = (
+        own if name == side else name
+        for own, name, side in zip(("image", "caption"), (data.source[0], data.target), PAIR, strict=True)
+    )
+    size = (data.image_size, data.image_size)
+    return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
+
+
+Read = Callable[[Sequence[str], Layout, Skipped], Iterator[Placed | Fault]]
+READERS: dict[str, Read] = {
+    **{"conll": sentences, "conllu": sentences, "ts": cases, "idx": labelled_images},
+    **{"images": captioned, "sheets": sheets},
+}

@@ -1,0 +1,228 @@
+"""Kernels whose steps are compiled: for those who ask for it and have a C compiler.
+
+Between two matrix products, which stay PyTorch's, a step is one pass over its numbers (`compiled.c`) instead of some
+ten operations. `use()` or the environment variable SEQLOOM_COMPILED=1 turns this on; the C compiler that `CC` names, or
+`cc`, is called once a process and takes a second or two. Without one, everything goes on as before, with a warning.
+The same laws hold as for the kernels that are replaced.
+"""
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from . import kernels, lstm_kernels
+from .kernels import before, trail, widened
+
+VARIABLE = "SEQLOOM_COMPILED"
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
+NAMES = {torch.float32: "float", torch.float64: "double"}
+NUMBERS = {  # how many numbers each C function takes after its arrays
+    "rnn_forward": 3,
+    "rnn_backward": 4,
+    "gru_forward": 4,
+    "gru_backward": 4,
+    "lstm_forward": 4,
+    "lstm_backward": 5,
+}
+wanted: list[bool] = []  # what `use` was last told
+
+
+def use(compiled: bool = True) -> bool:
+    """Use compiled kernels from now on, or no longer. Says whether they are in use: without a compiler they are not."""
+    wanted[:] = [compiled]
+    return compiled and library() is not None
+
+
+def asked() -> bool:
+    return wanted[-1] if wanted else os.environ.get(VARIABLE) == "1"
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """`compiled.c`, compiled for this very processor; the file is gone once it is loaded."""
+    command = shlex.split(os.environ.get("CC", "cc"))
+    if shutil.which(command[0]) is None:
+        warnings.warn(
+            f"no C compiler {command[0]!r} was found, so recurrences run without compiled steps", stacklevel=2
+        )
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder, "compiled.so")
+        source = Path(__file__).with_suffix(".c")
+        done = subprocess.run([*command, *FLAGS, str(source), "-o", str(result)], capture_output=True, text=True)
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["nothing"])[0]
+            warnings.warn(f"the C compiler failed ({said}), so recurrences run without compiled steps", stacklevel=2)
+            return None
+        return ctypes.CDLL(str(result))
+
+
+def faster(kernel: kernels.Kernel, x: Tensor) -> kernels.Kernel:
+    """The kernel with compiled steps, where that was asked for and can be."""
+    function = COMPILED.get(kernel.function)
+    if function is None or not asked() or x.dtype not in NAMES or x.device.type != "cpu" or library() is None:
+        return kernel
+    return replace(kernel, function=function)
+
+
+def bound(name: str, size: int, *tensors: Tensor) -> Callable[..., None]:
+    """The C function, its arrays given: it is called with the numbers that change from step to step.
+
+    The caller keeps the tensors alive for as long.
+    """
+    for tensor in tensors:
+        assert tensor.is_contiguous() and tensor.dtype == tensors[0].dtype, "C walks through memory without asking"
+    function: Any = getattr(library(), f"{name}_{NAMES[tensors[0].dtype]}")
+    arrays = [ctypes.c_void_p] * len(tensors)
+    function.argtypes = [ctypes.c_long, *arrays, *[ctypes.c_long] * NUMBERS[name]]
+    function.restype = None
+    return partial(function, size, *(tensor.data_ptr() for tensor in tensors))
+
+
+def places(counts: list[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Of each step: where it stands, where it finds the old entry in a trail and leaves the new one, and its rows."""
+    place, old = 0, 0
+    for count in counts:
+        yield place, old, counts[0] + place, count
+        place, old = place + count, counts[0] + place
+
+
+class RNN(torch.autograd.Function):
+    """As `kernels.RNN`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor) -> Tensor:
+        shares, ahead = x.detach(), U.t()
+        whole, outputs = trail(h, counts)
+        squash = bound("rnn_forward", h.shape[1], shares, whole)
+        for place, old, new, rows in places(counts):
+            shares[place : place + rows].addmm_(whole[old : old + rows], ahead)
+            squash(place, new, rows)
+        ctx.save_for_backward(U, h, whole)
+        ctx.counts = counts
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        U, h, whole = ctx.saved_tensors
+        d_hs = d_outputs.contiguous()
+        d_x, back = torch.empty_like(d_hs), torch.empty_like(h)
+        bend, later = bound("rnn_backward", h.shape[1], whole, d_hs, back, d_x), 0
+        for place, _, new, rows in reversed([*places(ctx.counts)]):
+            bend(place, new, rows, later)
+            torch.mm(d_x[place : place + rows], U, out=back[:rows])
+            later = rows
+        return d_x, None, d_x.t() @ before(whole, ctx.counts), widened(back[:later], h)
+
+
+class GRU(torch.autograd.Function):
+    """As `kernels.GRU`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, b: Tensor, h: Tensor) -> Tensor:
+        gates, ahead = x.detach(), U.t()
+        product, shares = gates.new_empty(counts[0], gates.shape[1]), gates.new_empty(len(x), h.shape[1])
+        whole, outputs = trail(h, counts)
+        gate = bound("gru_forward", h.shape[1], gates, product, b.detach(), shares, whole)
+        for place, old, new, rows in places(counts):
+            torch.mm(whole[old : old + rows], ahead, out=product[:rows])
+            gate(place, old, new, rows)
+        ctx.save_for_backward(gates, shares, U, h, whole)
+        ctx.counts = counts
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        gates, shares, U, h, whole = ctx.saved_tensors
+        size = h.shape[1]
+        moves, back, carry = gates.new_empty(len(gates), 4 * size), torch.empty_like(h), torch.empty_like(h)
+        d_product, turned = moves[:, : 3 * size], torch.cat([U[2 * size :], U[: 2 * size]])
+        given, later = d_outputs.contiguous(), 0
+        bend = bound("gru_backward", size, gates, shares, whole, given, back, carry, moves)
+        for place, old, _, rows in reversed([*places(ctx.counts)]):
+            bend(place, old, rows, later)
+            torch.mm(d_product[place : place + rows], turned, out=back[:rows])
+            later = rows
+        d_first = widened(back[:later] + carry[:later], h)
+        d_U, d_b = d_product.t() @ before(whole, ctx.counts), d_product.sum(0)
+        return moves[:, size:], None, d_U.roll(2 * size, 0), d_b.roll(2 * size), d_first
+
+
+def lstm_forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, h: Tensor, c: Tensor) -> Any:
+    gates, ahead = x.detach(), U.t()
+    (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+    gate = bound("lstm_forward", h.shape[1], gates, V, whole_h, whole_c)
+    for place, old, new, rows in places(counts):
+        gates[place : place + rows].addmm_(whole_h[old : old + rows], ahead)
+        gate(place, old, new, rows)
+    ctx.save_for_backward(gates, U, V, h, c, whole_h, whole_c)
+    ctx.counts = counts
+    return outputs, cells
+
+
+def lstm_backward(ctx: Any, d_outputs: Tensor, d_cells: Tensor) -> tuple[Tensor, ...]:
+    gates, U, V, h, c, whole_h, whole_c = ctx.saved_tensors
+    d_gates, back, carry = torch.empty_like(gates), torch.empty_like(h), torch.empty_like(c)
+    given = d_outputs.contiguous(), d_cells.contiguous()
+    bend, later = bound("lstm_backward", h.shape[1], gates, V, whole_c, *given, back, carry, d_gates), 0
+    for place, old, new, rows in reversed([*places(ctx.counts)]):
+        bend(place, old, new, rows, later)
+        torch.mm(d_gates[place : place + rows], U, out=back[:rows])
+        later = rows
+    d_U = d_gates.t() @ before(whole_h, ctx.counts)
+    return d_gates, d_U, widened(back[:later], h), widened(carry[:later], c)
+
+
+class LSTM(torch.autograd.Function):
+    """As `lstm_kernels.LSTM`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor, c: Tensor) -> Any:
+        return lstm_forward(ctx, x, counts, U, U.new_zeros(3, h.shape[1]), h, c)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_outputs: Tensor, d_cells: Tensor) -> tuple[Tensor | None, ...]:
+        d_x, d_U, d_h, d_c = lstm_backward(ctx, d_outputs, d_cells)
+        return d_x, None, d_U, d_h, d_c
+
+
+class Peephole(torch.autograd.Function):
+    """As `lstm_kernels.Peephole`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, h: Tensor, c: Tensor) -> Any:
+        return lstm_forward(ctx, x, counts, U, V.detach(), h, c)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_outputs: Tensor, d_cells: Tensor) -> tuple[Tensor | None, ...]:
+        d_x, d_U, d_h, d_c = lstm_backward(ctx, d_outputs, d_cells)
+        whole_c = ctx.saved_tensors[-1]
+        d_i, d_f, _, d_o = d_x.chunk(4, 1)
+        old, new = before(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
+        d_V = torch.stack([(d_i * old).sum(0), (d_f * old).sum(0), (d_o * new).sum(0)])
+        return d_x, None, d_U, d_V, d_h, d_c
+
+
+COMPILED: dict[type[torch.autograd.Function], type[torch.autograd.Function]] = {
+    kernels.RNN: RNN,
+    kernels.GRU: GRU,
+    lstm_kernels.LSTM: LSTM,
+    lstm_kernels.Peephole: Peephole,
+}

@@ -1,0 +1,34 @@
+"""Writing a sequence with any decoder, and knowing how well it was searched for.
+
+Everything here asks a function `step(last, state) -> (logits, state)` and knows nothing of the model behind it.
+"""
+
+from .base import Constraint as Constraint
+from .base import Hypothesis as Hypothesis
+from .base import Step as Step
+from .base import Stop as Stop
+from .base import Written as Written
+from .beams import beam as beam
+from .choosing import Sampling as Sampling
+from .choosing import likeliest as likeliest
+from .constraints import Banned as Banned
+from .constraints import MinLength as MinLength
+from .constraints import NoRepeat as NoRepeat
+from .constraints import Prefix as Prefix
+from .constraints import RepetitionPenalty as RepetitionPenalty
+from .constraints import Required as Required
+from .exact import Proof as Proof
+from .exact import exact as exact
+from .scoring import score as score
+from .text import Pieces as Pieces
+from .text import StopText as StopText
+from .text import StopTokens as StopTokens
+from .tree import Node as Node
+from .tree import Recorder as Recorder
+from .tree import Tree as Tree
+from .writing import Pick as Pick
+from .writing import greedy as greedy
+from .writing import sample as sample
+from .writing import sampled as sampled
+from .writing import stream as stream
+from .writing import write as write

@@ -1,0 +1,83 @@
+"""What every way of searching shares: the function it asks, what it hands back, and what it may be told to obey.
+
+Nothing in this package knows a model. A search is given a function `step(last, state)`, the element to begin after and
+the state before it; a constraint is a function that lowers log-probabilities; a stop is a function that looks at what
+was written. All of them may be anybody's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..errors import SearchError
+from ..layers.state import State
+
+# The last element of each row (N, 1) and the state before it -> the logits of what comes next (N, 1, V) and the state
+# after it. The state is None, a tensor whose first axis is N, a `layers.state.Leaf`, or a tuple of states.
+Step = Callable[[Tensor, State], tuple[Any, State]]
+
+
+class Written(NamedTuple):
+    """What the rows of a batch have written so far; they are all at the same step."""
+
+    tokens: Tensor  # (N, T), without the prompt
+    rows: Tensor  # (N,), which row of the batch that came in each belongs to
+
+
+# Log-probabilities (N, V) and what was written before -> the same or lower ones, minus infinity for what is forbidden.
+# It leaves what it is given as it is.
+Constraint = Callable[[Tensor, Written], Tensor]
+
+# What one row has written, its newest token included -> how many of its tokens are the output, if it stops here.
+Stop = Callable[[Sequence[int]], int | None]
+
+Alternatives = Sequence[tuple[int, float]]  # tokens and their log-probabilities, the likeliest first
+
+
+class Hypothesis(NamedTuple):
+    """One way to go on."""
+
+    tokens: list[int]  # without the end or the stop sequence
+    logs: list[float]  # the model's own log-probability of each token written, those that ended it included
+    score: float  # what it is ranked by: the sum of its log-probabilities, divided by a power of their number
+    finish: str = "length"  # why it ends here: "end", "stop", or "length" where the room ended
+    alternatives: Sequence[Alternatives] = ()  # what else each step could have been, where that was asked for
+
+
+def likelihoods(logits: Tensor) -> Tensor:
+    """Logits (N, 1, V) as log-probabilities (N, V), at least in single precision."""
+    last = logits[:, -1]
+    return last.to(torch.promote_types(last.dtype, torch.float32)).log_softmax(-1)
+
+
+def constrained(logs: Tensor, written: Written, constraints: Sequence[Constraint]) -> Tensor:
+    for constraint in constraints:
+        logs = constraint(logs, written)
+    return logs
+
+
+def kept_by(stops: Sequence[Stop], tokens: Sequence[int]) -> int | None:
+    """The fewest tokens that any of the stops keeps, if one of them stops here."""
+    found = [kept for stop in stops if (kept := stop(tokens)) is not None]
+    return min(found, default=None)
+
+
+def score_of(total: float, length: int, length_penalty: float) -> float:
+    """A sum of log-probabilities as what ranks."""
+    return total / max(length, 1) ** length_penalty
+
+
+def refuse_impossible(row: int, count: int, log: float) -> None:
+    """Say why there is no next token: the constraints forbid all of them, or the model has no opinion."""
+    if log != log:
+        raise SearchError(f"the model's probabilities of token {count} of row {row} are not numbers")
+    raise SearchError(f"nothing is allowed any more as token {count} of row {row}: the constraints forbid every token")
+
+
+def check(steps: int, last: Tensor) -> None:
+    if steps < 0:
+        raise SearchError(f"the most tokens to write is {steps}, but it cannot be less than 0")
+    if last.dim() != 2 or last.shape[1] != 1:
+        raise SearchError(f"a search begins after one token a row, (N, 1), but was given {tuple(last.shape)}")

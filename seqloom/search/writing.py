@@ -1,0 +1,207 @@
+"""Writing one continuation a row, token by token: the likeliest, or drawn.
+
+`stream` hands over each step as it is made, and makes no more of them than it is asked for; `write` collects them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from ..layers.state import State, select
+from .base import (
+    Alternatives,
+    Constraint,
+    Hypothesis,
+    Step,
+    Stop,
+    Written,
+    check,
+    constrained,
+    kept_by,
+    likelihoods,
+    refuse_impossible,
+)
+from .choosing import Choose, Sampling, largest, likeliest
+
+
+class Pick(NamedTuple):
+    """One token of one row, as it was written."""
+
+    row: int
+    token: int
+    log: float  # the model's own log-probability of it
+    kept: int  # how many of the row's tokens so far are output: the end is not, nor is a stop sequence
+    finish: str = ""  # why the row ends with it: "end", "stop" or "length"; nothing while it goes on
+    alternatives: Sequence[tuple[int, float]] = ()  # the likeliest tokens of this step, where that was asked for
+
+
+def stream(
+    step: Step,
+    choose: Choose,
+    last: Tensor,
+    state: State,
+    *,
+    steps: int,
+    end: int | None,
+    constraints: Sequence[Constraint] = (),
+    stops: Sequence[Stop] = (),
+    alternatives: int = 0,
+) -> Iterator[list[Pick]]:
+    """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
+    check(steps, last)
+    rows, history = list(range(len(last))), History(len(last), last.device)
+    tokens: list[list[int]] = [[] for _ in rows]
+    for count in range(1, steps + 1):
+        if not rows:
+            return
+        with torch.no_grad():
+            logits, state = step(last, state)
+            logs = likelihoods(logits)
+            allowed = constrained(logs, history.written, constraints) if constraints else logs
+            chosen = choose(allowed, rows, count)
+            worth = allowed.gather(1, chosen[:, None])[:, 0].tolist() if constraints else []
+            gains = logs.gather(1, chosen[:, None])[:, 0].tolist()
+            others = likely(logs, alternatives)
+        picks = []
+        for place, (row, token, log) in enumerate(zip(rows, chosen.tolist(), gains, strict=True)):
+            if not (worth[place] if worth else log) > -torch.inf:
+                refuse_impossible(row, count, log)
+            tokens[row].append(token)
+            kept, finish = finished(tokens[row], end, stops, count == steps)
+            picks.append(Pick(row, token, log, kept, finish, others[place] if others else ()))
+        yield picks
+        last = chosen[:, None]
+        history = history.grown(last) if constraints else history
+        going = [place for place, pick in enumerate(picks) if not pick.finish]
+        if len(going) < len(rows):
+            rows, places = [rows[place] for place in going], torch.tensor(going, dtype=torch.long, device=last.device)
+            if rows:  # those that are finished leave the batch
+                last, state, history = last[places], select(state, places), history.selected(places)
+
+
+def finished(tokens: list[int], end: int | None, stops: Sequence[Stop], full: bool) -> tuple[int, str]:
+    """How many of these tokens are output, and why there will be no more, if so."""
+    if tokens[-1] == end:
+        return len(tokens) - 1, "end"
+    kept = kept_by(stops, tokens)
+    if kept is not None:
+        return kept, "stop"
+    return len(tokens), "length" if full else ""
+
+
+def likely(logs: Tensor, count: int) -> list[Alternatives]:
+    """The likeliest tokens of each row with their log-probabilities."""
+    if not count:
+        return []
+    values, places = largest(logs, min(count, logs.shape[1]))
+    return [list(zip(*pair, strict=True)) for pair in zip(places.tolist(), values.tolist(), strict=True)]
+
+
+class History:
+    """What the rows have written, in room that doubles; only kept where a constraint wants to know."""
+
+    def __init__(self, rows: int, device: torch.device) -> None:
+        self.room, self.length = torch.empty(rows, 16, dtype=torch.long, device=device), 0
+        self.rows = torch.arange(rows, device=device)
+
+    @property
+    def written(self) -> Written:
+        return Written(self.room[:, : self.length], self.rows)
+
+    def grown(self, last: Tensor) -> "History":
+        if self.length == self.room.shape[1]:
+            self.room = torch.cat([self.room, torch.empty_like(self.room)], 1)
+        self.room[:, self.length] = last[:, 0]
+        self.length += 1
+        return self
+
+    def selected(self, places: Tensor) -> "History":
+        self.room, self.rows = self.room[places], self.rows[places]
+        return self
+
+
+def write(
+    step: Step,
+    choose: Choose,
+    last: Tensor,
+    state: State,
+    *,
+    steps: int,
+    end: int | None,
+    constraints: Sequence[Constraint] = (),
+    stops: Sequence[Stop] = (),
+    alternatives: int = 0,
+) -> list[Hypothesis]:
+    """One continuation of each row of `last` (B, 1), up to its end, a stop, or to `steps` tokens."""
+    picks: list[list[Pick]] = [[] for _ in range(len(last))]
+    found = stream(
+        step,
+        choose,
+        last,
+        state,
+        steps=steps,
+        end=end,
+        constraints=constraints,
+        stops=stops,
+        alternatives=alternatives,
+    )
+    for made in found:
+        for pick in made:
+            picks[pick.row].append(pick)
+    return [collected(row) for row in picks]
+
+
+def collected(picks: Sequence[Pick]) -> Hypothesis:
+    """What one row wrote, from its picks."""
+    if not picks:
+        return Hypothesis([], [], 0.0)
+    logs, end = [pick.log for pick in picks], picks[-1]
+    tokens = [pick.token for pick in picks[: end.kept]]
+    others = [pick.alternatives for pick in picks] if end.alternatives else ()
+    return Hypothesis(tokens, logs, sum(logs), end.finish, others)
+
+
+def greedy(
+    step: Step,
+    last: Tensor,
+    state: State,
+    *,
+    steps: int,
+    end: int | None,
+    constraints: Sequence[Constraint] = (),
+    stops: Sequence[Stop] = (),
+) -> list[Hypothesis]:
+    """The likeliest token at each step."""
+    return write(step, likeliest, last, state, steps=steps, end=end, constraints=constraints, stops=stops)
+
+
+def sampled(
+    step: Step,
+    sampling: Sampling,
+    last: Tensor,
+    state: State,
+    *,
+    steps: int,
+    end: int | None,
+    constraints: Sequence[Constraint] = (),
+    stops: Sequence[Stop] = (),
+) -> list[Hypothesis]:
+    """Tokens drawn by chance; the same seed writes the same."""
+    choose = sampling.choose(len(last))
+    return write(step, choose, last, state, steps=steps, end=end, constraints=constraints, stops=stops)
+
+
+class Draw(Protocol):
+    """What comes next (N, 1, …) -> the element chosen (N, 1, …). A head's `sample` is one."""
+
+    def __call__(self, expected: Any, /) -> Tensor: ...
+
+
+def sample(step: Step, choose: Draw, last: Tensor, state: State) -> Iterator[Tensor]:
+    """Elements of any kind (notes, numbers) after `last` (N, 1, …), for as long as the caller asks."""
+    while True:
+        after, state = step(last, state)
+        last = choose(after)
+        yield last.squeeze(1)

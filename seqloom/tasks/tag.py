@@ -1,0 +1,154 @@
+"""A label for every element of a sequence: parts of speech, entities, frames of a series. Knows no files."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .. import build
+from ..baselines.labels import TagOfWord
+from ..data import batches
+from ..data.codec import Codec, Raw
+from ..data.labels import NONE
+from ..data.layout import Layout, Side
+from ..data.listed import BETWEEN, TagLists, elements
+from ..data.prepare import Prepared
+from ..data.ragged import Ragged
+from ..layers.crf import CRF
+from ..layers.heads import Categorical, Head
+from ..metrics import Score
+from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
+from ..models import Batch, Labeller, Labelling, Objective
+from ..recipe import Recipe
+from . import sources
+from .base import Prediction, Scored
+from .rows import ROOM, Encoded, Rows, check_positions
+
+
+@dataclass(frozen=True)
+class TaggedSequence(Prediction):
+    """A tag for each element; ranked by the mean log-probability of a tag, where the model has one for each."""
+
+    words: list[str]  # as they were cut; numbers have none
+    tags: list[str]
+
+
+class Tag(Rows):
+    @property
+    def source(self) -> Codec:
+        return self.codecs["source"]
+
+    @property
+    def target(self) -> TagLists:
+        return cast(TagLists, self.codecs["target"])
+
+    @classmethod
+    def layout(cls, recipe: Recipe) -> Layout:
+        data = recipe.data
+        sides = {"source": sources.listed_side(data), "target": Side((data.target,), TagLists.kind, TagLists.learn)}
+        return Layout("tag", data, sides, fault=uneven)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
+        train = prepared.splits["train"]
+        check_positions("encoder", recipe.model.side("encoder"), train.ids["source"].lengths)
+        tags = [elements(text) for text in train.raws["target"]]
+        if not sources.is_text(prepared.codecs["source"]):
+            return recipe, {"usual": TagOfWord.fit(tags, tags).usual, "tags": {}}
+        known = TagOfWord.fit([elements(text) for text in train.raws["source"]], tags)
+        return recipe, {"usual": known.usual, "tags": known.tags}
+
+    @property
+    def reads_text(self) -> bool:
+        return sources.is_text(self.source)
+
+    def build(self) -> Labeller:
+        model = self.recipe.model
+        return build.labeller(model, sources.embed(self.source, model), self.head, each=True, own=self.cell)
+
+    def head(self, inputs: int) -> Head:
+        return CRF(inputs, len(self.target)) if self.recipe.model.crf else Categorical(inputs, len(self.target))
+
+    def objective(self, model: Labeller) -> Objective:
+        return Labelling(model)
+
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        return encoded["source"].lengths[:, None]
+
+    def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
+        """A tag that was never seen in training is not counted: the mask leaves it out."""
+        inputs, mask = sources.read(self.source, encoded["source"], rows, patch=1)
+        tags = torch.zeros(mask.shape, dtype=torch.long)
+        found = torch.from_numpy(encoded["target"].padded(rows)[0])
+        tags[:, : found.shape[1]] = found
+        return Batch(inputs, mask, tags.clamp(min=0), told=mask & (tags != NONE))
+
+    @torch.no_grad()
+    def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
+        part = prepared.splits["validation"]
+        told = [answer.tags for answer in self.answer(model, part.ids["source"], list(part.raws["source"]))]
+        right = tag_accuracy(told, [elements(text) for text in part.raws["target"]], intervals=False)
+        return {"loss": self.loss(model, part.ids), "accuracy": right.value}
+
+    def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+        given, texts = zip(*examples, strict=True)
+        told = [answer.tags for [answer] in self.predict(model, given)]
+        targets = [elements(text) for text in texts]
+        rivals = self.rivals(given, targets)
+        measures: dict[str, Callable[..., Score]] = {"accuracy": tag_accuracy}
+        if spell_entities({tag for tags in targets for tag in tags} | set(self.target.names)):
+            measures["entity F1"] = entity_f1
+        return {
+            name: Scored(
+                measure(told, targets), {rival: measure(tags, targets).value for rival, tags in rivals.items()}
+            )
+            for name, measure in measures.items()
+        }
+
+    def rivals(self, given: Sequence[Raw], targets: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
+        usual = [[self.facts["usual"]] * len(tags) for tags in targets]
+        if not self.reads_text:
+            return {"most frequent": usual}
+        by_word = TagOfWord(self.facts["usual"], self.facts["tags"]).predict([elements(text) for text in given])
+        return {"most frequent": usual, "tag of the word": by_word}
+
+    @torch.no_grad()
+    def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[TaggedSequence]]:
+        """One answer each: the tags. A text is cut at tabs, or else at blanks."""
+        encoded = self.source.encode_many(list(inputs))
+        self.check_length(encoded.lengths, self.recipe.model.side("encoder"))
+        return [[answer] for answer in self.answer(model, encoded, inputs)]
+
+    @torch.no_grad()
+    def answer(self, model: Labeller, encoded: Ragged, given: Sequence[Raw]) -> list[TaggedSequence]:
+        answers: list[TaggedSequence | None] = [None] * len(encoded)
+        for rows in batches.sequential(encoded.lengths, ROOM):
+            inputs, mask = sources.read(self.source, encoded, rows, patch=1)
+            expected = model(inputs, mask)
+            best = model.head.sample(expected, 0, mask)
+            logs = expected.log_softmax(-1).gather(2, best[..., None]).squeeze(2) * mask
+            for number, row in enumerate(rows):
+                tags = [self.target.names[place] for place in best[number][mask[number]].tolist()]
+                score = float(logs[number].sum()) / max(len(tags), 1)
+                answers[row] = self.read_out(given[row], tags, score)
+        return [answer for answer in answers if answer is not None]
+
+    def read_out(self, given: Raw, tags: list[str], score: float) -> TaggedSequence:
+        words = elements(given) if isinstance(given, str) else []
+        output = " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)) if words else " ".join(tags)
+        return TaggedSequence(output, score, words, tags)
+
+
+def uneven(example: Sequence[Raw]) -> str:
+    """What is wrong with elements and tags that do not belong together."""
+    source, target = example
+    count = len(elements(source)) if isinstance(source, str) else len(source)
+    tags = elements(target)
+    if count != len(tags):
+        return (
+            f"{count} elements have {len(tags)} tags: there must be a tag for each, with {BETWEEN!r} or a blank between"
+        )
+    return ""

@@ -1,0 +1,33 @@
+"""Parts of a model by their names, and freezing them."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from torch import nn
+
+from ..errors import RecipeError
+from ..models import Objective
+
+DEPTH = 3  # names such as "source.encoder.layer": further in, nobody looks for a part by its name
+
+
+def freeze(objective: Objective, names: Sequence[str]) -> None:
+    """Let the parts of these names learn nothing."""
+    for name in names:
+        for part in parts_called(objective, name):
+            part.requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in objective.parameters()):
+        raise RecipeError(f"train.freeze = {list(names)} leaves no weight that could learn")
+
+
+def parts_called(objective: Objective, name: str) -> list[nn.Module]:
+    """The part of this path, such as "source.encoder"; else all whose path ends so, such as "encoder"."""
+    parts = {path.removeprefix("model."): part for path, part in objective.named_modules() if list(part.parameters())}
+    if name and name in parts:
+        return [parts[name]]
+    if found := [part for path, part in parts.items() if path.endswith(f".{name}")]:
+        return found
+    known = [path for path in parts if path not in ("", "model") and path.count(".") < DEPTH]
+    near = get_close_matches(name, [*known, *{path.rsplit(".", 1)[-1] for path in known}], 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"parts are {', '.join(p for p in known if '.' not in p)}"
+    raise RecipeError(f"train.freeze names {name!r:.80}, but the model has no part of that name; {hint}")

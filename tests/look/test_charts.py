@@ -1,0 +1,214 @@
+"""Charts: every one is valid, says its tokens, stays small when sequences are long, and is saved in every form."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom.look import Look
+from seqloom.look.attention import AttentionMap
+from seqloom.look.chart_lines import (
+    cost_chart,
+    curves_chart,
+    decay_chart,
+    gates_chart,
+    kept_chart,
+    rates_chart,
+    scalar_chart,
+)
+from seqloom.look.chart_maps import attention_chart, field_chart, flow_chart, heads_chart, units_chart
+from seqloom.look.chart_tokens import attribution_chart, map_chart, neighbours_chart, next_chart, probe_chart
+from seqloom.look.charts import content, pieces, pooled, save
+from seqloom.look.costs import Cost
+from seqloom.look.drawing import draw_model, shown_steps
+from seqloom.look.field import Field
+from seqloom.look.gates import Trace
+from seqloom.look.gradients import GradientFlow
+from seqloom.look.jacobians import Decay
+from seqloom.look.next_tokens import Expectations
+from seqloom.look.parts import parts
+from seqloom.look.probes import Probe
+from seqloom.look.reading import Names
+from seqloom.look.schedules import Rates, curves
+from seqloom.look.spectra import scalar_decay
+from seqloom.look.vectors import Map, Neighbours
+from seqloom.models import Generator
+
+from .models import MODELS, SIDES, batch_for
+
+WORDS = [f"w{number}" for number in range(1000)]
+
+
+def rows_of(chart):
+    """All data of a chart, wherever it stands."""
+    return [row for rows in json.loads(content(chart, ".json"))["datasets"].values() for row in rows]
+
+
+def look_at(name):
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    batch = batch_for(model, SIDES["right"])
+    source = isinstance(model, Generator) and model.source is not None
+    read = list("abcdef")[: int(batch.source[1][0].sum())] if source else list("abcdef")
+    told = list("uvwxyz") if isinstance(model, Generator) or model.each else ["good"]
+    return Look(model, (batch, read, told), "a title")
+
+
+@pytest.mark.parametrize(
+    "name", ["label pooled", "tag transformer-window", "write transformer-rotary", "talk mingru", "talk convolution"]
+)
+def test_every_view_that_fits_a_model_can_be_drawn(name):
+    look = look_at(name)
+    views = look.views()
+    assert {"model", "gradients", "field", "attribution", "order"} <= set(views)
+    for view, make in views.items():
+        chart = make()
+        if view == "model":
+            ElementTree.fromstring(chart.svg)
+            assert "image/svg+xml" in chart._repr_mimebundle_()
+        else:
+            spec = json.loads(content(chart, ".json"))  # Altair has checked it against the schema
+            assert spec["title"]["text"].strip() and any(spec["datasets"].values()), view
+    assert ("gates" in views) == (name in ("label pooled", "write transformer-rotary", "talk mingru"))
+    assert ("heads" in views) == ("transformer" in name)
+    assert {"next", "embedding"} <= set(views) and rows_of(look.neighbours("3"))
+
+
+LONG = {
+    "attention": lambda: attention_chart(
+        AttentionMap(WORDS, WORDS, np.full((1, 1000, 1000), 1e-3, np.float32), ["one"])
+    ),
+    "heads": lambda: heads_chart(
+        AttentionMap(
+            WORDS[:200],
+            WORDS[:200],
+            np.full((144, 200, 200), 5e-3, np.float32),
+            [f"layer {1 + n // 12}, head {1 + n % 12}" for n in range(144)],
+        )
+    ),
+    "all heads": lambda: attention_chart(
+        AttentionMap(
+            WORDS[:200],
+            WORDS[:200],
+            np.full((144, 200, 200), 5e-3, np.float32),
+            [f"layer {1 + n // 12}, head {1 + n % 12}" for n in range(144)],
+        )
+    ),
+    "gradients": lambda: flow_chart([GradientFlow("inputs", ["a", "b"], WORDS, np.ones((2, 1000)))]),
+    "field": lambda: field_chart(Field(WORDS, WORDS[:64], np.ones((64, 1000)))),
+    "units": lambda: units_chart(Trace("a", WORDS, {}, {"h": np.ones((1000, 512))}), "h"),
+    "gates": lambda: gates_chart([Trace("a", WORDS, {"f": np.ones((1000, 8))}, {})]),
+    "kept": lambda: kept_chart([Trace("a", WORDS, {"f": np.full((1000, 8), 0.5)}, {})]),
+    "decay": lambda: decay_chart([Decay("a", 2.0 ** -np.arange(1000.0), np.ones(1000), np.inf * np.ones(1000))]),
+    "scalar": lambda: scalar_chart(scalar_decay([0.5, 2.0], lags=2000)),
+    "map": lambda: map_chart(Map(WORDS * 30, np.ones((30000, 2)), (0.5, 0.1))),
+    "next": lambda: next_chart(
+        Expectations(
+            WORDS, WORDS, (1.0,), np.zeros((1000, 5), int), np.ones((1, 1000, 5)), np.ones((1, 1000)), np.ones(1000)
+        ),
+        WORDS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_thousand_steps_and_a_hundred_heads_stay_usable(name):
+    chart = LONG[name]()
+    assert len(json.dumps(chart.to_dict())) < 2_500_000
+    assert 0 < len(rows_of(chart)) <= 24_000
+
+
+def test_pooling_keeps_the_mass_of_attention_and_the_largest_influence():
+    values = np.random.default_rng(0).random((50, 70))
+    rows, columns = pieces(50, 7), pieces(70, 9)
+    assert [part.start for part in rows] == [0, *[part.stop for part in rows][:-1]] and rows[-1].stop == 50
+    np.testing.assert_allclose(
+        pooled(values, rows, columns, "sum").sum(1), [values[part].sum(1).mean() for part in rows]
+    )
+    assert pooled(values, pieces(50, 50), columns, "max").max() == values.max()
+    assert pooled(values, pieces(50, 50), pieces(70, 70)) is values
+    assert pieces(0, 5) == []
+
+
+def test_a_map_can_be_picked_and_shows_the_mean_at_first():
+    weights = np.stack([np.eye(3), np.ones((3, 3)) / 3]).astype(np.float32)
+    chart = attention_chart(AttentionMap(list("abc"), list("xyz"), weights, ["layer 1, head 1", "layer 1, head 2"]))
+    spec = chart.to_dict()
+    [param] = spec["params"]
+    assert param["bind"]["options"] == ["mean of all", "layer 1, head 1", "layer 1, head 2"]
+    assert param["value"] == "mean of all"
+    first = [row for row in rows_of(chart) if row["map"] == "mean of all" and row["row"] == row["column"] == 0]
+    assert first[0]["value"] == pytest.approx(2 / 3, abs=1e-3)
+
+
+def test_small_charts_say_what_they_are_given():
+    record = {"step": 10, "loss": 2.0, "gradient_norm": 1.0, "scores": {"loss": 1.5}}
+    assert [row["of"] for row in rows_of(curves_chart(curves([record])))] == ["training", "validation"]
+    assert rows_of(rates_chart(Rates(np.array([1, 2]), np.array([0.1, 0.2])))) == [
+        {"step": 1, "rate": 0.1},
+        {"step": 2, "rate": 0.2},
+    ]
+    assert rows_of(probe_chart([Probe("a", 0.9, 0.5, 10)])) == [{"layer": "a", "accuracy": 0.9, "majority": 0.5}]
+    assert rows_of(neighbours_chart(Neighbours("x", [" "], np.array([0.5])))) == [{"symbol": "␣", "cosine": 0.5}]
+    cost = cost_chart([Cost("gru", 8, 100, 0.001, 0.002, 1_000_000)])
+    assert rows_of(cost)[0]["body"] == "gru (100 parameters)" and rows_of(cost)[0]["memory"] == 1
+    assert attribution_chart([]).to_dict()
+
+
+HOSTILE = '</script><script>alert("x")</script>'
+
+
+def test_no_text_of_a_chart_becomes_part_of_the_page(tmp_path, monkeypatch):
+    monkeypatch.setattr("seqloom.look.charts.library", lambda: "<script>const vegaEmbed = 1</script>")
+    found = AttentionMap([HOSTILE, '"', "\\"], [HOSTILE], np.full((1, 1, 3), 0.3, np.float32), ["one"])
+    page = content(attention_chart(found, HOSTILE), ".html").decode()
+    assert page.count("<script") == page.count("</script>") == 2 and "<title>&lt;/script" in page
+    spec = json.loads(re.search(r'vegaEmbed\("#chart", (.*), \{theme', page)[1])
+    assert spec == attention_chart(found, HOSTILE).to_dict()
+    assert not re.search(r'(src|href)="', page)
+    names = Names([HOSTILE] * 6, [HOSTILE] * 6, [HOSTILE])
+    model = MODELS["write lstm-luong-dot"]()
+    ElementTree.fromstring(draw_model(model, batch_for(model, SIDES["right"]), names, HOSTILE).svg)
+
+
+@pytest.mark.parametrize(("ending", "beginning"), [(".png", b"\x89PNG"), (".svg", b"<svg"), (".json", b"{")])
+def test_charts_are_saved(tmp_path, ending, beginning):
+    path = save(gates_chart([Trace("a", ["x", "y"], {"f": np.ones((2, 8))}, {})]), tmp_path / "new" / f"gates{ending}")
+    assert path.read_bytes().startswith(beginning)
+    if ending == ".svg":
+        ElementTree.fromstring(path.read_text())
+        assert "prefers-color-scheme: dark" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("ending", "beginning"), [(".html", b"<!DOCTYPE"), (".png", b"\x89PNG"), (".svg", b"<svg"), (".json", b"[")]
+)
+def test_drawings_are_saved(tmp_path, ending, beginning):
+    model = MODELS["write transformer-rotary"]()
+    drawing = draw_model(model, batch_for(model, SIDES["right"]))
+    assert save(drawing, tmp_path / f"model{ending}").read_bytes().startswith(beginning)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_drawing_counts_every_parameter_once(name):
+    model = MODELS[name]()
+    batch = batch_for(model, SIDES["right"])
+    found = parts(model, batch)
+    assert sum(part.parameters for part in found) == sum(parameter.numel() for parameter in model.parameters())
+    svg = draw_model(model, batch).svg
+    ElementTree.fromstring(svg)
+    assert all(part.name.replace("&", "&amp;") in svg for part in found)
+
+
+def test_a_drawing_has_a_box_for_each_step_and_arrows_in_time():
+    model = MODELS["talk gru"]()
+    batch = batch_for(model, SIDES["right"])
+    svg = ElementTree.fromstring(draw_model(model, batch, Names(list("abcdef"), list("bcdefg"), [])).svg)
+    boxes = [part for part in svg.iter() if part.tag.endswith("rect")]
+    assert len(boxes) == 6 * 4  # embedding, two layers, head
+    level = [part.get("d") for part in svg.iter() if part.tag.endswith("path") and part.get("class") == "arrow"]
+    assert sum(1 for path in level if path.split()[1] == path.split()[3]) == 2 * 5
+    assert shown_steps(10) == [0, 1, 2, 3, None, 9] and shown_steps(3) == [0, 1, 2]

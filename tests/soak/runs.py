@@ -1,0 +1,96 @@
+"""Small real runs in processes of their own, which are killed, and what must be the same afterwards."""
+
+import hashlib
+import json
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from seqloom.recipe import Recipe
+from seqloom.runs import train
+from seqloom.training.checkpoints import STATE
+from tests.recipes import small
+
+TIMINGS = ("seconds", "tokens_per_second")
+LONG = ("train.steps=30", "train.validate_every=6", "train.checkpoint_every=4", "train.batch=700", "model.dropout=0.2")
+KINDS: dict[str, tuple[str, ...]] = {
+    "gru": ("model.kind=gru", "train.smoothing=0.1"),
+    "lstm": ("model.kind=lstm", "model.attention=additive", "train.accumulate=2", "train.average=0.9"),
+    "transformer": ("model.kind=transformer", "train.teacher=0.3", "train.teacher_schedule=inverse-sigmoid"),
+    "rnn": ("model.kind=rnn", "train.window=3", "train.optimiser=sgd", "train.schedule=linear", "train.rate=0.1"),
+    "convolution": ("model.kind=convolution", "train.patience=3", "train.optimiser=radam", "train.rate=0.05"),
+}
+
+
+@cache
+def home() -> Path:
+    """Where the data lies, and the runs that nothing has interrupted."""
+    return Path(mkdtemp(prefix="seqloom-soak-"))
+
+
+@cache
+def recipe(kind: str) -> Recipe:
+    return small(home(), *LONG, *KINDS[kind])
+
+
+@cache
+def whole(kind: str) -> tuple[Path, float]:
+    """The folder of the run that nothing has interrupted, and the seconds it took with the start of its process."""
+    begun = time.monotonic()
+    folder = home() / kind
+    assert ended(child(lambda: training(kind, folder))) == 0
+    return folder, time.monotonic() - begun
+
+
+def training(kind: str, folder: Path) -> None:
+    for _ in train(recipe(kind), folder, resume=True):
+        pass
+
+
+def child(act: Callable[[], None]) -> int:
+    """A process that does this and ends; its number. What is remembered is made before, not by each child anew."""
+    for kind in KINDS:
+        recipe(kind)
+    number = os.fork()
+    if number:
+        return number
+    try:
+        act()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(3)
+
+
+def ended(number: int) -> int:
+    """How a process has ended: its code, or the negative signal that killed it."""
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+
+
+def kill_myself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def outcome(folder: Path) -> dict[str, object]:
+    """All that is promised to be the same, bit for bit."""
+    records = [json.loads(line) for line in (folder / "records.jsonl").read_text("utf-8").splitlines()]
+    newest = max((folder / "checkpoints").glob("step-*"), key=lambda place: int(place.name[5:]))
+    files = [folder / "model.safetensors", folder / "task.json", *newest.glob("*.safetensors")]
+    state = json.loads((newest / STATE).read_text("utf-8"))
+    return {
+        "records": [{name: value for name, value in line.items() if name not in TIMINGS} for line in records],
+        "scores": json.loads((folder / "scores.json").read_text("utf-8"))["scores"],
+        "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        "state": {name: value for name, value in state.items() if "seconds" not in name},
+    }
+
+
+def assert_as_if_nothing_had_been(kind: str, folder: Path) -> None:
+    """Go on to the end, and compare."""
+    assert ended(child(lambda: training(kind, folder))) == 0
+    assert outcome(folder) == outcome(whole(kind)[0])
