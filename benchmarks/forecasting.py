@@ -28,7 +28,7 @@ PATCHED = [
     "model.size=128",
     "train.batch=448",
     "train.rate=1e-3",
-    "train.steps=1500",
+    "train.steps=800",
 ]
 BEIJING = [
     *("data.time=year,month,day,hour", "data.variables=pm2.5", "data.inputs=DEWP,TEMP,PRES,Iws,Is,Ir"),
