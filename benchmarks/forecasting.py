@@ -21,20 +21,20 @@ ETT = [
     *("data.season=24", "data.train_rows=8640", "data.validation_rows=2880", "data.test_rows=2880"),
     *("model.quantiles=[]", "model.relative=last", "model.alone=true"),
 ]
-LINEAR = ["model.kind=linear", "train.batch=10752", "train.rate=5e-4", "train.steps=2500"]
+LINEAR = ["model.kind=linear", "train.batch=10752", "train.rate=2e-3", "train.steps=1500"]
 PATCHED = [
     "model.kind=gru",
-    "model.patch=24",
+    "model.span=24",
     "model.size=128",
     "train.batch=448",
     "train.rate=1e-3",
-    "train.steps=1500",
+    "train.steps=800",
 ]
 BEIJING = [
     *("data.time=year,month,day,hour", "data.variables=pm2.5", "data.inputs=DEWP,TEMP,PRES,Iws,Is,Ir"),
     *("data.train_rows=26304", "data.validation_rows=8760", "data.test_rows=8760", "data.season=24"),
     *("data.context=72", "data.horizon=24", "data.calendar=true", "model.relative=none", "model.size=64"),
-    *("train.batch=4608", "train.rate=2e-3", "train.steps=1500"),
+    *("train.batch=4608", "train.rate=2e-3", "train.steps=700"),
 ]
 DELHI = [
     f"data.train={DATA / 'delhi_climate' / 'DailyDelhiClimateTrain.csv'}",

@@ -6,7 +6,6 @@ from typing import Any
 from .recipe import Recipe
 from .settings.tasks import MEASURED, USES
 
-
 BARS = "▁▂▃▄▅▆▇█"
 MOST_LABELS = 8
 

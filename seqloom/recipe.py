@@ -126,15 +126,15 @@ class Recipe(Section):
         if "gru-d" in kinds and self.task not in MEASURED:
             raise Misplaced(
                 ["model", "kind"],
-                'model.kind "gru-d" reads numbers of which some are missing, but a recipe whose task is to '
-                f"{use.does} has none to read",
+                'model.kind "gru-d" reads numbers of which some are missing, as series to be continued have them, but '
+                f"this is a recipe whose task is to {use.does}",
             )
-        if "gru-d" in kinds and model.patch > 1:
-            raise Misplaced(["model", "patch"], 'model.patch is set, but kind "gru-d" reads one row after the other')
-        if self.task == "forecast" and self.data.context % model.patch:
+        if "gru-d" in kinds and model.span > 1:
+            raise Misplaced(["model", "span"], 'model.span is set, but kind "gru-d" reads one row after the other')
+        if self.task == "forecast" and self.data.context % model.span:
             raise Misplaced(
-                ["model", "patch"],
-                f"model.patch is {model.patch}, which does not divide data.context, {self.data.context}, evenly",
+                ["model", "span"],
+                f"model.span is {model.span}, which does not divide data.context, {self.data.context}, evenly",
             )
 
     def check_data(self) -> None:

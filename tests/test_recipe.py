@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seqloom.errors import RecipeError
 from seqloom.recipe import Body, Model, Recipe, builtin, describe, seconds
-from seqloom.settings.tasks import NUMERIC, unread
+from seqloom.settings.tasks import FORECASTERS, unread
 from seqloom.settings.text import LARGEST
 from seqloom.settings.words import literal, settings
 
@@ -1084,11 +1084,11 @@ def test_a_description_lists_unlike_layers(tmp_path):
 @pytest.mark.parametrize("name", builtin())
 def test_all_kinds_are_one_word_apart_in_every_built_in_recipe(name):
     for kind in SETTINGS["model.kind"].choices:
-        if kind == "gru-d" and Recipe.read(name).task not in NUMERIC:
+        if kind == "gru-d" and Recipe.read(name).task not in FORECASTERS:
             with pytest.raises(RecipeError, match="numbers of which some are missing"):
                 Recipe.read(name, f"model.kind={kind}")
         else:
-            assert Recipe.read(name, f"model.kind={kind}", "model.patch=1").model.side("decoder").kind == kind
+            assert Recipe.read(name, f"model.kind={kind}", "model.span=1").model.side("decoder").kind == kind
 
 
 def test_the_recipe_that_needs_no_files_is_complete():

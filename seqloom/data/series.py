@@ -19,7 +19,7 @@ import numpy.typing as npt
 from seqloom.data.formats import Record, comma_separated, tabbed
 from seqloom.data.lines import Fault, read_lines
 from seqloom.data.readers import Skipped, format_of, place_of
-from seqloom.data.times import Clock, Floats, Times, clock_of, grid_of, laid, number
+from seqloom.data.times import Clock, Floats, Times, clock_of, grid_of, number
 from seqloom.errors import DataError
 
 MISSING = frozenset(["", "na", "nan", "null"])  # in small letters
@@ -229,15 +229,3 @@ def _numbers(texts: list[str]) -> Floats:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")
-
-
-def following(series: Series, rows: int) -> list[str]:
-    """When the rows after a series are, as a person writes it; how many steps ahead where its times say nothing."""
-    size, _, unit = series.step.partition(" ")
-    if not size:
-        return [f"+{number}" for number in range(1, rows + 1)]
-    steps = laid(series.times[-1:], rows + 1, float(size) if unit == "" else int(size), unit)[1:]
-    if unit == "":
-        return [f"{number:g}" for number in steps.tolist()]
-    whole_days = bool((steps == steps.astype("datetime64[D]")).all())
-    return [text.replace("T", " ") for text in np.datetime_as_string(steps, "D" if whole_days else "s").tolist()]

@@ -111,3 +111,15 @@ def laid(times: Times, rows: int, step: int | float, unit: str) -> Times:
     months = times[0].astype("datetime64[M]")
     within = times[0] - months
     return (months + (np.arange(rows) * int(step)).astype("timedelta64[M]")).astype("datetime64[ms]") + within
+
+
+def following(last: Times, step: str, rows: int) -> list[str]:
+    """When the rows after the last one (1,) are, as a person writes it; how many steps ahead where no step is known."""
+    size, _, unit = step.partition(" ")
+    if not size:
+        return [f"+{number}" for number in range(1, rows + 1)]
+    steps = laid(last, rows + 1, float(size) if unit == "" else int(size), unit)[1:]
+    if unit == "":
+        return [f"{number:g}" for number in steps.tolist()]
+    whole_days = bool((steps == steps.astype("datetime64[D]")).all())
+    return [text.replace("T", " ") for text in np.datetime_as_string(steps, "D" if whole_days else "s").tolist()]

@@ -182,7 +182,7 @@ class Model(Section):
     alone: bool = Field(
         default=False, description="Whether each variable is forecast from itself alone, all by the same weights."
     )
-    group: int = Field(default=1, ge=1, le=10**6, description="How many rows of a window are read as one element.")
+    span: int = Field(default=1, ge=1, le=10**6, description="How many rows of a window are read as one element.")
     encoder: Part = Field(default=Part(), description="Where the encoder differs; what is not given is as in [model].")
     decoder: Part = Field(default=Part(), description="Where the decoder differs; what is not given is as in [model].")
 

@@ -21,7 +21,7 @@ WRITING = (
 FORECASTING = (
     *("data.time", "data.variables", "data.inputs", "data.context", "data.horizon", "data.stride"),
     *("data.season", "data.calendar", "data.train_rows", "data.validation_rows", "data.test_rows"),
-    *("model.quantiles", "model.relative", "model.alone", "model.group"),
+    *("model.quantiles", "model.relative", "model.alone", "model.span"),
 )
 DOCUMENTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
 ALONE = (
@@ -34,7 +34,7 @@ WINDOW = 128  # elements that a text without end is read in, unless train.window
 ROWS = (  # what only tasks have whose examples are rows of texts
     *("data.source", "data.target", "data.target_type", "data.separator", "data.source_tokens", "data.lowercase"),
     *("data.min_count", "data.max_size", "data.max_length", "data.too_long", "data.split_seed"),
-    *("model.embedding", "train.balanced", "train.smoothing"),
+    *("data.source_type", "data.vectors", "model.embedding", "model.patch", "train.balanced", "train.smoothing"),
 )
 MEASURED = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
 

@@ -17,8 +17,9 @@ from .. import build
 from ..data.histories import from_python, read_histories
 from ..data.panel import Floats, Panel, Prepared, Scale, Windows, prepare, whole_windows
 from ..data.readers import Skipped
-from ..data.series import Series, following
+from ..data.series import Series
 from ..data.splits import shuffle
+from ..data.times import following
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
 from ..layers.padding import everywhere
@@ -74,13 +75,13 @@ class Forecast(Task):
             gaps=facts.gaps,
             relative=model.relative,
             alone=model.alone,
-            patch=model.group,
+            span=model.span,
         )
 
     @classmethod
     def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
         prepared = prepare(recipe.data, tell, examples)
-        elements = np.array([recipe.data.context // recipe.model.group])
+        elements = np.array([recipe.data.context // recipe.model.span])
         check_positions("encoder", recipe.model.side("encoder"), elements)
         series, inputs = prepared.training[0], len(recipe.data.inputs)
         variables = len(series.columns) - inputs
@@ -121,7 +122,7 @@ class Forecast(Task):
         return {"variables": len(facts.variables), "inputs": len(facts.inputs), "calendar": facts.calendar}
 
     def build(self) -> Labeller:
-        elements = self.recipe.data.context // self.recipe.model.group
+        elements = self.recipe.data.context // self.recipe.model.span
         return build.forecaster(self.recipe.model, self.view.features, elements, self.head, self.cell)
 
     def head(self, inputs: int) -> Head:
@@ -141,7 +142,7 @@ class Forecast(Task):
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def at_once(self, elements: int) -> int:
-        return max(1, elements * self.recipe.model.group // self.recipe.data.context)
+        return max(1, elements * self.recipe.model.span // self.recipe.data.context)
 
     def padded_share(self, prepared: Prepared) -> float:
         return 0.0
@@ -217,6 +218,10 @@ class Forecast(Task):
 
     # --- questions ---
 
+    @property
+    def reads_text(self) -> bool:
+        return False
+
     def inputs(self, file: str) -> Iterator[tuple[str, Series]]:
         """A table of a person's own: its series, each with its name."""
         for series in self.read_series(file):
@@ -265,10 +270,6 @@ class Forecast(Task):
         elements = [str(number) for number in range(1, batch.inputs.shape[1] + 1)]
         return Shown(batch, elements, [f"+{number}" for number in range(1, horizon + 1)])
 
-    @property
-    def reads_text(self) -> bool:
-        return False
-
     def one(self, given: Any) -> Series:
         if isinstance(given, str):
             raise DataError("a forecaster continues series of numbers, not a text: --file names a table of them")
@@ -283,7 +284,7 @@ class Forecast(Task):
 
     def outlook(self, series: Series, cells: Floats) -> Outlook:
         levels, names = self.recipe.model.quantiles, self.facts.variables
-        times = following(series, len(cells))
+        times = following(series.times[-1:], series.step, len(cells))
         point = self.point(cells)
         values = {name: point[:, column].tolist() for column, name in enumerate(names)}
         quantiles = {

@@ -30,7 +30,7 @@ class View(NamedTuple):
     gaps: bool  # whether values are missing in training
     relative: str  # none, last or mean
     alone: bool  # whether each variable is a row of its own
-    patch: int  # rows that are read as one element
+    span: int  # rows that are read as one element
 
     @property
     def features(self) -> int:
@@ -38,7 +38,7 @@ class View(NamedTuple):
         numbers = (1 if self.alone else self.variables) + self.inputs
         if self.decays:
             return 3 * (numbers + self.calendar)
-        return self.patch * (numbers * (3 if self.gaps else 1) + self.calendar)
+        return self.span * (numbers * (3 if self.gaps else 1) + self.calendar)
 
     def see(self, values: Singles, calendar: Singles) -> Seen:
         """Windows (N, T, D) and when they were (N, T, F), as they are read."""
@@ -57,7 +57,7 @@ class View(NamedTuple):
             read = [*(fields if self.gaps else fields[:1]), calendar]
         inputs = np.concatenate(read, -1)
         rows, steps, _ = inputs.shape
-        inputs = inputs.reshape(rows, steps // self.patch, -1)
+        inputs = inputs.reshape(rows, steps // self.span, -1)
         return Seen(inputs, level[..., : self.variables], spread[..., : self.variables])
 
     def frame(self, values: Singles, observed: NDArray[np.bool_]) -> tuple[Singles, Singles]:

@@ -42,6 +42,7 @@ def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more)
     task, prepared = Forecast.prepare(recipe, silent, pandas.DataFrame(values, columns=["variable 1", "variable 2"]))
     torch.manual_seed(0)
     model = task.build().eval()
+    assert model.encoder.layer.causal
     window = prepared.parts["test"][2:3]
     before = task.forecast(model, window)
     panel, origin = window.panel, int(window.starts[0]) + CONTEXT
@@ -99,9 +100,12 @@ def test_no_window_holds_rows_of_two_series():
     two = [np.full((60, 1), 1.0) + 0.01 * walks(60, 1, 0), np.full((50, 1), 9.0) + 0.01 * walks(50, 1, 0)]
     prepared = prepare(forecasting().data, silent, two)
     for part in prepared.parts.values():
+        met = set()
         for window in part:
-            both = np.concatenate(window)
-            assert np.ptp(both * prepared.scale.spread + prepared.scale.mean) < 4
+            both = np.concatenate(window) * prepared.scale.spread + prepared.scale.mean
+            assert np.ptp(both) < 4
+            met.add(bool(both.mean() > 5))
+        assert met == {False, True}
     assert len(prepared.parts["train"]) == 48 + 40 - 2 * (CONTEXT + HORIZON - 1)
 
 
@@ -136,8 +140,8 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(values, overrides, sentenc
 
 def views() -> list[View]:
     return [
-        View(2, 1, 2, decays, gaps, relative, alone, patch)
-        for decays, gaps, patch in ((True, True, 1), (False, True, 2), (False, False, 4))
+        View(2, 1, 2, decays, gaps, relative, alone, span)
+        for decays, gaps, span in ((True, True, 1), (False, True, 2), (False, False, 4))
         for relative in ("none", "last", "mean")
         for alone in (False, True)
     ]
@@ -150,7 +154,7 @@ def test_what_is_told_about_a_window_leads_back_to_its_targets(view):
     values[chance.random(values.shape) < 0.3] = np.nan
     targets = chance.standard_normal((5, 4, 3)).astype(np.float32)
     seen = view.see(values, calendar)
-    assert seen.inputs.shape[1:] == (8 // view.patch, view.features) and np.isfinite(seen.inputs).all()
+    assert seen.inputs.shape[1:] == (8 // view.span, view.features) and np.isfinite(seen.inputs).all()
     told = view.target(seen, targets)
     assert told.shape == ((10, 4, 1) if view.alone else (5, 4, 2))
     assert np.allclose(view.back(seen, told[..., None])[..., 0], targets[..., :2], atol=1e-5)
@@ -163,6 +167,15 @@ def test_gaps_are_filled_from_before_with_a_mask_and_an_age():
     assert filled.tolist() == [0, 3, 3, 3, 5, 6]
     assert observed.tolist() == [0, 1, 0, 0, 1, 1]
     assert np.allclose(np.expm1(age), [1, 0, 1, 2, 0, 0])
+
+
+def test_relative_to_mean_and_spread_a_window_has_none_of_its_own():
+    values = 7 + 3 * np.random.default_rng(3).standard_normal((2, 50, 1)).astype(np.float32)
+    values[:, 10:20] = np.nan
+    read = View(1, 0, 0, True, True, "mean", False, 1).see(values, np.zeros((2, 50, 0), np.float32)).inputs
+    for row in read:
+        known = row[row[:, 1] == 1, 0]
+        assert known.mean() == pytest.approx(0, abs=1e-4) and known.std() == pytest.approx(1, abs=1e-3)
 
 
 def test_each_variable_alone_is_read_as_if_there_were_no_other():
@@ -241,7 +254,7 @@ def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
 
 
 def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
-    values = walks(missing=0.1)
+    values = walks(520, missing=0.1)  # the last block of windows is not full
     task, prepared = Forecast.prepare(forecasting(), silent, values)
     torch.manual_seed(0)
     model, windows = task.build().eval(), prepared.parts["test"]
@@ -303,7 +316,7 @@ def test_a_file_a_frame_and_an_array_give_the_same_forecast_with_its_times(daily
     assert ended.value.code == 0
     said = json.loads(capsys.readouterr().out)
     [answer] = said["predictions"]
-    assert said["input"] == "days" and answer["times"] == ["2020-04-30", "2020-05-01", "2020-05-02"]
+    assert said["input"] == 1 and answer["times"] == ["2020-04-30", "2020-05-01", "2020-05-02"]
     [from_frame] = run.predict(frame.tail(CONTEXT))
     assert from_frame.values == answer["values"] and from_frame.quantiles == answer["quantiles"]
     assert set(answer["quantiles"]["wet"]) == {"0.1", "0.5", "0.9"}
@@ -337,7 +350,7 @@ def test_a_table_with_other_steps_is_refused(daily, tmp_path):
     folder, frame = daily
     frame.iloc[::2].to_csv(tmp_path / "sparse.csv", index=False)
     with pytest.raises(DataError, match="a row every"):
-        list(load(folder / "run").task.inputs(str(tmp_path / "sparse.csv")))
+        load(folder / "run").task.inputs(str(tmp_path / "sparse.csv"))
 
 
 # --- samples ---
