@@ -350,7 +350,7 @@ def test_a_table_with_other_steps_is_refused(daily, tmp_path):
     folder, frame = daily
     frame.iloc[::2].to_csv(tmp_path / "sparse.csv", index=False)
     with pytest.raises(DataError, match="a row every"):
-        load(folder / "run").task.inputs(str(tmp_path / "sparse.csv"))
+        list(load(folder / "run").task.inputs(str(tmp_path / "sparse.csv")))
 
 
 # --- samples ---

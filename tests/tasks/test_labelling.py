@@ -148,12 +148,12 @@ def test_a_table_of_numbers_is_a_sequence_of_one_and_may_have_gaps(tmp_path):
         tmp_path, f"data.train={file}", "data.source=hours,sleep", "data.target=passed", "data.source_type=numbers"
     )
     assert run.task.source.gaps and run.task.source.inputs == 6
-    inputs = run.task.inputs(str(file))
+    inputs = [given for _, given in run.task.inputs(str(file))]
     assert len(inputs) == 40 and inputs[1].shape == (1, 2) and np.isnan(inputs[0][0, 1])
     assert len(run.predict_many(inputs)) == 40
     file.write_text("hours,sleep,passed\n3,much,yes\n")
     with pytest.raises(DataError, match="students.csv, line 2: 'sleep' is 'much', but a number"):
-        run.task.inputs(str(file))
+        list(run.task.inputs(str(file)))
 
 
 def test_rows_of_a_series_are_one_sequence(tmp_path):
@@ -224,7 +224,8 @@ def test_japanese_vowels_and_mnist_are_read(shared_data, tmp_path):
     for kind in ("numbers", "image"):
         run = trained(tmp_path / kind, f"data.train={both}", f"data.source_type={kind}", "model.patch=2")
         assert run.task.target.names == ("0", "1")
-        assert len(run.predict_many(run.task.inputs(str(tmp_path / "images-ubyte.gz")))) == 20
+        given = [image for _, image in run.task.inputs(str(tmp_path / "images-ubyte.gz"))]
+        assert len(run.predict_many(given)) == 20
 
 
 # --- what a person and a hostile file may get wrong ------------------------------------------------------------------
