@@ -20,7 +20,7 @@ from .settings.model import Model as Model
 from .settings.model import Part as Part
 from .settings.section import About as About
 from .settings.section import Section
-from .settings.tasks import MEASURED, USES, Name, unread, useless
+from .settings.tasks import FORECASTERS, USES, Name, unread, useless
 from .settings.train import Search as Search
 from .settings.train import Train as Train
 from .settings.train import seconds as seconds
@@ -123,7 +123,7 @@ class Recipe(Section):
         """What reads numbers gets them, in pieces that fit."""
         model, use = self.model, USES[self.task]
         kinds = [model.side("encoder").kind] * use.encodes + [model.side("decoder").kind] * use.decodes
-        if "gru-d" in kinds and self.task not in MEASURED:
+        if "gru-d" in kinds and self.task not in FORECASTERS:
             raise Misplaced(
                 ["model", "kind"],
                 'model.kind "gru-d" reads numbers of which some are missing, as series to be continued have them, but '

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -122,19 +123,16 @@ def test_a_database_that_is_none_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """A PostgreSQL of our own on a free port."""
     folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, os.environ["PATH"].split(os.pathsep))]
     programs = next((folder for folder in folders if (folder / "initdb").exists()), None)
     if programs is None:
         pytest.skip("no PostgreSQL server is installed here")
     pytest.importorskip("psycopg", reason="no driver for PostgreSQL is installed")
-    port, data = free_port(), tmp_path / "database"
+    port, data = free_port(), Path(tempfile.mkdtemp(prefix="seqloom-postgres-"))
     options: dict[str, object] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if os.getuid() == 0:  # the server refuses to be root
-        data.mkdir()
-        for folder in (data, *tmp_path.parents[:2], tmp_path):
-            folder.chmod(0o755)
         shutil.chown(data, "postgres")
         options |= {"user": "postgres", "cwd": "/"}
     subprocess.run([programs / "initdb", "-D", data, "-U", "me", "-A", "trust"], check=True, **options)
@@ -147,6 +145,7 @@ def postgres(tmp_path: Path) -> Iterator[str]:
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()
+        shutil.rmtree(data)
 
 
 def test_several_searches_share_a_database(tmp_path: Path, postgres: str) -> None:

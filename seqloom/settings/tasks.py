@@ -36,7 +36,7 @@ ROWS = (  # what only tasks have whose examples are rows of texts
     *("data.min_count", "data.max_size", "data.max_length", "data.too_long", "data.split_seed"),
     *("data.source_type", "data.vectors", "model.embedding", "model.patch", "train.balanced", "train.smoothing"),
 )
-MEASURED = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
+FORECASTERS = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
 
 
 class Use(NamedTuple):
@@ -90,7 +90,7 @@ USES: dict[str, Use] = {
         False,
         (
             *(*WRITING, *ROWS, *TAGGED, *IMAGES, *DOCUMENTS),
-            *("data.source_type", "data.vectors", "model.pool", "model.hidden", "model.patch"),
+            *("data.source_type", "data.vectors", "model.patch"),
         ),
     ),
     "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *DOCUMENTS), WINDOW),

@@ -388,6 +388,8 @@ CHANGES = {
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
     "shared": True, "tag": "x", "target_type": "labels", "source_type": "numbers", "series": "x", "characters": 9,
     "images": "x", "image_size": 9, "vectors": "x", "documents": "lines", "line_breaks": True,
+    "time": ["x"], "variables": ["x"], "inputs": ["x"], "context": 9, "horizon": 9, "stride": 9, "season": 9,
+    "calendar": True, "train_rows": 9, "validation_rows": 9, "test_rows": 9,
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
         f"merge-{merge}": lambda m=merge: Encoder(recurrent_encoder(CELLS["coupled"], D, [10, SIZE], merge=m), mean)
         for merge in ("mean", "sum", "project")
     },
-    "gru-d": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), final),
+    "gru-d-one": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), final),
     "learnt-start": lambda: Encoder(recurrent_encoder(CELLS["lstm"], D, [6, SIZE], start="learnt"), ends),
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
     "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), largest),

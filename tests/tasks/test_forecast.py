@@ -316,7 +316,7 @@ def test_a_file_a_frame_and_an_array_give_the_same_forecast_with_its_times(daily
     assert ended.value.code == 0
     said = json.loads(capsys.readouterr().out)
     [answer] = said["predictions"]
-    assert said["input"] == 1 and answer["times"] == ["2020-04-30", "2020-05-01", "2020-05-02"]
+    assert said["input"] == "days" and answer["times"] == ["2020-04-30", "2020-05-01", "2020-05-02"]
     [from_frame] = run.predict(frame.tail(CONTEXT))
     assert from_frame.values == answer["values"] and from_frame.quantiles == answer["quantiles"]
     assert set(answer["quantiles"]["wet"]) == {"0.1", "0.5", "0.9"}

@@ -19,7 +19,7 @@ from seqloom.tasks.language import Language
 
 from ..recipes import small
 
-KINDS = get_args(get_args(Kind)[0])
+KINDS = [kind for kind in get_args(get_args(Kind)[0]) if kind != "gru-d"]  # that one continues series of numbers
 TEXT = "".join(f"{number} green bottles hanging on the wall, é.\n" for number in range(40))
 SETTINGS = ("model.size=16", "train.steps=6", "train.batch=64", "train.window=8", "train.validate_every=3")
 
