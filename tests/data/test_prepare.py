@@ -402,6 +402,8 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
     changes = [base, {"train": [train], "validation": [train]}, {"train": [train], "test": [train]}]
     for name, value in CHANGES.items():
         more = {"source": "2", "target": "1"} if name in ("source", "target") else {name: value}
+        if name.endswith("_rows"):  # they go together
+            more = {part: 9 + (part == name) for part in ("train_rows", "validation_rows", "test_rows")}
         if name != "target":
             changes.append(base | more)
     layouts = [pairs(settings(**change)) for change in changes]
