@@ -111,3 +111,26 @@ def test_a_decoder_of_every_kind_can_be_watched_while_it_looks(kind, tmp_path):
         model(torch.tensor([[2, 5]]), model.eval().start(1, source, torch.ones_like(source).bool()))
     assert tape and all(torch.allclose(w.sum(-1), torch.ones(())) for values in tape.values() for w in values)
     assert kind == "transformer" or any(isinstance(part, Attention) for part in model.modules())
+
+
+WORDS = [("good film", "glad"), ("bad plot", "sad"), ("a fine film", "glad"), ("an awful plot", "sad")] * 4
+FEW = {
+    "classify": (WORDS, ["data.source_tokens=words"]),
+    "tag": ([(text, " ".join("x" * len(text.split()))) for text, _ in WORDS], ["data.characters=4"]),
+    "caption": ([(np.full((1, 8, 8, 3), 16 * n, np.uint8), label) for n, (_, label) in enumerate(WORDS)], []),
+}
+
+
+@pytest.mark.parametrize("task", FEW)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_serves_every_task_that_reads(kind, task, tmp_path):
+    """Tasks that write without a source, and forecasts, have the same test beside their own."""
+    examples, more = FEW[task]
+    parts = {part: examples for part in ("train", "validation", "test")}
+    recipe = Recipe.of({"task": task}).override(f"model.kind={kind}", "model.size=16", "train.steps=2", *more)
+    told = [record for record in train(recipe, tmp_path / "run", examples=parts) if record.best]
+    run = load(tmp_path / "run")
+    _, prepared = type(run.task).prepare(run.recipe, print, parts)
+    assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
+    assert run.predict(examples[0][0])[0].output
+    assert all(score["baselines"] for score in run.scores["scores"].values())
