@@ -132,5 +132,5 @@ def test_every_kind_serves_every_task_that_reads(kind, task, tmp_path):
     run = load(tmp_path / "run")
     _, prepared = type(run.task).prepare(run.recipe, print, parts)
     assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
-    assert run.predict(examples[0][0])[0].output
+    assert len(run.predict(examples[0][0], 2)) >= 1
     assert all(score["baselines"] for score in run.scores["scores"].values())
