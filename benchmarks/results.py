@@ -135,8 +135,9 @@ def page(done: dict[str, dict[str, Any]]) -> str:
 
 Every row is one run of the product as it is: `python benchmarks/results.py NAME` trains it within its budget of time
 and scores the test part once. Settings were chosen on validation examples; for `trec` the test scores of three weaker
-settings were seen meanwhile. The data is not part of the project; its folder is named by `SEQLOOM_DATA`. Marks are published figures or the courses' own; the interval is a bootstrap over
-the test examples (95 %); seconds are those of training with its validations, on the machine that is named.
+settings were seen meanwhile. The data is not part of the project; its folder is named by `SEQLOOM_DATA`. Marks are
+published figures or the courses' own; the interval is a bootstrap over the test examples (95 %); seconds are those of
+training with its validations, on the machine that is named.
 
 | row | data | reached | 95 % interval | mark | baselines | steps | seconds | seed | machine |
 |---|---|---|---|---|---|---|---|---|---|
