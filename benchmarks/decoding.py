@@ -2,7 +2,7 @@
 
 Each ratio is the peer's time divided by ours: above 1 we are faster. All take turns in one run, the best of several
 counts. `python benchmarks/decoding.py [quick] [small] [large] [language] [recurrent] [attention]`: all sections, or
-those named. Joey NMT and OpenNMT-py are not measured here: neither installs beside this torch.
+those named. Joey NMT and OpenNMT-py are not measured here.
 """
 
 import sys
