@@ -19,7 +19,6 @@ from seqloom.tune import Over, Search, Trial, best_loss, is_range, parse_over
 from .recipes import small
 from .training.together import free_port
 
-pytest.importorskip("optuna", reason="the extra tune is not installed")
 # Optuna tells of its plans; forking tells of its dangers.
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore:.*fork.*")
 OVERS = ("model.size=4..16:2", "train.rate=1e-4..1e-1:log", "model.kind=gru,rnn")
@@ -129,7 +128,6 @@ def postgres() -> Iterator[str]:
     programs = next((folder for folder in folders if (folder / "initdb").exists()), None)
     if programs is None:
         pytest.skip("no PostgreSQL server is installed here")
-    pytest.importorskip("psycopg", reason="no driver for PostgreSQL is installed")
     port, data = free_port(), Path(tempfile.mkdtemp(prefix="seqloom-postgres-"))
     options: dict[str, object] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if os.getuid() == 0:  # the server refuses to be root

@@ -4,9 +4,10 @@ Each learns its names or its scale from the training rows. A label that was neve
 error in training and a miss in scoring; it is never taken for another one.
 """
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,9 @@ from seqloom.errors import DataError, RunError
 NONE = -1  # the number of a label that was never seen in training
 
 
-class Labels(Codec):
-    """One of several names, the most frequent first."""
+class Named(Codec):
+    """Names by number, the most frequent first."""
 
-    kind = "label"
     dtype = np.dtype(np.int32)
     unknown = NONE
 
@@ -31,19 +31,27 @@ class Labels(Codec):
         self.numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
-    def learn(cls, texts: Iterator[str]) -> "Labels":
-        counts = Counter(texts)
+    @abstractmethod
+    def parts(cls, raw: str) -> list[str]:
+        """The names in a text."""
+
+    @classmethod
+    def learn(cls, texts: Iterator[str]) -> Self:
+        counts = Counter(name for text in texts for name in cls.parts(text))
         return cls(sorted(counts, key=lambda name: (-counts[name], name)))
 
     @classmethod
-    def read(cls, found: dict[str, Any]) -> "Labels":
-        return cls(checked_names(found))
+    def read(cls, found: dict[str, Any]) -> Self:
+        names = checked_symbols(found.get("names"))
+        if not names:
+            raise RunError("the labels are an empty list")
+        return cls(names)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def encode_many(self, raws: Sequence[str]) -> Ragged:
-        return Ragged.of([[self.numbers.get(raw, NONE)] for raw in raws])
+        return Ragged.of([[self.numbers.get(name, NONE) for name in self.parts(raw)] for raw in raws])
 
     def balance(self, counts: NDArray[np.int64]) -> Counts:
         return dict(zip(self.names, counts.tolist(), strict=True))
@@ -52,40 +60,27 @@ class Labels(Codec):
         return {"kind": self.kind, "names": list(self.names)}
 
 
-class LabelSets(Codec):
+class Labels(Named):
+    """One of several names."""
+
+    kind = "label"
+
+    @classmethod
+    def parts(cls, raw: str) -> list[str]:
+        return [raw]
+
+
+class LabelSets(Named):
     """Any number of names at once, between commas; none at all is written as "-"."""
 
     kind = "labels"
-    dtype = np.dtype(np.int32)
-    unknown = NONE
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
-        self.numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
-    def learn(cls, texts: Iterator[str]) -> "LabelSets":
-        counts = Counter(name for text in texts for name in names_in(text))
-        return cls(sorted(counts, key=lambda name: (-counts[name], name)))
-
-    @classmethod
-    def read(cls, found: dict[str, Any]) -> "LabelSets":
-        return cls(checked_names(found))
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def encode_many(self, raws: Sequence[str]) -> Ragged:
-        return Ragged.of([sorted(self.numbers.get(name, NONE) for name in names_in(raw)) for raw in raws])
+    def parts(cls, raw: str) -> list[str]:
+        return names_in(raw)
 
     def normalise(self, raw: str) -> str:
         return written(names_in(raw))
-
-    def balance(self, counts: NDArray[np.int64]) -> Counts:
-        return dict(zip(self.names, counts.tolist(), strict=True))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "names": list(self.names)}
 
 
 class Rating(Codec):
@@ -143,10 +138,3 @@ def number_in(text: str) -> float:
     if not np.isfinite(number):
         raise DataError(f"the target {text!r:.50} is no number, but this recipe's target is one (data.target_type)")
     return number
-
-
-def checked_names(found: dict[str, Any]) -> list[str]:
-    names = checked_symbols(found.get("names"))
-    if not names:
-        raise RunError("the labels are an empty list")
-    return names

@@ -4,14 +4,14 @@ Between two words stands a tab, or a blank where there is no tab. A tag belongs 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from seqloom.data.codec import Codec, Counts
-from seqloom.data.labels import NONE, checked_names
-from seqloom.data.ragged import Numbers, Ragged
+from seqloom.data.codec import Codec
+from seqloom.data.labels import Named
+from seqloom.data.ragged import Ragged
 from seqloom.data.tokenizers import Characters, Tokenizer, count_characters, read_tokenizer, visible
 from seqloom.data.vocabulary import PAD, UNKNOWN, Vocabulary
 from seqloom.errors import RunError
@@ -107,34 +107,11 @@ class Spelled(Codec):
         return {"kind": self.kind, "longest": self.longest} | parts
 
 
-class TagLists(Codec):
+class TagLists(Named):
     """A label for each element, between them what stands between the elements."""
 
     kind = "tags"
-    dtype = np.dtype(np.int32)
-    unknown = NONE
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
-        self.numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
-    def learn(cls, texts: Iterator[str]) -> "TagLists":
-        counts = Counter(tag for text in texts for tag in elements(text))
-        return cls(sorted(counts, key=lambda name: (-counts[name], name)))
-
-    @classmethod
-    def read(cls, found: dict[str, Any]) -> "TagLists":
-        return cls(checked_names(found))
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def encode_many(self, raws: Sequence[str]) -> Ragged:
-        return Ragged.of([[self.numbers.get(tag, NONE) for tag in elements(raw)] for raw in raws])
-
-    def balance(self, counts: Numbers) -> Counts:
-        return dict(zip(self.names, counts.tolist(), strict=True))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "names": list(self.names)}
+    def parts(cls, raw: str) -> list[str]:
+        return elements(raw)
