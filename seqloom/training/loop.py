@@ -33,6 +33,7 @@ from .records import Kind, Progress, Record
 from .schedules import rate_at, truth_at
 from .steps import ALONE, Update, tokens_in, update
 from .tensors import load_weights, weights_of, whole
+from .watching import MakeWatch
 
 RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a file that is kept
 SKIPPED_AT_MOST = 10  # in a row; then it is no accident any more
@@ -58,6 +59,7 @@ def fit(
     checkpoints: Checkpoints | None = None,
     stop: threading.Event | None = None,
     ranks: Ranks = ALONE,
+    watch: MakeWatch | None = None,
 ) -> Iterator[Record]:
     """Train, from the newest checkpoint if there is one. The settings are resolved: steps, warm-up and so on are known.
 
@@ -69,7 +71,7 @@ def fit(
 
     With several processes, all of them train and tell the same; only the first needs checkpoints and validates.
     """
-    training = Training(objective, feed, settings, ranks)
+    training = Training(objective, feed, settings, ranks, watch)
     checkpoint = found(checkpoints, ranks)
     if checkpoint is not None:
         training.restore(checkpoint)
@@ -114,7 +116,14 @@ class Piece(NamedTuple):
 class Training:
     """An objective on its way: its weights, the optimiser, the position in the data, the counters."""
 
-    def __init__(self, objective: Objective, feed: Feed, settings: Train, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        feed: Feed,
+        settings: Train,
+        ranks: Ranks = ALONE,
+        watch: MakeWatch | None = None,
+    ) -> None:
         check_carrying(objective, settings)
         self.objective, self.feed, self.settings, self.ranks = objective, feed, settings, ranks
         freeze(objective, settings.freeze)
@@ -122,6 +131,7 @@ class Training:
         self.trained = ranks.trained(self.learner, settings.shard)
         self.optimiser = optimiser_of(self.learner, settings)
         self.average = Average(self.learner, settings.average)
+        self.watch = watch(self.learner) if watch is not None and settings.watch else None
         self.progress = Progress()
         self.state: State = None  # where the last batch has arrived, for one that goes on from there
         self.begun = perf_counter()
@@ -181,7 +191,11 @@ class Training:
         rows, batches = self.read()
         set_rate(self.optimiser, rate_at(now.step + 1, self.settings))
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
+        watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch == 0 else None
+        before = watch.before() if watch is not None else []
         made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks)
+        if watch is not None and made.finite:
+            now.watched = watch.after(before, made.norm)
         self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
         self._count(made, rows)
@@ -284,7 +298,7 @@ class Training:
                 scores = self._validated(validate)
                 best = self.progress.judge(scores["loss"])
                 yield self._told("end" if self.finished else "validation", scores, best)
-        elif step == 1 or step % RECORD_EVERY == 0:
+        elif step == 1 or step % RECORD_EVERY == 0 or self.progress.watched:
             yield self._told("step", {}, False)
         self.trained.train()  # whoever looked at it may have left it in another mode
 
@@ -318,6 +332,7 @@ class Training:
             now.skipped,
             scores,
             best,
+            now.watched,
         )
 
 
