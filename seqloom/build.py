@@ -190,6 +190,11 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
     )
 
 
+def categorical(inputs: int, symbols: int, smoothing: float) -> Categorical:
+    """The next of `symbols`; where there are many, their logits are never held all at once."""
+    return Categorical(inputs, symbols, LOGITS // symbols if symbols > LARGE else 0, smoothing)
+
+
 def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
     """Writes `symbols` about a sequence of `about` symbols; with a cell of one's `own` in place of the recipe's."""
     return teller(model, symbols, Tokens(about, model.embedding, model.side("encoder").dropout), smoothing, own)
@@ -202,7 +207,7 @@ def teller(
     reads, writes = model.side("encoder"), model.side("decoder")
     source = Source(first, encoder(reads, model.embedding, own))
     layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.hands, own)
-    embed, head = Tokens(symbols, model.embedding, writes.dropout), Categorical(writes.width, symbols, 0, smoothing)
+    embed, head = Tokens(symbols, model.embedding, writes.dropout), categorical(writes.width, symbols, smoothing)
     if model.tied:
         head.project.weight = embed.weight
     return Generator(embed, layer, head, source)
@@ -221,7 +226,7 @@ def language(
     embed = Tokens(symbols, model.embedding, model.side("decoder").dropout)
 
     def head(inputs: int) -> Head:
-        made = Categorical(inputs, symbols, LOGITS // symbols if symbols > LARGE else 0, smoothing)
+        made = categorical(inputs, symbols, smoothing)
         if model.tied:
             made.project.weight = embed.weight
         return Sampled(made, sampled) if sampled else made

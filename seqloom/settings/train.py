@@ -104,6 +104,13 @@ class Train(Section):
     teacher_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
         default="constant", description="How that share falls from 1 to train.teacher over all steps."
     )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        default="auto", description="Where it is trained: auto is a GPU if there is one, else the processor."
+    )
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        default="auto",
+        description="Of the products in training: auto is float32 unless another is measured to be faster.",
+    )
     shard: bool = Field(
         default=False,
         description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
