@@ -19,7 +19,7 @@ from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
 from ..layers.padding import mask_of
 from ..metrics import Score
-from ..models import Batch, Generator, Objective, Writing
+from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
 from ..search import Hypothesis, beam, greedy
 from . import sources
@@ -144,7 +144,7 @@ class About(Rows):
     def write(self, model: Generator, encoded: Encoded, rows: Any, width: int) -> Iterator[list[Hypothesis]]:
         search = self.recipe.search
         state = model.start(len(rows), *self.about(encoded, rows))
-        last, step = torch.full((len(rows), 1), START), model.stepper()
+        last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
         if width == 1:
             return ([one] for one in greedy(step, last, state, steps=search.max_length, end=END))
         return iter(

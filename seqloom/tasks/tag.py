@@ -21,7 +21,7 @@ from ..layers.crf import CRF
 from ..layers.heads import Categorical, Head
 from ..metrics import Score
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
-from ..models import Batch, Labeller, Labelling, Objective
+from ..models import Batch, Labeller, Labelling, Objective, device_of
 from ..recipe import Recipe
 from . import sources
 from .base import Prediction, Scored, Shown
@@ -137,7 +137,7 @@ class Tag(Rows):
     def answer(self, model: Labeller, encoded: Ragged, given: Sequence[Raw]) -> list[TaggedSequence]:
         answers: list[TaggedSequence | None] = [None] * len(encoded)
         for rows in batches.sequential(encoded.lengths, ROOM):
-            inputs, mask = sources.read(self.source, encoded, rows, patch=1)
+            inputs, mask = (part.to(device_of(model)) for part in sources.read(self.source, encoded, rows, patch=1))
             expected = model(inputs, mask)
             best = model.head.sample(expected, 0, mask)
             logs = expected.log_softmax(-1).gather(2, best[..., None]).squeeze(2) * mask
