@@ -125,6 +125,8 @@ def prepare(data: Data, tell: Callable[[str], object], examples: object = None, 
         _check(series, every[0])
     parted = divided(found, data)
     training = [_cut(series, span) for series, span in parted["train"]]
+    if known and len(known.mean) != len(every[0].columns):
+        raise DataError(f"the series are of {len(every[0].columns)} variables, but this run knows {len(known.mean)}")
     scale = known or Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
     panel, offsets = Panel.of(every, scale, data.calendar), _offsets(every)
     parts = {part: _windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
