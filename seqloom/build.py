@@ -33,6 +33,7 @@ from .layers.convolution import convolution
 from .layers.embeddings import Tokens
 from .layers.heads import Categorical, Deep, Head
 from .layers.recurrent import Hands, recurrent_decoder, recurrent_encoder, stacked
+from .layers.sampled import Sampled
 from .layers.transformer import transformer
 from .models import Generator, Labeller, Source
 from .recipe import Body, Model
@@ -218,15 +219,17 @@ def writer(model: Model, embed: nn.Module, make: Callable[[int], Head], own: Mak
     return Generator(embed, decoder(writes, model, model.embedding, own=own), make(writes.width))
 
 
-def language(model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
-    """Writes `symbols` about nothing."""
+def language(
+    model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None, sampled: int = 0
+) -> Generator:
+    """Writes `symbols` about nothing; learns from so many draws of them, or from all."""
     embed = Tokens(symbols, model.embedding, model.side("decoder").dropout)
 
     def head(inputs: int) -> Head:
         made = categorical(inputs, symbols, smoothing)
         if model.tied:
             made.project.weight = embed.weight
-        return made
+        return Sampled(made, sampled) if sampled else made
 
     return writer(model, embed, head, own)
 

@@ -118,6 +118,12 @@ class Train(Section):
     smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
     )
+    sampled: int = Field(
+        default=0,
+        ge=0,
+        le=10**7,
+        description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
+    )
     balanced: bool = Field(
         default=False, description="Whether every label counts alike in training, however rare it is."
     )
@@ -158,6 +164,8 @@ class Train(Section):
             raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
         if self.known_steps and self.warmup > self.known_steps:
             raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
+        if self.sampled and self.smoothing:
+            raise ValueError("train.smoothing gives belief to all words, but train.sampled looks at few: choose one")
         if self.teacher_schedule == "exponential" and self.teacher == 0:
             raise ValueError(
                 'train.teacher is 0, which an "exponential" train.teacher_schedule never reaches: say 0.01'

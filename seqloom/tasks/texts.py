@@ -79,7 +79,8 @@ class WritesText(Writes):
         return Stream(encoded["target"])
 
     def build(self) -> Generator:
-        return build.language(self.recipe.model, len(self.target), self.recipe.train.smoothing, self.cell)
+        train = self.recipe.train
+        return build.language(self.recipe.model, len(self.target), train.smoothing, self.cell, train.sampled)
 
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         scores = super().validate(model, prepared)

@@ -16,6 +16,7 @@ from ..data import batches, streams
 from ..data.prepare import Prepared
 from ..data.streams import Places, Spans
 from ..layers.heads import Bernoulli, Categorical
+from ..layers.sampled import Sampled
 from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
 from ..settings.body import Body
@@ -134,7 +135,8 @@ class Writes(Rows):
 
 def surprises(model: Generator, features: torch.Tensor, targets: torch.Tensor) -> NDArray[Any]:
     """The losses of elements (N, D), a piece of them at a time where there is much to choose from."""
-    assert isinstance(model.head, Categorical | Bernoulli)
-    piece = max(1, LOGITS // model.head.project.out_features)
+    head = model.head.head if isinstance(model.head, Sampled) else model.head
+    assert isinstance(head, Categorical | Bernoulli)
+    piece = max(1, LOGITS // head.project.out_features)
     pairs = zip(features.split(piece), targets.split(piece), strict=True)
-    return torch.cat([features.new_empty(0), *(model.head.surprise(*pair) for pair in pairs)]).cpu().numpy()
+    return torch.cat([features.new_empty(0), *(head.surprise(*pair) for pair in pairs)]).cpu().numpy()
