@@ -83,7 +83,7 @@ class Forecast(Task):
         cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
     ) -> tuple[Self, Prepared]:
         before = None if known is None else cls.restore(recipe, known)
-        prepared = prepare(recipe.data, tell, examples, before and before.facts.scale)
+        prepared = prepare(recipe.data, tell, examples, None if before is None else before.facts.scale)
         if before is not None:
             before.check_columns(prepared)
             return before, prepared
