@@ -112,14 +112,15 @@ def train(
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared, model = settle(folder, recipe, examples, cell, begun, ranks.count, tell)
-        if begun:
-            check_data(folder, task, prepared, changed_data, tell)
+        task, prepared = gather(folder, recipe, examples, begun, changed_data, tell)
+        task.cell = cell
+        model = settle(folder, task, prepared, begun, ranks.count, tell)
         if begun and SCORES in read_manifest(folder):
             ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
             return
-        told = {"data": prepared.fingerprint, "changed": changed_at(folder)}
+        changed = changed_at(folder)
+        told = {"data": prepared.fingerprint, "changed": changed, "known": None if changed < 0 else task.saved()}
         ranks.share(json_bytes(told | {"recipe": task.recipe.model_dump(mode="json")}))
         ended = False
         for record in kept_records(folder, task, prepared, model, tell, stop, ranks):
@@ -138,7 +139,7 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         raise RunError("the first process ended before the training began") from None
     if asked:
         recipe = Recipe.of(asked["recipe"])
-        task, prepared = TASKS[recipe.task].prepare(recipe, silent)
+        task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe, silent, known=asked["known"])
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
@@ -196,26 +197,32 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def settle(
-    folder: Path, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, processes: int, tell: Tell
-) -> tuple[Task, Prepared, nn.Module]:
-    """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
+def gather(
+    folder: Path, recipe: Recipe, examples: object, begun: bool, changed_data: bool, tell: Tell
+) -> tuple[Task, Prepared]:
+    """The data, read; of a run that has begun, the same as then."""
     if examples is None:
         recipe.check_data()
-    machine = machine_for(recipe.train.device, recipe.train.precision, processes)
-    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
-    task.cell = cell
+    choose(recipe.train.device)  # what is not there is said before anything is waited for
     if begun:
-        check_cell(folder, cell)
-    if not begun:
-        task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
-    torch.manual_seed(recipe.train.seed)
+        return read_again(folder, recipe, examples, changed_data, tell)
+    return TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
+
+
+def settle(folder: Path, task: Task, prepared: Prepared, begun: bool, processes: int, tell: Tell) -> nn.Module:
+    """Everything before step 1: the model is built, and what will not change any more is written."""
+    settings = task.recipe.train
+    if begun:
+        check_cell(folder, task.cell)
+    machine = machine_for(settings.device, settings.precision, processes)
+    task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
+    torch.manual_seed(settings.seed)
     model = task.build()  # drawn on the processor, so that it is the same everywhere
     task.begin(model, tell if not begun else silent)
     model.to(choose(machine.device))
     if not begun:
         begin(folder, task, prepared, model, machine, processes, tell)
-    return task, prepared, model
+    return model
 
 
 def begin(
@@ -236,27 +243,29 @@ def begin(
         tell(line)
 
 
-def check_data(folder: Path, task: Task, prepared: Prepared, allowed: bool, tell: Tell) -> None:
-    """Refuse data that has changed since the run began, or take note that it was allowed."""
-    known = read_json(folder / "data.json")
+def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, tell: Tell) -> tuple[Task, Prepared]:
+    """The data of a run that goes on: as it was, or if that is allowed, changed, but read as the run has learnt to."""
+    form, known, saved = (
+        TASKS[recipe.task].form(recipe),
+        read_json(folder / "data.json"),
+        read_json(folder / "task.json"),
+    )
+    changes = known.get("changes", [])
+    task, prepared = form.prepare(recipe, tell, examples, saved if changes else None)
     if known.get("fingerprint") == prepared.fingerprint:
-        return
+        return task, prepared
     if not allowed:
         raise RunError(
             f"{folder}: the data has changed since this run began; go on with it all the same with --changed-data, or "
             "begin anew in another folder"
         )
-    if read_json(folder / "task.json").get("codecs") != json.loads(json_bytes(task.saved())).get("codecs"):
-        raise RunError(
-            f"{folder}: the data has changed so much that it is read otherwise (other words, labels or scales), which "
-            "this run's weights do not fit; begin anew in another folder"
-        )
+    task, prepared = form.prepare(recipe, tell, examples, saved)
     newest = Checkpoints(folder / "checkpoints").newest()
-    step = newest.step if newest else 0
-    changes = [*known.get("changes", []), {"step": step, "fingerprint": known.get("fingerprint")}]
+    changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.get("fingerprint")}]
     about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
     replace(folder, "data.json", json_bytes(about))
-    tell(f"the data has changed since this run began: from step {step} on it is trained on what is there now")
+    tell(f"the data has changed: after step {changes[-1]['step']} this run is trained on what is there now")
+    return task, prepared
 
 
 def changed_at(folder: Path) -> int:

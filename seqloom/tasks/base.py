@@ -79,8 +79,11 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Any]:
-        """Learn how to read from the training examples, and read them all.
+    def prepare(
+        cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
+    ) -> tuple[Self, Any]:
+        """Learn how to read from the training examples, and read them all; what is `known`, as `saved` gave it, is not
+        learnt again.
 
         The examples are the recipe's, or such as were given from Python. What comes with the task is `Prepared`.
         """
