@@ -21,7 +21,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from .cards import card, data_lines
-from .errors import RecipeError, RunError
+from .cards import card, data_lines, network
+from .errors import RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
-from .models import Generator, Labeller, device_of
-from .recipe import Recipe, seconds
+from .models import Batch, Generator, Labeller, device_of
+from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
-from .tasks.base import Prediction, Prepared, Scored, Task, Tell
+from .tasks.base import Prediction, Prepared, Question, Scored, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
 from .training.checkpoints import Checkpoints
 from .training.devices import Machine, choose, machine_for
@@ -47,11 +47,14 @@ from .training.probe import estimate, steps_for
 from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+from .training.watching import MakeWatch
 from .training.ways import ways_here
 
 if TYPE_CHECKING:
     from .look import Look
     from .look.findings import Finding
+    from .look.history import History
+    from .look.report import Answered
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
@@ -143,9 +146,9 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective = task.objective(task.build().to(choose(recipe.train.device)))
-        feed, changed = Feed(task, prepared), asked["changed"]
-        for _ in fit(objective, feed, task.recipe.train, dict, stop=stop, ranks=ranks, changed=changed):
+        objective, settings = task.objective(task.build().to(choose(recipe.train.device))), task.recipe.train
+        feed, changed, watch = Feed(task, prepared), asked["changed"], watch_of(settings)
+        for _ in fit(objective, feed, settings, dict, stop=stop, ranks=ranks, changed=changed, watch=watch):
             pass
     part_company()
 
@@ -356,6 +359,7 @@ def kept_records(
         stop,
         ranks,
         changed_at(folder),
+        watch_of(settings),
     )
     first = True
     with closing(Events(folder)) as events:
@@ -370,6 +374,20 @@ def kept_records(
             append_line(folder / RECORDS, json.dumps(record.to_json(), ensure_ascii=False), synced=bool(record.scores))
             events.add(record)
             yield record
+
+
+def watch_of(settings: Train) -> MakeWatch | None:
+    """Who looks at the weights while they are learnt, if anybody is to."""
+    if not settings.watch:
+        return None
+    from .look.watching import Watching
+
+    return Watching
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The lines of records.jsonl; none of a folder that came without them."""
+    return [json.loads(line) for line in read_bytes(path).splitlines()] if path.exists() else []
 
 
 def append_line(path: Path, line: str, synced: bool) -> None:
@@ -494,16 +512,120 @@ class Run:
             )
         return read_json(self.folder / SCORES) | {"run": str(self.folder)}
 
-    def look(self, given: Any, answer: str | None = None) -> "Look":
-        """What happens inside while the model answers this input, or is given this answer."""
+    def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
+        """What happens inside while the model answers this input, or is given this answer.
+
+        Without an input, the first of the run's own test part; `examples` are needed again if they came from Python.
+        """
         from .look import Look
+        from .look.chart_picture import Picture
 
         assert isinstance(self.model, Generator | Labeller)
+        given = self._first(examples) if given is None else given
         answer = self.predict(given)[0].output if answer is None else answer
         shown = self.task.show(given, answer)
         model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
-        return Look(model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
+        picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)
+        return Look(
+            model,
+            (shown.batch, shown.elements, shown.told),
+            title,
+            shown.read,
+            shown.symbols,
+            self.history,
+            partial(self._batches, examples),
+            picture,
+        )
+
+    def report(
+        self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
+    ) -> Path:
+        """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
+        from .look.charts import written
+        from .look.report import Story, report
+
+        given = self._first(examples) if given is None else given
+        path, look = Path(path), self.look(given, answer, examples=examples)
+        part, answers = self._answered(examples)
+        try:
+            findings: Any = self.diagnose(given, answer)
+        except SeqloomError as error:
+            findings = f"It could not be examined: {error}."
+        config, data = (read_json(self.folder / name) for name in ("config.json", "data.json"))
+        versions = read_bytes(self.folder / "version").decode(errors="replace").splitlines()[1:]
+        story = Story(
+            title=f"{self.folder.resolve().name}: {self.recipe.about.title or self.recipe.task}",
+            about=[
+                f"{network(self.recipe)}: {config['parameters']:,} parameters, {self.recipe.train.steps:,} steps, "
+                f"seed {self.recipe.train.seed}."
+            ],
+            look=look,
+            data=data["report"],
+            data_lines=data_lines(data["report"]),
+            scores=self.scores if (self.folder / SCORES).exists() else {},
+            answers=answers,
+            part=part,
+            findings=findings,
+            commands=["seqloom train recipe.toml --into runs/again", "seqloom score runs/again"],
+            recipe=self.recipe.to_toml(comments=False),
+            versions=[*versions, f"data: SHA-256 {data['fingerprint']}"],
+            named=str(self.folder),
+        )
+        return written(path, report(story))
+
+    def _answered(self, examples: object, at_most: int = 100) -> "tuple[str, list[Answered] | str]":
+        """Answers to some examples of a part, which is named; or why there are none."""
+        from .look.report import Answered
+
+        try:
+            part, asked = self.questions(at_most, examples)
+        except SeqloomError as error:
+            return "", f"There are no examples to show: {error}."
+        told = self.predict_many([one.given for one in asked], 1)
+        return part, [
+            Answered(one.words, one.truth, best.output, self.task.wrong(best, one), one.picture)
+            for one, (best, *_) in zip(asked, told, strict=True)
+        ]
+
+    @cached_property
+    def history(self) -> "History":
+        """What the run remembers of its training."""
+        from .look.history import History
+
+        return History(self.recipe, read_records(self.folder / RECORDS))
+
+    def own_data(self, examples: object = None) -> Prepared:
+        """The examples that the run was trained on, read again; those from Python have to be given again."""
+        if examples is None and not self.recipe.data.sample and not self.recipe.data.train:
+            raise RunError(f"{self.folder}: was trained on examples from Python; give them again, or name an input")
+        _, prepared = type(self.task).prepare(self.recipe, silent, examples)
+        if prepared.fingerprint != read_json(self.folder / "data.json").get("fingerprint"):
+            raise RunError(f"{self.folder}: the data has changed since this run was trained; name an input")
+        found: Prepared = prepared
+        return found
+
+    def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
+        """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
+        prepared = self.own_data(examples)
+        for part in ("test", "validation"):
+            if len(found := self.task.examples(prepared, part)):
+                break
+        return part, self.task.questions(found, at_most)
+
+    def _first(self, examples: object) -> Any:
+        _, asked = self.questions(1, examples)
+        if not asked:
+            raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
+        return asked[0].given if asked[0].whole is None else asked[0].whole
+
+    def _batches(self, examples: object = None, count: int = 4) -> list[Batch]:
+        """Some of what was trained on, if it is at hand."""
+        try:
+            prepared = self.own_data(examples)
+        except SeqloomError:
+            return []
+        return [self.task.batch(prepared, rows) for rows in self.task.order(prepared, 0)[:count]]
 
     def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
         """What ails the model, from its records, its scores, its data and one example; the worst first."""
@@ -513,7 +635,7 @@ class Run:
         from .look.schedules import curves
 
         look = self.look(given, answer)
-        records = [json.loads(line) for line in read_bytes(self.folder / RECORDS).splitlines()]
+        records = self.history.records
         data = read_json(self.folder / "data.json")["report"]
         skipped = records[-1]["skipped"] if records else 0
         anatomy = examine(look.model, look.batch)

@@ -18,7 +18,7 @@ LEVELS = (
     ("certify",),
     ("terminal", "launch"),
     ("__init__",),
-    ("tune",),
+    ("tune", "studies"),
     ("runs",),
     ("tasks", "look", "exchange", "cards"),
     ("training", "build", "metrics", "baselines"),

@@ -173,8 +173,15 @@ def save(chart: "alt.TopLevelMixin | Drawing", path: Path | str) -> Path:
         raise RunError(
             f"{path.name}: a chart is written as one of {', '.join(ENDINGS)}, not as {path.suffix or 'that'}"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content(chart, path.suffix))
+    return written(path, content(chart, path.suffix))
+
+
+def written(path: Path, content: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written ({error.strerror or error})") from None
     return path
 
 
@@ -220,7 +227,12 @@ def converter() -> Any:
     return vl_convert
 
 
-@cache
 def library() -> str:
+    """The same as an element of a page."""
+    return f"<script>{library_script()}</script>"
+
+
+@cache
+def library_script() -> str:
     """Vega with all it needs, as a script: a page then needs no network. It takes seconds to put together."""
-    return f"<script>{converter().javascript_bundle()}</script>"
+    return str(converter().javascript_bundle())

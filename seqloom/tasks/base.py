@@ -56,6 +56,18 @@ class Scored:
 
 
 @dataclass(frozen=True)
+class Question:
+    """An example as it is asked."""
+
+    given: Any  # what `predict` takes
+    words: str  # the same for a person
+    truth: str  # the right answer
+    whole: Any = None  # what `look` takes, where that is not what `predict` takes
+    target: Any = None  # the right answer in numbers, where it is numbers
+    picture: Any = None  # what is to be seen, if it is a picture: (height, width, channels) of bytes
+
+
+@dataclass(frozen=True)
 class Shown:
     """One input and one answer as a batch of one row, with the names that a picture needs."""
 
@@ -64,6 +76,7 @@ class Shown:
     told: list[str]  # what is answered, element by element
     read: Sequence[str] = ()  # all symbols that can be read, by number
     symbols: Sequence[str] = ()  # all symbols or labels that can be told
+    picture: Any = None  # the pixels (height, width, channels), if it is about a picture
 
 
 class Task(ABC):
@@ -133,6 +146,14 @@ class Task(ABC):
         """The examples of a part as a person knows them, to be scored."""
 
     @abstractmethod
+    def questions(self, examples: Sequence[Any], at_most: int) -> list[Question]:
+        """Some of these examples, evenly over all of them, as a person would ask them."""
+
+    def wrong(self, answer: Prediction, asked: Question) -> float:
+        """How wrong an answer is: 0 or 1; of numbers, how far off."""
+        return float(answer.output != asked.truth)
+
+    @abstractmethod
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         """The same of files of one's own, read as the recipe says."""
 
@@ -157,6 +178,12 @@ class Task(ABC):
     @abstractmethod
     def predict(self, model: Any, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best `width` answers to each input, best first; None is as many as the recipe says."""
+
+
+def evenly(count: int, at_most: int) -> list[int]:
+    """So many places out of `count`, evenly over all of them."""
+    step = max(1, -(-count // max(at_most, 1)))
+    return list(range(0, count, step))
 
 
 def lines_of(file: str) -> Iterator[str]:

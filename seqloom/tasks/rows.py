@@ -17,6 +17,7 @@ from ..data.codecs import read_codec
 from ..data.labels import NONE, Labels
 from ..data.layout import Layout
 from ..data.listed import Listed, Spelled
+from ..data.pictures import Pictures
 from ..data.prepare import Prepared, prepare
 from ..data.ragged import Ragged
 from ..data.readers import Skipped
@@ -26,7 +27,7 @@ from ..errors import DataError, RecipeError, RunError
 from ..models import Batch, Generator, Labeller
 from ..recipe import Recipe
 from ..settings.body import Body
-from .base import Task, Tell
+from .base import Question, Task, Tell, evenly
 from .vectors import begin_with
 
 ROOM = 16384  # padded elements that are read at once when nothing is trained
@@ -127,6 +128,25 @@ class Rows(Task):
 
     def examples(self, prepared: Prepared, split: str) -> Sequence[Any]:
         return prepared.splits[split].examples()
+
+    def questions(self, examples: Sequence[Any], at_most: int) -> list[Question]:
+        some = [examples[place] for place in evenly(len(examples), at_most)]
+        return [self.question(one) for one in some]
+
+    def question(self, example: Sequence[Any]) -> Question:
+        source, picture = example[0], None
+        words = source if isinstance(source, str) else f"{' × '.join(map(str, np.shape(source)))} numbers"
+        if isinstance(self.codecs["source"], Pictures):
+            words, picture = "a picture", np.asarray(source).reshape(np.shape(source)[-3:])
+        return Question(self.input_of(example), words, self.truth_of(example), picture=picture)
+
+    def input_of(self, example: Sequence[Any]) -> Any:
+        """What `predict` is asked with."""
+        return example[0]
+
+    def truth_of(self, example: Sequence[Any]) -> str:
+        """What would be the right answer."""
+        return str(example[1])
 
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         found = read_files(files, self.layout(self.recipe), Skipped())

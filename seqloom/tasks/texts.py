@@ -25,7 +25,7 @@ from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import Banned, Pick, Pieces, stream
 from ..search.choosing import Choose
-from .base import Prediction, Scored
+from .base import Prediction, Question, Scored, evenly
 from .generating import Ask, Generation, Told
 from .rows import Encoded, positions
 from .writes import Floats, Writes
@@ -35,6 +35,7 @@ ORDERS = {"characters": 6, "words": 4, "spaced": 4, "bpe": 4}  # of the n-gram m
 COUNTED = 20_000_000  # tokens it counts at most
 FEW = 30  # documents: scores of fewer are resampled by stretches of their text
 SHOWN = 5  # tokens of an answer, unless somebody asks for more
+BEFORE = 40  # tokens that are read before one is asked for
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,17 @@ class WritesText(Writes):
         """Whole documents."""
         for (text,) in self.read([file]):
             yield text, text
+
+    def questions(self, examples: Sequence[Sequence[str]], at_most: int) -> list[Question]:
+        """Stretches of the texts, and the token that comes after each."""
+        some = [self.target.encode(examples[place][0]) for place in evenly(len(examples), at_most)]
+        asked = []
+        for ids in some:
+            for end in evenly(len(ids) - BEFORE, max(1, at_most // len(some))):
+                read, [next_one] = ids[end : end + BEFORE], self.target.names(ids[end + BEFORE : end + BEFORE + 1])
+                text = self.target.decode(read.tolist())
+                asked.append(Question(text, text, next_one))
+        return asked
 
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         encoded = self.encode(examples)
