@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from .cards import card, data_lines, network
+from .cards import card, data_lines
 from .errors import RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
-from .models import Batch, Generator, Labeller, device_of
+from .models import Generator, Labeller, device_of
 from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
 from .tasks.base import Prediction, Prepared, Question, Scored, Task, Tell
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from .look import Look
     from .look.findings import Finding
     from .look.history import History
-    from .look.report import Answered
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
@@ -519,6 +518,7 @@ class Run:
         """
         from .look import Look
         from .look.chart_picture import Picture
+        from .reports import batches
 
         assert isinstance(self.model, Generator | Labeller)
         given = self._first(examples) if given is None else given
@@ -534,7 +534,7 @@ class Run:
             shown.read,
             shown.symbols,
             self.history,
-            partial(self._batches, examples),
+            partial(batches, self.folder, self.task, examples),
             picture,
         )
 
@@ -542,51 +542,19 @@ class Run:
         self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
     ) -> Path:
         """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
+        from . import reports
         from .look.charts import written
-        from .look.report import Story, report
+        from .look.report import report
 
         given = self._first(examples) if given is None else given
-        path, look = Path(path), self.look(given, answer, examples=examples)
-        part, answers = self._answered(examples)
+        look = self.look(given, answer, examples=examples)
         try:
-            findings: Any = self.diagnose(given, answer)
+            findings: list[Finding] | str = self.diagnose(given, answer)
         except SeqloomError as error:
             findings = f"It could not be examined: {error}."
-        config, data = (read_json(self.folder / name) for name in ("config.json", "data.json"))
-        versions = read_bytes(self.folder / "version").decode(errors="replace").splitlines()[1:]
-        story = Story(
-            title=f"{self.folder.resolve().name}: {self.recipe.about.title or self.recipe.task}",
-            about=[
-                f"{network(self.recipe)}: {config['parameters']:,} parameters, {self.recipe.train.steps:,} steps, "
-                f"seed {self.recipe.train.seed}."
-            ],
-            look=look,
-            data=data["report"],
-            data_lines=data_lines(data["report"]),
-            scores=self.scores if (self.folder / SCORES).exists() else {},
-            answers=answers,
-            part=part,
-            findings=findings,
-            commands=["seqloom train recipe.toml --into runs/again", "seqloom score runs/again"],
-            recipe=self.recipe.to_toml(comments=False),
-            versions=[*versions, f"data: SHA-256 {data['fingerprint']}"],
-            named=str(self.folder),
-        )
-        return written(path, report(story))
-
-    def _answered(self, examples: object, at_most: int = 100) -> "tuple[str, list[Answered] | str]":
-        """Answers to some examples of a part, which is named; or why there are none."""
-        from .look.report import Answered
-
-        try:
-            part, asked = self.questions(at_most, examples)
-        except SeqloomError as error:
-            return "", f"There are no examples to show: {error}."
-        told = self.predict_many([one.given for one in asked], 1)
-        return part, [
-            Answered(one.words, one.truth, best.output, self.task.wrong(best, one), one.picture)
-            for one, (best, *_) in zip(asked, told, strict=True)
-        ]
+        scores = self.scores if (self.folder / SCORES).exists() else {}
+        answered = reports.answers(self.folder, self.task, self.model, examples)
+        return written(Path(path), report(reports.story(self.folder, self.task, look, scores, answered, findings)))
 
     @cached_property
     def history(self) -> "History":
@@ -597,35 +565,21 @@ class Run:
 
     def own_data(self, examples: object = None) -> Prepared:
         """The examples that the run was trained on, read again; those from Python have to be given again."""
-        if examples is None and not self.recipe.data.sample and not self.recipe.data.train:
-            raise RunError(f"{self.folder}: was trained on examples from Python; give them again, or name an input")
-        _, prepared = type(self.task).prepare(self.recipe, silent, examples)
-        if prepared.fingerprint != read_json(self.folder / "data.json").get("fingerprint"):
-            raise RunError(f"{self.folder}: the data has changed since this run was trained; name an input")
-        found: Prepared = prepared
-        return found
+        from .reports import own_data
+
+        return own_data(self.folder, self.task, examples)
 
     def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
         """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
-        prepared = self.own_data(examples)
-        for part in ("test", "validation"):
-            if len(found := self.task.examples(prepared, part)):
-                break
-        return part, self.task.questions(found, at_most)
+        from .reports import questions
+
+        return questions(self.task, self.own_data(examples), at_most)
 
     def _first(self, examples: object) -> Any:
         _, asked = self.questions(1, examples)
         if not asked:
             raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
         return asked[0].given if asked[0].whole is None else asked[0].whole
-
-    def _batches(self, examples: object = None, count: int = 4) -> list[Batch]:
-        """Some of what was trained on, if it is at hand."""
-        try:
-            prepared = self.own_data(examples)
-        except SeqloomError:
-            return []
-        return [self.task.batch(prepared, rows) for rows in self.task.order(prepared, 0)[:count]]
 
     def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
         """What ails the model, from its records, its scores, its data and one example; the worst first."""

@@ -90,6 +90,7 @@ class Look:
         self.names = Names(["<start>", *target[:-1]], target, elements) if writes else Names(elements, target, [])
         self.read, self.told = read, told
         self.history, self._more, self.picture = history, more, picture
+        self._attributed: dict[int | None, list[tuple[Attribution, Faithfulness]]] = {}
 
     # --- arrays ---
 
@@ -169,6 +170,11 @@ class Look:
 
     def attributions(self, step: int | None = None) -> list[tuple[Attribution, Faithfulness]]:
         """What drove the answer, or one step of it, by every method, each with its faithfulness."""
+        if step not in self._attributed:
+            self._attributed[step] = self._attributions(step)
+        return self._attributed[step]
+
+    def _attributions(self, step: int | None) -> list[tuple[Attribution, Faithfulness]]:
         asked = question(self.model, self.batch, self.names, step)
         return [(found, faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
 

@@ -15,7 +15,8 @@ a { color: var(--link) } nav ol { padding-left: 1.4rem; columns: 2 18rem }
 figure { margin: 1rem 0 2rem } .wide { overflow-x: auto; max-width: 100% }
 .chart { margin-top: .5rem; min-height: 6rem }
 table { border-collapse: collapse; font-size: .92rem } th, td { text-align: left; vertical-align: top; padding: .3rem
-  .9rem .3rem 0; border-bottom: 1px solid var(--line) } td img { width: 96px; image-rendering: pixelated }
+  .9rem .3rem 0; border-bottom: 1px solid var(--line); min-width: 5rem }
+td img { width: 96px; image-rendering: pixelated }
 .token { font-family: ui-monospace, monospace; font-size: .9em; white-space: pre-wrap; display: inline-block; max-width:
   26rem; overflow-wrap: anywhere }
 pre { background: var(--tint); padding: .8rem; font-size: .85rem; line-height: 1.4 }

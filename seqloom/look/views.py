@@ -97,6 +97,8 @@ def _probed(look: "Look") -> str:
 
 
 def _several(look: "Look") -> str:
+    if look.picture is not None:
+        return "a picture has no order"
     return "" if len(look.names.source or look.names.inputs) > 1 else "a single element has no order"
 
 

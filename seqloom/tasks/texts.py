@@ -98,13 +98,14 @@ class WritesText(Writes):
 
     def questions(self, examples: Sequence[Sequence[str]], at_most: int) -> list[Question]:
         """Stretches of the texts, and the token that comes after each."""
-        some = [self.target.encode(examples[place][0]) for place in evenly(len(examples), at_most)]
+        some = [self.target.encode(examples[place][0]).tolist() for place in evenly(len(examples), at_most)]
         asked = []
-        for ids in some:
-            for end in evenly(len(ids) - BEFORE, max(1, at_most // len(some))):
-                read, [next_one] = ids[end : end + BEFORE], self.target.names(ids[end + BEFORE : end + BEFORE + 1])
-                text = self.target.decode(read.tolist())
-                asked.append(Question(text, text, next_one))
+        for ids in filter(None, some):
+            before = min(BEFORE, len(ids) - 1)
+            for start in evenly(len(ids) - before, max(1, at_most // len(some))):
+                text = self.target.decode(ids[start : start + before])
+                [truth] = self.target.names(ids[start + before : start + before + 1])
+                asked.append(Question(text, text, truth))
         return asked
 
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:

@@ -73,7 +73,7 @@ def test_what_is_watched_is_recorded_and_comes_out_the_same_after_a_stop(tmp_pat
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:1]))
     list(train(None, tmp_path / "cut", resume=True))
     whole, cut = records_of(tmp_path / "whole"), records_of(tmp_path / "cut")
-    assert cut[-2:] == whole[-2:] and all(line["watched"]["gradients"] for line in cut[-2:])
+    assert [line["step"] for line in whole] == [1, 4, 8, 10, 12] and cut == [whole[0], *whole[2:]]
     seen = watched(whole)
     assert seen.steps.tolist() == [4, 8, 12] and np.isfinite(seen.gradients).all() and (seen.spectra[..., 0] > 0).all()
     assert load(tmp_path / "whole").history.watched.layers == seen.layers
