@@ -7,13 +7,18 @@ import torch
 from torch import Tensor
 
 from .padding import everywhere, take
-from .state import Change, Leaf
+from .state import Change, Leaf, Rows
+
+LEAST = 16  # steps that there is room for, at least
 
 
 class Store:
-    """Tensors (B, room, ...) of which the first `filled` steps are written. The states that grew in it point to it."""
+    """What was read, (B, room, D), and which of it is valid, (B, room): the first `filled` steps are written.
 
-    def __init__(self, tensors: tuple[Tensor, ...], filled: int) -> None:
+    Room that is not is marked valid. The states that grew in it point to it.
+    """
+
+    def __init__(self, tensors: tuple[Tensor, Tensor], filled: int) -> None:
         self.tensors, self.filled, self.lock = tensors, filled, Lock()
 
     def claim(self, start: int, end: int) -> bool:
@@ -42,17 +47,23 @@ class Cache(Leaf):
 
     def append(self, steps: Tensor, mask: Tensor | None) -> "Cache":
         """The cache with these steps too. This one stays as it is."""
-        valid = everywhere(steps) if mask is None else mask
-        padded = self.padded or mask is not None
         if torch.is_grad_enabled():  # what autograd has seen must not be written to
             before, known = self.read()
-            return Cache.of(torch.cat([before, steps], 1), torch.cat([known, valid], 1), padded)
-        end, store = self.length + steps.shape[1], self.store
+            valid = everywhere(steps) if mask is None else mask
+            whole = torch.cat([before, steps], 1), torch.cat([known, valid], 1)
+            return Cache.of(*whole, self.padded or mask is not None)
+        cache = self.grown(steps.shape[1], mask)
+        cache.store.tensors[0][:, self.length : cache.length] = steps
+        return cache
+
+    def grown(self, count: int, mask: Tensor | None = None) -> "Cache":
+        """The cache with so many steps more, which the caller has yet to write. Without gradient only."""
+        end, store = self.length + count, self.store
         if not store.claim(self.length, end):  # someone went on from here before, or there is no room
-            store = self.moved(2 * end, end)
-        for place, new in zip(store.tensors, (steps, valid), strict=True):
-            place[:, self.length : end] = new
-        return Cache(store, end, padded)
+            store = self.moved(max(2 * end, LEAST), end)
+        if mask is not None:
+            store.tensors[1][:, self.length : end] = mask
+        return Cache(store, end, self.padded or mask is not None)
 
     def trimmed(self, keep: int) -> "Cache":
         """The cache without what lies further back than `keep` valid steps. It is cut only now and then."""
@@ -63,21 +74,32 @@ class Cache(Leaf):
         return Cache.of(take(steps, order), take(valid, order), self.padded)
 
     def moved(self, room: int, filled: int) -> Store:
-        places = tuple(old.new_empty(old.shape[0], room, *old.shape[2:]) for old in self.store.tensors)
-        for place, old in zip(places, self.read(), strict=True):
-            place[:, : self.length] = old
+        steps, valid = self.read()
+        places = steps.new_empty(len(steps), room, *steps.shape[2:]), valid.new_ones(len(steps), room)
+        places[0][:, : self.length] = steps
+        if self.padded:
+            places[1][:, : self.length] = valid
         return Store(places, filled)
 
     def map(self, change: Change) -> "Cache":
         steps, valid = map(change, self.read())
         return Cache.of(steps, valid, self.padded)
 
-    def select(self, rows: Tensor) -> "Cache":
-        return self.kept(lambda tensor: tensor.index_select(0, rows))
+    def select(self, rows: Rows) -> "Cache":
+        return self.kept(rows.tensor)
 
     def repeat(self, times: int) -> "Cache":
-        return self.kept(lambda tensor: tensor.repeat_interleave(times, 0))
+        rows = torch.arange(len(self.store.tensors[0]) * times, device=self.store.tensors[0].device)
+        return self.kept(rows // times)
 
-    def kept(self, copy: Change) -> "Cache":
-        """Like `map` for changes that copy: the room is kept as well."""
-        return Cache(Store(tuple(map(copy, self.store.tensors)), self.length), self.length, self.padded)
+    def kept(self, rows: Tensor) -> "Cache":
+        """These rows of what is filled, copied; the room beyond is kept too."""
+        if torch.is_grad_enabled():
+            return self.map(lambda tensor: tensor.index_select(0, rows))
+        steps, valid = self.read()
+        room = self.store.tensors[0].shape[1]
+        places = steps.new_empty(len(rows), room, *steps.shape[2:]), valid.new_ones(len(rows), room)
+        torch.index_select(steps, 0, rows, out=places[0][:, : self.length])
+        if self.padded:
+            places[1][:, : self.length] = valid.index_select(0, rows)
+        return Cache(Store(places, self.length), self.length, self.padded)
