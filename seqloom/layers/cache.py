@@ -75,7 +75,7 @@ class Cache(Leaf):
 
     def moved(self, room: int, filled: int) -> Store:
         steps, valid = self.read()
-        places = steps.new_empty(len(steps), room, *steps.shape[2:]), valid.new_ones(len(steps), room)
+        places = steps.new_empty(steps.shape[0], room, *steps.shape[2:]), valid.new_ones(steps.shape[0], room)
         places[0][:, : self.length] = steps
         if self.padded:
             places[1][:, : self.length] = valid
@@ -98,7 +98,7 @@ class Cache(Leaf):
             return self.map(lambda tensor: tensor.index_select(0, rows))
         steps, valid = self.read()
         room = self.store.tensors[0].shape[1]
-        places = steps.new_empty(len(rows), room, *steps.shape[2:]), valid.new_ones(len(rows), room)
+        places = steps.new_empty(rows.shape[0], room, *steps.shape[2:]), valid.new_ones(rows.shape[0], room)
         torch.index_select(steps, 0, rows, out=places[0][:, : self.length])
         if self.padded:
             places[1][:, : self.length] = valid.index_select(0, rows)

@@ -149,6 +149,23 @@ void NAMED(look)(long rows, long per, long length, long size, long value_size, c
     }
 }
 
+/* x Φ(x) in place, Φ being the normal distribution's. In single precision by a fraction that is right to 1.5e-7
+   (Abramowitz and Stegun, 7.1.26). */
+void NAMED(gelu)(long count, REAL *x) {
+    for (long j = 0; j < count; j++) {
+        REAL z = x[j] * (REAL)0.70710678118654752440, positive = z < 0 ? -z : z, rest;
+        if (sizeof(REAL) == 8)
+            rest = (REAL)erfc((double)positive);
+        else {
+            REAL t = 1 / (1 + (REAL)0.3275911 * positive);
+            rest = (REAL)1.061405429 * t - (REAL)1.453152027;
+            rest = (rest * t + (REAL)1.421413741) * t - (REAL)0.284496736;
+            rest = (rest * t + (REAL)0.254829592) * t * NAMED(exponential)(-positive * positive);
+        }
+        x[j] *= (z < 0 ? rest : 2 - rest) / 2;
+    }
+}
+
 /* y = norm(x + change); centred for a layer norm, not for a root mean square norm. */
 void NAMED(add_norm)(long rows, long size, const REAL *x, const REAL *change, const REAL *scale, const REAL *shift,
                      long centred, double epsilon, REAL *y) {
@@ -203,10 +220,39 @@ void NAMED(gru_step)(long rows, long size, NAMED(in) gates, NAMED(in) more, NAME
     }
 }
 
-/* The first `length` numbers of these rows, to rows that have room for more. */
-void NAMED(gather)(long rows, long length, long room, const REAL *from, const int64_t *which, REAL *to) {
-#pragma omp parallel for schedule(static) if (rows * length > WORTH)
-    for (long row = 0; row < rows; row++) memcpy(to + row * room, from + which[row] * room, length * sizeof(REAL));
+/* Of each row of logits the `count` largest, as log-probabilities, the largest first; of equal ones the first. */
+void NAMED(leading)(long rows, long size, long count, const REAL *logits, REAL *values, int64_t *tokens) {
+#pragma omp parallel for schedule(static) if (rows * size > WORTH)
+    for (long row = 0; row < rows; row++) {
+        const REAL *x = logits + row * size;
+        REAL *best = values + row * count, part[16 * PANEL], sum = 0;
+        int64_t *which = tokens + row * count;
+        for (long place = 0; place < count; place++) best[place] = -(REAL)INFINITY, which[place] = 0;
+        for (long start = 0; start < size; start += PANEL) {
+            const long stop = start + PANEL < size ? start + PANEL : size;
+            long any = stop - start < PANEL;
+            if (!any)
+                for (long j = start; j < stop; j++) any |= x[j] > best[count - 1];
+            if (!any) continue;
+            for (long j = start; j < stop; j++) {
+                if (!(x[j] > best[count - 1])) continue;
+                long place = count - 1;
+                for (; place > 0 && x[j] > best[place - 1]; place--)
+                    best[place] = best[place - 1], which[place] = which[place - 1];
+                best[place] = x[j], which[place] = j;
+            }
+        }
+        NAMED(lanes) sums = {0};
+        for (long start = 0; start < size; start += 16 * PANEL) {
+            const long length = start + 16 * PANEL < size ? 16 * PANEL : size - start, even = length / LANES * LANES;
+            for (long j = 0; j < length; j++) part[j] = NAMED(exponential)(x[start + j] - best[0]);
+            for (long j = 0; j < even; j += LANES) sums += *(NAMED(lanes) *)(part + j);
+            for (long j = even; j < length; j++) sum += part[j];
+        }
+        for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
+        const REAL total = best[0] + (REAL)log((double)sum);
+        for (long place = 0; place < count; place++) best[place] -= total;
+    }
 }
 
 #undef LANES

@@ -24,6 +24,8 @@ ARGUMENTS = {
     "product": "nnnpnppn",
     "attend": "nnnnnpnpnnnpnpp",
     "look": "nnnnnpppppp",
+    "leading": "nnnppp",
+    "gelu": "np",
     "add_norm": "nnppppndp",
     "lstm_step": "nnppppp",
     "gru_step": "nnpppp",
@@ -72,9 +74,21 @@ def product(weight: Tensor, bias: Tensor | None) -> Change:
     act, place = function("product", weight.dtype), laid.data_ptr()
 
     def change(x: Tensor, laid: Tensor = laid) -> Tensor:  # which keeps the panels alive
-        y = x.new_empty(len(x), outputs)
-        act(len(x), inputs, outputs, x.data_ptr(), x.stride(0), place, y.data_ptr(), outputs)
+        rows = x.shape[0]
+        y = x.new_empty(rows, outputs)
+        act(rows, inputs, outputs, x.data_ptr(), x.stride(0), place, y.data_ptr(), outputs)
         return y
+
+    return change
+
+
+def gelu(dtype: torch.dtype) -> Change:
+    """In place."""
+    act = function("gelu", dtype)
+
+    def change(x: Tensor) -> Tensor:
+        act(x.numel(), x.data_ptr())
+        return x
 
     return change
 
@@ -103,7 +117,7 @@ def attend_own(heads: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], Te
     sizes, query_size, seen_size = shape(heads)
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
-        steps, rows = cache.store.tensors[0], len(projected)
+        steps, rows = cache.store.tensors[0], projected.shape[0]
         y, query = projected.new_empty(rows, seen_size), projected.data_ptr()
         marks = (None, 0) if valid is None else (valid.data_ptr(), valid.stride(0))
         fresh = query + query_size * projected.itemsize
@@ -121,7 +135,7 @@ def attend_memory(heads: Heads) -> Callable[[Tensor, Shared], Tensor]:
 
     def look(query: Tensor, memory: Shared) -> Tensor:
         keys_values, mask = (tensor.contiguous() for tensor in memory.tensors)
-        rows, length = len(query), keys_values.shape[1]
+        rows, length = query.shape[0], keys_values.shape[1]
         y = query.new_empty(rows, seen_size)
         places = query.data_ptr(), query.stride(0), keys_values.data_ptr(), keys_values.stride(0)
         marks = mask.data_ptr(), mask.stride(0)
@@ -142,7 +156,7 @@ def additive(attention: AdditiveAttention) -> Callable[[Tensor, Shared], Tensor]
 
     def look(query: Tensor, memory: Shared) -> Tensor:
         keys, values, mask = (tensor.contiguous() for tensor in memory.tensors)
-        asked, rows, (_, length, size) = shift(query), len(query), keys.shape
+        asked, rows, (_, length, size) = shift(query), query.shape[0], keys.shape
         y = query.new_empty(rows, values.shape[2])
         places = asked.data_ptr(), keys.data_ptr(), values.data_ptr(), mask.data_ptr(), judge.data_ptr(), y.data_ptr()
         act(rows, memory.width, length, size, values.shape[2], *places)
@@ -158,7 +172,7 @@ def lstm(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], tu
     def step(of_x: Tensor, of_h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         c = c.contiguous()
         h, after = torch.empty_like(c), torch.empty_like(c)
-        act(len(c), size, of_x.data_ptr(), of_h.data_ptr(), c.data_ptr(), after.data_ptr(), h.data_ptr())
+        act(c.shape[0], size, of_x.data_ptr(), of_h.data_ptr(), c.data_ptr(), after.data_ptr(), h.data_ptr())
         return h, after
 
     return step
@@ -171,7 +185,16 @@ def gru(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Ten
     def step(of_x: Tensor, of_h: Tensor, h: Tensor) -> Tensor:
         h = h.contiguous()
         after = torch.empty_like(h)
-        act(len(h), size, of_x.data_ptr(), of_h.data_ptr(), h.data_ptr(), after.data_ptr())
+        act(h.shape[0], size, of_x.data_ptr(), of_h.data_ptr(), h.data_ptr(), after.data_ptr())
         return after
 
     return step
+
+
+def leading(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The log-probabilities (N, count) of the likeliest tokens by logits (N, V), and which they are."""
+    rows, size = logits.shape
+    values, tokens = logits.new_empty(rows, count), logits.new_empty(rows, count, dtype=torch.long)
+    act = function("leading", logits.dtype)
+    act(rows, size, count, logits.data_ptr(), values.data_ptr(), tokens.data_ptr())
+    return values, tokens

@@ -144,8 +144,6 @@ def change_of(module: nn.Module) -> Change:
     if isinstance(module, nn.LayerNorm):
         shape, scale, shift, epsilon = module.normalized_shape, module.weight, module.bias, module.eps
         return lambda x: torch.layer_norm(x, shape, scale, shift, epsilon)
-    if isinstance(module, nn.ReLU):
-        return torch.relu
     if isinstance(module, nn.GELU) and module.approximate == "none":
         return F.gelu
     if isinstance(module, SwiGLU):
@@ -159,6 +157,16 @@ def product(weight: Tensor, bias: Tensor | None) -> Change:
     if compiled_steps.usable(weight):
         return compiled_steps.product(weight, bias)
     return lambda x: F.linear(x, weight, bias)
+
+
+def bend_of(before: nn.Module | None, module: nn.Module) -> Change:
+    """As `change_of`; what a product has just made may be changed in place."""
+    if isinstance(module, nn.GELU) and module.approximate == "none" and type(before) is nn.Linear:
+        if compiled_steps.usable(before.weight):
+            return compiled_steps.gelu(before.weight.dtype)
+    if isinstance(module, nn.ReLU) and type(before) is nn.Linear:
+        return torch.relu_
+    return change_of(module)
 
 
 def swiglu(x: Tensor) -> Tensor:
@@ -180,7 +188,8 @@ def answer_of(head: Head) -> Callable[[Tensor], Any]:
 
 
 def each(layer: Each) -> Move:
-    changes = [change_of(module) for module in layer.module if not isinstance(module, nn.Dropout)]
+    modules = [module for module in layer.module if not isinstance(module, nn.Dropout)]
+    changes = [bend_of(*pair) for pair in zip([None, *modules], modules, strict=False)]
 
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
         for change in changes:
@@ -232,8 +241,8 @@ def causal_attention(layer: CausalAttention) -> Move:
         projected = project(x)
         if not still:  # queries and keys of all heads are turned together
             positions, count = turn.positions(x[:, None], count, None)
-            turned = turn(projected[:, : 2 * query_size].view(len(x), 2 * heads, 1, width), positions)
-            projected = torch.cat([turned.reshape(len(x), -1), projected[:, 2 * query_size :]], 1)
+            turned = turn(projected[:, : 2 * query_size].view(x.shape[0], 2 * heads, 1, width), positions)
+            projected = torch.cat([turned.reshape(x.shape[0], -1), projected[:, 2 * query_size :]], 1)
         cache = cache.grown(1)
         if not window:
             seen = look(projected, cache, 0, cache.store.tensors[1] if cache.padded else None)
@@ -255,7 +264,7 @@ def attend_own(attend: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], T
     heads, width, query_size = attend.heads, attend.width, attend.query_size
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
-        rows, end = len(projected), cache.length
+        rows, end = projected.shape[0], cache.length
         steps = cache.store.tensors[0]
         steps[:, end - 1] = projected[:, query_size:]
         query = projected[:, :query_size].view(rows, heads, 1, width)
@@ -284,11 +293,11 @@ def attend_memory(attend: Heads) -> Callable[[Tensor, Shared], Tensor]:
 
     def look(query: Tensor, memory: Shared) -> Tensor:
         keys_values, mask = memory.tensors
-        asked = query.view(len(keys_values), -1, heads, width).transpose(1, 2)
+        asked = query.view(keys_values.shape[0], -1, heads, width).transpose(1, 2)
         keys = keys_values[..., :query_size].unflatten(2, (heads, -1)).transpose(1, 2)
         values = keys_values[..., query_size:].unflatten(2, (heads, -1)).transpose(1, 2)
         seen = F.scaled_dot_product_attention(asked, keys, values, attn_mask=mask[:, None, None])
-        return seen.transpose(1, 2).reshape(len(query), -1)
+        return seen.transpose(1, 2).reshape(query.shape[0], -1)
 
     return look
 
