@@ -117,7 +117,7 @@ def attend_own(heads: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], Te
     sizes, query_size, seen_size = shape(heads)
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
-        steps, rows = cache.store.tensors[0], projected.shape[0]
+        steps, rows = cache.store.steps, projected.shape[0]
         y, query = projected.new_empty(rows, seen_size), projected.data_ptr()
         marks = (None, 0) if valid is None else (valid.data_ptr(), valid.stride(0))
         fresh = query + query_size * projected.itemsize

@@ -245,7 +245,7 @@ def causal_attention(layer: CausalAttention) -> Move:
             projected = torch.cat([turned.reshape(x.shape[0], -1), projected[:, 2 * query_size :]], 1)
         cache = cache.grown(1)
         if not window:
-            seen = look(projected, cache, 0, cache.store.tensors[1] if cache.padded else None)
+            seen = look(projected, cache, 0, cache.valid)
             return out(seen), (cache, count)
         if cache.padded:
             near = visible(cache, 1, window)
@@ -265,7 +265,7 @@ def attend_own(attend: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], T
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
         rows, end = projected.shape[0], cache.length
-        steps = cache.store.tensors[0]
+        steps = cache.store.steps
         steps[:, end - 1] = projected[:, query_size:]
         query = projected[:, :query_size].view(rows, heads, 1, width)
         keys = steps[:, first:end, :query_size].unflatten(2, (heads, -1)).transpose(1, 2)
