@@ -16,7 +16,7 @@ from .layers.cells import Cell
 from .layers.heads import Head
 from .layers.padding import last, pick
 from .layers.state import State
-from .layers.stepping import prepared
+from .layers.stepping import answer_of, change_of, prepared
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -87,11 +87,13 @@ class Generator(nn.Module):
 
     def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
         """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
-        move = prepared(self.decoder)
+        move, answer = prepared(self.decoder), answer_of(self.head)
+        embed = self.embed if self.training else change_of(self.embed)
 
         def step(last: Tensor, state: State) -> tuple[Any, State]:
-            y, state = move(self.embed(last)[:, 0], state)
-            return self.head(y[:, None]), state
+            with torch.no_grad():
+                y, state = move(embed(last)[:, 0], state)
+                return answer(y), state
 
         return step
 
