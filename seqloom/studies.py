@@ -17,7 +17,6 @@ from .errors import RecipeError
 from .recipe import Recipe
 from .runs import SCORES, Run, load, train
 from .tasks.base import Tell
-from .tasks.tag import TaggedSequence
 
 Floats = NDArray[np.floating]
 Curves = dict[str, Floats]  # by way: points (N, 2)
@@ -52,52 +51,55 @@ def study(name: str, into: Path, tell: Tell, *overrides: str) -> list[dict[str, 
     return rows
 
 
+def keep(chart: Any, folder: Path, name: str) -> None:
+    """A chart to open, and one to show."""
+    from .look.charts import save
+
+    for ending in (".html", ".svg"):
+        save(chart, folder / f"{name}{ending}")
+
+
 # --- vanishing gradients, side by side ------------------------------------------------------------------------
 
-NEAR, FAR = (1, 8), (33, 64)  # distances
+NEAR, FAR = (1, 10), (31, 40)  # distances
 
 
 def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     """Accuracy against distance, and ‖∂L/∂h‖ over time before and after training."""
     from .look.chart_beside import beside_chart, reach_chart
-    from .look.charts import save
 
     right = {way: accuracy_by_distance(run) for way, run in runs.items()}
-    title = "How far back each body remembers"
-    save(
-        beside_chart(
-            {way: smoothed(points, 4) for way, points in right.items()},
-            "letters between the first one and the question",
-            "right answers",
-            title,
-            "Which letter came first? Chance is one in eight",
-            share=True,
-        ),
-        folder / "accuracy.html",
+    chart = beside_chart(
+        {way: smoothed(points, 4) for way, points in right.items()},
+        "letters that come after the one that is asked for",
+        "right answers",
+        "How far back each body remembers",
+        "Which letter was the large one? Chance is one in eight",
+        share=True,
     )
+    keep(chart, folder, "accuracy")
     before, after = ({way: reach(run, fresh) for way, run in runs.items()} for fresh in (True, False))
-    save(reach_chart({"before training": before, "after training": after}), folder / "gradients.html")
+    keep(reach_chart({"before training": before, "after training": after}), folder, "gradients")
     return [
         {
             "way": way,
             "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
             "accuracy": round(float(right[way][:, 1].mean()), 3),
             **{f"{low} to {high} back": round(mean_between(right[way], low, high), 3) for low, high in (NEAR, FAR)},
-            "gradient 64 back, before": float(f"{before[way][-1] / before[way].max():.1e}"),
-            "gradient 64 back, after": float(f"{after[way][-1] / after[way].max():.1e}"),
+            "gradient 40 back, before": float(f"{before[way][40] / before[way].max():.1e}"),
+            "gradient 40 back, after": float(f"{after[way][40] / after[way].max():.1e}"),
         }
         for way, run in runs.items()
     ]
 
 
 def accuracy_by_distance(run: Run) -> Floats:
-    """(distances, 2): how many letters stand between the first and the question, and the share of right answers."""
+    """(distances, 2): how many letters come after the one that is asked for, and the share of right answers."""
     examples = run.task.examples(run.own_data(), "test")
     told = run.predict_many([source for source, _ in examples], 1)
     found: dict[int, list[bool]] = {}
-    for (_, truth), (best, *_) in zip(examples, told, strict=True):
-        assert isinstance(best, TaggedSequence)
-        found.setdefault(len(best.tags) - 2, []).append(best.tags[-1] == truth.split()[-1])
+    for (source, truth), (best, *_) in zip(examples, told, strict=True):
+        found.setdefault(len(source) // 2, []).append(best.output == truth)
     return np.array([[distance, np.mean(hits)] for distance, hits in sorted(found.items())])
 
 
@@ -135,11 +137,10 @@ def mean_between(points: Floats, low: int, high: int) -> float:
 def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     """The training losses in one chart."""
     from .look.chart_beside import beside_chart
-    from .look.charts import save
 
     losses = {way: run.history.curves.training for way, run in runs.items()}
     words = "Twelve layers, the same data and rate; the lower, the better"
-    save(beside_chart(losses, "step", "training loss", "How to tame a Transformer", words), folder / "curves.html")
+    keep(beside_chart(losses, "step", "training loss", "How to tame a Transformer", words), folder, "curves")
     return [
         {
             "way": way,

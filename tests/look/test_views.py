@@ -72,7 +72,7 @@ SPECIFIED: dict[str, dict[str, tuple[set[str], set[str]]]] = {
     "V17 order": {"order": (set(TASKS) - {"caption"}, ALL)},
 }
 FOR_ALL_TASKS = ("gru", "transformer")  # every task with these; the other kinds with the tasks below
-FOR_ALL_KINDS = ("classify", "transduce")
+FOR_ALL_KINDS = ("classify",)
 CASES = [(task, kind) for task in TASKS for kind in KINDS if kind in FOR_ALL_TASKS or task in FOR_ALL_KINDS]
 
 
