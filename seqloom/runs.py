@@ -18,7 +18,7 @@ import os
 import platform
 import resource
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cached_property
 from importlib import metadata
@@ -29,7 +29,8 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RecipeError, RunError
+from .data.ragged import Texts
+from .errors import DataError, RecipeError, RunError
 from .layers.cells import MakeCell
 from .models import Generator, Labeller
 from .recipe import Recipe, seconds
@@ -399,6 +400,26 @@ class Run:
         ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives)
         return self._writer.generate(self.model, prompt, ask)
 
+    def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
+        """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
+
+        The last only where those are still at hand: a run holds no examples.
+        """
+        writer = self._writer
+        return writer.check(texts, self._training_texts())
+
+    def _training_texts(self) -> Iterable[str]:
+        """The texts that the model was trained on, if the recipe's files are there and still the same."""
+        if not self.recipe.data.sample and not self.recipe.data.train:
+            return ()
+        try:
+            _, prepared = type(self.task).prepare(self.recipe, silent)
+        except DataError:
+            return ()
+        same = prepared.fingerprint == read_json(self.folder / "data.json").get("fingerprint")
+        found = prepared.splits["train"].raws.get("target") if same else None
+        return found if isinstance(found, Texts) else ()
+
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
         writer, folder = self._writer, Path(folder)
@@ -411,7 +432,7 @@ class Run:
         if not isinstance(self.task, Generates):
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
-                "only language and music are written freely"
+                "only language and music are written freely, and images drawn"
             )
         return self.task
 

@@ -130,6 +130,20 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
         show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
 
 
+def checks(found: dict[str, Any]) -> Iterator[str]:
+    """What `generate --check` says, a line each."""
+    shares = {name: value for name, value in found.items() if isinstance(value, float)}
+    yield f"of {found['texts']:,} texts: " + ", ".join(f"{value:.0%} {name}" for name, value in shares.items())
+    if "copied" not in found:
+        yield "the training texts are not at hand, so nothing is said about copying"
+        return
+    copied, worst = found["copied"], found["copied"]["longest run"]
+    yield (
+        f"{copied['whole']:.0%} stand whole in the training texts; the longest copied run is {worst['longest']:,} of "
+        f"{worst['length']:,} characters, on average {copied['mean share']:.0%} of a text"
+    )
+
+
 def show_search(trials: Sequence["Trial"], importances: dict[str, float]) -> None:
     """The trials of a search over settings, the best first, and a figure of what mattered."""
     names = list(dict.fromkeys(name for trial in trials for name in trial.settings))

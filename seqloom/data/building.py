@@ -309,9 +309,9 @@ def _encode(raw: Mapping[str, Side], rows: Rows, writers: Mapping[str, _Writer],
 
 def histogram(lengths: Rows) -> dict[str, int]:
     """How many are how long, in about a dozen equal ranges; nothing where all are of one length."""
-    low, high = int(lengths.min(initial=0)), int(lengths.max(initial=0))
-    if low == high or not len(lengths):
+    if not len(lengths) or lengths.min() == lengths.max():
         return {}
+    low, high = int(lengths.min()), int(lengths.max())
     width = -(-(high - low + 1) // BARS)
     counts = np.bincount((lengths - low) // width)
     starts = [low + width * number for number in range(len(counts))]

@@ -38,6 +38,11 @@ class Layout:
     ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
     limited: bool = True  # whether data.max_length holds
 
+    @property
+    def pictured(self) -> bool:
+        """Whether arrays of a file are images."""
+        return self.data.source_type == "image" or any(side.kind == "mosaic" for side in self.sides.values())
+
     def only(self, side: str) -> "Layout":
         """A layout of one side alone, for examples that have no answer yet."""
         return Layout(self.task, self.data, {side: self.sides[side]})

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.data.codec import Codec
+from seqloom.data.codec import Symbols
 from seqloom.data.ragged import Ids, Ragged, offsets_of
 from seqloom.data.subwords import PIECE, BytePairs, batched, pieces
 from seqloom.data.units import MOST_UNITS, UnitTable
@@ -31,12 +31,11 @@ CODE_POINTS = 0x110000
 VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 
-class Tokenizer(Codec):
+class Tokenizer(Symbols):
     """Texts to ids and back. The ids of a text hold no special ones but UNKNOWN."""
 
     unknown = UNKNOWN
     lowercase: bool
-    symbols: tuple[str, ...]  # by id, the special ones first
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -61,10 +60,6 @@ class Tokenizer(Codec):
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; padding, start and end are silent, unknown tokens appear as <unk>."""
-
-    @abstractmethod
-    def names(self, ids: Iterable[int]) -> list[str]:
-        """Each token as a person sees it in a picture."""
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "lowercase": self.lowercase, "symbols": list(self.symbols)}

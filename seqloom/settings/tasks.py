@@ -7,13 +7,15 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "tag", "caption", "language", "music", "forecast"]
+Name = Literal["transduce", "classify", "tag", "caption", "language", "music", "forecast", "draw"]
 
 # What only tasks that answer once a sequence have, and those that read, and those that write.
 SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
 TAGGED = ("data.characters", "model.spelling", "model.crf")
 NUMERIC = ("data.source_type", "data.series")
 IMAGES = ("data.images", "data.image_size")
+NAMED = ("data.names",)  # labels that are numbers in a file
+DRAWING = ("data.square",)
 WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
@@ -26,6 +28,7 @@ FORECASTING = (
 DOCUMENTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
 ALONE = (
     *FORECASTING,
+    *(*NAMED, *DRAWING),
     *(*SUMMED, *TAGGED, *NUMERIC, *IMAGES, "model.encoder", "model.merge", "model.patch", "search"),
     *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.max_length"),
     *("data.too_long", "model.attention", "model.look", "model.hard"),
@@ -56,21 +59,24 @@ USES: dict[str, Use] = {
         True,
         True,
         True,
-        (*SUMMED, *TAGGED, *IMAGES, *DOCUMENTS, *FORECASTING),
+        (*SUMMED, *TAGGED, *IMAGES, *NAMED, *DRAWING, *DOCUMENTS, *FORECASTING),
     ),
     "caption": Use(
         "tell in words what is on an image",
         True,
         True,
         True,
-        (*SUMMED, *TAGGED, *NUMERIC, *DOCUMENTS, *FORECASTING, "data.shared", "data.tag", "data.source_tokens"),
+        (
+            *(*SUMMED, *TAGGED, *NUMERIC, *NAMED, *DRAWING, *DOCUMENTS, *FORECASTING),
+            *("data.shared", "data.tag", "data.source_tokens"),
+        ),
     ),
     "classify": Use(
         "give a sequence a label, several, or a number",
         True,
         False,
         True,
-        (*WRITING, *TAGGED, *IMAGES, *DOCUMENTS, *FORECASTING),
+        (*WRITING, *TAGGED, *IMAGES, *DRAWING, *DOCUMENTS, *FORECASTING),
     ),
     "tag": Use(
         "give every element of a sequence a label",
@@ -78,7 +84,7 @@ USES: dict[str, Use] = {
         False,
         True,
         (
-            *(*WRITING, *SUMMED[:2], *IMAGES, *DOCUMENTS, *FORECASTING),
+            *(*WRITING, *SUMMED[:2], *IMAGES, *NAMED, *DRAWING, *DOCUMENTS, *FORECASTING),
             *("data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
         ),
     ),
@@ -89,11 +95,21 @@ USES: dict[str, Use] = {
         False,
         False,
         (
-            *(*WRITING, *ROWS, *TAGGED, *IMAGES, *DOCUMENTS),
+            *(*WRITING, *ROWS, *TAGGED, *IMAGES, *NAMED, *DRAWING, *DOCUMENTS),
             *("data.source_type", "data.vectors", "model.patch"),
         ),
     ),
     "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *DOCUMENTS), WINDOW),
+    "draw": Use(
+        "draw an image, square by square, from its name",
+        True,
+        True,
+        True,
+        (
+            *(*SUMMED, *TAGGED, *NUMERIC, *DOCUMENTS, *FORECASTING, "model.patch"),
+            *("data.target_tokens", "data.shared", "data.tag", "data.max_length", "data.too_long"),
+        ),
+    ),
 }
 
 

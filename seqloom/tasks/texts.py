@@ -1,6 +1,6 @@
 """Tasks that write text, one token after the other: scored in nats a token, the end of a document being one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -20,13 +20,14 @@ from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, PAD, START, UNKNOWN
 from ..errors import RecipeError
 from ..metrics import bits_per_character, blocks, perplexity
+from ..metrics.copied import copied, summary
 from ..metrics.likelihood import Unit
 from ..models import Generator
 from ..recipe import Recipe
 from ..search import Banned, Pick, Pieces, stream
 from ..search.choosing import Choose
 from .base import Prediction, Scored
-from .generating import Ask, Generation, Told
+from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .writes import Floats, Writes
 
@@ -166,6 +167,17 @@ class WritesText(Writes):
                 _, state = model.features(piece, state)
         return inputs[:, -1:], state
 
+    def essence(self, text: str) -> str:
+        """What of a text counts when it is compared with others."""
+        return text
+
+    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
+        """Shares of what was written: how much comes to an end, and how much stands in the known texts."""
+        found: dict[str, Any] = {"texts": len(texts), "end": share(text.finish == "end" for text in texts)}
+        if known := list(map(self.essence, known)):
+            found["copied"] = summary(copied([self.essence(text.output) for text in texts], known))
+        return found
+
     def generate(self, model: Generator, prompt: str, ask: Ask) -> Generation:
         """Texts that begin with `prompt`."""
         opening = self.opening(prompt)
@@ -209,6 +221,12 @@ class WritesText(Writes):
                 yield told
             going = {pick.row for pick in told if not pick.finish}
             rows = [row for row in rows if row in going]
+
+
+def share(facts: Iterable[bool]) -> float:
+    """How many of them are so."""
+    found = list(facts)
+    return sum(found) / max(len(found), 1)
 
 
 def again(draw: Choose, rows: Sequence[int], done: int, logs: torch.Tensor, places: Sequence[int], step: int) -> Any:

@@ -19,11 +19,11 @@ from ..metrics import bleu, chrf, exact_match, token_error_rate
 from ..models import Generator
 from ..recipe import Recipe
 from . import sources
-from .about import About, Measure
 from .rows import Encoded
+from .tells import Measure, Tells
 
 
-class Transduce(About):
+class Transduce(Tells):
     @property
     def tags(self) -> tuple[str, ...]:
         """The languages or styles that the target may be asked for in."""
