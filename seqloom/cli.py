@@ -227,10 +227,14 @@ def predict(
     asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
     for some in batched(asked, PREDICT_AT_ONCE):
         given = [value if tag is None else (value, tag) for _, value in some]
-        for (text, _), answers in zip(some, loaded.predict_many(given, width), strict=True):
+        left = loaded.task.unread(given)
+        for (text, _), answers, unread in zip(some, loaded.predict_many(given, width), left, strict=True):
+            if unread:
+                longest = loaded.recipe.data.max_length
+                print(f"{text[:40]!r}: read up to data.max_length = {longest}; {unread} left unread", file=sys.stderr)
             if as_json:
-                predictions = [asdict(answer) for answer in answers]
-                print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
+                told = {"input": text, "predictions": [asdict(answer) for answer in answers]}
+                print(json.dumps(told | ({"unread": unread} if unread else {}), ensure_ascii=False), flush=True)
             elif shown == 1:
                 print(answers[0].output, flush=True)
             else:

@@ -341,21 +341,27 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
     parts = {part: task.examples(prepared, part) for part in ("test", "validation")}
     part = "test" if len(parts["test"]) else "validation"
     tell(f"scoring on {len(parts[part]):,} {part} examples")
-    result = report(folder, task.recipe.task, part, len(parts[part]), task.score(model, parts[part]))
+    result = report(folder, task, part, parts[part], task.score(model, parts[part]))
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
 
 
-def report(folder: Path, task: str, split: str, examples: int, scores: dict[str, Scored]) -> dict[str, Any]:
-    """Scores as they are stored and as `score --json` prints them."""
+def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
+    """Scores as they are stored and as `score --json` prints them; `cut` is of how many not all was read."""
     return {
         "run": str(folder),
-        "task": task,
+        "task": task.recipe.task,
         "split": split,
-        "examples": examples,
-        "scores": {name: one.score.to_json() | {"baselines": one.baselines} for name, one in scores.items()},
+        "examples": len(examples),
+        "cut": task.cut_in(examples),
+        "scores": {name: stored(one) for name, one in scores.items()},
     }
+
+
+def stored(one: Scored) -> dict[str, Any]:
+    by_length = {"by_length": one.by_length} if one.by_length else {}
+    return one.score.to_json() | {"baselines": one.baselines} | by_length
 
 
 # --- asking a run ---------------------------------------------------------------------------------------------
@@ -440,7 +446,7 @@ class Run:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
         examples = self.task.read([str(file) for file in files])
         scores = self.task.score(self.model, examples)
-        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(examples), scores)
+        return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
     @cached_property
     def scores(self) -> dict[str, Any]:

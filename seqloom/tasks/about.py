@@ -87,9 +87,21 @@ class About(Rows):
         return answers
 
     def encode_inputs(self, inputs: Sequence[Any]) -> Encoded:
-        encoded = {"source": self.source.encode_many(list(inputs))}
+        encoded = {"source": self.within(self.source.encode_many(list(inputs)))}
         self.check_length(self.read_lengths(encoded), self.recipe.model.side("encoder"))
         return encoded
+
+    def source_of(self, given: Any) -> Any:
+        """What of an input is read element by element."""
+        return given
+
+    def whole_lengths(self, inputs: Sequence[Any]) -> NDArray[np.int64]:
+        """How long inputs are, whether or not all of it is read."""
+        encoded = self.source.encode_many([self.source_of(given) for given in inputs])
+        return sources.lengths(self.source, encoded, self.recipe.model.patch)
+
+    def unread(self, inputs: Sequence[Any]) -> list[int]:
+        return self.beyond(self.source.encode_many([self.source_of(given) for given in inputs]))
 
     def limits(self) -> tuple[int, int | None, Sequence[Constraint]]:
         """How many symbols are written at most, which of them ends it, and what is not to be written."""

@@ -12,7 +12,8 @@ from ..data.pictures import Pictures
 from ..data.prepare import Prepared, Split
 from ..metrics import bleu, chrf
 from ..recipe import Recipe
-from .tells import Measure, Tells
+from .scoring import Measure
+from .tells import Tells
 
 FIELDS = 8  # the side to which images are shrunk before the most alike is looked for
 

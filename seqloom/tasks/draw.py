@@ -76,6 +76,9 @@ class Draw(About):
         images = (self.target.decode(squares.tolist())[None] for squares in part.ids["target"])
         return list(zip(images, part.raws["source"], strict=True))
 
+    def asked(self, example: Sequence[Any]) -> Any:
+        return example[1]
+
     # --- how good it is ---
 
     def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:

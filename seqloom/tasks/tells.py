@@ -1,7 +1,7 @@
 """Tasks that write texts about something, and how good these are beside what needs no model. Knows no files."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,13 +10,12 @@ import torch
 
 from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
-from ..metrics import Score
 from ..models import Generator
 from ..search import Hypothesis
 from .about import About
 from .base import Prediction, Scored
+from .scoring import Measure, scored
 
-Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], Score]
 QUICK = 256  # validation examples that are written out each time
 
 
@@ -44,34 +43,23 @@ class Tells(About):
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         part = prepared.splits["validation"]
         quick = range(min(QUICK, len(part)))
-        written = self.predict(model, [self.input_of([raw[row] for raw in part.raws.values()]) for row in quick], 1)
+        written = self.predict(model, [self.asked([raw[row] for raw in part.raws.values()]) for row in quick], 1)
         targets = part.raws["target"]
         right = sum(best.output == targets[row] for row, (best, *_) in zip(quick, written, strict=True))
         return {"loss": self.loss(model, part.ids), "exact": right / max(len(quick), 1)}
-
-    def input_of(self, example: Sequence[Any]) -> Any:
-        """What `predict` is asked with."""
-        return example[0]
 
     def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         """What stands on several lines has several right answers."""
         inputs: dict[Any, Any] = {}
         answers: dict[Any, list[str]] = {}
         for example in examples:
-            given = self.input_of(example)
+            given = self.asked(example)
             key = given.tobytes() if isinstance(given, np.ndarray) else given
             inputs.setdefault(key, given)
             answers.setdefault(key, []).append(example[1])
         asked, references = list(inputs.values()), list(answers.values())
         outputs = [best.output for best, *_ in self.predict(model, asked)]
-        rivals = self.rivals(asked)
-        return {
-            name: Scored(
-                measure(outputs, references),
-                {rival: measure(told, references).value for rival, told in rivals.items()},
-            )
-            for name, measure in self.measures().items()
-        }
+        return scored(self.measures(), outputs, references, self.rivals(asked), self.whole_lengths(asked))
 
     def read_out(self, found: Hypothesis) -> Written:
         return Written(self.target.decode(found.tokens), found.score, self.target.names(found.tokens), found.logs)

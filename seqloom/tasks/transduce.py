@@ -20,7 +20,8 @@ from ..models import Generator
 from ..recipe import Recipe
 from . import sources
 from .rows import Encoded
-from .tells import Measure, Tells
+from .scoring import Measure
+from .tells import Tells
 
 
 class Transduce(Tells):
@@ -59,10 +60,13 @@ class Transduce(Tells):
         tags = torch.from_numpy(encoded["tag"].padded(rows)[0]) + len(self.source)
         return torch.cat([tags, tokens], 1), torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
 
-    def input_of(self, example: Sequence[Any]) -> Any:
+    def asked(self, example: Sequence[Any]) -> Any:
         """The source, with its tag where there are tags."""
         source, _, *tag = example
         return (source, *tag) if tag else source
+
+    def source_of(self, given: Any) -> Any:
+        return given[0] if isinstance(given, tuple) else given
 
     def encode_inputs(self, inputs: Sequence[Any]) -> Encoded:
         """An input is what is read; where there are tags, that and its tag."""
@@ -78,8 +82,7 @@ class Transduce(Tells):
 
     def rivals(self, inputs: Sequence[Any]) -> dict[str, list[str]]:
         """Copying is no answer to numbers."""
-        read = [given[0] if isinstance(given, tuple) else given for given in inputs]
-        found = transduction(read, self.facts["usual"])
+        found = transduction(list(map(self.source_of, inputs)), self.facts["usual"])
         return found if self.reads_text else {"most frequent": found["most frequent"]}
 
     def measures(self) -> dict[str, Measure]:
