@@ -94,6 +94,9 @@ def train(
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
     into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
+    changed_data: Annotated[
+        bool, typer.Option("--changed-data", help="With --resume: go on although the data has changed.")
+    ] = False,
     processes: Annotated[
         int, typer.Option(min=1, max=1024, help="Processes on this machine; torchrun starts them on several.")
     ] = 1,
@@ -109,6 +112,8 @@ def train(
 
     if launch.launched() and into is None:
         raise RecipeError("several processes need to know the run folder: --into FOLDER")
+    if changed_data and not resume:
+        raise RecipeError("--changed-data is for a run that goes on: --resume --into FOLDER")
     if resume and into is None:
         raise RecipeError("--resume needs the run folder to go on with: --into FOLDER")
     if recipe is None and not resume:
@@ -118,11 +123,13 @@ def train(
     given = Recipe.read(recipe, *(overrides or [])) if recipe else None
     folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
     if processes > 1 and not launch.launched():
-        flags = [flag for flag, said in (("--resume", resume), ("--json", as_json), ("--debug", debug)) if said]
+        said = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
+        flags = [flag for flag, given in said.items() if given]
         command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
         raise typer.Exit(launch.launch(command, processes))
     with stopping() as stop:
-        records = train_run(given, folder, resume=resume or launch.again(), tell=notes.print, stop=stop)
+        resume = resume or launch.again()
+        records = train_run(given, folder, resume=resume, changed_data=changed_data, tell=notes.print, stop=stop)
         ended = follow(records, folder, as_json) if launch.first() else not list(records) and not stop.is_set()
     if not launch.first():
         raise typer.Exit(0 if ended else 130)

@@ -19,6 +19,11 @@ from .layers.state import State
 from .layers.stepping import prepared
 
 
+def device_of(module: nn.Module) -> torch.device:
+    """The device that a module is on."""
+    return next(module.parameters()).device
+
+
 class Labeller(nn.Module):
     """Embed, encode, answer: once per element (tag) or once per sequence (classify)."""
 
@@ -27,7 +32,8 @@ class Labeller(nn.Module):
         self.embed, self.encoder, self.head, self.each = embed, encoder, head, each
 
     def features(self, x: Tensor, mask: Tensor) -> Tensor:
-        memory: Memory = self.encoder(self.embed(x), mask)
+        here = device_of(self)
+        memory: Memory = self.encoder(self.embed(x.to(here)), mask.to(here))
         return memory.values if self.each else memory.summary
 
     def forward(self, x: Tensor, mask: Tensor) -> Any:
@@ -42,7 +48,8 @@ class Source(nn.Module):
         self.embed, self.encoder = embed, encoder
 
     def forward(self, x: Tensor, mask: Tensor) -> Memory:
-        memory: Memory = self.encoder(self.embed(x), mask)
+        here = device_of(self)
+        memory: Memory = self.encoder(self.embed(x.to(here)), mask.to(here))
         return memory
 
 
@@ -116,6 +123,17 @@ class Batch(NamedTuple):
             for number, span in enumerate(spans)
         ]
 
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on this device."""
+        return self._replace(
+            inputs=self.inputs.to(device),
+            mask=self.mask.to(device),
+            target=self.target.to(device),
+            source=tuple(each.to(device) for each in self.source),
+            given=None if self.given is None else self.given.to(device),
+            told=None if self.told is None else self.told.to(device),
+        )
+
     def rows(self, part: slice) -> "Batch":
         """Some of the rows."""
         return self._replace(
@@ -144,6 +162,7 @@ class Labelling(Objective):
         self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        batch = batch.to(device_of(self))
         features = self.model.features(batch.inputs, batch.mask)
         told = batch.mask if batch.told is None else batch.told
         return *self.model.head.loss(features, batch.target, told if self.model.each else None), None
@@ -157,6 +176,7 @@ class Writing(Objective):
         self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        batch = batch.to(device_of(self))
         if state is None:
             state = self.model.start(len(batch.inputs), *batch.source)
         features, state = self.features(batch, state)

@@ -20,6 +20,7 @@ import resource
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import deepcopy
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -32,12 +33,13 @@ from .cards import card, data_lines
 from .data.ragged import Texts
 from .errors import DataError, RecipeError, RunError
 from .layers.cells import MakeCell
-from .models import Generator, Labeller
+from .models import Generator, Labeller, device_of
 from .recipe import Recipe, seconds
 from .tasks import TASKS
 from .tasks.base import Prediction, Prepared, Scored, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
 from .training.checkpoints import Checkpoints
+from .training.devices import Machine, choose, machine_for
 from .training.events import Events
 from .training.files import json_bytes, locked, read_bytes, read_json, sweep, telling, write_atomically
 from .training.loop import Rows, fit
@@ -46,6 +48,7 @@ from .training.probe import estimate, steps_for
 from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+from .training.ways import ways_here
 
 if TYPE_CHECKING:
     from .look import Look
@@ -83,6 +86,7 @@ def train(
     examples: object = None,
     resume: bool = False,
     cell: MakeCell | None = None,
+    changed_data: bool = False,
     tell: Tell = silent,
     stop: threading.Event | None = None,
 ) -> Iterator[Record]:
@@ -90,6 +94,7 @@ def train(
 
     `examples` from Python take the place of the recipe's files: a list of (source, target), a data frame with the
     recipe's columns, or either by part: {"train": …, "validation": …, "test": …}. Resuming needs them again.
+    Data that has changed since the run began is refused, unless `changed_data` allows it: then the next epoch begins.
     A `cell` of one's own takes the place of the recipe's recurrent one; `load` needs it again.
     Set `stop` to end after the step that is under way, with a checkpoint. A run that has come to its end is scored on
     the test part before the iterator ends.
@@ -108,12 +113,15 @@ def train(
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared, model = settle(folder, recipe, examples, cell, begun, tell)
+        task, prepared, model = settle(folder, recipe, examples, cell, begun, ranks.count, tell)
+        if begun:
+            check_data(folder, task, prepared, changed_data, tell)
         if begun and SCORES in read_manifest(folder):
             ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
             return
-        ranks.share(json_bytes({"recipe": task.recipe.model_dump(mode="json"), "data": prepared.fingerprint}))
+        told = {"data": prepared.fingerprint, "changed": changed_at(folder)}
+        ranks.share(json_bytes(told | {"recipe": task.recipe.model_dump(mode="json")}))
         ended = False
         for record in kept_records(folder, task, prepared, model, tell, stop, ranks):
             ended = record.kind == "end"
@@ -135,8 +143,9 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective = task.objective(task.build())
-        for _ in fit(objective, Feed(task, prepared), task.recipe.train, dict, stop=stop, ranks=ranks):
+        objective = task.objective(task.build().to(choose(recipe.train.device)))
+        feed, changed = Feed(task, prepared), asked["changed"]
+        for _ in fit(objective, feed, task.recipe.train, dict, stop=stop, ranks=ranks, changed=changed):
             pass
     part_company()
 
@@ -168,6 +177,7 @@ def same_recipe(folder: Path, given: Recipe | None) -> Recipe:
         return own
     ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
     settled = set() if given.search.max_length else {"search.max_length"}  # what followed when the run began
+    settled |= {f"train.{name}" for name in ("device", "precision") if getattr(given.train, name) == "auto"}
     if given.train.time:
         settled |= {f"train.{name}" for name in ("time", "steps", "warmup", "validate_every", "checkpoint_every")}
     for name, value in theirs.items():
@@ -188,29 +198,72 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def settle(
-    folder: Path, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, tell: Tell
+    folder: Path, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, processes: int, tell: Tell
 ) -> tuple[Task, Prepared, nn.Module]:
     """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
     if examples is None:
         recipe.check_data()
+    machine = machine_for(recipe.train.device, recipe.train.precision, processes)
     task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
     task.cell = cell
     if begun:
         check_cell(folder, cell)
-    if begun and read_json(folder / "data.json").get("fingerprint") != prepared.fingerprint:
-        raise RunError(f"{folder}: the data has changed since this run began; begin anew in another folder")
-    torch.manual_seed(recipe.train.seed)
-    model = task.build()
-    task.begin(model, tell if not begun else silent)
     if not begun:
-        if recipe.train.time:
-            tell(f"measuring how many steps fit into {recipe.train.time}")
-            task.recipe = with_steps(task, prepared, model)
-        write_settled(folder, task, prepared, model)
-        if tell is not silent:
-            for line in prospect(task, prepared, model):
-                tell(line)
+        task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
+    torch.manual_seed(recipe.train.seed)
+    model = task.build()  # drawn on the processor, so that it is the same everywhere
+    task.begin(model, tell if not begun else silent)
+    model.to(choose(machine.device))
+    if not begun:
+        begin(folder, task, prepared, model, machine, processes, tell)
     return task, prepared, model
+
+
+def begin(
+    folder: Path, task: Task, prepared: Prepared, model: nn.Module, machine: Machine, processes: int, tell: Tell
+) -> None:
+    """Write what will not change any more, and tell what is to come."""
+    settings = task.recipe.train
+    if settings.time:
+        tell(f"measuring how many steps fit into {settings.time}")
+        task.recipe = with_steps(task, prepared, model)
+    if tell is silent:
+        write_settled(folder, task, prepared, model, {"machine": machine.to_json()})
+        return
+    ways = ways_here(task.objective(model), Feed(task, prepared), settings, processes)
+    about = {"machine": machine.to_json(), "ways": None if ways is None else ways.to_json()}
+    write_settled(folder, task, prepared, model, about)
+    for line in (*prospect(task, prepared, model), f"training in {machine}", *([str(ways)] if ways else [])):
+        tell(line)
+
+
+def check_data(folder: Path, task: Task, prepared: Prepared, allowed: bool, tell: Tell) -> None:
+    """Refuse data that has changed since the run began, or take note that it was allowed."""
+    known = read_json(folder / "data.json")
+    if known.get("fingerprint") == prepared.fingerprint:
+        return
+    if not allowed:
+        raise RunError(
+            f"{folder}: the data has changed since this run began; go on with it all the same with --changed-data, or "
+            "begin anew in another folder"
+        )
+    if read_json(folder / "task.json").get("codecs") != json.loads(json_bytes(task.saved())).get("codecs"):
+        raise RunError(
+            f"{folder}: the data has changed so much that it is read otherwise (other words, labels or scales), which "
+            "this run's weights do not fit; begin anew in another folder"
+        )
+    newest = Checkpoints(folder / "checkpoints").newest()
+    step = newest.step if newest else 0
+    changes = [*known.get("changes", []), {"step": step, "fingerprint": known.get("fingerprint")}]
+    about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
+    replace(folder, "data.json", json_bytes(about))
+    tell(f"the data has changed since this run began: from step {step} on it is trained on what is there now")
+
+
+def changed_at(folder: Path) -> int:
+    """The last step before the data changed; -1 if it never did."""
+    changes = read_json(folder / "data.json").get("changes", [])
+    return int(changes[-1]["step"]) if changes else -1
 
 
 def prospect(task: Task, prepared: Prepared, model: nn.Module) -> Iterator[str]:
@@ -245,7 +298,7 @@ def with_steps(task: Task, prepared: Prepared, model: nn.Module) -> Recipe:
     return recipe.changed("train.steps", steps).resolved()
 
 
-def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module) -> None:
+def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
     versions = [f"seqloom {metadata.version('seqloom')}", f"torch {torch.__version__}"]
     version = f"{FORMAT}\n{', '.join([*versions, f'python {platform.python_version()}'])}\n"
     settled = {
@@ -258,6 +311,7 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
                 "vocabularies": task.vocabularies(),
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
             }
+            | about
         ),
         "task.json": json_bytes(task.saved()),
         "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
@@ -293,6 +347,7 @@ def kept_records(
         checkpoints,
         stop,
         ranks,
+        changed_at(folder),
     )
     first = True
     with closing(Events(folder)) as events:
@@ -464,8 +519,9 @@ class Run:
         assert isinstance(self.model, Generator | Labeller)
         answer = self.predict(given)[0].output if answer is None else answer
         shown = self.task.show(given, answer)
+        model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
-        return Look(self.model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
+        return Look(model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
 
     def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
         """What ails the model, from its records, its scores, its data and one example; the worst first."""
@@ -482,10 +538,11 @@ class Run:
         return diagnose(Checkup(self.recipe, anatomy, curves(records), skipped, self.scores["scores"], data))
 
 
-def load(folder: Path | str, cell: MakeCell | None = None) -> Run:
+def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto") -> Run:
     """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run.
 
-    A run that was trained with a cell of one's own needs that `cell` again.
+    A run that was trained with a cell of one's own needs that `cell` again. The `device`, as `train.device` has them,
+    need not be the one it was trained on.
     """
     folder = Path(folder)
     check_version(folder)
@@ -506,7 +563,7 @@ def load(folder: Path | str, cell: MakeCell | None = None) -> Run:
         raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
     model = task.build()
     load_weights(model, weights, folder / WEIGHTS)
-    return Run(folder, task, model.eval())
+    return Run(folder, task, model.to(choose(device)).eval())
 
 
 def name_of(cell: MakeCell | None) -> str | None:

@@ -227,8 +227,42 @@ def test_resuming_with_other_settings_or_other_data_is_refused(tmp_path):
     with pytest.raises(RecipeError, match="train.rate"):
         next(train(recipe.override("train.rate=0.5"), tmp_path / "run", resume=True))
     backwards(tmp_path, count=300)
-    with pytest.raises(RunError, match="data has changed"):
+    with pytest.raises(RunError, match="data has changed.* --changed-data"):
         next(train(recipe, tmp_path / "run", resume=True))
+
+
+def begun(folder, steps):
+    """A run of this many steps and a checkpoint, on 400 examples."""
+    recipe = small(folder, "train.checkpoint_every=3")
+    for record in train(recipe, folder / "run"):
+        if record.step == steps:
+            break
+    return recipe
+
+
+def test_changed_data_is_trained_on_where_that_is_allowed(tmp_path):
+    recipe, said = begun(tmp_path, 4), []
+    before = json.loads((tmp_path / "run" / "data.json").read_text())
+    backwards(tmp_path, count=300)  # one epoch is shorter than what was read of the longer one
+    records = train(recipe, tmp_path / "run", resume=True, changed_data=True, tell=said.append)
+    assert next(records).epoch == 1.0  # the next epoch begins
+    records.close()
+    assert any("changed" in line and "step 3" in line for line in said)
+    now = json.loads((tmp_path / "run" / "data.json").read_text())
+    assert now["changes"] == [{"step": 3, "fingerprint": before["fingerprint"]}]
+    assert now["report"]["rows_read"] == 300 != before["report"]["rows_read"]
+    # Killed again before the next checkpoint, it need not be allowed again, and goes on from the same place.
+    assert next(train(recipe, tmp_path / "run", resume=True)).epoch == 1.0
+    assert list(train(recipe, tmp_path / "run", resume=True))[-1].kind == "end"
+    assert load(tmp_path / "run").predict("abc")
+
+
+def test_data_that_is_read_otherwise_is_refused_even_then(tmp_path):
+    recipe = begun(tmp_path, 4)
+    path = tmp_path / "backwards.tsv"
+    path.write_text(path.read_text().replace("h", "ß"))
+    with pytest.raises(RunError, match="read otherwise"):
+        next(train(recipe, tmp_path / "run", resume=True, changed_data=True))
 
 
 def test_resuming_what_is_finished_changes_nothing(run):

@@ -25,7 +25,11 @@ FORECASTING = (
     *("data.season", "data.calendar", "data.train_rows", "data.validation_rows", "data.test_rows"),
     *("model.quantiles", "model.relative", "model.alone", "model.span"),
 )
-DOCUMENTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
+DOCUMENTS = (
+    "data.documents",
+    "data.line_breaks",
+    "train.sampled",
+)  # what only tasks have that read texts without a source
 ALONE = (
     *FORECASTING,
     *(*NAMED, *DRAWING),

@@ -104,12 +104,25 @@ class Train(Section):
     teacher_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
         default="constant", description="How that share falls from 1 to train.teacher over all steps."
     )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        default="auto", description="Where it is trained: auto is a GPU if there is one, else the processor."
+    )
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        default="auto",
+        description="Of the products in training: auto is float32 unless another is measured to be faster.",
+    )
     shard: bool = Field(
         default=False,
         description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
     )
     smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
+    )
+    sampled: int = Field(
+        default=0,
+        ge=0,
+        le=10**7,
+        description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
     )
     balanced: bool = Field(
         default=False, description="Whether every label counts alike in training, however rare it is."
@@ -151,6 +164,8 @@ class Train(Section):
             raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
         if self.known_steps and self.warmup > self.known_steps:
             raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
+        if self.sampled and self.smoothing:
+            raise ValueError("train.smoothing gives belief to all words, but train.sampled looks at few: choose one")
         if self.teacher_schedule == "exponential" and self.teacher == 0:
             raise ValueError(
                 'train.teacher is 0, which an "exponential" train.teacher_schedule never reaches: say 0.01'

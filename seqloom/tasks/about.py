@@ -16,7 +16,7 @@ from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
 from ..layers.padding import mask_of
-from ..models import Batch, Generator, Objective, Writing
+from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
 from ..search import Constraint, Hypothesis, beam, greedy
 from . import sources
@@ -109,7 +109,7 @@ class About(Rows):
 
     def write(self, model: Generator, encoded: Encoded, rows: Any, width: int) -> Iterator[list[Hypothesis]]:
         state = model.start(len(rows), *self.about(encoded, rows))
-        last, step = torch.full((len(rows), 1), START), model.stepper()
+        last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
         steps, end, constraints = self.limits()
         if width == 1:
             return ([one] for one in greedy(step, last, state, steps=steps, end=end, constraints=constraints))

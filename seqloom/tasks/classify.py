@@ -197,12 +197,12 @@ class Classify(Rows):
                 value, spread = (float(part) * scale for part in expected)
                 return [Estimated(f"{value + mean:.4g}", 0.0, value + mean, spread)]
             case LabelSets(names=names):
-                chances = expected.double().sigmoid()
+                chances = expected.cpu().double().sigmoid()
                 told = written(sorted(name for name, chance in zip(names, chances, strict=True) if chance > 0.5))
                 sure = float(torch.maximum(chances, 1 - chances).log().sum())
                 return [Tagged(told, sure, dict(zip(names, chances.tolist(), strict=True)))]
             case Labels(names=names):
-                logs, places = expected.double().log_softmax(-1).topk(min(width, len(names)))
+                logs, places = expected.cpu().double().log_softmax(-1).topk(min(width, len(names)))
                 found = zip(logs.tolist(), places.tolist(), strict=True)
                 return [Labelled(names[place], log, math.exp(log)) for log, place in found]
 

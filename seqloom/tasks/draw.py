@@ -20,7 +20,7 @@ from ..data.vocabulary import END, SPECIALS, START
 from ..errors import MissingExtra
 from ..metrics import Score, nats
 from ..metrics.score import ratio, score_sums
-from ..models import Generator
+from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import Banned, Constraint, Hypothesis, stream
 from .about import About
@@ -100,7 +100,7 @@ class Draw(About):
         """Of every square of every image; that an image ends is no surprise."""
         found = np.zeros((len(encoded["target"]), self.target.count))
         for rows in batches.sequential(self.lengths(encoded), ROOM):
-            batch = self.batch_of(encoded, rows)
+            batch = self.batch_of(encoded, rows).to(device_of(model))
             features, _ = model.features(batch.inputs, model.start(len(rows), *batch.source), batch.mask)
             counted = batch.mask & (batch.target != END)
             found[rows] = surprises(model, features[counted], batch.target[counted]).reshape(len(rows), -1)
@@ -146,9 +146,10 @@ class Draw(About):
         rows = [0] * ask.count
         with torch.no_grad():
             state = model.start(ask.count, *self.about(self.encode_inputs([name]), rows))
+        last = torch.full((ask.count, 1), START, device=device_of(model))
         drawn: list[list[int]] = [[] for _ in rows]
         for picks in stream(
-            *(model.stepper(), ask.sampling.choose(ask.count), torch.full((ask.count, 1), START), state),
+            *(model.stepper(), ask.sampling.choose(ask.count), last, state),
             steps=min(ask.length, whole),
             end=None,
             constraints=constraints,

@@ -179,7 +179,7 @@ class Forecast(Task):
 
     def said(self, model: Labeller, seen: Seen, features: Tensor) -> Floats:
         expected = model.head(features)
-        return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).numpy())
+        return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).cpu().numpy())
 
     @torch.no_grad()
     def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
@@ -189,7 +189,8 @@ class Forecast(Task):
         for chunk in self.chunks(windows):
             seen, targets = self.view.see(*chunk.contexts()), chunk.targets()
             features = self.features(model, seen)
-            loss, cells = model.head.loss(features, torch.from_numpy(self.view.target(seen, targets)))
+            told = torch.from_numpy(self.view.target(seen, targets)).to(features.device)
+            loss, cells = model.head.loss(features, told)
             error = self.point(self.said(model, seen, features)) - targets[..., : self.view.variables]
             sums += loss.item(), np.nansum(error**2), np.nansum(np.abs(error))
             count += int(cells)

@@ -28,7 +28,7 @@ from ..layers.state import State
 from ..metrics import Score, nats
 from ..metrics.copied import copied, copied_scores
 from ..metrics.score import ratio, score_sums
-from ..models import Generator
+from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import sample
 from .base import Prediction, Scored, Task
@@ -216,7 +216,7 @@ class Polyphony(Writes):
     def told(self, model: Generator, opening: NDArray[np.float32], ask: Ask) -> Iterator[Told]:
         seeds = [np.random.SeedSequence((ask.seed & (1 << 64) - 1, row)) for row in range(ask.count)]
         draw = Draw([np.random.default_rng(seed) for seed in seeds], ask.temperature)
-        frames = torch.from_numpy(opening)[None].repeat(ask.count, 1, 1)
+        frames = torch.from_numpy(opening)[None].repeat(ask.count, 1, 1).to(device_of(model))
         first = frames.shape[1]
         while (done := frames.shape[1] - first) < ask.length:
             room = min(ask.length - done, self.room(frames.shape[1]))
@@ -229,7 +229,7 @@ class Polyphony(Writes):
             for _, made in zip(range(room), steps, strict=False):
                 frames = torch.cat([frames, made[:, None]], 1)
                 done += 1
-                for row, (frame, log) in enumerate(zip(made.numpy(), draw.logs, strict=True)):
+                for row, (frame, log) in enumerate(zip(made.cpu().numpy(), draw.logs, strict=True)):
                     name = written(frame)
                     yield Told(row, f"{name}\n", name, log, "length" if done == ask.length else "")
 
@@ -259,7 +259,7 @@ class Draw:
         frames = (expected > 0).to(expected)
         if self.temperature:
             where = np.stack([chance.random(KEYS) for chance in self.chances])[:, None]
-            frames = (torch.from_numpy(where) < (expected / self.temperature).double().sigmoid()).to(expected)
+            frames = (torch.from_numpy(where) < (expected / self.temperature).cpu().double().sigmoid()).to(expected)
         loss = torch.nn.functional.binary_cross_entropy_with_logits(expected, frames, reduction="none")
         self.logs = (-loss.sum((1, 2))).tolist()
         return frames

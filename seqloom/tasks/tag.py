@@ -20,7 +20,7 @@ from ..data.ragged import Ragged
 from ..layers.crf import CRF
 from ..layers.heads import Categorical, Head
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
-from ..models import Batch, Labeller, Labelling, Objective
+from ..models import Batch, Labeller, Labelling, Objective, device_of
 from ..recipe import Recipe
 from . import sources
 from .base import Prediction, Scored, Shown
@@ -140,7 +140,7 @@ class Tag(Rows):
         """The tags of each sequence and the sum of their log-probabilities."""
         answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
         for rows in batches.sequential(encoded.lengths, ROOM):
-            inputs, mask = sources.read(self.source, encoded, rows, patch=1)
+            inputs, mask = (part.to(device_of(model)) for part in sources.read(self.source, encoded, rows, patch=1))
             expected = model(inputs, mask)
             best = model.head.sample(expected, 0, mask)
             logs = expected.log_softmax(-1).gather(2, best[..., None]).squeeze(2) * mask

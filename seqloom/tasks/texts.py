@@ -22,7 +22,7 @@ from ..errors import RecipeError
 from ..metrics import bits_per_character, blocks, perplexity
 from ..metrics.copied import copied, summary
 from ..metrics.likelihood import Unit
-from ..models import Generator
+from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import Banned, Pick, Pieces, stream
 from ..search.choosing import Choose
@@ -80,7 +80,8 @@ class WritesText(Writes):
         return Stream(encoded["target"])
 
     def build(self) -> Generator:
-        return build.language(self.recipe.model, len(self.target), self.recipe.train.smoothing, self.cell)
+        train = self.recipe.train
+        return build.language(self.recipe.model, len(self.target), train.smoothing, self.cell, train.sampled)
 
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         scores = super().validate(model, prepared)
@@ -141,7 +142,7 @@ class WritesText(Writes):
         for text in inputs:
             logits, _ = model(*self.prompted(model, [self.opening(text)]))
             logits[..., [PAD, START]] = -torch.inf
-            logs, places = logits[0, -1].double().log_softmax(-1).topk(min(width or SHOWN, len(self.target) - 2))
+            logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(min(width or SHOWN, len(self.target) - 2))
             names = self.target.names(places.tolist())
             found = zip(names, logs.tolist(), strict=True)
             answers.append([Next(name, log, float(np.exp(log))) for name, log in found])
@@ -160,7 +161,7 @@ class WritesText(Writes):
         What knows nothing longer than a window reads half of one where there is no room for all.
         """
         kept = [row if self.carries or len(row) < self.recipe.train.window else row[-self.half :] for row in read]
-        inputs = torch.tensor(kept)
+        inputs = torch.tensor(kept, device=device_of(model))
         state = model.start(len(inputs))
         for piece in inputs[:, :-1].split(self.recipe.train.window, 1):
             if piece.shape[1]:

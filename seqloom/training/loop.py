@@ -21,10 +21,11 @@ from torch import Tensor, nn
 
 from ..errors import DataError, RecipeError, RunError
 from ..layers.state import State
-from ..models import Batch, Objective
+from ..models import Batch, Objective, device_of
 from ..recipe import Train
 from .averaging import Average
 from .checkpoints import Checkpoint, Checkpoints
+from .devices import casting
 from .optimiser import load_memory, memory_of, optimiser_of, set_rate
 from .parts import freeze
 from .processes import Ranks
@@ -58,6 +59,7 @@ def fit(
     checkpoints: Checkpoints | None = None,
     stop: threading.Event | None = None,
     ranks: Ranks = ALONE,
+    changed: int = -1,
 ) -> Iterator[Record]:
     """Train, from the newest checkpoint if there is one. The settings are resolved: steps, warm-up and so on are known.
 
@@ -68,11 +70,13 @@ def fit(
     Once `stop` is set, training ends after the step it is in, with a checkpoint and without a record.
 
     With several processes, all of them train and tell the same; only the first needs checkpoints and validates.
+
+    Checkpoints up to the step `changed` are of other data: from these it goes on with the beginning of the next epoch.
     """
     training = Training(objective, feed, settings, ranks)
     checkpoint = found(checkpoints, ranks)
     if checkpoint is not None:
-        training.restore(checkpoint)
+        training.restore(checkpoint, checkpoint.step <= changed)
         yield from training.tell(validate)
     while not training.finished:
         training.advance()
@@ -181,7 +185,11 @@ class Training:
         rows, batches = self.read()
         set_rate(self.optimiser, rate_at(now.step + 1, self.settings))
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
-        made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks)
+        half = self.settings.precision == "float16"
+        magnified = now.magnified if half else 1.0
+        made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks, magnified)
+        if half:
+            now.magnify(made.finite)
         self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
         self._count(made, rows)
@@ -248,12 +256,14 @@ class Training:
         self._read_ahead += perf_counter() - begun
         return not fresh
 
-    def restore(self, checkpoint: Checkpoint) -> None:
+    def restore(self, checkpoint: Checkpoint, other_data: bool = False) -> None:
         """Go on from there. Chance needs no restoring: see `randomness`."""
         place = checkpoint.place
         self.progress = now = Progress.read(checkpoint.state, place)
         if now.step != checkpoint.step:
             raise RunError(f"{place}: holds step {now.step}, which is not what its name says")
+        if other_data:
+            now.epoch, now.batch, now.window = now.epoch + bool(now.batch or now.window), 0, 0
         if now.batch >= len(self.order):
             raise RunError(
                 f"{place}: stands at batch {now.batch} of an epoch, but the data has {len(self.order)} "
@@ -261,7 +271,7 @@ class Training:
             )
         if now.window and now.window >= len(self.pieces):
             raise RunError(f"{place}: stands at window {now.window} of a batch that has {len(self.pieces)}")
-        if checkpoint.carried:
+        if checkpoint.carried and not other_data:
             self.state = self.ranks.divided(checkpoint.carried, self._some_state(), place)
         load_weights(self.learner, checkpoint.weights, place)
         load_memory(self.optimiser, self.learner, checkpoint.optimiser, place)
@@ -271,7 +281,7 @@ class Training:
     def _some_state(self) -> State:
         """A state of the shape that is carried into the next piece."""
         part, _ = self.ranks.part(self.pieces[self.progress.window].batch)
-        with evaluating(self.objective):
+        with evaluating(self.objective), casting(device_of(self.objective), self.settings.precision):
             return self.objective(part, None)[2]
 
     # --- telling ---

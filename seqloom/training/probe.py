@@ -24,7 +24,7 @@ def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train,
     From then on only steps count: the caller stores the number in the recipe, so that a run can be repeated.
     """
     with untouched(objective):
-        step = _step_time(objective, feed, settings, seconds * SHARE)
+        step = step_time(objective, feed, settings, seconds * SHARE)
         begun = perf_counter()
         with evaluating(objective):
             validate()
@@ -35,7 +35,7 @@ def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train,
 def estimate(objective: Objective, feed: Feed, settings: Train) -> float:
     """The seconds that all steps will take on this machine, as a few trial steps have it; validations not counted."""
     with untouched(objective):
-        return settings.steps * _step_time(objective, feed, settings, 0.0)
+        return settings.steps * step_time(objective, feed, settings, 0.0)
 
 
 def most_steps(seconds: float, step: float, validation: float, settings: Train) -> int:
@@ -78,14 +78,16 @@ class Trials:
         return self.feed.batch(rows)
 
 
-def _step_time(objective: Objective, feed: Feed, settings: Train, seconds: float) -> float:
+def step_time(
+    objective: Objective, feed: Feed, settings: Train, seconds: float, at_least: int = TRIALS_AT_LEAST
+) -> float:
     """The seconds of a step; where a model reads its own output more and more often, of the slowest, last ones."""
     slowest = {"steps": DEFAULT_STEPS, "time": "", "accumulate": 1, "teacher_schedule": "constant"}
     training = Training(objective, Trials(feed), settings.model_copy(update=slowest).resolved())
     while training.progress.batch == 0:  # not counted
         training.advance()
     begun, made = perf_counter(), 0
-    while training.progress.epoch == 0 and (made < TRIALS_AT_LEAST or perf_counter() - begun <= seconds):
+    while training.progress.epoch == 0 and (made < at_least or perf_counter() - begun <= seconds):
         training.advance()
         made += 1
     return settings.accumulate * (perf_counter() - begun) / made

@@ -4,11 +4,12 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveFloat, ValidationError
 
 from ..errors import RunError
 
 Kind = Literal["step", "validation", "end"]
+MAGNIFY_AFTER = 2000  # steps, as torch's own GradScaler has it
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Progress(BaseModel):
     seconds: NonNegativeFloat = 0.0
     skipped: NonNegativeInt = 0
     skipped_in_a_row: NonNegativeInt = 0
+    magnified: PositiveFloat = 16.0  # what the summed loss is multiplied by in half precision, and …
+    steps_so_magnified: NonNegativeInt = 0  # … the finite steps since that last changed
     best: float | None = None  # the lowest validation loss
     validations_since_best: NonNegativeInt = 0
     # Since the last record:
@@ -84,6 +87,14 @@ class Progress(BaseModel):
             self.best = loss
         self.validations_since_best = 0 if best else self.validations_since_best + 1
         return best
+
+    def magnify(self, finite: bool) -> None:
+        """Half as much after a step that has overflown, twice as much after many that have not."""
+        self.steps_so_magnified = self.steps_so_magnified + 1 if finite else 0
+        if not finite:
+            self.magnified /= 2
+        elif self.steps_so_magnified == MAGNIFY_AFTER:
+            self.magnified, self.steps_so_magnified = 2 * self.magnified, 0
 
     def begin_anew(self) -> None:
         """Forget what the last record has told."""
