@@ -100,7 +100,7 @@ class Recipe(Section):
         model = self.model.resolved(use.encodes, use.decodes, use.ahead)
         if unread(self.task, "model.embedding"):  # nothing follows for what is not there
             model = model.model_copy(update={"embedding": self.model.embedding})
-        return self.model_copy(update={"model": model, "train": self.train.resolved(use.window)})
+        return self.model_copy(update={"model": model, "train": self.train.resolved(use.window, use.best)})
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

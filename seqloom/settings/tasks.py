@@ -55,6 +55,7 @@ class Use(NamedTuple):
     ahead: bool  # whether a reader may see what comes later
     unread: tuple[str, ...]  # settings and tables of them that it has no use for
     window: int = 0  # what train.window is unless it is set
+    best: Literal["loss", "score"] = "loss"  # what train.best is unless it is set
 
 
 USES: dict[str, Use] = {
@@ -81,6 +82,7 @@ USES: dict[str, Use] = {
         False,
         True,
         (*WRITING, *TAGGED, *IMAGES, *DRAWING, *DOCUMENTS, *FORECASTING),
+        best="score",  # a net that has grown too sure of itself is punished by the loss long before its labels suffer
     ),
     "tag": Use(
         "give every element of a sequence a label",
@@ -91,6 +93,7 @@ USES: dict[str, Use] = {
             *(*WRITING, *SUMMED[:2], *IMAGES, *NAMED, *DRAWING, *DOCUMENTS, *FORECASTING),
             *("data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
         ),
+        best="score",
     ),
     "language": Use("write text, one token after the other", False, True, False, ALONE, WINDOW),
     "forecast": Use(
