@@ -63,7 +63,7 @@ Rows = Annotated[int, Field(ge=0, le=10**9)]
 Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
-Tokens = Literal["characters", "words", "spaced", "bpe"]
+Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram"]
 Sample = Literal["", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "co2", "sensors", "ball"]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -171,7 +171,7 @@ class Data(Section):
         default=0,
         ge=0,
         le=10**8,
-        description="The most tokens in a vocabulary; 0 is no limit, 8000 for bpe, and 256 for different squares.",
+        description="The most tokens in a vocabulary; 0 is no limit, 8000 for subwords, and 256 for squares.",
     )
     max_length: int = Field(
         default=512, ge=1, le=10**6, description="The most tokens an example may have, on either side."

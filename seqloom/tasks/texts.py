@@ -31,8 +31,11 @@ from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .writes import Floats, Writes
 
-UNITS: dict[str, Unit] = {"characters": "character", "words": "word", "spaced": "word", "bpe": "subword"}
-ORDERS = {"characters": 6, "words": 4, "spaced": 4, "bpe": 4}  # of the n-gram model to beat
+UNITS: dict[str, Unit] = {
+    **{"characters": "character", "words": "word", "spaced": "word"},
+    **dict.fromkeys(("bpe", "wordpiece", "unigram"), "subword"),
+}
+LETTERS, OTHERS = 6, 4  # the order of the n-gram model to beat: of characters, and of anything longer
 COUNTED = 20_000_000  # tokens it counts at most
 FEW = 30  # documents: scores of fewer are resampled by stretches of their text
 SHOWN = 5  # tokens of an answer, unless somebody asks for more
@@ -122,7 +125,7 @@ class WritesText(Writes):
         found = {"uniform": uniform(told, size), "unigram": -np.log(seen / seen.sum())[told]}
         if self.prepared is not None:
             text = self.stream(self.prepared.splits["train"].ids)
-            order = ORDERS[self.target.kind]
+            order = LETTERS if self.target.kind == "characters" else OTHERS
             counted = text.targets(np.arange(min(len(text), COUNTED)))
             if len(counted) >= order:
                 found[f"{order}-gram"] = NGram.fit(counted, size, order).losses(told)
