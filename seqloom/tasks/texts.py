@@ -11,10 +11,11 @@ import torch
 from .. import build
 from ..baselines.language import NGram, uniform
 from ..data.codec import Raw
-from ..data.documents import Documents, read_documents
+from ..data.documents import Documents, read_whole
 from ..data.layout import Layout, tokens
 from ..data.prepare import Prepared
 from ..data.readers import Skipped
+from ..data.stores import release
 from ..data.streams import Stream
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, PAD, START, UNKNOWN
@@ -36,7 +37,7 @@ UNITS: dict[str, Unit] = {
     **dict.fromkeys(("bpe", "wordpiece", "unigram"), "subword"),
 }
 LETTERS, OTHERS = 6, 4  # the order of the n-gram model to beat: of characters, and of anything longer
-COUNTED = 20_000_000  # tokens it counts at most
+COUNTED = 3_000_000  # tokens it counts at most: each takes about a hundred bytes
 FEW = 30  # documents: scores of fewer are resampled by stretches of their text
 SHOWN = 5  # tokens of an answer, unless somebody asks for more
 
@@ -63,8 +64,9 @@ class WritesText(Writes):
             raise RecipeError(f"model.decoder.longest is {body.longest}, but train.window is {window}")
         texts = prepared.splits["train"].ids["target"]
         counts = np.zeros(len(prepared.codecs["target"]), dtype=np.int64)
-        for rows in np.array_split(texts.values, max(1, len(texts.values) >> 24)):
+        for rows in np.array_split(texts.values, max(1, len(texts.values) >> 22)):
             counts += np.bincount(rows, minlength=len(counts))
+            release(texts.values)
         counts[END] = len(texts)
         return recipe, {"counts": counts.tolist()}
 
@@ -91,8 +93,8 @@ class WritesText(Writes):
         return scores | {"perplexity": float(np.exp(scores["loss"]))}
 
     def read(self, files: Sequence[str]) -> list[tuple[str]]:
-        found = read_documents(files, self.recipe.data, Skipped())
-        return [(self.target.normalise(text),) for (text,) in found]
+        found = read_whole(files, self.recipe.data, Skipped())
+        return [(self.target.normalise(text),) for text in found]
 
     def inputs(self, file: str) -> Iterator[tuple[str, str]]:
         """Whole documents."""
