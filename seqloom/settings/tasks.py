@@ -43,6 +43,7 @@ ROWS = (  # what only tasks have whose examples are rows of texts
     *("data.min_count", "data.max_size", "data.max_length", "data.too_long", "data.split_seed"),
     *("data.source_type", "data.vectors", "model.embedding", "model.patch", "train.balanced", "train.smoothing"),
 )
+LABELLERS = ("classify", "tag")  # tasks that answer with labels, whatever is read
 FORECASTERS = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
 
 

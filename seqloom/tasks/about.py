@@ -75,7 +75,7 @@ class About(Rows):
 
     def about(self, encoded: Encoded, rows: Any) -> tuple[Tensor, Tensor]:
         """The sources side by side with their masks."""
-        return sources.read(self.source, encoded["source"], rows, self.recipe.model.patch)
+        return sources.read(self.source, encoded["source"], rows, self.recipe.model)
 
     @torch.no_grad()
     def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:

@@ -95,7 +95,8 @@ class Classify(Rows):
 
     def build(self) -> Labeller:
         model = self.recipe.model
-        return build.labeller(model, sources.embed(self.source, model), self.head, each=False, own=self.cell)
+        first, width = sources.embed(self.source, model), sources.width(self.source, model)
+        return build.labeller(model, first, self.head, each=False, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         match self.target:
@@ -113,7 +114,7 @@ class Classify(Rows):
         return sources.lengths(self.source, encoded["source"], self.recipe.model.patch)[:, None]
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
-        read = sources.read(self.source, encoded["source"], rows, self.recipe.model.patch)
+        read = sources.read(self.source, encoded["source"], rows, self.recipe.model)
         return Batch(*read, self.answers(encoded["target"], rows))
 
     def answers(self, targets: Ragged, rows: Any) -> Tensor:
@@ -185,7 +186,7 @@ class Classify(Rows):
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
         patch = self.recipe.model.patch
         for rows in batches.sequential(sources.lengths(self.source, encoded, patch), ROOM):
-            expected = model(*sources.read(self.source, encoded, rows, patch))
+            expected = model(*sources.read(self.source, encoded, rows, self.recipe.model))
             for number, row in enumerate(rows):
                 one = tuple(part[number] for part in expected) if isinstance(expected, tuple) else expected[number]
                 answers[row] = self.read_out(one, width)

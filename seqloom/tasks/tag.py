@@ -67,7 +67,8 @@ class Tag(Rows):
 
     def build(self) -> Labeller:
         model = self.recipe.model
-        return build.labeller(model, sources.embed(self.source, model), self.head, each=True, own=self.cell)
+        first, width = sources.embed(self.source, model), sources.width(self.source, model)
+        return build.labeller(model, first, self.head, each=True, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         return CRF(inputs, len(self.target)) if self.recipe.model.crf else Categorical(inputs, len(self.target))
@@ -80,7 +81,7 @@ class Tag(Rows):
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
         """A tag that was never seen in training is not counted: the mask leaves it out."""
-        inputs, mask = sources.read(self.source, encoded["source"], rows, patch=1)
+        inputs, mask = sources.read(self.source, encoded["source"], rows, self.recipe.model)
         tags = torch.zeros(mask.shape, dtype=torch.long)
         found = torch.from_numpy(encoded["target"].padded(rows)[0])
         tags[:, : found.shape[1]] = found
@@ -140,7 +141,8 @@ class Tag(Rows):
         """The tags of each sequence and the sum of their log-probabilities."""
         answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
         for rows in batches.sequential(encoded.lengths, ROOM):
-            inputs, mask = (part.to(device_of(model)) for part in sources.read(self.source, encoded, rows, patch=1))
+            read = sources.read(self.source, encoded, rows, self.recipe.model)
+            inputs, mask = (part.to(device_of(model)) for part in read)
             expected = model(inputs, mask)
             best = model.head.sample(expected, 0, mask)
             logs = expected.log_softmax(-1).gather(2, best[..., None]).squeeze(2) * mask
