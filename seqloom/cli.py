@@ -253,30 +253,36 @@ def predict(
 @app.command()
 def look(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="An input; for a model that reads no text, a file of inputs.")],
-    view: Annotated[str, typer.Option(help="Which picture; all is every one that fits, into a folder.")] = "attention",
+    text: Annotated[
+        str | None,
+        typer.Argument(help="An input, or a file for a model that reads no text; one of the run's own if not given."),
+    ] = None,
+    view: Annotated[str, typer.Option(help="Which picture; all is one page with every one that fits.")] = "attention",
     answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
     tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The file (.html .svg .png .json), or with --view all a folder.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
     debug: Debug = False,
 ) -> None:
-    """A picture of what happens inside while a run answers an input."""
+    """A picture of what happens inside while a run answers an input, or a page with all of them."""
     from .look.charts import save
     from .runs import load
 
     loaded = load(run)
-    given = text if loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1]
-    views = loaded.look(given if tag is None else (given, tag), answer).views()
-    if view != "all" and view not in views:
-        raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
+    given = text if text is None or loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1]
+    given = given if tag is None else (given, tag)
     if view == "all":
-        folder = out or Path("looks")
-        for name, draw in views.items():
-            print(save(draw(), folder / f"{name}.html"))
-    else:
-        print(save(views[view](), out or Path(f"{view}.html")))
+        page = out or Path(f"{run.resolve().name}.html")
+        if page.suffix != ".html":
+            raise RecipeError(f"{page}: --view all writes one page, whose name ends in .html")
+        print(loaded.report(page, given, answer))
+        return
+    looked = loaded.look(given, answer)
+    views, lacking = looked.views(), looked.lacking()
+    if view in lacking:
+        raise RecipeError(f"the view {view} does not fit this model: {lacking[view]}")
+    if view not in views:
+        raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
+    print(save(views[view](), out or Path(f"{view}.html")))
 
 
 @app.command()
@@ -298,6 +304,31 @@ def doctor(
         print(f"{finding.name}: {finding.says} Try {finding.change or 'to look at the data'}.")
     if not found:
         print("nothing stands out")
+
+
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="vanishing: who remembers how far. taming: what lets a deep net learn.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes for every way, such as train.steps=50.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="The folder of the runs and pictures; runs/study-NAME if not given.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """One claim of the courses tried out: a recipe trained in several ways, side by side in one picture."""
+    from .studies import study as run_study
+    from .terminal import notes, show_table
+
+    folder = into or Path("runs") / f"study-{name}"
+    rows = run_study(name, folder, notes.print, *(overrides or []))
+    if as_json:
+        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    show_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+    print(f"runs, pictures and results.json are in {folder}")
 
 
 @app.command()

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,12 +31,12 @@ from torch import nn
 
 from .cards import card, data_lines
 from .data.ragged import Texts
-from .errors import DataError, RecipeError, RunError
+from .errors import DataError, RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
-from .recipe import Recipe, seconds
+from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
-from .tasks.base import Prediction, Prepared, Scored, Task, Tell
+from .tasks.base import Prediction, Prepared, Question, Scored, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
 from .training.checkpoints import Checkpoints
 from .training.devices import Machine, choose, machine_for
@@ -48,11 +48,13 @@ from .training.probe import estimate, steps_for
 from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+from .training.watching import MakeWatch
 from .training.ways import ways_here
 
 if TYPE_CHECKING:
     from .look import Look
     from .look.findings import Finding
+    from .look.history import History
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
@@ -113,14 +115,15 @@ def train(
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared, model = settle(folder, recipe, examples, cell, begun, ranks.count, tell)
-        if begun:
-            check_data(folder, task, prepared, changed_data, tell)
+        task, prepared = gather(folder, recipe, examples, begun, changed_data, tell)
+        task.cell = cell
+        model = settle(folder, task, prepared, begun, ranks.count, tell)
         if begun and SCORES in read_manifest(folder):
             ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
             return
-        told = {"data": prepared.fingerprint, "changed": changed_at(folder)}
+        changed = changed_at(folder)
+        told = {"data": prepared.fingerprint, "changed": changed, "known": None if changed < 0 else task.saved()}
         ranks.share(json_bytes(told | {"recipe": task.recipe.model_dump(mode="json")}))
         ended = False
         for record in kept_records(folder, task, prepared, model, tell, stop, ranks):
@@ -139,13 +142,13 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         raise RunError("the first process ended before the training began") from None
     if asked:
         recipe = Recipe.of(asked["recipe"])
-        task, prepared = TASKS[recipe.task].prepare(recipe, silent)
+        task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe, silent, known=asked["known"])
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective = task.objective(task.build().to(choose(recipe.train.device)))
-        feed, changed = Feed(task, prepared), asked["changed"]
-        for _ in fit(objective, feed, task.recipe.train, dict, stop=stop, ranks=ranks, changed=changed):
+        objective, settings = task.objective(task.build().to(choose(recipe.train.device))), task.recipe.train
+        feed, changed, watch = Feed(task, prepared), asked["changed"], watch_of(settings)
+        for _ in fit(objective, feed, settings, dict, stop=stop, ranks=ranks, changed=changed, watch=watch):
             pass
     part_company()
 
@@ -197,26 +200,32 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def settle(
-    folder: Path, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, processes: int, tell: Tell
-) -> tuple[Task, Prepared, nn.Module]:
-    """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
+def gather(
+    folder: Path, recipe: Recipe, examples: object, begun: bool, changed_data: bool, tell: Tell
+) -> tuple[Task, Prepared]:
+    """The data, read; of a run that has begun, the same as then."""
     if examples is None:
         recipe.check_data()
-    machine = machine_for(recipe.train.device, recipe.train.precision, processes)
-    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
-    task.cell = cell
+    choose(recipe.train.device)  # what is not there is said before anything is waited for
     if begun:
-        check_cell(folder, cell)
-    if not begun:
-        task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
-    torch.manual_seed(recipe.train.seed)
+        return read_again(folder, recipe, examples, changed_data, tell)
+    return TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
+
+
+def settle(folder: Path, task: Task, prepared: Prepared, begun: bool, processes: int, tell: Tell) -> nn.Module:
+    """Everything before step 1: the model is built, and what will not change any more is written."""
+    settings = task.recipe.train
+    if begun:
+        check_cell(folder, task.cell)
+    machine = machine_for(settings.device, settings.precision, processes)
+    task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
+    torch.manual_seed(settings.seed)
     model = task.build()  # drawn on the processor, so that it is the same everywhere
     task.begin(model, tell if not begun else silent)
     model.to(choose(machine.device))
     if not begun:
         begin(folder, task, prepared, model, machine, processes, tell)
-    return task, prepared, model
+    return model
 
 
 def begin(
@@ -237,27 +246,29 @@ def begin(
         tell(line)
 
 
-def check_data(folder: Path, task: Task, prepared: Prepared, allowed: bool, tell: Tell) -> None:
-    """Refuse data that has changed since the run began, or take note that it was allowed."""
-    known = read_json(folder / "data.json")
+def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, tell: Tell) -> tuple[Task, Prepared]:
+    """The data of a run that goes on: as it was, or if that is allowed, changed, but read as the run has learnt to."""
+    form, known, saved = (
+        TASKS[recipe.task].form(recipe),
+        read_json(folder / "data.json"),
+        read_json(folder / "task.json"),
+    )
+    changes = known.get("changes", [])
+    task, prepared = form.prepare(recipe, tell, examples, saved if changes else None)
     if known.get("fingerprint") == prepared.fingerprint:
-        return
+        return task, prepared
     if not allowed:
         raise RunError(
             f"{folder}: the data has changed since this run began; go on with it all the same with --changed-data, or "
             "begin anew in another folder"
         )
-    if read_json(folder / "task.json").get("codecs") != json.loads(json_bytes(task.saved())).get("codecs"):
-        raise RunError(
-            f"{folder}: the data has changed so much that it is read otherwise (other words, labels or scales), which "
-            "this run's weights do not fit; begin anew in another folder"
-        )
+    task, prepared = form.prepare(recipe, tell, examples, saved)
     newest = Checkpoints(folder / "checkpoints").newest()
-    step = newest.step if newest else 0
-    changes = [*known.get("changes", []), {"step": step, "fingerprint": known.get("fingerprint")}]
+    changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.get("fingerprint")}]
     about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
     replace(folder, "data.json", json_bytes(about))
-    tell(f"the data has changed since this run began: from step {step} on it is trained on what is there now")
+    tell(f"the data has changed: after step {changes[-1]['step']} this run is trained on what is there now")
+    return task, prepared
 
 
 def changed_at(folder: Path) -> int:
@@ -348,6 +359,7 @@ def kept_records(
         stop,
         ranks,
         changed_at(folder),
+        watch_of(settings),
     )
     first = True
     with closing(Events(folder)) as events:
@@ -362,6 +374,20 @@ def kept_records(
             append_line(folder / RECORDS, json.dumps(record.to_json(), ensure_ascii=False), synced=bool(record.scores))
             events.add(record)
             yield record
+
+
+def watch_of(settings: Train) -> MakeWatch | None:
+    """Who looks at the weights while they are learnt, if anybody is to."""
+    if not settings.watch:
+        return None
+    from .look.watching import Watching
+
+    return Watching
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The lines of records.jsonl; none of a folder that came without them."""
+    return [json.loads(line) for line in read_bytes(path).splitlines()] if path.exists() else []
 
 
 def append_line(path: Path, line: str, synced: bool) -> None:
@@ -512,16 +538,75 @@ class Run:
             )
         return read_json(self.folder / SCORES) | {"run": str(self.folder)}
 
-    def look(self, given: Any, answer: str | None = None) -> "Look":
-        """What happens inside while the model answers this input, or is given this answer."""
+    def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
+        """What happens inside while the model answers this input, or is given this answer.
+
+        Without an input, the first of the run's own test part; `examples` are needed again if they came from Python.
+        """
         from .look import Look
+        from .look.chart_picture import Picture
+        from .reports import batches
 
         assert isinstance(self.model, Generator | Labeller)
+        given = self._first(examples) if given is None else given
         answer = self.predict(given)[0].output if answer is None else answer
         shown = self.task.show(given, answer)
         model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
-        return Look(model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
+        picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)
+        return Look(
+            model,
+            (shown.batch, shown.elements, shown.told),
+            title,
+            shown.read,
+            shown.symbols,
+            self.history,
+            partial(batches, self.folder, self.task, examples),
+            picture,
+        )
+
+    def report(
+        self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
+    ) -> Path:
+        """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
+        from . import reports
+        from .look.charts import written
+        from .look.report import report
+
+        given = self._first(examples) if given is None else given
+        look = self.look(given, answer, examples=examples)
+        try:
+            findings: list[Finding] | str = self.diagnose(given, answer)
+        except SeqloomError as error:
+            findings = f"It could not be examined: {error}."
+        scores = self.scores if (self.folder / SCORES).exists() else {}
+        answered = reports.answers(self.folder, self.task, self.model, examples)
+        return written(Path(path), report(reports.story(self.folder, self.task, look, scores, answered, findings)))
+
+    @cached_property
+    def history(self) -> "History":
+        """What the run remembers of its training."""
+        from .look.history import History
+
+        return History(self.recipe, read_records(self.folder / RECORDS))
+
+    def own_data(self, examples: object = None) -> Prepared:
+        """The examples that the run was trained on, read again; those from Python have to be given again."""
+        from .reports import own_data
+
+        return own_data(self.folder, self.task, examples)
+
+    def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
+        """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
+        from .reports import questions
+
+        return questions(self.task, self.own_data(examples), at_most)
+
+    def _first(self, examples: object) -> Any:
+        _, asked = self.questions(1, examples)
+        if not asked:
+            raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
+        return asked[0].given if asked[0].whole is None else asked[0].whole
 
     def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
         """What ails the model, from its records, its scores, its data and one example; the worst first."""
@@ -531,7 +616,7 @@ class Run:
         from .look.schedules import curves
 
         look = self.look(given, answer)
-        records = [json.loads(line) for line in read_bytes(self.folder / RECORDS).splitlines()]
+        records = self.history.records
         data = read_json(self.folder / "data.json")["report"]
         skipped = records[-1]["skipped"] if records else 0
         anatomy = examine(look.model, look.batch)

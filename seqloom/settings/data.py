@@ -64,7 +64,9 @@ Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
 Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram"]
-Sample = Literal["", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "co2", "sensors", "ball"]
+Sample = Literal[
+    "", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "recall", "co2", "sensors", "ball"
+]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 

@@ -127,6 +127,10 @@ class Train(Section):
     balanced: bool = Field(
         default=False, description="Whether every label counts alike in training, however rare it is."
     )
+    watch: Steps = Field(
+        default=100,
+        description="Steps between looks at the gradient of every layer and at recurrent weights; 0 is never.",
+    )
     validate_every: Steps = Field(
         default=0, description="Steps between validations; 0 is a twentieth of all, at most 500."
     )

@@ -12,6 +12,7 @@ from torch import Tensor
 from .. import build
 from ..data import batches
 from ..data.codec import Codec, Symbols
+from ..data.pictures import Pictures
 from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
@@ -134,7 +135,9 @@ class About(Rows):
         encoded = self.encode_inputs([given]) | {"target": self.target.encode_many([answer])}
         told = [*self.target.names(encoded["target"][0]), "<eos>"]
         read = self.source.symbols if isinstance(self.source, Tokenizer) else ()
-        return Shown(self.batch_of(encoded, [0]), self.names_of(given, encoded), told, read, self.target.symbols)
+        batch, names = self.batch_of(encoded, [0]), self.names_of(given, encoded)
+        picture = encoded["source"][0][0] if isinstance(self.source, Pictures) else None
+        return Shown(batch, names, told, read, self.target.symbols, picture)
 
     def names_of(self, given: Any, encoded: Encoded) -> list[str]:
         """What is read, as a person sees it in a picture; elements that are no text, by their number."""

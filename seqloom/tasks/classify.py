@@ -31,7 +31,7 @@ from ..metrics.numbers import mae, r2, rmse
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
 from . import sources
-from .base import Prediction, Scored, Shown
+from .base import Prediction, Question, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
 from .scoring import Measure, scored
 
@@ -166,6 +166,13 @@ class Classify(Rows):
         elif isinstance(self.source, Numbers):
             told["nearest mean"] = NearestCentroid.fit(list(train["source"]), list(train["target"])).predict(given)
         return told
+
+    def wrong(self, answer: Prediction, asked: Question) -> float:
+        if isinstance(answer, Estimated):
+            return abs(answer.value - number_in(asked.truth))
+        if isinstance(self.target, LabelSets):
+            return float(set(names_in(answer.output)) != set(names_in(asked.truth)))
+        return super().wrong(answer, asked)
 
     def show(self, given: Any, answer: str) -> Shown:
         encoded = self.encode([(given, self.target.normalise(answer))])

@@ -24,7 +24,7 @@ from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import Banned, Constraint, Hypothesis, stream
 from .about import About
-from .base import Prediction, Scored, Shown
+from .base import Prediction, Question, Scored, Shown
 from .generating import Ask, Continuation, Generation, Told
 from .rows import ROOM, Encoded
 from .writes import Floats, surprises
@@ -76,8 +76,12 @@ class Draw(About):
         images = (self.target.decode(squares.tolist())[None] for squares in part.ids["target"])
         return list(zip(images, part.raws["source"], strict=True))
 
-    def asked(self, example: Sequence[Any]) -> Any:
+    def input_of(self, example: Sequence[Any]) -> Any:
         return example[1]
+
+    def question(self, example: Sequence[Any]) -> Question:
+        [image], name = example
+        return Question(name, name, "\n".join(in_shades(image)), picture=image)
 
     # --- how good it is ---
 

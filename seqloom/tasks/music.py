@@ -31,10 +31,10 @@ from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import sample
-from .base import Prediction, Scored, Task
+from .base import Prediction, Question, Scored, Task, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
-from .texts import WritesText, share
+from .texts import BEFORE, WritesText, share
 from .writes import Floats, Writes
 
 WRITTEN = 100  # tunes that are written to see how many are well formed
@@ -173,6 +173,16 @@ class Polyphony(Writes):
         if others and "test" not in found:
             raise DataError(f"the file has no test; there are {', '.join(found)}", files[0])
         return [(piece,) for piece in found["test" if others else part]]
+
+    def questions(self, examples: Sequence[Sequence[Any]], at_most: int) -> list[Question]:
+        """The beginnings of pieces, and the frame that comes after each."""
+        asked = []
+        for place in evenly(len(examples), at_most):
+            lines = [written(frame) for frame in examples[place][0]]
+            half = len(lines) // 2
+            text = "\n".join(lines[max(0, half - BEFORE) : half])
+            asked.append(Question(text, text, lines[half]))
+        return asked
 
     def inputs(self, file: str) -> Iterator[tuple[str, str]]:
         for (piece,) in self.read([file]):

@@ -112,6 +112,10 @@ class Tag(Rows):
         by_word = TagOfWord(self.facts["usual"], self.facts["tags"]).predict([elements(text) for text in given])
         return {"most frequent": usual, "tag of the word": by_word}
 
+    def truth_of(self, example: Sequence[Any]) -> str:
+        """As `predict` would say it."""
+        return self.read_out(example[0], elements(example[1]), 0.0).output
+
     def show(self, given: Any, answer: str) -> Shown:
         """The answer is tags, or words with their tags as `predict` gives them."""
         tags = [part.rpartition("/")[2] for part in elements(answer)]

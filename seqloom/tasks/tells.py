@@ -43,7 +43,7 @@ class Tells(About):
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         part = prepared.splits["validation"]
         quick = range(min(QUICK, len(part)))
-        written = self.predict(model, [self.asked([raw[row] for raw in part.raws.values()]) for row in quick], 1)
+        written = self.predict(model, [self.input_of([raw[row] for raw in part.raws.values()]) for row in quick], 1)
         targets = part.raws["target"]
         right = sum(best.output == targets[row] for row, (best, *_) in zip(quick, written, strict=True))
         return {"loss": self.loss(model, part.ids), "exact": right / max(len(quick), 1)}
@@ -53,7 +53,7 @@ class Tells(About):
         inputs: dict[Any, Any] = {}
         answers: dict[Any, list[str]] = {}
         for example in examples:
-            given = self.asked(example)
+            given = self.input_of(example)
             key = given.tobytes() if isinstance(given, np.ndarray) else given
             inputs.setdefault(key, given)
             answers.setdefault(key, []).append(example[1])

@@ -27,7 +27,7 @@ from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import Banned, Pick, Pieces, stream
 from ..search.choosing import Choose
-from .base import Prediction, Scored
+from .base import Prediction, Question, Scored, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .writes import Floats, Writes
@@ -40,6 +40,7 @@ LETTERS, OTHERS = 6, 4  # the order of the n-gram model to beat: of characters, 
 COUNTED = 3_000_000  # tokens it counts at most: each takes about a hundred bytes
 FEW = 30  # documents: scores of fewer are resampled by stretches of their text
 SHOWN = 5  # tokens of an answer, unless somebody asks for more
+BEFORE = 40  # tokens that are read before one is asked for
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,18 @@ class WritesText(Writes):
         """Whole documents."""
         for (text,) in self.read([file]):
             yield text, text
+
+    def questions(self, examples: Sequence[Sequence[str]], at_most: int) -> list[Question]:
+        """Stretches of the texts, and the token that comes after each."""
+        some = [self.target.encode(examples[place][0]).tolist() for place in evenly(len(examples), at_most)]
+        asked = []
+        for ids in filter(None, some):
+            before = min(BEFORE, len(ids) - 1)
+            for start in evenly(len(ids) - before, max(1, at_most // len(some))):
+                text = self.target.decode(ids[start : start + before])
+                [truth] = self.target.names(ids[start + before : start + before + 1])
+                asked.append(Question(text, text, truth))
+        return asked
 
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         encoded = self.encode(examples)

@@ -60,7 +60,7 @@ class Transduce(Tells):
         tags = torch.from_numpy(encoded["tag"].padded(rows)[0]) + len(self.source)
         return torch.cat([tags, tokens], 1), torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
 
-    def asked(self, example: Sequence[Any]) -> Any:
+    def input_of(self, example: Sequence[Any]) -> Any:
         """The source, with its tag where there are tags."""
         source, _, *tag = example
         return (source, *tag) if tag else source

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveFloat, ValidationError
 
 from ..errors import RunError
+from .watching import Seen
 
 Kind = Literal["step", "validation", "end"]
 HIGHER = ("accuracy", "exact")  # scores of a validation that are the better the higher they are
@@ -32,12 +33,15 @@ class Record:
     skipped: int  # steps so far that changed nothing, because a loss or a gradient was not finite
     scores: dict[str, float] = field(default_factory=dict)  # of a validation
     best: bool = False  # whether that validation is the best so far
+    watched: Seen = field(default_factory=dict)  # of a step that was watched (train.watch)
 
     def to_json(self) -> dict[str, Any]:
-        """For a line of JSON, where a number that is none is null; scores only where there are some."""
+        """For a line of JSON, where a number that is none is null; scores and what was watched where there are some."""
         values = asdict(self) | {"scores": {name: _number(value) for name, value in self.scores.items()}}
         if self.kind == "step":
             del values["scores"], values["best"]
+        if not self.watched:
+            del values["watched"]
         return values
 
 
@@ -80,6 +84,7 @@ class Progress(BaseModel):
     largest_norm: NonNegativeFloat | None = None
     recent_tokens: NonNegativeInt = 0
     recent_seconds: NonNegativeFloat = 0.0
+    watched: Seen = {}
 
     @classmethod
     def read(cls, values: dict[str, Any], place: str) -> "Progress":
@@ -104,3 +109,4 @@ class Progress(BaseModel):
         self.loss_sum = self.loss_count = self.recent_seconds = 0.0
         self.recent_tokens = 0
         self.largest_norm = None
+        self.watched = {}

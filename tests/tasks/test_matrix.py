@@ -8,6 +8,7 @@ import torch
 
 from seqloom import build
 from seqloom.layers.attention import Attention
+from seqloom.layers.heads import Mean
 from seqloom.layers.tap import recording
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
@@ -52,6 +53,18 @@ def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
     list(train(recipe, tmp_path / "cut", resume=True))
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_dropout_is_felt_even_by_a_single_layer_that_reads_numbers(kind):
+    settings = f"model.kind={kind}", "model.size=8", "model.depth=1", "model.dropout=0.5", "model.heads=2"
+    recipe = Recipe.read("forecast", *settings).resolved()
+    torch.manual_seed(0)
+    model = build.forecaster(recipe.model, 3, 4, lambda inputs: Mean(inputs, 2, 1))
+    x, mask = torch.randn(2, 4, 3), torch.ones(2, 4, dtype=torch.bool)
+    assert not torch.equal(model(x, mask), model(x, mask))
+    model.eval()
+    assert torch.equal(model(x, mask), model(x, mask))
 
 
 @pytest.mark.parametrize("kind", ALL)
