@@ -236,11 +236,19 @@ def language(
 
 
 def labeller(
-    model: Model, embed: nn.Module, make: Callable[[int], Head], each: bool, own: MakeCell | None = None
+    model: Model,
+    embed: nn.Module,
+    make: Callable[[int], Head],
+    each: bool,
+    own: MakeCell | None = None,
+    inputs: int = 0,
 ) -> Labeller:
-    """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features."""
+    """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features.
+
+    `inputs` are the features that come out of the first layer, if they are not those of an embedding.
+    """
     reads = model.side("encoder")
-    reader = encoder(reads, model.embedding, own, model.pool)
+    reader = encoder(reads, inputs or model.embedding, own, model.pool)
     head = Deep(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
     return Labeller(embed, reader, head, each, reads.dropout)
 

@@ -18,7 +18,7 @@ import os
 import platform
 import resource
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
 from functools import cached_property, partial
@@ -30,7 +30,8 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RecipeError, RunError, SeqloomError
+from .data.ragged import Texts
+from .errors import DataError, RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
 from .recipe import Recipe, Train, seconds
@@ -421,21 +422,27 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
     parts = {part: task.examples(prepared, part) for part in ("test", "validation")}
     part = "test" if len(parts["test"]) else "validation"
     tell(f"scoring on {len(parts[part]):,} {part} examples")
-    result = report(folder, task.recipe.task, part, len(parts[part]), task.score(model, parts[part]))
+    result = report(folder, task, part, parts[part], task.score(model, parts[part]))
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
 
 
-def report(folder: Path, task: str, split: str, examples: int, scores: dict[str, Scored]) -> dict[str, Any]:
-    """Scores as they are stored and as `score --json` prints them."""
+def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
+    """Scores as they are stored and as `score --json` prints them; `cut` is of how many not all was read."""
     return {
         "run": str(folder),
-        "task": task,
+        "task": task.recipe.task,
         "split": split,
-        "examples": examples,
-        "scores": {name: one.score.to_json() | {"baselines": one.baselines} for name, one in scores.items()},
+        "examples": len(examples),
+        "cut": task.cut_in(examples),
+        "scores": {name: stored(one) for name, one in scores.items()},
     }
+
+
+def stored(one: Scored) -> dict[str, Any]:
+    by_length = {"by_length": one.by_length} if one.by_length else {}
+    return one.score.to_json() | {"baselines": one.baselines} | by_length
 
 
 # --- asking a run ---------------------------------------------------------------------------------------------
@@ -480,6 +487,26 @@ class Run:
         ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives)
         return self._writer.generate(self.model, prompt, ask)
 
+    def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
+        """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
+
+        The last only where those are still at hand: a run holds no examples.
+        """
+        writer = self._writer
+        return writer.check(texts, self._training_texts())
+
+    def _training_texts(self) -> Iterable[str]:
+        """The texts that the model was trained on, if the recipe's files are there and still the same."""
+        if not self.recipe.data.sample and not self.recipe.data.train:
+            return ()
+        try:
+            _, prepared = type(self.task).prepare(self.recipe, silent)
+        except DataError:
+            return ()
+        same = prepared.fingerprint == read_json(self.folder / "data.json").get("fingerprint")
+        found = prepared.splits["train"].raws.get("target") if same else None
+        return found if isinstance(found, Texts) else ()
+
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
         writer, folder = self._writer, Path(folder)
@@ -492,7 +519,7 @@ class Run:
         if not isinstance(self.task, Generates):
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
-                "only language and music are written freely"
+                "only language and music are written freely, and images drawn"
             )
         return self.task
 
@@ -500,7 +527,7 @@ class Run:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
         examples = self.task.read([str(file) for file in files])
         scores = self.task.score(self.model, examples)
-        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(examples), scores)
+        return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
     @cached_property
     def scores(self) -> dict[str, Any]:

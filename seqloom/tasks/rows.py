@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..data import batches
+from ..data.building import NO_LIMIT
 from ..data.codec import Codec
 from ..data.codecs import read_codec
 from ..data.labels import NONE, Labels
@@ -161,6 +162,21 @@ class Rows(Task):
         found = read_files([file], self.layout(self.recipe).only("source"), Skipped())
         for number, [source] in enumerate(found, 1):
             yield str(number), source
+
+    def cut_in(self, examples: Sequence[Any]) -> int:
+        return sum(left > 0 for left in self.unread([self.input_of(example) for example in examples]))
+
+    @property
+    def most(self) -> int:
+        """The elements that are read of an input: as many as an example of training has at most."""
+        return self.recipe.data.max_length if self.layout(self.recipe).limited else NO_LIMIT
+
+    def within(self, encoded: Ragged) -> Ragged:
+        return encoded.cut(self.most)
+
+    def beyond(self, encoded: Ragged) -> list[int]:
+        """How much of each is left unread with that."""
+        return [max(length - self.most, 0) for length in encoded.lengths.tolist()]
 
     def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
         """Refuse an input that reaches beyond the positions a model has learnt."""
