@@ -18,10 +18,10 @@ import os
 import platform
 import resource
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +30,13 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RecipeError, RunError
+from .data.ragged import Texts
+from .errors import DataError, RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
-from .recipe import Recipe, seconds
+from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
-from .tasks.base import Prediction, Prepared, Scored, Task, Tell
+from .tasks.base import Prediction, Prepared, Question, Scored, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
 from .training.checkpoints import Checkpoints
 from .training.devices import Machine, choose, machine_for
@@ -47,11 +48,13 @@ from .training.probe import estimate, steps_for
 from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+from .training.watching import MakeWatch
 from .training.ways import ways_here
 
 if TYPE_CHECKING:
     from .look import Look
     from .look.findings import Finding
+    from .look.history import History
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
@@ -143,9 +146,9 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective = task.objective(task.build().to(choose(recipe.train.device)))
-        feed, changed = Feed(task, prepared), asked["changed"]
-        for _ in fit(objective, feed, task.recipe.train, dict, stop=stop, ranks=ranks, changed=changed):
+        objective, settings = task.objective(task.build().to(choose(recipe.train.device))), task.recipe.train
+        feed, changed, watch = Feed(task, prepared), asked["changed"], watch_of(settings)
+        for _ in fit(objective, feed, settings, dict, stop=stop, ranks=ranks, changed=changed, watch=watch):
             pass
     part_company()
 
@@ -356,6 +359,7 @@ def kept_records(
         stop,
         ranks,
         changed_at(folder),
+        watch_of(settings),
     )
     first = True
     with closing(Events(folder)) as events:
@@ -370,6 +374,20 @@ def kept_records(
             append_line(folder / RECORDS, json.dumps(record.to_json(), ensure_ascii=False), synced=bool(record.scores))
             events.add(record)
             yield record
+
+
+def watch_of(settings: Train) -> MakeWatch | None:
+    """Who looks at the weights while they are learnt, if anybody is to."""
+    if not settings.watch:
+        return None
+    from .look.watching import Watching
+
+    return Watching
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The lines of records.jsonl; none of a folder that came without them."""
+    return [json.loads(line) for line in read_bytes(path).splitlines()] if path.exists() else []
 
 
 def append_line(path: Path, line: str, synced: bool) -> None:
@@ -404,21 +422,27 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
     parts = {part: task.examples(prepared, part) for part in ("test", "validation")}
     part = "test" if len(parts["test"]) else "validation"
     tell(f"scoring on {len(parts[part]):,} {part} examples")
-    result = report(folder, task.recipe.task, part, len(parts[part]), task.score(model, parts[part]))
+    result = report(folder, task, part, parts[part], task.score(model, parts[part]))
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
 
 
-def report(folder: Path, task: str, split: str, examples: int, scores: dict[str, Scored]) -> dict[str, Any]:
-    """Scores as they are stored and as `score --json` prints them."""
+def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
+    """Scores as they are stored and as `score --json` prints them; `cut` is of how many not all was read."""
     return {
         "run": str(folder),
-        "task": task,
+        "task": task.recipe.task,
         "split": split,
-        "examples": examples,
-        "scores": {name: one.score.to_json() | {"baselines": one.baselines} for name, one in scores.items()},
+        "examples": len(examples),
+        "cut": task.cut_in(examples),
+        "scores": {name: stored(one) for name, one in scores.items()},
     }
+
+
+def stored(one: Scored) -> dict[str, Any]:
+    by_length = {"by_length": one.by_length} if one.by_length else {}
+    return one.score.to_json() | {"baselines": one.baselines} | by_length
 
 
 # --- asking a run ---------------------------------------------------------------------------------------------
@@ -463,6 +487,26 @@ class Run:
         ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives)
         return self._writer.generate(self.model, prompt, ask)
 
+    def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
+        """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
+
+        The last only where those are still at hand: a run holds no examples.
+        """
+        writer = self._writer
+        return writer.check(texts, self._training_texts())
+
+    def _training_texts(self) -> Iterable[str]:
+        """The texts that the model was trained on, if the recipe's files are there and still the same."""
+        if not self.recipe.data.sample and not self.recipe.data.train:
+            return ()
+        try:
+            _, prepared = type(self.task).prepare(self.recipe, silent)
+        except DataError:
+            return ()
+        same = prepared.fingerprint == read_json(self.folder / "data.json").get("fingerprint")
+        found = prepared.splits["train"].raws.get("target") if same else None
+        return found if isinstance(found, Texts) else ()
+
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
         writer, folder = self._writer, Path(folder)
@@ -475,7 +519,7 @@ class Run:
         if not isinstance(self.task, Generates):
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
-                "only language and music are written freely"
+                "only language and music are written freely, and images drawn"
             )
         return self.task
 
@@ -483,7 +527,7 @@ class Run:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
         examples = self.task.read([str(file) for file in files])
         scores = self.task.score(self.model, examples)
-        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(examples), scores)
+        return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
     @cached_property
     def scores(self) -> dict[str, Any]:
@@ -494,16 +538,75 @@ class Run:
             )
         return read_json(self.folder / SCORES) | {"run": str(self.folder)}
 
-    def look(self, given: Any, answer: str | None = None) -> "Look":
-        """What happens inside while the model answers this input, or is given this answer."""
+    def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
+        """What happens inside while the model answers this input, or is given this answer.
+
+        Without an input, the first of the run's own test part; `examples` are needed again if they came from Python.
+        """
         from .look import Look
+        from .look.chart_picture import Picture
+        from .reports import batches
 
         assert isinstance(self.model, Generator | Labeller)
+        given = self._first(examples) if given is None else given
         answer = self.predict(given)[0].output if answer is None else answer
         shown = self.task.show(given, answer)
         model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
-        return Look(model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
+        picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)
+        return Look(
+            model,
+            (shown.batch, shown.elements, shown.told),
+            title,
+            shown.read,
+            shown.symbols,
+            self.history,
+            partial(batches, self.folder, self.task, examples),
+            picture,
+        )
+
+    def report(
+        self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
+    ) -> Path:
+        """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
+        from . import reports
+        from .look.charts import written
+        from .look.report import report
+
+        given = self._first(examples) if given is None else given
+        look = self.look(given, answer, examples=examples)
+        try:
+            findings: list[Finding] | str = self.diagnose(given, answer)
+        except SeqloomError as error:
+            findings = f"It could not be examined: {error}."
+        scores = self.scores if (self.folder / SCORES).exists() else {}
+        answered = reports.answers(self.folder, self.task, self.model, examples)
+        return written(Path(path), report(reports.story(self.folder, self.task, look, scores, answered, findings)))
+
+    @cached_property
+    def history(self) -> "History":
+        """What the run remembers of its training."""
+        from .look.history import History
+
+        return History(self.recipe, read_records(self.folder / RECORDS))
+
+    def own_data(self, examples: object = None) -> Prepared:
+        """The examples that the run was trained on, read again; those from Python have to be given again."""
+        from .reports import own_data
+
+        return own_data(self.folder, self.task, examples)
+
+    def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
+        """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
+        from .reports import questions
+
+        return questions(self.task, self.own_data(examples), at_most)
+
+    def _first(self, examples: object) -> Any:
+        _, asked = self.questions(1, examples)
+        if not asked:
+            raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
+        return asked[0].given if asked[0].whole is None else asked[0].whole
 
     def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
         """What ails the model, from its records, its scores, its data and one example; the worst first."""
@@ -513,7 +616,7 @@ class Run:
         from .look.schedules import curves
 
         look = self.look(given, answer)
-        records = [json.loads(line) for line in read_bytes(self.folder / RECORDS).splitlines()]
+        records = self.history.records
         data = read_json(self.folder / "data.json")["report"]
         skipped = records[-1]["skipped"] if records else 0
         anatomy = examine(look.model, look.batch)

@@ -48,6 +48,11 @@ class Layout:
         sides = {name: side._replace(learn=partial(_as_known, codecs[name])) for name, side in self.sides.items()}
         return replace(self, sides=sides, known=hashlib.sha256(content.encode()).hexdigest())
 
+    @property
+    def pictured(self) -> bool:
+        """Whether arrays of a file are images."""
+        return self.data.source_type == "image" or any(side.kind == "mosaic" for side in self.sides.values())
+
     def only(self, side: str) -> "Layout":
         """A layout of one side alone, for examples that have no answer yet."""
         return Layout(self.task, self.data, {side: self.sides[side]})

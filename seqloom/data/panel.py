@@ -17,6 +17,7 @@ from seqloom.data.origins import PARTS
 from seqloom.data.readers import Skipped
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
 from seqloom.data.series import Series
+from seqloom.data.times import Times
 from seqloom.data.windows import split_by_counts, split_by_shares, time_features, windows_of
 from seqloom.errors import DataError
 from seqloom.recipe import Data
@@ -50,11 +51,13 @@ class Scale(NamedTuple):
 class Panel:
     values: Singles  # (R, D), NaN where missing
     calendar: Singles  # (R, F), sines and cosines of when it was
+    times: Times  # (R,)
 
     @classmethod
     def of(cls, series: Sequence[Series], scale: Scale, calendar: bool) -> "Panel":
         values = np.concatenate([scale.apply(one.values) for one in series])
-        return cls(values, np.concatenate([calendar_of(one, calendar) for one in series]))
+        times = np.concatenate([one.times for one in series])
+        return cls(values, np.concatenate([calendar_of(one, calendar) for one in series]), times)
 
 
 def calendar_of(series: Series, wanted: bool) -> Singles:

@@ -25,7 +25,7 @@ from ..layers.heads import Head, Mean, Quantiles
 from ..layers.padding import everywhere
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
-from .base import Prediction, Scored, Shown, Task, Tell
+from .base import Prediction, Question, Scored, Shown, Task, Tell, evenly
 from .rivals import Rivals, forecast_scores
 from .rows import check_positions
 from .views import Seen, View
@@ -215,6 +215,33 @@ class Forecast(Task):
 
     def examples(self, prepared: Prepared, split: str) -> Windows:
         return prepared.parts[split]
+
+    def questions(self, examples: Sequence[Any], at_most: int) -> list[Question]:
+        """Windows of series; what is looked into holds what follows as well."""
+        assert isinstance(examples, Windows)
+        columns, scale, panel = (*self.facts.variables, *self.facts.inputs), self.facts.scale, examples.panel
+        asked = []
+        for start in examples.starts[evenly(len(examples), at_most)].tolist():
+            end = start + examples.context
+            rows = slice(start, end + examples.horizon)
+            values = panel.values[rows].astype(np.float64) * scale.spread + scale.mean
+            whole = Series("a window", panel.times[rows], values, columns, 0, self.facts.step)
+            read = Series("a window", panel.times[start:end], values[: examples.context], columns, 0, self.facts.step)
+            times = following(read.times[-1:], read.step, examples.horizon)
+            target = dict(zip(columns[: self.view.variables], values[examples.context :].T.tolist(), strict=False))
+            nothing = {name: {} for name in target}
+            words = f"{examples.context} rows, the last before {times[0]}"
+            asked.append(Question(read, words, "\n".join(table(times, target, nothing)), whole, target))
+        return asked
+
+    def wrong(self, answer: Prediction, asked: Question) -> float:
+        """The mean absolute error, over the spread of each variable in training."""
+        assert isinstance(answer, Outlook)
+        errors = [
+            np.abs(np.array(answer.values[name]) - np.array(true)) / spread
+            for (name, true), spread in zip(asked.target.items(), self.facts.spread, strict=False)
+        ]
+        return float(np.nan_to_num(np.nanmean(errors)))
 
     def read(self, files: Sequence[str]) -> Windows:
         if len(files) != 1:

@@ -30,16 +30,17 @@ from .optimiser import load_memory, memory_of, optimiser_of, set_rate
 from .parts import freeze
 from .processes import Ranks
 from .randomness import Draw, draw_from
-from .records import Kind, Progress, Record
+from .records import Kind, Progress, Record, criteria
 from .schedules import rate_at, truth_at
 from .steps import ALONE, Update, tokens_in, update
 from .tensors import load_weights, weights_of, whole
+from .watching import MakeWatch
 
 RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a file that is kept
 SKIPPED_AT_MOST = 10  # in a row; then it is no accident any more
 
 Rows = NDArray[np.integer[Any]]
-Validate = Callable[[], dict[str, float]]  # scores by name; "loss", the lower the better, says which weights are best
+Validate = Callable[[], dict[str, float]]  # scores by name, "loss" among them: see `criteria`
 
 
 class Feed(Protocol):
@@ -60,6 +61,7 @@ def fit(
     stop: threading.Event | None = None,
     ranks: Ranks = ALONE,
     changed: int = -1,
+    watch: MakeWatch | None = None,
 ) -> Iterator[Record]:
     """Train, from the newest checkpoint if there is one. The settings are resolved: steps, warm-up and so on are known.
 
@@ -73,7 +75,7 @@ def fit(
 
     Checkpoints up to the step `changed` are of other data: from these it goes on with the beginning of the next epoch.
     """
-    training = Training(objective, feed, settings, ranks)
+    training = Training(objective, feed, settings, ranks, watch)
     checkpoint = found(checkpoints, ranks)
     if checkpoint is not None:
         training.restore(checkpoint, checkpoint.step <= changed)
@@ -118,7 +120,14 @@ class Piece(NamedTuple):
 class Training:
     """An objective on its way: its weights, the optimiser, the position in the data, the counters."""
 
-    def __init__(self, objective: Objective, feed: Feed, settings: Train, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        feed: Feed,
+        settings: Train,
+        ranks: Ranks = ALONE,
+        watch: MakeWatch | None = None,
+    ) -> None:
         check_carrying(objective, settings)
         self.objective, self.feed, self.settings, self.ranks = objective, feed, settings, ranks
         freeze(objective, settings.freeze)
@@ -126,6 +135,7 @@ class Training:
         self.trained = ranks.trained(self.learner, settings.shard)
         self.optimiser = optimiser_of(self.learner, settings)
         self.average = Average(self.learner, settings.average)
+        self.watch = watch(self.learner) if watch is not None and settings.watch else None
         self.progress = Progress()
         self.state: State = None  # where the last batch has arrived, for one that goes on from there
         self.begun = perf_counter()
@@ -187,7 +197,11 @@ class Training:
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
         half = self.settings.precision == "float16"
         magnified = now.magnified if half else 1.0
+        watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch == 0 else None
+        before = watch.before() if watch is not None else []
         made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks, magnified)
+        if watch is not None and made.finite:
+            now.watched = watch.after(before, made.norm)
         if half:
             now.magnify(made.finite)
         self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
@@ -292,9 +306,9 @@ class Training:
         if step >= self.settings.steps or step % self.settings.validate_every == 0:
             with self.average.shown():
                 scores = self._validated(validate)
-                best = self.progress.judge(scores["loss"])
+                best = self.progress.judge(*criteria(scores, self.settings.best))
                 yield self._told("end" if self.finished else "validation", scores, best)
-        elif step == 1 or step % RECORD_EVERY == 0:
+        elif step == 1 or step % RECORD_EVERY == 0 or self.progress.watched:
             yield self._told("step", {}, False)
         self.trained.train()  # whoever looked at it may have left it in another mode
 
@@ -328,6 +342,7 @@ class Training:
             now.skipped,
             scores,
             best,
+            now.watched,
         )
 
 
