@@ -4,7 +4,6 @@ Everything goes through files in pieces, so the memory it takes does not grow wi
 from and where they are written only as an `Origin` and a folder, and what they are only as a `Layout`.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -20,20 +19,19 @@ from seqloom.data.origins import PARTS, Origin
 from seqloom.data.ragged import Ragged, Rows, Texts, spans
 from seqloom.data.readers import Skipped
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
+from seqloom.data.sides import Side, digests, let_go, raws_of, sizes_of
 from seqloom.data.sources import Example
 from seqloom.data.splits import draw
-from seqloom.data.stores import FlatWriter, open_flat, release
+from seqloom.data.stores import FlatWriter, open_flat
 from seqloom.errors import DataError
 
 SPOOLED = 1 << 22  # characters in memory before they go to the disk
 TOLD_EVERY = 250_000  # rows
 BARS = 12  # of the histogram of lengths
 NO_LIMIT = 1 << 62
-HASHED = 1 << 23  # elements of a row that are hashed at once
 LINE = 1 << 16  # bytes in which a line is expected to end
 
 Tell = Callable[[str], object]
-Side = Texts | Ragged  # one side of the rows as read: texts, or arrays
 
 
 def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dict[str, Codec], DataReport]:
@@ -46,7 +44,7 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
         rows = _divide(layout, raw)
     codecs = _learn(layout, raw["train"], rows["train"], tell)
     [first, *_] = sides = tuple(layout.sides)
-    trained = _digests(raw["train"], rows["train"], [first])
+    trained = digests(raw["train"], rows["train"], [first])
     splits = {}
     for part in PARTS:
         tell(f"encoding {part}: {len(rows[part]):,} examples")
@@ -55,7 +53,7 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
         writers = {side: _Writer(folder, f"{part}-{side}", codecs[side], longest, found[side]) for side in sides}
         worked = _pieces(layout, found, rows[part])
         examples = _encode(*worked, writers, drop=layout.limited and part == "train" and data.too_long == "drop")
-        whole, sources = _digests(found, rows[part], sides), _digests(found, rows[part], [first])
+        whole, sources = digests(found, rows[part], sides), digests(found, rows[part], [first])
         splits[part] = SplitReport(
             examples,
             dropped=len(rows[part]) - examples,
@@ -139,20 +137,6 @@ def _count(raw: dict[str, Side]) -> int:
     return len(next(iter(raw.values())))
 
 
-def _raws(side: Side, rows: Rows) -> list[Raw]:
-    taken = side.take(rows)
-    return taken.to_list() if isinstance(taken, Texts) else list(taken)
-
-
-def _sizes(raw: Mapping[str, Side], rows: Rows) -> Rows:
-    """About the bytes of these rows."""
-    sizes = np.zeros(len(rows), dtype=np.int64)
-    for side in raw.values():
-        width = 1 if isinstance(side, Texts) else side.values.itemsize * int(np.prod(side.values.shape[1:]))
-        sizes += side.lengths[rows] * width
-    return sizes
-
-
 # --- dividing and learning --------------------------------------------------------------------------------------
 
 
@@ -203,9 +187,9 @@ def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> d
 
     def seen(*sides: str) -> Iterator[Raw]:
         for side in sides:
-            for piece in spans(_sizes({side: raw[side]}, rows)):
-                yield from _raws(raw[side], rows[piece])
-                _release(raw)
+            for piece in spans(sizes_of({side: raw[side]}, rows)):
+                yield from raws_of(raw[side], rows[piece])
+                let_go(raw)
 
     learnt: dict[str, Codec] = {}
     for name, side in layout.sides.items():
@@ -224,32 +208,6 @@ def _pieces(layout: Layout, raw: Mapping[str, Side], rows: Rows) -> tuple[Mappin
     assert isinstance(texts, Texts), "only texts are cut"
     cut, starts = in_pieces(texts, rows)
     return {name: cut}, np.arange(len(starts)), starts
-
-
-def _release(raw: Mapping[str, Side]) -> None:
-    release(*(side.bytes if isinstance(side, Texts) else side.values for side in raw.values()))
-
-
-def _digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
-    """A number for each row that tells rows apart: equal rows have equal ones."""
-    chosen, found = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
-    for piece in spans(_sizes(chosen, rows)):
-        found[piece] = [_digest(chosen, row) for row in rows[piece].tolist()]
-        _release(chosen)
-    return found
-
-
-def _digest(raw: Mapping[str, Side], row: int) -> int:
-    found = hashlib.blake2b(digest_size=8)
-    for number, side in enumerate(raw.values()):
-        found.update(b"\0" * (number > 0))
-        flat = side.bytes if isinstance(side, Texts) else side.values
-        start, stop = int(side.offsets[row]), int(side.offsets[row + 1])
-        for first in range(start, stop, HASHED):  # a row may be one long text, which is not held whole
-            found.update(np.ascontiguousarray(flat[first : min(first + HASHED, stop)]))
-            if stop - start > HASHED:
-                release(flat)
-    return int.from_bytes(found.digest(), "little")
 
 
 # --- encoding ---------------------------------------------------------------------------------------------------
@@ -327,10 +285,10 @@ def _encode(
 ) -> int:
     """Write the ids and texts of a part and say how many. What is too long is dropped, or else cut."""
     examples = 0
-    for piece in spans(_sizes(raw, rows)):
-        raws = {side: _raws(raw[side], rows[piece]) for side in writers}
+    for piece in spans(sizes_of(raw, rows)):
+        raws = {side: raws_of(raw[side], rows[piece]) for side in writers}
         encoded = {side: writer.encode(raws[side], starts[piece]) for side, writer in writers.items()}
-        _release(raw)
+        let_go(raw)
         kept = np.arange(len(piece))
         if drop:
             long = [writer.too_long(encoded[side][0]) for side, writer in writers.items()]

@@ -19,7 +19,7 @@ from seqloom.errors import DataError, RunError
 DEFAULT_SIZE = 256  # squares, where nobody says how many
 IMAGES, DIFFERENT = 8192, 1 << 16  # images, and different squares of theirs, that are learnt from
 ROUNDS = 15  # of k-means: after them hardly a square moves
-AT_ONCE = 1 << 14  # squares whose distances are held together
+AT_ONCE = 1 << 12  # squares whose distances are held together
 SHADES = " ░▒▓█"  # from dark to bright
 
 Bytes = NDArray[np.uint8]

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seqloom.data.subwords import BYTE_OF, DEFAULT_SIZE, UNIT, BytePairs, Pieces, built, sample
 from seqloom.data.vocabulary import checked_symbols
 from seqloom.errors import RecipeError, RunError
@@ -115,11 +117,9 @@ class Unigrams(Pieces):
 
     def _counts(self, units: Counter[str]) -> list[int]:
         """How often each subword occurs when every word is cut in its likeliest way."""
-        counts = [0] * len(self.symbols)
-        for times, ids in zip(units.values(), self.encode(units), strict=True):
-            for number in ids.tolist():
-                counts[number] += times
-        return counts
+        ids, times = self.encode(units), np.fromiter(units.values(), np.int64, len(units))
+        found = np.bincount(ids.values, np.repeat(times, ids.lengths), len(self.symbols))
+        return found.astype(np.int64).tolist()
 
     @classmethod
     def read(cls, symbols: object, found: dict[str, Any]) -> "Unigrams":

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..baselines.captions import nearest_images
 from ..baselines.language import uniform
 from ..data import batches
 from ..data.layout import Layout, Side, tokens
-from ..data.mosaic import Mosaic, from_shades, in_shades
+from ..data.mosaic import Mosaic, from_shades, in_shades, nearest
 from ..data.prepare import Prepared
 from ..data.vocabulary import END, SPECIALS, START
 from ..errors import MissingExtra
@@ -200,8 +199,7 @@ def share_right(known: Sequence[tuple[Image, str]], asked: Sequence[tuple[Image,
     """How many images asked about have the name of the known image that is most alike."""
     images, names = zip(*known, strict=True)
     others, true = zip(*asked, strict=True)
-    real = np.concatenate(images)
-    places = nearest_images(real, np.concatenate(others), int(np.gcd(*real.shape[1:3])))
-    right = [names[place] == name for place, name in zip(places, true, strict=True)]
+    places = nearest(*(np.concatenate(some).reshape(len(some), -1) for some in (others, images)))
+    right = [names[place] == name for place, name in zip(places.tolist(), true, strict=True)]
     table = np.stack([np.array(right, dtype=np.float64), np.ones(len(right))], 1)
     return score_sums(table, ratio, "higher", scale, intervals=True)

@@ -26,7 +26,8 @@ def test_a_mosaic_comes_back_exactly_and_is_its_own_nearest(height, width, chann
     for row in ids:
         image = codec.decode(row.tolist())
         assert image.shape == (height, width, channels)
-        assert codec.encode_many([image])[0].tolist() == row.tolist() or side > min(height, width)
+        # A square that reaches over the edge comes back cut, and may then be more like another.
+        assert codec.encode_many([image])[0].tolist() == row.tolist() or height % side or width % side
 
 
 def test_with_room_for_every_square_nothing_is_lost():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqloom.data import building, documents, onward
+from seqloom.data import building, documents, onward, sides
 from seqloom.data.documents import Documents, read_documents, read_whole
 from seqloom.data.layout import Layout, tokens
 from seqloom.data.onward import Onward, in_pieces, whole
@@ -28,7 +28,7 @@ def small_pieces(monkeypatch, size: int = 100) -> None:
     monkeypatch.setattr(documents, "PIECE", size)
     monkeypatch.setattr(building, "in_pieces", lambda texts, rows: in_pieces(texts, rows, size))
     monkeypatch.setattr(onward, "LOOK", 7)
-    monkeypatch.setattr(building, "HASHED", 64)
+    monkeypatch.setattr(sides, "HASHED", 64)
 
 
 @pytest.mark.parametrize("breaks", [False, True])
@@ -54,6 +54,13 @@ def test_pieces_of_a_file_begin_with_the_break_before_them_and_are_one_again(siz
     assert "".join(found) == TEXT and [*read_whole(given.train, given, Skipped())] == [TEXT]
     assert all(isinstance(text, Onward) == (number > 0) for number, text in enumerate(found))
     assert len(found) == (1 if size > len(TEXT) else len(found)) and (size > len(TEXT) or len(found) > 5)
+
+
+def test_a_long_text_is_told_apart_as_a_short_one_is(monkeypatch):
+    texts = Texts.of(["abcdefgh", "abcdefgx", "abcdefgh"])
+    short = sides.digests({"target": texts}, np.arange(3), ["target"]).tolist()
+    monkeypatch.setattr(sides, "HASHED", 3)
+    assert [sides.digest_of_long(texts, row) for row in range(3)] == short and len(set(short)) == 2
 
 
 def test_what_goes_on_is_joined_and_what_does_not_is_apart():

@@ -397,10 +397,11 @@ def test_a_panic_inside_of_the_library_is_refused(pairs, monkeypatch):
     class PanicException(BaseException):
         pass
 
-    def panic(**_):
+    def panic(*_, **__):
         raise PanicException("index out of bounds")
 
-    monkeypatch.setattr("tokenizers.models.BPE", panic)
+    for model in ("BPE", "WordPiece", "Unigram"):
+        monkeypatch.setattr(f"tokenizers.models.{model}", panic)
     assert "index out of bounds" in refused(pairs.to_json())
 
 
