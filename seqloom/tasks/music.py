@@ -37,7 +37,7 @@ from .rows import Encoded, positions
 from .texts import BEFORE, WritesText, share
 from .writes import Floats, Writes
 
-WRITTEN = 100  # tunes that are written to see how many are well formed
+WRITTEN, TEMPERATURE = 100, 0.7  # tunes that are written to see how many are well formed, and how daringly
 LONGEST = 1200  # tokens of such a tune
 HEADER = re.compile(r"[A-Za-z]:|%")  # a line that holds no notes
 NO_NOTES = re.compile(r"[\s!\\]")
@@ -57,10 +57,10 @@ class Tunes(WritesText):
 
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         """How surprising real tunes are, and how many of its own parse, fill their bars and end."""
-        ask = Ask(LONGEST, count=WRITTEN, seed=self.recipe.train.seed)
+        ask = Ask(LONGEST, TEMPERATURE, count=WRITTEN, seed=self.recipe.train.seed)
         own = self.generate(model, "", ask).finish()
-        good = well_formed([not faults(text.output, text.finish) for text in own])
-        real = well_formed([not faults(text) for (text,) in examples])
+        good = well_formed([not faults(text.output, text.finish) for text in own], f"tunes at temperature {TEMPERATURE}")
+        real = well_formed([not faults(text) for (text,) in examples], "tunes")
         found = super().score(model, examples) | {"well formed": Scored(good, {"real tunes": real.value})}
         return found | self.originality([text.output for text in own], [text for (text,) in examples])
 
@@ -128,9 +128,9 @@ def faults(text: str, finish: str = "end") -> tuple[str, ...]:
         return (*unended, str(error))
 
 
-def well_formed(right: Sequence[bool]) -> Score:
+def well_formed(right: Sequence[bool], what: str) -> Score:
     table = np.stack([np.array(right, dtype=np.float64), np.ones(len(right))], 1)
-    scale = f"share of {len(right)} tunes that parse, fill their bars and end; 1 is all"
+    scale = f"share of {len(right)} {what} that parse, fill their bars and end; 1 is all"
     return score_sums(table, ratio, "higher", scale, intervals=True)
 
 
