@@ -59,7 +59,7 @@ class Tunes(WritesText):
         """How surprising real tunes are, and how many of its own parse, fill their bars and end."""
         ask = Ask(LONGEST, TEMPERATURE, count=WRITTEN, seed=self.recipe.train.seed)
         own = self.generate(model, "", ask).finish()
-        good = well_formed([not faults(text.output, text.finish) for text in own], f"tunes at temperature {TEMPERATURE}")
+        good = well_formed([not faults(text.output, text.finish) for text in own], f"tunes, temperature {TEMPERATURE},")
         real = well_formed([not faults(text) for (text,) in examples], "tunes")
         found = super().score(model, examples) | {"well formed": Scored(good, {"real tunes": real.value})}
         return found | self.originality([text.output for text in own], [text for (text,) in examples])
