@@ -210,13 +210,14 @@ def teller(
     embed, head = Tokens(symbols, model.embedding, writes.dropout), categorical(writes.width, symbols, smoothing)
     if model.tied:
         head.project.weight = embed.weight
-    return Generator(embed, layer, head, source)
+    return Generator(embed, layer, head, source, writes.dropout)
 
 
 def writer(model: Model, embed: nn.Module, make: Callable[[int], Head], own: MakeCell | None = None) -> Generator:
     """Writes about nothing, with the head that `make` gives for so many features."""
     writes = model.side("decoder")
-    return Generator(embed, decoder(writes, model, model.embedding, own=own), make(writes.width))
+    layer = decoder(writes, model, model.embedding, own=own)
+    return Generator(embed, layer, make(writes.width), dropout=writes.dropout)
 
 
 def language(
@@ -235,13 +236,21 @@ def language(
 
 
 def labeller(
-    model: Model, embed: nn.Module, make: Callable[[int], Head], each: bool, own: MakeCell | None = None
+    model: Model,
+    embed: nn.Module,
+    make: Callable[[int], Head],
+    each: bool,
+    own: MakeCell | None = None,
+    inputs: int = 0,
 ) -> Labeller:
-    """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features."""
+    """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features.
+
+    `inputs` are the features that come out of the first layer, if they are not those of an embedding.
+    """
     reads = model.side("encoder")
-    reader = encoder(reads, model.embedding, own, model.pool)
+    reader = encoder(reads, inputs or model.embedding, own, model.pool)
     head = Deep(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
-    return Labeller(embed, reader, head, each)
+    return Labeller(embed, reader, head, each, reads.dropout)
 
 
 def forecaster(
@@ -254,4 +263,4 @@ def forecaster(
     else:
         reader, features = encoder(reads, inputs, own, model.pool or "last"), reads.width
     head = Deep(features, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(features)
-    return Labeller(nn.Identity(), reader, head, each=False)
+    return Labeller(nn.Identity(), reader, head, each=False, dropout=reads.dropout)

@@ -234,10 +234,14 @@ def predict(
     asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
     for some in batched(asked, PREDICT_AT_ONCE):
         given = [value if tag is None else (value, tag) for _, value in some]
-        for (text, _), answers in zip(some, loaded.predict_many(given, width), strict=True):
+        left = loaded.task.unread(given)
+        for (text, _), answers, unread in zip(some, loaded.predict_many(given, width), left, strict=True):
+            if unread:
+                longest = loaded.recipe.data.max_length
+                print(f"{text[:40]!r}: read up to data.max_length = {longest}; {unread} left unread", file=sys.stderr)
             if as_json:
-                predictions = [asdict(answer) for answer in answers]
-                print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
+                told = {"input": text, "predictions": [asdict(answer) for answer in answers]}
+                print(json.dumps(told | ({"unread": unread} if unread else {}), ensure_ascii=False), flush=True)
             elif shown == 1:
                 print(answers[0].output, flush=True)
             else:
@@ -329,8 +333,8 @@ def study(
 
 @app.command()
 def generate(
-    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music.")],
-    prompt: Annotated[str, typer.Option(help="What the text begins with.")] = "",
+    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music, draw.")],
+    prompt: Annotated[str, typer.Option(help="What the text begins with; the name of what is drawn.")] = "",
     length: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 400,
     temperature: Annotated[float, typer.Option(min=0, help="0 is the likeliest token each time, 1 as learnt.")] = 1.0,
     top_k: Annotated[int, typer.Option(min=0, help="Draw from so many of the likeliest tokens; 0 is all.")] = 0,
@@ -342,7 +346,10 @@ def generate(
     count: Annotated[int, typer.Option(min=1, max=10_000, help="How many texts.")] = 1,
     alternatives: Annotated[int, typer.Option(min=0, max=100, help="With --json: so many likely tokens a step.")] = 0,
     stream: Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")] = False,
-    into: Annotated[Path | None, typer.Option(help="A folder for files: texts, or tunes to play.")] = None,
+    into: Annotated[Path | None, typer.Option(help="A folder for files: texts, tunes to play, drawings.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say which shares end, are well formed, and stand in the training texts.")
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -378,6 +385,12 @@ def generate(
             print(text.output, end="\n" if count == 1 else "\n\n", flush=True)
     for line in loaded.keep(texts, into) if into else ():
         print(line, file=sys.stderr)
+    if check and as_json:
+        print(json.dumps({"checks": loaded.check(texts)}, ensure_ascii=False))
+    elif check:
+        from .terminal import checks
+
+        print("\n".join(checks(loaded.check(texts))))
 
 
 @app.command()

@@ -18,7 +18,7 @@ import os
 import platform
 import resource
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
 from functools import cached_property, partial
@@ -30,7 +30,8 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RecipeError, RunError, SeqloomError
+from .data.ragged import Texts
+from .errors import DataError, RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
 from .recipe import Recipe, Train, seconds
@@ -114,14 +115,15 @@ def train(
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared, model = settle(folder, recipe, examples, cell, begun, ranks.count, tell)
-        if begun:
-            check_data(folder, task, prepared, changed_data, tell)
+        task, prepared = gather(folder, recipe, examples, begun, changed_data, tell)
+        task.cell = cell
+        model = settle(folder, task, prepared, begun, ranks.count, tell)
         if begun and SCORES in read_manifest(folder):
             ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
             return
-        told = {"data": prepared.fingerprint, "changed": changed_at(folder)}
+        changed = changed_at(folder)
+        told = {"data": prepared.fingerprint, "changed": changed, "known": None if changed < 0 else task.saved()}
         ranks.share(json_bytes(told | {"recipe": task.recipe.model_dump(mode="json")}))
         ended = False
         for record in kept_records(folder, task, prepared, model, tell, stop, ranks):
@@ -140,7 +142,7 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         raise RunError("the first process ended before the training began") from None
     if asked:
         recipe = Recipe.of(asked["recipe"])
-        task, prepared = TASKS[recipe.task].prepare(recipe, silent)
+        task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe, silent, known=asked["known"])
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
@@ -198,26 +200,32 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def settle(
-    folder: Path, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, processes: int, tell: Tell
-) -> tuple[Task, Prepared, nn.Module]:
-    """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
+def gather(
+    folder: Path, recipe: Recipe, examples: object, begun: bool, changed_data: bool, tell: Tell
+) -> tuple[Task, Prepared]:
+    """The data, read; of a run that has begun, the same as then."""
     if examples is None:
         recipe.check_data()
-    machine = machine_for(recipe.train.device, recipe.train.precision, processes)
-    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
-    task.cell = cell
+    choose(recipe.train.device)  # what is not there is said before anything is waited for
     if begun:
-        check_cell(folder, cell)
-    if not begun:
-        task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
-    torch.manual_seed(recipe.train.seed)
+        return read_again(folder, recipe, examples, changed_data, tell)
+    return TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
+
+
+def settle(folder: Path, task: Task, prepared: Prepared, begun: bool, processes: int, tell: Tell) -> nn.Module:
+    """Everything before step 1: the model is built, and what will not change any more is written."""
+    settings = task.recipe.train
+    if begun:
+        check_cell(folder, task.cell)
+    machine = machine_for(settings.device, settings.precision, processes)
+    task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
+    torch.manual_seed(settings.seed)
     model = task.build()  # drawn on the processor, so that it is the same everywhere
     task.begin(model, tell if not begun else silent)
     model.to(choose(machine.device))
     if not begun:
         begin(folder, task, prepared, model, machine, processes, tell)
-    return task, prepared, model
+    return model
 
 
 def begin(
@@ -238,27 +246,29 @@ def begin(
         tell(line)
 
 
-def check_data(folder: Path, task: Task, prepared: Prepared, allowed: bool, tell: Tell) -> None:
-    """Refuse data that has changed since the run began, or take note that it was allowed."""
-    known = read_json(folder / "data.json")
+def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, tell: Tell) -> tuple[Task, Prepared]:
+    """The data of a run that goes on: as it was, or if that is allowed, changed, but read as the run has learnt to."""
+    form, known, saved = (
+        TASKS[recipe.task].form(recipe),
+        read_json(folder / "data.json"),
+        read_json(folder / "task.json"),
+    )
+    changes = known.get("changes", [])
+    task, prepared = form.prepare(recipe, tell, examples, saved if changes else None)
     if known.get("fingerprint") == prepared.fingerprint:
-        return
+        return task, prepared
     if not allowed:
         raise RunError(
             f"{folder}: the data has changed since this run began; go on with it all the same with --changed-data, or "
             "begin anew in another folder"
         )
-    if read_json(folder / "task.json").get("codecs") != json.loads(json_bytes(task.saved())).get("codecs"):
-        raise RunError(
-            f"{folder}: the data has changed so much that it is read otherwise (other words, labels or scales), which "
-            "this run's weights do not fit; begin anew in another folder"
-        )
+    task, prepared = form.prepare(recipe, tell, examples, saved)
     newest = Checkpoints(folder / "checkpoints").newest()
-    step = newest.step if newest else 0
-    changes = [*known.get("changes", []), {"step": step, "fingerprint": known.get("fingerprint")}]
+    changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.get("fingerprint")}]
     about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
     replace(folder, "data.json", json_bytes(about))
-    tell(f"the data has changed since this run began: from step {step} on it is trained on what is there now")
+    tell(f"the data has changed: after step {changes[-1]['step']} this run is trained on what is there now")
+    return task, prepared
 
 
 def changed_at(folder: Path) -> int:
@@ -412,21 +422,27 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
     parts = {part: task.examples(prepared, part) for part in ("test", "validation")}
     part = "test" if len(parts["test"]) else "validation"
     tell(f"scoring on {len(parts[part]):,} {part} examples")
-    result = report(folder, task.recipe.task, part, len(parts[part]), task.score(model, parts[part]))
+    result = report(folder, task, part, parts[part], task.score(model, parts[part]))
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
 
 
-def report(folder: Path, task: str, split: str, examples: int, scores: dict[str, Scored]) -> dict[str, Any]:
-    """Scores as they are stored and as `score --json` prints them."""
+def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
+    """Scores as they are stored and as `score --json` prints them; `cut` is of how many not all was read."""
     return {
         "run": str(folder),
-        "task": task,
+        "task": task.recipe.task,
         "split": split,
-        "examples": examples,
-        "scores": {name: one.score.to_json() | {"baselines": one.baselines} for name, one in scores.items()},
+        "examples": len(examples),
+        "cut": task.cut_in(examples),
+        "scores": {name: stored(one) for name, one in scores.items()},
     }
+
+
+def stored(one: Scored) -> dict[str, Any]:
+    by_length = {"by_length": one.by_length} if one.by_length else {}
+    return one.score.to_json() | {"baselines": one.baselines} | by_length
 
 
 # --- asking a run ---------------------------------------------------------------------------------------------
@@ -471,6 +487,26 @@ class Run:
         ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives)
         return self._writer.generate(self.model, prompt, ask)
 
+    def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
+        """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
+
+        The last only where those are still at hand: a run holds no examples.
+        """
+        writer = self._writer
+        return writer.check(texts, self._training_texts())
+
+    def _training_texts(self) -> Iterable[str]:
+        """The texts that the model was trained on, if the recipe's files are there and still the same."""
+        if not self.recipe.data.sample and not self.recipe.data.train:
+            return ()
+        try:
+            _, prepared = type(self.task).prepare(self.recipe, silent)
+        except DataError:
+            return ()
+        same = prepared.fingerprint == read_json(self.folder / "data.json").get("fingerprint")
+        found = prepared.splits["train"].raws.get("target") if same else None
+        return found if isinstance(found, Texts) else ()
+
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
         writer, folder = self._writer, Path(folder)
@@ -483,7 +519,7 @@ class Run:
         if not isinstance(self.task, Generates):
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
-                "only language and music are written freely"
+                "only language and music are written freely, and images drawn"
             )
         return self.task
 
@@ -491,7 +527,7 @@ class Run:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
         examples = self.task.read([str(file) for file in files])
         scores = self.task.score(self.model, examples)
-        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(examples), scores)
+        return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
     @cached_property
     def scores(self) -> dict[str, Any]:

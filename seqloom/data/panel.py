@@ -119,8 +119,8 @@ class Prepared:
     fingerprint: str
 
 
-def prepare(data: Data, tell: Callable[[str], object], examples: object = None) -> Prepared:
-    """Read all series, part them in time, and scale them by what training knows."""
+def prepare(data: Data, tell: Callable[[str], object], examples: object = None, known: Scale | None = None) -> Prepared:
+    """Read all series, part them in time, and scale them by what training knows, or what it knew before."""
     skipped = Skipped()
     found = histories(data, examples, skipped)
     every = [series for group in found.values() for series in group]
@@ -128,7 +128,9 @@ def prepare(data: Data, tell: Callable[[str], object], examples: object = None) 
         _check(series, every[0])
     parted = divided(found, data)
     training = [_cut(series, span) for series, span in parted["train"]]
-    scale = Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
+    if known and len(known.mean) != len(every[0].columns):
+        raise DataError(f"the series are of {len(every[0].columns)} variables, but this run knows {len(known.mean)}")
+    scale = known or Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
     panel, offsets = Panel.of(every, scale, data.calendar), _offsets(every)
     parts = {part: _windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
     if absent := sum(series.filled for series in every):

@@ -134,6 +134,11 @@ class Train(Section):
     validate_every: Steps = Field(
         default=0, description="Steps between validations; 0 is a twentieth of all, at most 500."
     )
+    best: Literal["", "loss", "score"] = Field(
+        default="",
+        description="What says which weights are best, and when to stop: the validation loss, or its score; "
+        '"" is the score where labels are told, else the loss.',
+    )
     patience: int = Field(
         default=0, ge=0, le=10**9, description="Validations without progress after which training stops; 0 is never."
     )
@@ -145,10 +150,11 @@ class Train(Section):
         """All steps of the training, or 0 while a time budget has not become steps."""
         return self.steps or (0 if self.time else DEFAULT_STEPS)
 
-    def resolved(self, window: int = 0) -> "Train":
-        """With everything filled in that follows; `window` is what the task takes unless it is said."""
-        if window and not self.window:
-            return self.model_copy(update={"window": window}).resolved()
+    def resolved(self, window: int = 0, best: Literal["loss", "score"] = "loss") -> "Train":
+        """With everything filled in that follows; `window` and `best` are what the task takes unless it is said."""
+        if (window and not self.window) or not self.best:
+            settled = {"window": self.window or window, "best": self.best or best}
+            return self.model_copy(update=settled).resolved()
         steps = self.known_steps
         if not steps:
             return self

@@ -6,7 +6,7 @@ To add one: a class in a file of its own, a line in `TASKS`, a recipe. Everythin
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from torch import nn
@@ -53,6 +53,7 @@ class Scored:
 
     score: Score
     baselines: dict[str, float]
+    by_length: dict[str, Any] = field(default_factory=dict)  # of what is read: value and examples of some lengths
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,11 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Any]:
-        """Learn how to read from the training examples, and read them all.
+    def prepare(
+        cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
+    ) -> tuple[Self, Any]:
+        """Learn how to read from the training examples, and read them all; what is `known`, as `saved` gave it, is not
+        learnt again.
 
         The examples are the recipe's, or such as were given from Python. What comes with the task is `Prepared`.
         """
@@ -163,6 +167,14 @@ class Task(ABC):
         """What a file asks, each question with what it is called: here, line by line."""
         for line in lines_of(file):
             yield line, line
+
+    def unread(self, inputs: Sequence[Any]) -> list[int]:
+        """How many elements of each input of `predict` lie behind what is read of it."""
+        return [0] * len(inputs)
+
+    def cut_in(self, examples: Sequence[Any]) -> int:
+        """Of how many examples not all is read."""
+        return 0
 
     @abstractmethod
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:

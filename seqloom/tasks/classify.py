@@ -33,9 +33,9 @@ from ..recipe import Recipe
 from . import sources
 from .base import Prediction, Question, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
+from .scoring import Measure, scored
 
 SHOWN = 5  # labels of an answer, unless somebody asks for more
-Measure = Callable[[Sequence[str], Sequence[str]], Score]
 TARGETS = {codec.kind: codec for codec in (Labels, LabelSets, Rating)}
 
 
@@ -95,7 +95,8 @@ class Classify(Rows):
 
     def build(self) -> Labeller:
         model = self.recipe.model
-        return build.labeller(model, sources.embed(self.source, model), self.head, each=False, own=self.cell)
+        first, width = sources.embed(self.source, model), sources.width(self.source, model)
+        return build.labeller(model, first, self.head, each=False, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         match self.target:
@@ -113,7 +114,7 @@ class Classify(Rows):
         return sources.lengths(self.source, encoded["source"], self.recipe.model.patch)[:, None]
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
-        read = sources.read(self.source, encoded["source"], rows, self.recipe.model.patch)
+        read = sources.read(self.source, encoded["source"], rows, self.recipe.model)
         return Batch(*read, self.answers(encoded["target"], rows))
 
     def answers(self, targets: Ragged, rows: Any) -> Tensor:
@@ -142,13 +143,11 @@ class Classify(Rows):
     def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         given, targets = zip(*examples, strict=True)
         outputs = [best.output for best, *_ in self.predict(model, given, 1)]
-        rivals = self.rivals(given)
-        return {
-            name: Scored(
-                measure(outputs, targets), {rival: measure(told, targets).value for rival, told in rivals.items()}
-            )
-            for name, measure in MEASURES[self.target.kind].items()
-        }
+        lengths = sources.lengths(self.source, self.source.encode_many(given), self.recipe.model.patch)
+        return scored(MEASURES[self.target.kind], outputs, targets, self.rivals(given), lengths)
+
+    def unread(self, inputs: Sequence[Raw]) -> list[int]:
+        return self.beyond(self.source.encode_many(list(inputs)))
 
     def rivals(self, given: Sequence[Any]) -> dict[str, list[str]]:
         """What needs no reading, or hardly any; the bag of words only while the training examples are at hand."""
@@ -184,7 +183,7 @@ class Classify(Rows):
     @torch.no_grad()
     def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
-        encoded = self.source.encode_many(list(inputs))
+        encoded = self.within(self.source.encode_many(list(inputs)))
         lengths = sources.lengths(self.source, encoded, self.recipe.model.patch)
         self.check_length(lengths, self.recipe.model.side("encoder"))
         return self.answer(model, encoded, width or SHOWN)
@@ -194,7 +193,7 @@ class Classify(Rows):
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
         patch = self.recipe.model.patch
         for rows in batches.sequential(sources.lengths(self.source, encoded, patch), ROOM):
-            expected = model(*sources.read(self.source, encoded, rows, patch))
+            expected = model(*sources.read(self.source, encoded, rows, self.recipe.model))
             for number, row in enumerate(rows):
                 one = tuple(part[number] for part in expected) if isinstance(expected, tuple) else expected[number]
                 answers[row] = self.read_out(one, width)
@@ -223,11 +222,17 @@ def ratings(outputs: Sequence[str], targets: Sequence[str]) -> tuple[NDArray[np.
 
 
 def of_numbers(metric: Callable[..., Score]) -> Measure:
-    return lambda outputs, targets: metric(*ratings(outputs, targets))
+    def measure(told: Sequence[str], true: Sequence[str], /, *, intervals: bool = True) -> Score:
+        return metric(*ratings(told, true), intervals=intervals)
+
+    return measure
 
 
 def of_sets(metric: Callable[..., Score]) -> Measure:
-    return lambda outputs, targets: metric(*([names_in(text) for text in texts] for texts in (outputs, targets)))
+    def measure(told: Sequence[str], true: Sequence[str], /, *, intervals: bool = True) -> Score:
+        return metric(*([names_in(text) for text in texts] for texts in (told, true)), intervals=intervals)
+
+    return measure
 
 
 MEASURES: dict[str, dict[str, Measure]] = {

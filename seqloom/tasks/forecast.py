@@ -79,8 +79,14 @@ class Forecast(Task):
         )
 
     @classmethod
-    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
-        prepared = prepare(recipe.data, tell, examples)
+    def prepare(
+        cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
+    ) -> tuple[Self, Prepared]:
+        before = None if known is None else cls.restore(recipe, known)
+        prepared = prepare(recipe.data, tell, examples, None if before is None else before.facts.scale)
+        if before is not None:
+            before.check_columns(prepared)
+            return before, prepared
         elements = np.array([recipe.data.context // recipe.model.span])
         check_positions("encoder", recipe.model.side("encoder"), elements)
         series, inputs = prepared.training[0], len(recipe.data.inputs)
@@ -97,6 +103,12 @@ class Forecast(Task):
             rivals=Rivals.fit(prepared.training, prepared.scale, variables, recipe.data),
         )
         return cls(recipe, facts), prepared
+
+    def check_columns(self, prepared: Prepared) -> None:
+        """Refuse series of other variables than those that were learnt."""
+        found, known = prepared.training[0].columns, (*self.facts.variables, *self.facts.inputs)
+        if tuple(found) != known:
+            raise DataError(f"the series are of {', '.join(found)}, but this run was trained on {', '.join(known)}")
 
     @classmethod
     def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:

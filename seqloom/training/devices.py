@@ -79,7 +79,7 @@ def machine_for(
     if place.type == "mps" and processes > 1:
         raise RecipeError('train.device is "mps", on which torch lets only one process train: leave out --processes')
     if precision in DTYPES:
-        return Machine(place.type, precision, {})  # type: ignore[arg-type]  # just looked up
+        return Machine(place.type, precision, {})
     speeds = (measure or measured)(place)
     worthy = [name for name in ("bfloat16", "float16") if speeds.get(name, 0.0) >= WORTH]
     chosen: Precision = "bfloat16" if "bfloat16" in worthy else "float16" if worthy else "float32"

@@ -30,7 +30,7 @@ from .optimiser import load_memory, memory_of, optimiser_of, set_rate
 from .parts import freeze
 from .processes import Ranks
 from .randomness import Draw, draw_from
-from .records import Kind, Progress, Record
+from .records import Kind, Progress, Record, criteria
 from .schedules import rate_at, truth_at
 from .steps import ALONE, Update, tokens_in, update
 from .tensors import load_weights, weights_of, whole
@@ -40,7 +40,7 @@ RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a
 SKIPPED_AT_MOST = 10  # in a row; then it is no accident any more
 
 Rows = NDArray[np.integer[Any]]
-Validate = Callable[[], dict[str, float]]  # scores by name; "loss", the lower the better, says which weights are best
+Validate = Callable[[], dict[str, float]]  # scores by name, "loss" among them: see `criteria`
 
 
 class Feed(Protocol):
@@ -306,7 +306,7 @@ class Training:
         if step >= self.settings.steps or step % self.settings.validate_every == 0:
             with self.average.shown():
                 scores = self._validated(validate)
-                best = self.progress.judge(scores["loss"])
+                best = self.progress.judge(*criteria(scores, self.settings.best))
                 yield self._told("end" if self.finished else "validation", scores, best)
         elif step == 1 or step % RECORD_EVERY == 0 or self.progress.watched:
             yield self._told("step", {}, False)

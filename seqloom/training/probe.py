@@ -14,6 +14,7 @@ from .randomness import undisturbed
 from .tensors import load_weights, weights_of
 
 TRIALS = 8
+SOME = 1 << 16  # batches that the trial ones are chosen from
 TRIALS_AT_LEAST = 3
 SHARE = 0.05  # of the budget: what the trial steps may take
 
@@ -56,7 +57,8 @@ def spread(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:
 
     Batches are filled up to a number of tokens: those of few rows are the ones of long rows.
     """
-    by_length = sorted(order, key=len)
+    some = range(0, len(order), -(-len(order) // SOME))  # a long text has more batches than memory
+    by_length = sorted((order[number] for number in some), key=len)
     middles = [by_length[(2 * part + 1) * len(by_length) // (2 * trials)] for part in range(trials)]
     return [middles[3 * turn % trials] for turn in range(trials)]  # 3 and 8 share no factor: each comes once
 

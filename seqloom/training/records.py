@@ -10,6 +10,7 @@ from ..errors import RunError
 from .watching import Seen
 
 Kind = Literal["step", "validation", "end"]
+HIGHER = ("accuracy", "exact")  # scores of a validation that are the better the higher they are
 MAGNIFY_AFTER = 2000  # steps, as torch's own GradScaler has it
 
 
@@ -48,6 +49,14 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def criteria(scores: dict[str, float], best: str) -> tuple[float, float]:
+    """What is to be as low as can be, and the loss: the score beside the loss, turned round if higher is better."""
+    others = [name for name in scores if name != "loss"]
+    if best != "score" or not others:
+        return scores["loss"], scores["loss"]
+    return -scores[others[0]] if others[0] in HIGHER else scores[others[0]], scores["loss"]
+
+
 class Progress(BaseModel):
     """Where training stands: the position in the data, and every counter that later records depend on.
 
@@ -66,7 +75,8 @@ class Progress(BaseModel):
     skipped_in_a_row: NonNegativeInt = 0
     magnified: PositiveFloat = 16.0  # what the summed loss is multiplied by in half precision, and …
     steps_so_magnified: NonNegativeInt = 0  # … the finite steps since that last changed
-    best: float | None = None  # the lowest validation loss
+    best: float | None = None  # the lowest of what is to be low, and …
+    best_loss: float | None = None  # … the validation loss there, which decides where that is the same
     validations_since_best: NonNegativeInt = 0
     # Since the last record:
     loss_sum: float = 0.0
@@ -85,21 +95,14 @@ class Progress(BaseModel):
             where = ".".join(map(str, first["loc"])) or "state"
             raise RunError(f"{place}: {where!r} is not what a checkpoint holds ({first['msg']})") from None
 
-    def judge(self, loss: float) -> bool:
-        """Whether this validation loss is the best so far; one that is not a number never is."""
-        best = math.isfinite(loss) and (self.best is None or loss < self.best)
+    def judge(self, value: float, loss: float) -> bool:
+        """Whether this validation is the best so far, the lowest; one that is not a number never is."""
+        last = None if self.best is None else (self.best, loss if self.best_loss is None else self.best_loss)
+        best = math.isfinite(value) and math.isfinite(loss) and (last is None or (value, loss) < last)
         if best:
-            self.best = loss
+            self.best, self.best_loss = value, loss
         self.validations_since_best = 0 if best else self.validations_since_best + 1
         return best
-
-    def magnify(self, finite: bool) -> None:
-        """Half as much after a step that has overflown, twice as much after many that have not."""
-        self.steps_so_magnified = self.steps_so_magnified + 1 if finite else 0
-        if not finite:
-            self.magnified /= 2
-        elif self.steps_so_magnified == MAGNIFY_AFTER:
-            self.magnified, self.steps_so_magnified = 2 * self.magnified, 0
 
     def begin_anew(self) -> None:
         """Forget what the last record has told."""
