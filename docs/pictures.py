@@ -20,7 +20,7 @@ LARGEST = 150_000  # bytes of a file that stands in a page
 # By run: its recipe with what is changed, the input that is looked at, and its pictures.
 MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
     "dates": (
-        ("transduce", "model.kind=lstm", "model.size=64", "train.steps=600", "train.watch=20"),
+        ("transduce", "model.kind=lstm", "model.size=64", "train.steps=1400", "train.rate=4e-3", "train.watch=40"),
         "3 mai 2024",
         ("attention", "model", "gates", "kept", "flow", "spectra", "curves"),
     ),
@@ -34,7 +34,7 @@ MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
         "Königreich der Niederlande",
         ("attribution", "order"),
     ),
-    "shapes": (("caption", "train.steps=900"), None, ("attention",)),
+    "shapes": (("caption", "model.size=64", "train.steps=500", "train.rate=4e-3"), None, ("attention",)),
     "manual": (
         ("language", "model.size=96", "train.steps=300"),
         "The statement is executed",

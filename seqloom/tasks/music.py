@@ -37,7 +37,7 @@ from .rows import Encoded, positions
 from .texts import BEFORE, WritesText, share
 from .writes import Floats, Writes
 
-WRITTEN, TEMPERATURE = 100, 0.7  # tunes that are written to see how many are well formed, and how daringly
+WRITTEN, TEMPERATURE = 100, 0.5  # tunes that are written to see how many are well formed, and how daringly
 LONGEST = 1200  # tokens of such a tune
 HEADER = re.compile(r"[A-Za-z]:|%")  # a line that holds no notes
 NO_NOTES = re.compile(r"[\s!\\]")
