@@ -15,6 +15,7 @@ from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.heads import Head
 from .layers.padding import last, pick
+from .layers.rounding import in_eight_bits, round_weights
 from .layers.state import State
 from .layers.stepping import answer_of, change_of, prepared
 
@@ -54,6 +55,13 @@ class Generator(nn.Module):
         if not decoder.causal:
             raise ValueError("a generator needs a causal decoder: this one looks ahead")
         self.embed, self.decoder, self.head, self.source = embed, decoder, head, source
+        self.eight_bits = False
+
+    def round_weights(self) -> None:
+        """Let what writes go on with weights of eight bits: quicker, where compiled steps are in use, and less exact."""
+        round_weights(self.decoder)
+        round_weights(self.head)
+        self.eight_bits = True
 
     def start(self, batch: int, *source: Tensor) -> State:
         return self.decoder.start(batch, self.source(*source) if self.source else None)
@@ -68,8 +76,9 @@ class Generator(nn.Module):
 
     def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
         """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
-        move, answer = prepared(self.decoder), answer_of(self.head)
         embed = self.embed if self.training else change_of(self.embed)
+        with in_eight_bits(self.eight_bits):
+            move, answer = prepared(self.decoder), answer_of(self.head)
 
         def step(last: Tensor, state: State) -> tuple[Any, State]:
             with torch.no_grad():

@@ -17,11 +17,13 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from . import compiled
 from .attention import AdditiveAttention, Heads
 from .cache import Cache
+from .rounding import eight_bits, rounded
 from .state import Shared
 
 KINDS = {"n": c_long, "p": c_void_p, "d": c_double}
 ARGUMENTS = {
     "product": "nnnpnppn",
+    "rounded_product": "nnnpnppppn",
     "attend": "nnnnnpnpnnnpnpp",
     "look": "nnnnnpppppp",
     "leading": "nnnppp",
@@ -33,7 +35,7 @@ ARGUMENTS = {
 PANEL = 64  # bytes: how many numbers stand side by side in a panel of weights depends on their kind
 
 Change = Callable[[Tensor], Tensor]
-laid_out: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # weights -> how they were then, and their panels
+laid_out: Any = WeakTensorKeyDictionary()  # weights -> how they were then, and their layout
 
 
 def usable(weight: Tensor) -> bool:
@@ -50,33 +52,47 @@ def function(name: str, dtype: torch.dtype) -> Any:
     return found
 
 
-def panels(weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(panels, 1 + inputs, PANEL): the biases, then the weights of each input, of so many outputs at a time."""
-    now = (weight._version, weight.data_ptr(), *(() if bias is None else (id(bias), bias._version, bias.data_ptr())))
-    then, found = laid_out.get(weight, (None, weight))
+def kept_layout(weight: Tensor, bias: Tensor | None, eight: bool) -> tuple[Tensor, ...]:
+    """The weights as C reads them, laid out when they are first asked for and after every change."""
+    parts = [weight] if bias is None else [weight, bias]
+    now = (eight, *((id(part), part._version, part.data_ptr()) for part in parts))
+    then, found = laid_out.get(weight, (None, ()))
     if then != now:
-        found = spread(weight.detach(), weight.new_zeros(len(weight)) if bias is None else bias.detach())
+        flat = weight.new_zeros(weight.shape[0]) if bias is None else bias.detach()
+        found = bytes_layout(weight.detach(), flat) if eight else (numbers_layout(weight.detach(), flat),)
         laid_out[weight] = now, found
-    return found
+    layout: tuple[Tensor, ...] = found
+    return layout
 
 
-def spread(weight: Tensor, bias: Tensor) -> Tensor:
-    outputs, inputs = weight.shape
+def spread(weight: Tensor, width: int) -> Tensor:
+    """(panels, inputs, width): the weights of each input, of so many outputs at a time."""
+    return F.pad(weight, (0, 0, 0, -weight.shape[0] % width)).view(-1, width, weight.shape[1]).transpose(1, 2)
+
+
+def numbers_layout(weight: Tensor, bias: Tensor) -> Tensor:
+    """(panels, 1 + inputs, width): the biases stand before the weights."""
     width = PANEL // weight.itemsize
-    room = -outputs % width
-    rows = F.pad(weight, (0, 0, 0, room)).view(-1, width, inputs).transpose(1, 2)
-    return torch.cat([F.pad(bias, (0, room)).view(-1, 1, width), rows], 1).contiguous()
+    return torch.cat([spread(bias[:, None], width), spread(weight, width)], 1).contiguous()
+
+
+def bytes_layout(weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+    width = PANEL // weight.itemsize
+    whole, scale = rounded(weight)
+    room = -weight.shape[0] % width
+    return spread(whole, width).contiguous(), F.pad(scale, (0, room)), F.pad(bias, (0, room))
 
 
 def product(weight: Tensor, bias: Tensor | None) -> Change:
     """W x + b of x (B, inputs)."""
-    (outputs, inputs), laid = weight.shape, panels(weight, bias)
-    act, place = function("product", weight.dtype), laid.data_ptr()
+    (outputs, inputs), eight = weight.shape, eight_bits.get()
+    layout = kept_layout(weight, bias, eight)
+    act, places = function("rounded_product" if eight else "product", weight.dtype), [one.data_ptr() for one in layout]
 
-    def change(x: Tensor, laid: Tensor = laid) -> Tensor:  # which keeps the panels alive
+    def change(x: Tensor, alive: tuple[Tensor, ...] = layout) -> Tensor:
         rows = x.shape[0]
         y = x.new_empty(rows, outputs)
-        act(rows, inputs, outputs, x.data_ptr(), x.stride(0), place, y.data_ptr(), outputs)
+        act(rows, inputs, outputs, x.data_ptr(), x.stride(0), *places, y.data_ptr(), outputs)
         return y
 
     return change

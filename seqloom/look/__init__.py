@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from ..models import Batch, Generator, Labeller
+from ..search.tree import Tree
 from .attention import AttentionMap, attention_maps, source_attention
 from .attribution import METHODS, Attribution, question
+from .chart_beam import beam_chart
 from .chart_lines import (
     decay_chart,
     gates_chart,
@@ -51,16 +53,18 @@ class Look:
         title: str,
         read: Sequence[str] = (),
         told: Sequence[str] = (),
+        searched: Callable[[], Tree] | None = None,
     ) -> None:
         """The example is a batch of one row, the names of what is read, and those of what is written or told.
 
         `read` and `told` name all symbols of the vocabularies, in order; without them, symbols go by their numbers.
+        `searched` tells how the answer is searched for.
         """
         self.model, self.example, self.title = model, example, title
         self.batch, elements, target = example
         writes = isinstance(model, Generator) and model.source is not None
         self.names = Names(["<start>", *target[:-1]], target, elements) if writes else Names(elements, target, [])
-        self.read, self.told = read, told
+        self.read, self.told, self.searched = read, told, searched
 
     # --- arrays ---
 
@@ -208,6 +212,11 @@ class Look:
     def order(self) -> "alt.Chart":
         return order_chart(self.order_matters)
 
+    def beam(self) -> "alt.LayerChart":
+        """The search for the answer: what was kept at every step, what was not, and why."""
+        assert self.searched is not None, "this model searches for no answers"
+        return beam_chart(self.searched(), self.told)
+
     def drawing(self) -> Drawing:
         """The model unrolled over this example."""
         return draw_model(self.model, self.batch, self.names)
@@ -234,6 +243,8 @@ class Look:
             found |= {"positions": self.position}
         if tells_symbols(self.model):
             found |= {"next": self.next}
+        if self.searched is not None:
+            found |= {"beam": self.beam}
         if self._embedding() is not None:
             found |= {"embedding": self.embedding}
         return found | {"attribution": self.attribution, "faithfulness": self.faithfulness, "order": self.order}

@@ -1,8 +1,9 @@
 """Tasks that write about something: a text, numbers, an image. What is read, and what is written, token by token."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
@@ -17,11 +18,14 @@ from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
 from ..layers.padding import mask_of
+from ..layers.state import repeat
 from ..metrics import Score
 from ..models import Batch, Generator, Objective, Writing
 from ..recipe import Recipe
-from ..search import Hypothesis, beam, greedy
+from ..search import Hypothesis, Recorder, Sampling, beam, likeliest, write
+from ..search.choosing import Choose, seeds_of
 from . import sources
+from .asking import Answering
 from .base import Prediction, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions, positions
 
@@ -35,6 +39,9 @@ class Written(Prediction):
 
     tokens: list[str]
     logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
+    finish: str = "end"  # or "stop" at a string that was to end it, "length" where the room ended
+    seconds: float = 0.0  # that it took, with the answers beside it
+    alternatives: Sequence[dict[str, float]] = ()  # likely tokens at each step, where that was asked for
 
 
 class About(Rows):
@@ -130,13 +137,22 @@ class About(Rows):
             for name, measure in self.measures().items()
         }
 
-    @torch.no_grad()
     def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Written]]:
-        width, encoded = width or self.recipe.search.width, self.encode_inputs(inputs)
+        return self.answer(model, inputs, Answering(width or self.recipe.search.width))
+
+    @torch.no_grad()
+    def answer(
+        self, model: Generator, inputs: Sequence[Any], ask: Answering, recorder: Recorder | None = None
+    ) -> list[list[Written]]:
+        """The answers to each input, best first."""
+        encoded = self.encode_inputs(inputs)
         answers: list[list[Written]] = [[] for _ in inputs]
-        for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(width, 1)):
-            for row, found in zip(rows, self.write(model, encoded, rows, width), strict=True):
-                answers[row] = [self.read_out(hypothesis) for hypothesis in found]
+        for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(ask.width, ask.count)):
+            begun = perf_counter()
+            found = self.write(model, encoded, rows, ask, recorder)
+            seconds = perf_counter() - begun
+            for row, hypotheses in zip(rows, found, strict=True):
+                answers[row] = [self.read_out(one, ask, seconds) for one in hypotheses]
         return answers
 
     def encode_inputs(self, inputs: Sequence[Any]) -> Encoded:
@@ -144,26 +160,55 @@ class About(Rows):
         self.check_length(self.read_lengths(encoded), self.recipe.model.side("encoder"))
         return encoded
 
-    def write(self, model: Generator, encoded: Encoded, rows: Any, width: int) -> Iterator[list[Hypothesis]]:
-        search = self.recipe.search
-        state = model.start(len(rows), *self.about(encoded, rows))
-        last, step = torch.full((len(rows), 1), START), model.stepper()
-        if width == 1:
-            return ([one] for one in greedy(step, last, state, steps=search.max_length, end=END))
-        return iter(
-            beam(
+    def write(
+        self, model: Generator, encoded: Encoded, rows: Any, ask: Answering, recorder: Recorder | None = None
+    ) -> list[list[Hypothesis]]:
+        search, count = self.recipe.search, len(rows)
+        steps = ask.max_length or search.max_length
+        state = model.start(count, *self.about(encoded, rows))
+        last, step = torch.full((count, 1), START), model.stepper()
+        stops = ask.rules.stops(self.target)
+        if ask.sampling is None and (ask.width > 1 or recorder is not None):
+            return beam(
                 step,
                 last,
                 state,
-                width=width,
-                steps=search.max_length,
+                width=ask.width,
+                steps=steps,
                 end=END,
-                length_penalty=search.length_penalty,
+                length_penalty=search.length_penalty if ask.length_penalty is None else ask.length_penalty,
+                groups=ask.groups,
+                diversity=ask.diversity,
+                best=ask.best,
+                constraints=ask.rules.constraints(self.target, count, steps),
+                stops=stops,
+                recorder=recorder,
             )
+        each = ask.count if ask.sampling is not None else 1
+        choose = likeliest if ask.sampling is None else drawing(ask.sampling, each, count)
+        found = write(
+            step,
+            choose,
+            last.repeat_interleave(each, 0),
+            repeat(state, each) if each > 1 else state,
+            steps=steps,
+            end=END,
+            constraints=ask.rules.constraints(self.target, count * each, steps),
+            stops=stops,
+            alternatives=ask.alternatives,
         )
+        groups = [found[start : start + each] for start in range(0, len(found), each)]
+        return [sorted(group, key=lambda one: -one.score) for group in groups]
 
-    def read_out(self, found: Hypothesis) -> Written:
-        return Written(self.target.decode(found.tokens), found.score, self.target.names(found.tokens), found.logs)
+    def read_out(self, found: Hypothesis, ask: Answering, seconds: float) -> Written:
+        names, text = self.target.names, self.target.decode(found.tokens)
+        if found.finish == "stop":  # a stop may begin in the middle of a token
+            text = text[: min(place for stop in ask.rules.stop if stop and (place := text.find(stop)) >= 0)]
+        others = [
+            dict(zip(names([token for token, _ in step]), [log for _, log in step], strict=True))
+            for step in found.alternatives
+        ]
+        return Written(text, found.score, names(found.tokens), found.logs, found.finish, seconds, others)
 
     def show(self, given: Any, answer: str) -> Shown:
         encoded = self.encode_inputs([given]) | {"target": self.target.encode_many([answer])}
@@ -176,3 +221,10 @@ class About(Rows):
         if isinstance(self.source, Tokenizer):
             return self.source.names(encoded["source"][0])
         return [str(number) for number in range(1, int(self.read_lengths(encoded)[0]) + 1)]
+
+
+def drawing(sampling: Sampling, each: int, rows: int) -> Choose:
+    """So many draws for each row; what they are does not depend on the rows beside it."""
+    assert isinstance(sampling.seed, int)
+    seeds: list[int] = seeds_of(sampling.seed, each).tolist()
+    return replace(sampling, seed=seeds * rows).choose(each * rows)
