@@ -6,7 +6,8 @@ turns in one run, the best of several counts. `python benchmarks/decoding.py [qu
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 from _peers import END, START, CTranslate2, gpt2, marian, speaker, translator
@@ -84,18 +85,18 @@ def translation(depth: int, size: int, feed_forward: int, heads: int) -> str:
                 same(answers, third.translate(source.tolist(), width, WRITE)),
             )
             acts = [
-                *with_and_without(lambda: ours(model, source, width)),
-                lambda: hugging_face(peer, source, width),
-                lambda: third.translate(source.tolist(), width, WRITE),
+                *with_and_without(partial(ours, model, source, width)),
+                partial(hugging_face, peer, source, width),
+                partial(third.translate, source.tolist(), width, WRITE),
             ]
             seconds = best(acts, ROUNDS)
             mine, quick, theirs, _ = (one / batch * 1e3 for one in seconds)
             other = third.quickest() / batch * 1e3
-            ratios = [f"{peer / ours:.2f}" for ours in (mine, quick) for peer in (theirs, other)]
+            ratios = [f"{there / here:.2f}" for here in (mine, quick) for there in (theirs, other)]
             same_as = f"{alike[0]:.0%}, {alike[1]:.0%}"
             rows.append([str(batch), str(width), f"{mine:.2f}", f"{quick:.2f}", *ratios, same_as])
     third.close()
-    peers = [f"{peer} / {ours}" for ours in ("ours", "compiled") for peer in ("Hugging Face", "CTranslate2")]
+    peers = [f"{there} / {here}" for here in ("ours", "compiled") for there in ("Hugging Face", "CTranslate2")]
     return table(["batch", "width", "ours, ms a sentence", "compiled", *peers, "same answers"], rows)
 
 
@@ -127,7 +128,14 @@ def language() -> str:
     rows = [["256", *each, f"{there / here:.2f}", f"{there / quick:.2f}", "yes" if alike else "no"]]
     longs = best([*with_and_without(lambda: mine(1023)), *with_and_without(lambda: mine(64))], min(ROUNDS, 3))
     flat, flat_quick = ((long / 1023) / (short / 64) for long, short in zip(longs[:2], longs[2:], strict=True))
-    columns = ["tokens", "ours, ms a token", "compiled", "Hugging Face / ours", "Hugging Face / compiled", "same answer"]
+    columns = [
+        "tokens",
+        "ours, ms a token",
+        "compiled",
+        "Hugging Face / ours",
+        "Hugging Face / compiled",
+        "same answer",
+    ]
     said = f"A token of 1,023 costs {flat:.2f} times one of 64; compiled, {flat_quick:.2f} times."
     return table(columns, rows) + f"\n\n{said}"
 
@@ -188,9 +196,9 @@ def attention() -> str:
     rows = []
     for batch in (1, 32):
         given = torch.randint(4, VOCABULARY, (batch, READ))
-        acts: list[Callable[[], object]] = []
+        acts: list[Act] = []
         for width in (1, 5):
-            acts += with_and_without(lambda width=width, given=given: ours(model, given, width))
+            acts += with_and_without(partial(ours, model, given, width))
         rows.append([str(batch), *(f"{seconds / batch * 1e3:.2f}" for seconds in best(acts, ROUNDS))])
     return table(["batch", "greedy, ms a sentence", "compiled", "beam 5, ms a sentence", "compiled"], rows)
 

@@ -58,7 +58,7 @@ class Generator(nn.Module):
         self.eight_bits = False
 
     def round_weights(self) -> None:
-        """Let what writes go on with weights of eight bits: quicker, where compiled steps are in use, and less exact."""
+        """Let what writes go on with weights of eight bits: quicker where compiled steps are in use, and less exact."""
         round_weights(self.decoder)
         round_weights(self.head)
         self.eight_bits = True

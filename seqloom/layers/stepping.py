@@ -161,11 +161,12 @@ def product(weight: Tensor, bias: Tensor | None) -> Change:
 
 def bend_of(before: nn.Module | None, module: nn.Module) -> Change:
     """As `change_of`; what a product has just made may be changed in place."""
-    if isinstance(module, nn.GELU) and module.approximate == "none" and type(before) is nn.Linear:
-        if compiled_steps.usable(before.weight):
-            return compiled_steps.gelu(before.weight.dtype)
-    if isinstance(module, nn.ReLU) and type(before) is nn.Linear:
+    if type(before) is not nn.Linear:
+        return change_of(module)
+    if isinstance(module, nn.ReLU):
         return torch.relu_
+    if isinstance(module, nn.GELU) and module.approximate == "none" and compiled_steps.usable(before.weight):
+        return compiled_steps.gelu(before.weight.dtype)
     return change_of(module)
 
 

@@ -21,17 +21,21 @@ STEPS = 60  # columns, at most: a longer search is drawn up to there
 RANKS = 12  # tokens of a step, at most; all that were kept or finished are among them
 
 
-def beam_chart(tree: Tree, symbols: Sequence[str] = (), title: str = "How the answer was searched for") -> "alt.LayerChart":
+def beam_chart(
+    tree: Tree, symbols: Sequence[str] = (), title: str = "How the answer was searched for"
+) -> "alt.LayerChart":
     """Tokens by step and rank. `symbols` names the tokens; without them they go by their numbers."""
     alt = altair()
     rows, height = placed(tree, symbols)
     steps = max(row["step"] for row in rows)
-    slider = alt.param(
-        name="step", value=steps, bind=alt.binding_range(min=0, max=steps, step=1, name="up to step ")
-    )
+    slider = alt.param(name="step", value=steps, bind=alt.binding_range(min=0, max=steps, step=1, name="up to step "))
     base = alt.Chart(data(rows)).transform_filter("datum.step <= step")
-    across = alt.X("step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(domain=[-0.3, steps + 0.9]))
-    down = alt.Y("place:Q", title="rank by score", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(domain=[height, -1]))
+    across = alt.X(
+        "step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(domain=[-0.3, steps + 0.9])
+    )
+    down = alt.Y(
+        "place:Q", title="rank by score", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(domain=[height, -1])
+    )
     colour = alt.Color("fate:N", title="", scale=alt.Scale(domain=list(FATES), range=list(FATES.values())))
     told = [
         alt.Tooltip("text:N", title="so far"),
@@ -70,7 +74,7 @@ def beam_chart(tree: Tree, symbols: Sequence[str] = (), title: str = "How the an
         .properties(
             title=titled(
                 title,
-                "Each token with its probability. Bold is the best answer; dashed was pruned: point at it for the reason.",
+                "Each token with its probability. Bold is the best answer; dashed was pruned: point at it for why.",
                 "" if tree.nodes[-1].step <= STEPS else f"The first {STEPS} of {tree.nodes[-1].step} steps.",
             ),
             width=COLUMN * (steps + 1),
@@ -94,14 +98,17 @@ def placed(tree: Tree, symbols: Sequence[str]) -> tuple[list[dict[str, Any]], in
             node = tree.nodes[place]
             where[place] = rank
             parent = 0 if node.parent is None else node.parent
-            rows.append(told(node, symbols) | {
-                "step": step,
-                "place": rank,
-                "from_step": max(step - 1, 0),
-                "from_place": where[parent],
-                "best": place in best,
-                "text": " ".join(map(lambda token: named(token, symbols), tree.path(place))),
-            })
+            rows.append(
+                told(node, symbols)
+                | {
+                    "step": step,
+                    "place": rank,
+                    "from_step": max(step - 1, 0),
+                    "from_place": where[parent],
+                    "best": place in best,
+                    "text": " ".join(map(lambda token: named(token, symbols), tree.path(place))),
+                }
+            )
     return rows, max(row["place"] for row in rows) + 1
 
 
