@@ -1,12 +1,13 @@
 """Writing, beside other libraries with the same weights: Hugging Face, CTranslate2, loops over PyTorch's layers.
 
 Each ratio is the peer's time divided by ours: above 1 we are faster. "Compiled" is ours with compiled steps. All take
-turns in one run, the best of several counts. `python benchmarks/decoding.py [quick] [small] [large] [language]
-[recurrent] [attention]`: all sections, or those named. Joey NMT and OpenNMT-py are not measured here.
+turns in one run, the best of several counts. `python benchmarks/decoding.py [quick] [small] [recurrent] [large]
+[language] [attention] [int8]`: all sections, or those named. Joey NMT and OpenNMT-py are not measured here.
 """
 
 import sys
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import partial
 
 import torch
@@ -25,7 +26,7 @@ from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.models import Generator, Source
 from seqloom.search import beam, greedy
 
-SECTIONS = ("small", "large", "language", "recurrent", "attention")
+SECTIONS = ("small", "recurrent", "large", "language", "attention", "int8")
 ROUNDS = 2 if "quick" in sys.argv else 5
 THREADS = 2
 READ, WRITE, VOCABULARY = 14, 16, 10_000
@@ -203,6 +204,22 @@ def attention() -> str:
     return table(["batch", "greedy, ms a sentence", "compiled", "beam 5, ms a sentence", "compiled"], rows)
 
 
+def eight_bits() -> str:
+    """Compiled steps with weights of eight bits, beside those of all 32, at size 512."""
+    plain = translator(6, 512, 2048, VOCABULARY, 8)
+    small = deepcopy(plain)
+    small.round_weights()
+    compiled.use()
+    rows = []
+    for batch in (1, 32):
+        source = torch.randint(4, VOCABULARY, (batch, READ))
+        for width in (1, 5):
+            here, there = best([partial(ours, model, source, width) for model in (small, plain)], ROUNDS)
+            each = [f"{seconds / batch * 1e3:.2f}" for seconds in (there, here)]
+            rows.append([str(batch), str(width), *each, f"{there / here:.2f}"])
+    return table(["batch", "width", "float32, ms a sentence", "int8", "float32 / int8"], rows)
+
+
 def main() -> None:
     import transformers
 
@@ -216,6 +233,7 @@ def main() -> None:
         "language": ("GPT-2's shape, 6 layers, d 384, vocabulary 10,000", language),
         "recurrent": ("Characters, 2 × 512", recurrent),
         "attention": ("LSTM with additive attention", attention),
+        "int8": ("Weights of eight bits: Transformer 6 + 6, d 512", eight_bits),
     }
     for name in asked:
         title, make = makers[name]

@@ -209,13 +209,13 @@ void NAMED(gelu)(long count, REAL *x) {
     }
 }
 
-/* y = norm(x + change); centred for a layer norm, not for a root mean square norm. */
+/* y = norm(x + change), or of x alone; centred for a layer norm, not for a root mean square norm. */
 void NAMED(add_norm)(long rows, long size, const REAL *x, const REAL *change, const REAL *scale, const REAL *shift,
                      long centred, double epsilon, REAL *y) {
-    for (long row = 0; row < rows; row++, x += size, change += size, y += size) {
+    for (long row = 0; row < rows; row++, x += size, y += size) {
         NAMED(lanes) sums = {0}, squares = {0};
         REAL sum = 0, square = 0;
-        for (long j = 0; j < size; j++) y[j] = x[j] + change[j];
+        for (long j = 0; j < size; j++) y[j] = x[j] + (change ? change[row * size + j] : 0);
         long even = size / LANES * LANES;
         for (long j = 0; j < even; j += LANES) sums += *(NAMED(lanes) *)(y + j);
         for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
@@ -295,6 +295,81 @@ void NAMED(leading)(long rows, long size, long count, const REAL *logits, REAL *
         for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
         const REAL total = best[0] + (REAL)log((double)sum);
         for (long place = 0; place < count; place++) best[place] -= total;
+    }
+}
+
+/* --- a stack of a Transformer's layers in one call: see compiled_stack.py, which fills these in --- */
+
+typedef struct {
+    const void *weights;
+    const REAL *scale, *bias; /* of bytes; none: the weights are numbers */
+    long inputs, outputs;
+} NAMED(linear);
+
+typedef struct {
+    long kind, join, act;
+    NAMED(linear) into, out;
+    const REAL *norm_scale, *norm_shift, *share;
+    long centred;
+    double epsilon;
+    long heads, width, value_width;
+    REAL *steps; /* from here on, what changes from step to step */
+    long source_stride, first, length, valid_stride, per;
+    const unsigned char *valid;
+} NAMED(layer);
+
+enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH) };          /* what a layer does */
+enum { NAMED(POST), NAMED(PRE), NAMED(REZERO) };          /* and how it joins what goes around it */
+enum { NAMED(RELU), NAMED(GELU), NAMED(SWIGLU) };
+
+static void NAMED(apply)(const NAMED(linear) *linear, long rows, const REAL *x, REAL *y) {
+    if (linear->scale)
+        NAMED(rounded_product)(rows, linear->inputs, linear->outputs, x, linear->inputs, linear->weights,
+                               linear->scale, linear->bias, y, linear->outputs);
+    else
+        NAMED(product)(rows, linear->inputs, linear->outputs, x, linear->inputs, linear->weights, y, linear->outputs);
+}
+
+static void NAMED(bend)(long act, long rows, long size, REAL *x, REAL *y) {
+    if (act == NAMED(GELU)) NAMED(gelu)(rows * size, x);
+    if (act == NAMED(RELU))
+        for (long j = 0; j < rows * size; j++) x[j] = x[j] > 0 ? x[j] : 0;
+    if (act == NAMED(SWIGLU))
+        for (long row = 0; row < rows; row++)
+            for (long j = 0; j < size / 2; j++) {
+                const REAL gate = x[row * size + j];
+                y[row * size / 2 + j] = gate * NAMED(sigmoid)(gate) * x[row * size + size / 2 + j];
+            }
+}
+
+/* x (rows, size) becomes what the layers make of it; `wide` and `other` have room for the widest thing in between. */
+void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, REAL *x, REAL *wide, REAL *other,
+                REAL *normal) {
+    for (const NAMED(layer) *one = layers; one < layers + count; one++) {
+        const REAL *in = x;
+        REAL *change = wide;
+        if (one->join == NAMED(PRE)) {
+            NAMED(add_norm)(rows, size, x, 0, one->norm_scale, one->norm_shift, one->centred, one->epsilon, normal);
+            in = normal;
+        }
+        NAMED(apply)(&one->into, rows, in, wide);
+        if (one->kind == NAMED(EACH)) {
+            NAMED(bend)(one->act, rows, one->into.outputs, wide, other);
+            change = one->act == NAMED(SWIGLU) ? wide : other;
+            NAMED(apply)(&one->out, rows, change == wide ? other : wide, change);
+        } else {
+            const REAL *fresh = one->kind == NAMED(OWN) ? wide + one->heads * one->width : 0;
+            NAMED(attend)(rows, one->per, one->heads, one->width, one->value_width, wide, one->into.outputs,
+                          one->steps, one->source_stride, one->first, one->length, one->valid, one->valid_stride, fresh,
+                          other);
+            NAMED(apply)(&one->out, rows, other, wide);
+        }
+        if (one->join == NAMED(POST))
+            NAMED(add_norm)(rows, size, x, change, one->norm_scale, one->norm_shift, one->centred, one->epsilon, x);
+        else {
+            const REAL share = one->join == NAMED(REZERO) ? *one->share : 1;
+            for (long j = 0; j < rows * size; j++) x[j] += share * change[j];
+        }
     }
 }
 

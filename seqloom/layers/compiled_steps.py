@@ -7,7 +7,7 @@ them equal. Weights are laid out anew once, and stay so for as long as nobody ch
 from collections.abc import Callable
 from ctypes import c_double, c_long, c_void_p
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -45,9 +45,13 @@ def usable(weight: Tensor) -> bool:
     return compiled.library() is not None
 
 
+def symbol(name: str, dtype: torch.dtype) -> Any:
+    return getattr(compiled.library(), f"{name}_{compiled.NAMES[dtype]}")
+
+
 @cache
 def function(name: str, dtype: torch.dtype) -> Any:
-    found: Any = getattr(compiled.library(), f"{name}_{compiled.NAMES[dtype]}")
+    found = symbol(name, dtype)
     found.argtypes, found.restype = [KINDS[kind] for kind in ARGUMENTS[name]], None
     return found
 
@@ -109,13 +113,30 @@ def gelu(dtype: torch.dtype) -> Change:
     return change
 
 
-def add_norm(norm: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """x (B, D) and its change, added and normalised; none for a norm that is not known here."""
-    if not isinstance(norm, nn.LayerNorm | nn.RMSNorm) or len(norm.normalized_shape) != 1 or norm.weight is None:
+class Norm(NamedTuple):
+    """A layer norm, or a root mean square norm, which is not centred."""
+
+    scale: Tensor
+    shift: Tensor
+    centred: bool
+    epsilon: float
+
+
+def norm_of(module: nn.Module) -> Norm | None:
+    """None for a norm that is not known here."""
+    if not isinstance(module, nn.LayerNorm | nn.RMSNorm) or len(module.normalized_shape) != 1 or module.weight is None:
         return None
-    centred, scale = isinstance(norm, nn.LayerNorm), norm.weight
-    shift = norm.bias if isinstance(norm, nn.LayerNorm) and norm.bias is not None else torch.zeros_like(scale)
-    epsilon = torch.finfo(scale.dtype).eps if norm.eps is None else norm.eps
+    centred, scale = isinstance(module, nn.LayerNorm), module.weight
+    shift = module.bias if isinstance(module, nn.LayerNorm) and module.bias is not None else torch.zeros_like(scale)
+    return Norm(scale, shift, centred, torch.finfo(scale.dtype).eps if module.eps is None else module.eps)
+
+
+def add_norm(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
+    """x (B, D) and its change, added and normalised; none for a norm that is not known here."""
+    norm = norm_of(module)
+    if norm is None:
+        return None
+    scale, shift, centred, epsilon = norm
     act = function("add_norm", scale.dtype)
 
     def change(x: Tensor, more: Tensor) -> Tensor:

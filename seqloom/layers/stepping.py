@@ -9,13 +9,14 @@ its layer.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from . import compiled_steps
+from . import compiled_stack, compiled_steps
 from .attending import Bahdanau, Luong
 from .attention import AdditiveAttention, Attention, Heads
 from .base import Each, Layer, Stack
@@ -32,6 +33,7 @@ from .torch_like import TorchLike
 from .transformer import CausalAttention, CrossAttention, SwiGLU, visible
 
 Move = Callable[[Tensor, State], tuple[Tensor, State]]  # x (B, D), the state before -> y (B, D), the state after
+Moves = Callable[[Tensor, Sequence[State]], tuple[Tensor, list[State]]]  # several layers, each with its state
 Change = Callable[[Tensor], Tensor]
 
 
@@ -45,7 +47,7 @@ def prepared(layer: Layer) -> Move:
 def known(layer: Layer) -> Move:
     """As `prepared`, for a layer that is not trained or watched."""
     if isinstance(layer, Stack):
-        return stack([known(part) for part in layer.layers])
+        return stack(list(layer.layers))
     if isinstance(layer, TorchLike):
         return known(layer.stack)
     if isinstance(layer, Post | Pre | ReZero):
@@ -86,15 +88,32 @@ def nothing(x: Tensor, state: State) -> tuple[Tensor, State]:
     return x, state
 
 
-def stack(moves: Sequence[Move]) -> Move:
+def stack(layers: Sequence[Layer]) -> Move:
+    """Layers one after another; some of them in one call, where they are compiled."""
+    moves: list[tuple[int, Moves]] = []
+    for together, group in groupby(layers, lambda layer: compiled_stack.products(layer) is not None):
+        parts = list(group)
+        moves.append((len(parts), compiled_stack.Fused(parts) if together else in_turn(list(map(known, parts)))))
+
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
-        after = []
-        for part, before in zip(moves, state, strict=True):
-            x, passed = part(x, before)
-            after.append(passed)
+        after: list[State] = []
+        for count, part in moves:
+            x, passed = part(x, state[len(after) : len(after) + count])
+            after += passed
         return x, tuple(after)
 
     return move
+
+
+def in_turn(moves: Sequence[Move]) -> Moves:
+    def act(x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
+        after = []
+        for part, before in zip(moves, states, strict=True):
+            x, passed = part(x, before)
+            after.append(passed)
+        return x, after
+
+    return act
 
 
 def residual(layer: Post | Pre | ReZero) -> Move:
