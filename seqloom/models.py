@@ -17,7 +17,7 @@ from .layers.heads import Head
 from .layers.padding import last, pick
 from .layers.rounding import in_eight_bits, round_weights
 from .layers.state import State
-from .layers.stepping import answer_of, change_of, prepared
+from .layers.stepping import answer_of, change_of, encoded, prepared
 
 
 class Labeller(nn.Module):
@@ -43,8 +43,7 @@ class Source(nn.Module):
         self.embed, self.encoder = embed, encoder
 
     def forward(self, x: Tensor, mask: Tensor) -> Memory:
-        memory: Memory = self.encoder(self.embed(x), mask)
-        return memory
+        return encoded(self.encoder, self.embed(x), mask)
 
 
 class Generator(nn.Module):

@@ -18,9 +18,9 @@ from .positions import Still
 from .residual import Post, Pre, Residual, ReZero
 from .rounding import eight_bits
 from .state import State
-from .transformer import CausalAttention, CrossAttention, SwiGLU, visible
+from .transformer import CausalAttention, CrossAttention, SelfAttention, SwiGLU, visible
 
-OWN, MEMORY, EACH = range(3)
+OWN, MEMORY, EACH, WHOLE = range(4)
 JOINS: dict[type[Residual], int] = {Post: 0, Pre: 1, ReZero: 2}
 BENDS: dict[type[nn.Module], int] = {nn.ReLU: 0, nn.GELU: 1, SwiGLU: 2}
 
@@ -54,8 +54,9 @@ def products(layer: Layer) -> tuple[nn.Linear, nn.Linear] | None:
     """The two products of a layer that is known here."""
     inner = layer.layer if isinstance(layer, Residual) else None
     found: Sequence[nn.Module] = ()
-    if isinstance(inner, CausalAttention) and isinstance(inner.turn, Still):
-        found = inner.project, inner.attend.out
+    if isinstance(inner, CausalAttention | SelfAttention) and isinstance(inner.turn, Still):
+        whole = isinstance(inner, SelfAttention) and inner.window
+        found = () if whole else (inner.project, inner.attend.out)
     elif isinstance(inner, CrossAttention):
         found = inner.query, inner.attend.out
     elif isinstance(inner, Each) and len(parts := plain_parts(inner)) == 3 and bend(parts[1]) is not None:
@@ -85,7 +86,7 @@ class Fused:
         self.alive: list[Any] = []  # what the places point to
         self.widest = max(self.fill(*pair) for pair in zip(self.each, layers, strict=True))
         [self.dtype] = {next(layer.parameters()).dtype for layer in layers}
-        self.act = run(self.dtype)
+        self.act = whole_run(self.dtype)
         self.windows = [inner.window if isinstance(inner := layer.layer, CausalAttention) else 0 for layer in layers]
 
     def fill(self, place: Any, layer: Residual) -> int:
@@ -109,8 +110,8 @@ class Fused:
         if isinstance(inner, Each):
             place.kind, place.act = EACH, bend(plain_parts(inner)[1])
         else:
-            assert isinstance(inner, CausalAttention | CrossAttention)
-            place.kind = OWN if isinstance(inner, CausalAttention) else MEMORY
+            assert isinstance(inner, CausalAttention | CrossAttention | SelfAttention)
+            place.kind = {CausalAttention: OWN, CrossAttention: MEMORY, SelfAttention: WHOLE}[type(inner)]
             (place.heads, place.width, place.value_width), *_ = compiled_steps.shape(inner.attend)
         return max(size for linear in found for size in (linear.in_features, linear.out_features))
 
@@ -128,16 +129,29 @@ class Fused:
                 place.length, place.per = keys_values.shape[1], states[number].width
                 place.valid, place.valid_stride = mask.data_ptr(), mask.stride(0)
                 alive.append((keys_values, mask))
+        y = self.run(x)
+        for number, window in enumerate(self.windows):
+            if window:
+                after[number] = after[number][0].trimmed(window), after[number][1]
+        return y, after
+
+    def read(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Whole sequences x (B, T, D) of an encoder's layers, which have no state; padding comes out as anything."""
+        mask = mask.contiguous()
+        for place in self.each:
+            place.length = place.per = x.shape[1]
+            place.valid, place.valid_stride = mask.data_ptr(), mask.stride(0)
+        return self.run(x.flatten(0, 1)).view_as(x)
+
+    def run(self, x: Tensor) -> Tensor:
+        rows, size = x.shape
         y = x.clone(memory_format=torch.contiguous_format)
         room = x.new_empty(rows * (2 * self.widest + size))
         wide = room.data_ptr()
         other = wide + rows * self.widest * room.itemsize
         normal = other + rows * self.widest * room.itemsize
         self.act(len(self.each), byref(self.places), rows, size, y.data_ptr(), wide, other, normal)
-        for number, window in enumerate(self.windows):
-            if window:
-                after[number] = after[number][0].trimmed(window), after[number][1]
-        return y, after
+        return y
 
     def point_to_own(self, place: Any, cache: Any, window: int) -> Tensor | None:
         steps, valid = cache.store.steps, cache.valid
@@ -153,7 +167,7 @@ class Fused:
 
 
 @cache
-def run(dtype: torch.dtype) -> Any:
+def whole_run(dtype: torch.dtype) -> Any:
     found: Any = compiled_steps.symbol("run", dtype)
     found.argtypes, found.restype = [c_long, c_void_p, c_long, c_long, *[c_void_p] * 4], None
     return found

@@ -146,9 +146,10 @@ static inline void NAMED(weigh)(REAL *scores, const unsigned char *valid, long l
 }
 
 /* Each row looks with `heads` heads at the steps from `first` up to `length` of its source; `per` rows share one.
-   A step holds the keys of all heads, then their values. If there is something `fresh`, it becomes the last step. */
+   A step holds the keys of all heads, then their values; the next one is `stride` further. If there is something
+   `fresh`, it becomes the last step. */
 void NAMED(attend)(long rows, long per, long heads, long width, long value_width, const REAL *query, long query_stride,
-                   REAL *steps, long source_stride, long first, long length, const unsigned char *valid,
+                   REAL *steps, long stride, long source_stride, long first, long length, const unsigned char *valid,
                    long valid_stride, const REAL *fresh, REAL *y) {
     const long size = heads * (width + value_width), seen = length - first;
     const REAL scale = 1 / (REAL)sqrt((double)width);
@@ -156,18 +157,18 @@ void NAMED(attend)(long rows, long per, long heads, long width, long value_width
     for (long row = 0; row < rows; row++) {
         REAL *source = steps + row / per * source_stride;
         const unsigned char *shown = valid ? valid + row / per * valid_stride + first : 0;
-        if (fresh) memcpy(source + (length - 1) * size, fresh + row * query_stride, size * sizeof(REAL));
-        source += first * size;
+        if (fresh) memcpy(source + (length - 1) * stride, fresh + row * query_stride, size * sizeof(REAL));
+        source += first * stride;
         REAL weights[seen];
         for (long head = 0; head < heads; head++) {
             const REAL *asked = query + row * query_stride + head * width, *keys = source + head * width;
             const REAL *values = source + heads * width + head * value_width;
             REAL *out = y + (row * heads + head) * value_width;
-            for (long t = 0; t < seen; t++) weights[t] = scale * NAMED(dot)(asked, keys + t * size, width);
+            for (long t = 0; t < seen; t++) weights[t] = scale * NAMED(dot)(asked, keys + t * stride, width);
             NAMED(weigh)(weights, shown, seen);
             for (long j = 0; j < value_width; j++) out[j] = 0;
             for (long t = 0; t < seen; t++)
-                for (long j = 0; j < value_width; j++) out[j] += weights[t] * values[t * size + j];
+                for (long j = 0; j < value_width; j++) out[j] += weights[t] * values[t * stride + j];
         }
     }
 }
@@ -318,7 +319,7 @@ typedef struct {
     const unsigned char *valid;
 } NAMED(layer);
 
-enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH) };          /* what a layer does */
+enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH), NAMED(WHOLE) }; /* what a layer does; whole: look at all rows at once */
 enum { NAMED(POST), NAMED(PRE), NAMED(REZERO) };          /* and how it joins what goes around it */
 enum { NAMED(RELU), NAMED(GELU), NAMED(SWIGLU) };
 
@@ -358,10 +359,12 @@ void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, RE
             change = one->act == NAMED(SWIGLU) ? wide : other;
             NAMED(apply)(&one->out, rows, change == wide ? other : wide, change);
         } else {
-            const REAL *fresh = one->kind == NAMED(OWN) ? wide + one->heads * one->width : 0;
-            NAMED(attend)(rows, one->per, one->heads, one->width, one->value_width, wide, one->into.outputs,
-                          one->steps, one->source_stride, one->first, one->length, one->valid, one->valid_stride, fresh,
-                          other);
+            REAL *beside = wide + one->heads * one->width; /* keys and values stand beside the queries */
+            const long whole = one->kind == NAMED(WHOLE), outputs = one->into.outputs;
+            NAMED(attend)(rows, one->per, one->heads, one->width, one->value_width, wide, outputs,
+                          whole ? beside : one->steps, whole ? outputs : one->heads * (one->width + one->value_width),
+                          whole ? one->per * outputs : one->source_stride, one->first, one->length, one->valid,
+                          one->valid_stride, one->kind == NAMED(OWN) ? beside : 0, other);
             NAMED(apply)(&one->out, rows, other, wide);
         }
         if (one->join == NAMED(POST))

@@ -24,7 +24,7 @@ KINDS = {"n": c_long, "p": c_void_p, "d": c_double}
 ARGUMENTS = {
     "product": "nnnpnppn",
     "rounded_product": "nnnpnppppn",
-    "attend": "nnnnnpnpnnnpnpp",
+    "attend": "nnnnnpnpnnnnpnpp",
     "look": "nnnnnpppppp",
     "leading": "nnnppp",
     "gelu": "np",
@@ -152,13 +152,14 @@ def attend_own(heads: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], Te
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
     act = function("attend", heads.out.weight.dtype)
     sizes, query_size, seen_size = shape(heads)
+    stride = heads.key_value_size
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
         steps, rows = cache.store.steps, projected.shape[0]
         y, query = projected.new_empty(rows, seen_size), projected.data_ptr()
         marks = (None, 0) if valid is None else (valid.data_ptr(), valid.stride(0))
         fresh = query + query_size * projected.itemsize
-        own = query, projected.stride(0), steps.data_ptr(), steps.stride(0), first, cache.length
+        own = query, projected.stride(0), steps.data_ptr(), stride, steps.stride(0), first, cache.length
         act(rows, 1, *sizes, *own, *marks, fresh, y.data_ptr())
         return y
 
@@ -169,12 +170,13 @@ def attend_memory(heads: Heads) -> Callable[[Tensor, Shared], Tensor]:
     """What queries see of a memory, which some rows share."""
     act = function("attend", heads.out.weight.dtype)
     sizes, _, seen_size = shape(heads)
+    stride = heads.key_value_size
 
     def look(query: Tensor, memory: Shared) -> Tensor:
         keys_values, mask = (tensor.contiguous() for tensor in memory.tensors)
         rows, length = query.shape[0], keys_values.shape[1]
         y = query.new_empty(rows, seen_size)
-        places = query.data_ptr(), query.stride(0), keys_values.data_ptr(), keys_values.stride(0)
+        places = query.data_ptr(), query.stride(0), keys_values.data_ptr(), stride, keys_values.stride(0)
         marks = mask.data_ptr(), mask.stride(0)
         act(rows, memory.width, *sizes, *places, 0, length, *marks, None, y.data_ptr())
         return y

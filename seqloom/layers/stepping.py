@@ -19,11 +19,12 @@ from torch.nn import functional as F
 from . import compiled_stack, compiled_steps
 from .attending import Bahdanau, Luong
 from .attention import AdditiveAttention, Attention, Heads
-from .base import Each, Layer, Stack
+from .base import Each, Encoder, Layer, Memory, Stack
 from .cache import Cache
 from .cells import GRUCell, LSTMCell
 from .embeddings import Tokens
 from .heads import Categorical, Head
+from .padding import blank
 from .positions import LearntPositions, Still, Waves
 from .recurrent import Locked, Recurrent
 from .residual import Post, Pre, ReZero
@@ -71,6 +72,27 @@ def known(layer: Layer) -> Move:
     if isinstance(layer, Luong):
         return luong(layer)
     return plain(layer)
+
+
+def encoded(encoder: Encoder, x: Tensor, mask: Tensor) -> Memory:
+    """`encoder(x, mask)`; without gradient, and where they are compiled, its layers in as few calls as may be."""
+    layer = encoder.layer
+    if torch.is_grad_enabled() or layer.training or not isinstance(layer, Stack) or watched(layer):
+        found: Memory = encoder(x, mask)
+        return found
+    state, values = layer.start(x.shape[0]), blank(x, mask)
+    after: list[State] = []
+    for together, group in groupby(layer.layers, lambda part: compiled_stack.products(part) is not None):
+        parts = list(group)
+        if together and x.shape[1]:
+            values = compiled_stack.Fused(parts).read(values, mask)
+            after += state[len(after) : len(after) + len(parts)]
+            continue
+        for part in parts:
+            values, passed = part(values, state[len(after)], mask)
+            after.append(passed)
+    values = blank(values, mask)
+    return Memory(values, mask, encoder.pool(values, mask), layer.handed(tuple(after)))
 
 
 # --- layers made of layers --------------------------------------------------------------------------------------

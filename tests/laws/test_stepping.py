@@ -11,10 +11,11 @@ from seqloom.layers import compiled, compiled_steps
 from seqloom.layers.cache import LEAST, Cache
 from seqloom.layers.rounding import in_eight_bits, round_weights, rounded
 from seqloom.layers.state import Shared, repeat, select, walk_state
+from seqloom.layers.stepping import encoded
 from seqloom.search import beam
 from seqloom.search.choosing import leading
 
-from .zoo import SIZE, talker, writer
+from .zoo import ENCODERS, MASKS, SIZE, D, poisoned, talker, writer
 
 close = torch.testing.assert_close
 each_kind = pytest.mark.parametrize("dtype", [torch.float, torch.double])
@@ -94,6 +95,17 @@ def test_of_equally_likely_tokens_the_first_leads_and_no_number_is_told_of(steps
     logits[1, 0, 7] = torch.nan
     values, _ = leading(logits, 2)
     assert values[0].isfinite().all() and values[1].isnan().all()
+
+
+@pytest.mark.parametrize("side", MASKS)
+@pytest.mark.parametrize("name", [name for name in ENCODERS if name.startswith("transformer")])
+@torch.no_grad()
+def test_a_compiled_encoder_is_the_encoder(name, side, steps):
+    model = writer("lstm-luong-dot", name).eval()
+    x, mask = torch.randn(3, 6, D), MASKS[side]
+    expected = model.source.encoder(x, mask)
+    found = encoded(model.source.encoder, poisoned(x, mask), mask)
+    close(tuple(found[:3]), tuple(expected[:3]), atol=1e-5, rtol=1e-4)
 
 
 # --- eight bits ---
