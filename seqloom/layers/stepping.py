@@ -332,13 +332,20 @@ def attend_memory(attend: Heads) -> Callable[[Tensor, Shared], Tensor]:
     if compiled_steps.usable(attend.out.weight):
         return compiled_steps.attend_memory(attend)
     heads, width, query_size = attend.heads, attend.width, attend.query_size
+    known: tuple[Tensor, ...] = ()
+    keys = values = attend.out.weight
+    shown: Tensor | None = None
 
     def look(query: Tensor, memory: Shared) -> Tensor:
-        keys_values, mask = memory.tensors
-        asked = query.view(keys_values.shape[0], -1, heads, width).transpose(1, 2)
-        keys = keys_values[..., :query_size].unflatten(2, (heads, -1)).transpose(1, 2)
-        values = keys_values[..., query_size:].unflatten(2, (heads, -1)).transpose(1, 2)
-        seen = F.scaled_dot_product_attention(asked, keys, values, attn_mask=mask[:, None, None])
+        nonlocal known, keys, values, shown
+        if memory.tensors is not known:  # the same at almost every step
+            known = memory.tensors
+            keys_values, mask = known
+            keys = keys_values[..., :query_size].unflatten(2, (heads, -1)).transpose(1, 2)
+            values = keys_values[..., query_size:].unflatten(2, (heads, -1)).transpose(1, 2)
+            shown = None if bool(mask.all()) else mask[:, None, None]
+        asked = query.view(keys.shape[0], -1, heads, width).transpose(1, 2)
+        seen = F.scaled_dot_product_attention(asked, keys, values, attn_mask=shown)
         return seen.transpose(1, 2).reshape(query.shape[0], -1)
 
     return look
