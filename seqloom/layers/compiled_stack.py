@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from . import compiled_steps
 from .base import Each, Layer
-from .positions import Still
+from .positions import Rotary, Still
 from .residual import Post, Pre, Residual, ReZero
 from .rounding import eight_bits
 from .state import State
@@ -42,7 +42,7 @@ class LayerPlaces(Structure):
         *((name, c_long) for name in ("heads", "width", "value_width")),
         ("steps", c_void_p),
         *((name, c_long) for name in ("source_stride", "first", "length", "valid_stride", "per")),
-        ("valid", c_void_p),
+        *((name, c_void_p) for name in ("valid", "sines", "cosines")),
     ]
 
 
@@ -54,7 +54,7 @@ def products(layer: Layer) -> tuple[nn.Linear, nn.Linear] | None:
     """The two products of a layer that is known here."""
     inner = layer.layer if isinstance(layer, Residual) else None
     found: Sequence[nn.Module] = ()
-    if isinstance(inner, CausalAttention | SelfAttention) and isinstance(inner.turn, Still):
+    if isinstance(inner, CausalAttention | SelfAttention) and isinstance(inner.turn, Still | Rotary):
         whole = isinstance(inner, SelfAttention) and inner.window
         found = () if whole else (inner.project, inner.attend.out)
     elif isinstance(inner, CrossAttention):
@@ -87,6 +87,9 @@ class Fused:
         self.widest = max(self.fill(*pair) for pair in zip(self.each, layers, strict=True))
         [self.dtype] = {next(layer.parameters()).dtype for layer in layers}
         self.act = whole_run(self.dtype)
+        turns = [getattr(layer.layer, "turn", None) for layer in layers]
+        self.turning = [number for number, turn in enumerate(turns) if isinstance(turn, Rotary)]
+        self.rate = next((turn.rate for turn in turns if isinstance(turn, Rotary)), None)
         self.windows = [inner.window if isinstance(inner := layer.layer, CausalAttention) else 0 for layer in layers]
 
     def fill(self, place: Any, layer: Residual) -> int:
@@ -116,13 +119,17 @@ class Fused:
         return max(size for linear in found for size in (linear.in_features, linear.out_features))
 
     def __call__(self, x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
-        rows, size = x.shape
         after, alive = list(states), []
+        counts = [states[number][1] for number in self.turning]  # all the same: they have read the same
+        if counts:
+            alive.append(self.turn(counts[0][:, None]))
+            counts = [counts[0] + 1] * len(counts)
+        counted = dict(zip(self.turning, counts, strict=True))
         for number, place in enumerate(self.each):
             if place.kind == OWN:
-                cache, count = states[number]
-                after[number] = cache.grown(1), count
-                alive.append(self.point_to_own(place, after[number][0], self.windows[number]))
+                cache = states[number][0].grown(1)
+                after[number] = cache, counted.get(number)
+                alive.append(self.point_to_own(place, cache, self.windows[number]))
             elif place.kind == MEMORY:
                 keys_values, mask = (tensor.contiguous() for tensor in states[number].tensors)
                 place.steps, place.source_stride = keys_values.data_ptr(), keys_values.stride(0)
@@ -138,10 +145,21 @@ class Fused:
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """Whole sequences x (B, T, D) of an encoder's layers, which have no state; padding comes out as anything."""
         mask = mask.contiguous()
+        alive = self.turn(mask.cumsum(1) - 1) if self.turning else None
         for place in self.each:
             place.length = place.per = x.shape[1]
             place.valid, place.valid_stride = mask.data_ptr(), mask.stride(0)
-        return self.run(x.flatten(0, 1)).view_as(x)
+        y = self.run(x.flatten(0, 1)).view_as(x)
+        del alive
+        return y
+
+    def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Tell the layers that turn by how much, at these positions (B, T)."""
+        angle = positions.view(-1, 1) * self.rate
+        sines, cosines = angle.sin(), angle.cos()
+        for number in self.turning:
+            self.each[number].sines, self.each[number].cosines = sines.data_ptr(), cosines.data_ptr()
+        return sines, cosines
 
     def run(self, x: Tensor) -> Tensor:
         rows, size = x.shape

@@ -317,6 +317,7 @@ typedef struct {
     REAL *steps; /* from here on, what changes from step to step */
     long source_stride, first, length, valid_stride, per;
     const unsigned char *valid;
+    const REAL *sines, *cosines; /* (rows, width / 2): by how much queries and keys are turned; none: they are not */
 } NAMED(layer);
 
 enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH), NAMED(WHOLE) }; /* what a layer does; whole: look at all rows at once */
@@ -343,6 +344,19 @@ static void NAMED(bend)(long act, long rows, long size, REAL *x, REAL *y) {
             }
 }
 
+/* Turn each pair of features of the queries and keys of all heads, which stand side by side. */
+static void NAMED(turn)(const NAMED(layer) *one, long rows, REAL *x) {
+    const long half = one->width / 2;
+    for (long row = 0; row < rows; row++, x += one->into.outputs)
+        for (long head = 0; head < 2 * one->heads; head++)
+            for (long j = 0; j < half; j++) {
+                REAL *pair = x + head * one->width + 2 * j;
+                const REAL even = pair[0], odd = pair[1];
+                const REAL sine = one->sines[row * half + j], cosine = one->cosines[row * half + j];
+                pair[0] = even * cosine - odd * sine, pair[1] = even * sine + odd * cosine;
+            }
+}
+
 /* x (rows, size) becomes what the layers make of it; `wide` and `other` have room for the widest thing in between. */
 void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, REAL *x, REAL *wide, REAL *other,
                 REAL *normal) {
@@ -359,6 +373,7 @@ void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, RE
             change = one->act == NAMED(SWIGLU) ? wide : other;
             NAMED(apply)(&one->out, rows, change == wide ? other : wide, change);
         } else {
+            if (one->sines) NAMED(turn)(one, rows, wide);
             REAL *beside = wide + one->heads * one->width; /* keys and values stand beside the queries */
             const long whole = one->kind == NAMED(WHOLE), outputs = one->into.outputs;
             NAMED(attend)(rows, one->per, one->heads, one->width, one->value_width, wide, outputs,
