@@ -231,6 +231,7 @@ def predict(
     repetition_penalty: options.RepetitionPenalty = 1.0,
     min_length: options.MinLength = 0,
     int8: options.Int8 = False,
+    stream: options.Stream = False,
     tag: Annotated[
         str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
     ] = None,
@@ -254,6 +255,16 @@ def predict(
     ways = groups, diversity, best, length_penalty, max_length, sampling if draw else None, max(draw, 1), alternatives
     shown = draw or best or width or 1
     asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
+    if stream:
+        if as_json or alternatives or draw > 1 or (width or 1) > 1:
+            raise RecipeError(
+                "one answer at a time can be streamed, as text: say --width 1 or --draw 1, without --json"
+            )
+        for _, value in asked:
+            for piece in loaded.stream(value if tag is None else (value, tag), Answering(1, *ways, rules)):
+                print(piece, end="", flush=True)
+            print()
+        return
     for some in batched(asked, PREDICT_AT_ONCE):
         given = [value if tag is None else (value, tag) for _, value in some]
         if Answering(1, *ways, rules) == Answering(1):
@@ -366,7 +377,7 @@ def generate(
     repetition_penalty: options.RepetitionPenalty = 1.0,
     min_length: options.MinLength = 0,
     int8: options.Int8 = False,
-    stream: Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")] = False,
+    stream: options.Stream = False,
     into: Annotated[Path | None, typer.Option(help="A folder for files: texts, or tunes to play.")] = None,
     as_json: Json = False,
     debug: Debug = False,

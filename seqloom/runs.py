@@ -390,12 +390,25 @@ class Run:
 
     def answer(self, inputs: Sequence[Any], ask: Answering) -> Sequence[Sequence[Prediction]]:
         """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
+        return self._answerer.answer(self._generator, inputs, ask)
+
+    def stream(self, given: Any, ask: Answering | None = None) -> Iterator[str]:
+        """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
+        return self._answerer.pieces(self._generator, given, ask or Answering(1))
+
+    @property
+    def _generator(self) -> Generator:
+        assert isinstance(self.model, Generator)
+        return self.model
+
+    @property
+    def _answerer(self) -> About:
         if not isinstance(self.task, About):
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} does not write its answers, so there is "
                 "no way of searching for them to choose"
             )
-        return self.task.answer(self.model, inputs, ask)
+        return self.task
 
     def generate(
         self,
@@ -460,9 +473,8 @@ class Run:
 
     def searched(self, given: Any, width: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
-        assert isinstance(self.task, About)
         recorder = Recorder()
-        self.task.answer(self.model, [given], Answering(width or self.recipe.search.width), recorder)
+        self._answerer.answer(self._generator, [given], Answering(width or self.recipe.search.width), recorder)
         return recorder.trees[0]
 
     def quantise(self, *files: Path | str) -> dict[str, Any]:

@@ -79,8 +79,8 @@ def bend(module: nn.Module) -> int | None:
 class Fused:
     """Some layers in a row, each known by `products`, as a function of x (B, D) and their states."""
 
-    def __init__(self, layers: Sequence[Residual]) -> None:
-        self.layers = layers
+    def __init__(self, known: Sequence[Layer]) -> None:
+        layers = [layer for layer in known if isinstance(layer, Residual)]  # which all of them are
         self.places: Any = (LayerPlaces * len(layers))()
         self.each = list(self.places)
         self.alive: list[Any] = []  # what the places point to
@@ -89,7 +89,7 @@ class Fused:
         self.act = whole_run(self.dtype)
         turns = [getattr(layer.layer, "turn", None) for layer in layers]
         self.turning = [number for number, turn in enumerate(turns) if isinstance(turn, Rotary)]
-        self.rate = next((turn.rate for turn in turns if isinstance(turn, Rotary)), None)
+        self.rates = [turn.rate for turn in turns if isinstance(turn, Rotary)]
         self.windows = [inner.window if isinstance(inner := layer.layer, CausalAttention) else 0 for layer in layers]
 
     def fill(self, place: Any, layer: Residual) -> int:
@@ -119,7 +119,8 @@ class Fused:
         return max(size for linear in found for size in (linear.in_features, linear.out_features))
 
     def __call__(self, x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
-        after, alive = list(states), []
+        after: list[State] = list(states)
+        alive: list[Any] = []
         counts = [states[number][1] for number in self.turning]  # all the same: they have read the same
         if counts:
             alive.append(self.turn(counts[0][:, None]))
@@ -155,7 +156,7 @@ class Fused:
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Tell the layers that turn by how much, at these positions (B, T)."""
-        angle = positions.view(-1, 1) * self.rate
+        angle = positions.view(-1, 1) * self.rates[0]
         sines, cosines = angle.sin(), angle.cos()
         for number in self.turning:
             self.each[number].sines, self.each[number].cosines = sines.data_ptr(), cosines.data_ptr()

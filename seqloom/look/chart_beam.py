@@ -68,7 +68,7 @@ def beam_chart(
         .encode(x=across, y=down, text="label:N", color=colour, tooltip=told)
         for best in (False, True)
     ]
-    chart: alt.LayerChart = (
+    chart = (
         alt.layer(lines, dots, *names)
         .add_params(slider)
         .properties(

@@ -144,7 +144,7 @@ class Trace(NamedTuple):
     logs: Floats
 
     def only(self, rows: Whole) -> "Trace":
-        return Trace(*(part[rows] for part in self))
+        return Trace(self.origin[rows], self.tokens[rows], self.logs[rows])
 
 
 class Beams:
@@ -299,18 +299,18 @@ class Beams:
     def left(self, tokens: Whole, origin: Whole, still: bool) -> tuple[Tensor, Tensor | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
         rules = self.rules
-        stays = (self.sums > -np.inf).any(1)
+        stays: NDArray[np.bool_] = np.any(self.sums > -np.inf, axis=1)
         for place, source in enumerate(self.sources):
             if not stays[place] and not self.pools[source]:
                 refuse_impossible(source, self.count, 0.0)
         if rules.best < rules.width and rules.groups == 1:  # groups may find the same, which counts once
-            stays &= ~self.decided()
+            stays = stays & ~self.decided()
         if not stays.all():
             still = False
             if self.recorder is not None:
-                for place in (~stays).nonzero()[0]:
+                for place in np.flatnonzero(~stays).tolist():
                     self.recorder.close(self.sources[place], "pruned", "nothing open can overtake what is finished")
-            keep = stays.nonzero()[0]
+            keep = np.flatnonzero(stays)
             rows = (keep[:, None] * rules.width + np.arange(rules.width)).ravel()
             self.sources = [self.sources[place] for place in keep]
             self.sums, self.pooled, self.steps[-1] = self.sums[keep], self.pooled[keep], self.steps[-1].only(rows)

@@ -1,7 +1,7 @@
 """Tasks that write about something: a text, numbers, an image. What is read, and what is written, token by token."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, cast
@@ -22,7 +22,7 @@ from ..layers.state import repeat
 from ..metrics import Score
 from ..models import Batch, Generator, Objective, Writing
 from ..recipe import Recipe
-from ..search import Hypothesis, Recorder, Sampling, beam, likeliest, write
+from ..search import Hypothesis, Pieces, Recorder, Sampling, beam, likeliest, stream, write
 from ..search.choosing import Choose, seeds_of
 from . import sources
 from .asking import Answering
@@ -199,6 +199,27 @@ class About(Rows):
         )
         groups = [found[start : start + each] for start in range(0, len(found), each)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
+
+    def pieces(self, model: Generator, given: Any, ask: Answering) -> Iterator[str]:
+        """The answer to one input as it is written: the likeliest token each time, or drawn."""
+        encoded, steps = self.encode_inputs([given]), ask.max_length or self.recipe.search.max_length
+        with torch.no_grad():
+            state = model.start(1, *self.about(encoded, [0]))
+        text = Pieces(self.target.decode, ask.rules.stop)
+        for [pick] in stream(
+            model.stepper(),
+            likeliest if ask.sampling is None else drawing(ask.sampling, 1, 1),
+            torch.full((1, 1), START),
+            state,
+            steps=steps,
+            end=END,
+            constraints=ask.rules.constraints(self.target, 1, steps),
+            stops=ask.rules.stops(self.target),
+        ):
+            if pick.finish != "end" and (piece := text.add(pick.token)):
+                yield piece
+        if rest := text.finish():
+            yield rest
 
     def read_out(self, found: Hypothesis, ask: Answering, seconds: float) -> Written:
         names, text = self.target.names, self.target.decode(found.tokens)

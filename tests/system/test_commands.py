@@ -12,7 +12,7 @@ import pytest
 
 from seqloom.cli import main
 from seqloom.recipe import Recipe
-from seqloom.runs import train
+from seqloom.runs import load, train
 
 from ..recipes import backwards
 
@@ -262,6 +262,16 @@ def test_predictions_tell_what_else_was_likely_and_how_long_it_took(seqloom, run
     assert best["finish"] == "end" and best["seconds"] > 0 and len(best["alternatives"]) == len(best["logs"]) == 5
     for log, others in zip(best["logs"], best["alternatives"], strict=True):
         assert abs(max(others.values()) - log) < 1e-6 and len(others) == 3
+
+
+def test_a_streamed_answer_is_the_answer(seqloom, run):
+    for options in (("--width", 1), ("--width", 1, "--stop", "cb"), ("--draw", 1, "--temperature", 2, "--seed", 3)):
+        whole = seqloom("predict", run, "abcd", "feg", *options)
+        assert seqloom("predict", run, "abcd", "feg", "--stream", *options) == whole and whole[0] == 0
+    pieces = load(run).stream("abcd")
+    assert next(pieces) == "d" and "".join(pieces) == "cba"
+    code, _, err = seqloom("predict", run, "abcd", "--stream", "--width", 4)
+    assert code == 2 and "one answer at a time" in err
 
 
 @pytest.mark.parametrize(
