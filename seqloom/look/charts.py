@@ -6,18 +6,23 @@ reader's theme, so that it can be read in the light and in the dark.
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from html import escape
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.stores import cache_folder
 from ..errors import MissingExtra, RunError
-from .drawing import Drawing
+from .drawing import MARKER, Drawing
 from .names import shown
 
 if TYPE_CHECKING:
@@ -173,8 +178,15 @@ def save(chart: "alt.TopLevelMixin | Drawing", path: Path | str) -> Path:
         raise RunError(
             f"{path.name}: a chart is written as one of {', '.join(ENDINGS)}, not as {path.suffix or 'that'}"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content(chart, path.suffix))
+    return written(path, content(chart, path.suffix))
+
+
+def written(path: Path, content: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written ({error.strerror or error})") from None
     return path
 
 
@@ -199,8 +211,9 @@ def content(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
 def _drawing(drawing: Drawing, ending: str) -> bytes:
     if ending == ".json":
         return json.dumps(drawing.parts, ensure_ascii=False).encode()
-    if ending == ".png":
-        png: bytes = converter().svg_to_png(drawing.svg, scale=2)
+    if ending == ".png":  # which has no theme to follow
+        ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+        png: bytes = converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
         return png
     if ending == ".svg":
         return drawing.svg.encode()
@@ -220,7 +233,28 @@ def converter() -> Any:
     return vl_convert
 
 
-@cache
 def library() -> str:
-    """Vega with all it needs, as a script: a page then needs no network. It takes seconds to put together."""
-    return f"<script>{converter().javascript_bundle()}</script>"
+    """The same as an element of a page."""
+    return f"<script>{library_script()}</script>"
+
+
+@cache
+def library_script() -> str:
+    """Vega with all it needs, as a script: a page then needs no network.
+
+    It takes seconds to put together, so it is kept beside prepared data, under a name that says what it holds.
+    """
+    converts, folder = converter(), cache_folder()
+    start = f"vega-{metadata.version('vl-convert-python')}-"
+    for kept in sorted(folder.glob(f"{start}*.js")):
+        with suppress(OSError):
+            if sha256(found := kept.read_bytes()).hexdigest() == kept.stem.removeprefix(start):
+                return found.decode()
+    script = str(converts.javascript_bundle())
+    content = script.encode()
+    with suppress(OSError):  # kept or not, it is there
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f"{start}{os.getpid()}.part"
+        temporary.write_bytes(content)
+        temporary.rename(folder / f"{start}{sha256(content).hexdigest()}.js")
+    return script

@@ -1,8 +1,8 @@
 """Tasks that write about something: a text, numbers, an image. What is read, and what is written, token by token."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, cast
 
@@ -13,35 +13,22 @@ from torch import Tensor
 
 from .. import build
 from ..data import batches
-from ..data.codec import Codec
+from ..data.codec import Codec, Symbols
+from ..data.pictures import Pictures
 from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
+from ..errors import SearchError
 from ..layers.padding import mask_of
 from ..layers.state import repeat
-from ..metrics import Score
-from ..models import Batch, Generator, Objective, Writing
+from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
-from ..search import Hypothesis, Pieces, Recorder, Sampling, beam, likeliest, stream, write
+from ..search import Constraint, Hypothesis, Recorder, Sampling, Stop, beam, likeliest, write
 from ..search.choosing import Choose, seeds_of
 from . import sources
-from .asking import Answering
-from .base import Prediction, Scored, Shown
+from .asking import Answering, Rules
+from .base import Prediction, Shown
 from .rows import ROOM, Encoded, Rows, check_positions, positions
-
-Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], Score]
-QUICK = 256  # validation examples that are written out each time
-
-
-@dataclass(frozen=True)
-class Written(Prediction):
-    """An answer token by token; it is ranked by the mean log-probability of a token."""
-
-    tokens: list[str]
-    logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
-    finish: str = "end"  # or "stop" at a string that was to end it, "length" where the room ended
-    seconds: float = 0.0  # that it took, with the answers beside it
-    alternatives: Sequence[dict[str, float]] = ()  # likely tokens at each step, where that was asked for
 
 
 class About(Rows):
@@ -52,19 +39,12 @@ class About(Rows):
         return self.codecs["source"]
 
     @property
-    def target(self) -> Tokenizer:
-        return cast(Tokenizer, self.codecs["target"])
+    def target(self) -> Symbols:
+        return cast(Symbols, self.codecs["target"])
 
     @property
     def reads_text(self) -> bool:
         return sources.is_text(self.source)
-
-    @abstractmethod
-    def measures(self) -> dict[str, Measure]: ...
-
-    @abstractmethod
-    def rivals(self, inputs: Sequence[Any]) -> dict[str, list[str]]:
-        """What each baseline answers."""
 
     @classmethod
     def settled(cls, recipe: Recipe, prepared: Prepared) -> Recipe:
@@ -102,72 +82,62 @@ class About(Rows):
 
     def about(self, encoded: Encoded, rows: Any) -> tuple[Tensor, Tensor]:
         """The sources side by side with their masks."""
-        return sources.read(self.source, encoded["source"], rows, self.recipe.model.patch)
+        return sources.read(self.source, encoded["source"], rows, self.recipe.model)
+
+    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
+        found = self.searched(model, inputs, Answering(width or self.recipe.search.width))
+        return [[self.read_out(hypothesis) for hypothesis in hypotheses] for hypotheses, _ in found]
 
     @torch.no_grad()
-    def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
-        part = prepared.splits["validation"]
-        quick = range(min(QUICK, len(part)))
-        written = self.predict(model, [self.input_of([raw[row] for raw in part.raws.values()]) for row in quick], 1)
-        targets = part.raws["target"]
-        right = sum(best.output == targets[row] for row, (best, *_) in zip(quick, written, strict=True))
-        return {"loss": self.loss(model, part.ids), "exact": right / max(len(quick), 1)}
-
-    def input_of(self, example: Sequence[Any]) -> Any:
-        """What `predict` is asked with."""
-        return example[0]
-
-    def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
-        """What stands on several lines has several right answers."""
-        inputs: dict[Any, Any] = {}
-        answers: dict[Any, list[str]] = {}
-        for example in examples:
-            given = self.input_of(example)
-            key = given.tobytes() if isinstance(given, np.ndarray) else given
-            inputs.setdefault(key, given)
-            answers.setdefault(key, []).append(example[1])
-        asked, references = list(inputs.values()), list(answers.values())
-        outputs = [best.output for best, *_ in self.predict(model, asked)]
-        rivals = self.rivals(asked)
-        return {
-            name: Scored(
-                measure(outputs, references),
-                {rival: measure(told, references).value for rival, told in rivals.items()},
-            )
-            for name, measure in self.measures().items()
-        }
-
-    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Written]]:
-        return self.answer(model, inputs, Answering(width or self.recipe.search.width))
-
-    @torch.no_grad()
-    def answer(
+    def searched(
         self, model: Generator, inputs: Sequence[Any], ask: Answering, recorder: Recorder | None = None
-    ) -> list[list[Written]]:
-        """The answers to each input, best first."""
+    ) -> list[tuple[list[Hypothesis], float]]:
+        """What is found for each input, best first, and the seconds that it took with the inputs beside it."""
         encoded = self.encode_inputs(inputs)
-        answers: list[list[Written]] = [[] for _ in inputs]
+        answers: list[tuple[list[Hypothesis], float]] = [([], 0.0) for _ in inputs]
         for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(ask.width, ask.count)):
             begun = perf_counter()
             found = self.write(model, encoded, rows, ask, recorder)
             seconds = perf_counter() - begun
             for row, hypotheses in zip(rows, found, strict=True):
-                answers[row] = [self.read_out(one, ask, seconds) for one in hypotheses]
+                answers[row] = hypotheses, seconds
         return answers
 
     def encode_inputs(self, inputs: Sequence[Any]) -> Encoded:
-        encoded = {"source": self.source.encode_many(list(inputs))}
+        encoded = {"source": self.within(self.source.encode_many(list(inputs)))}
         self.check_length(self.read_lengths(encoded), self.recipe.model.side("encoder"))
         return encoded
+
+    def source_of(self, given: Any) -> Any:
+        """What of an input is read element by element."""
+        return given
+
+    def whole_lengths(self, inputs: Sequence[Any]) -> NDArray[np.int64]:
+        """How long inputs are, whether or not all of it is read."""
+        encoded = self.source.encode_many([self.source_of(given) for given in inputs])
+        return sources.lengths(self.source, encoded, self.recipe.model.patch)
+
+    def unread(self, inputs: Sequence[Any]) -> list[int]:
+        return self.beyond(self.source.encode_many([self.source_of(given) for given in inputs]))
+
+    def limits(self) -> tuple[int, int | None, Sequence[Constraint]]:
+        """How many symbols are written at most, which of them ends it, and what is not to be written."""
+        return self.recipe.search.max_length, END, ()
+
+    def rules(self, ask: Answering, rows: int, steps: int) -> tuple[list[Constraint], list[Stop]]:
+        """What a person's rules come to, for so many rows; here there are no texts to say them in."""
+        if ask.rules != Rules():
+            raise SearchError("rules about texts are for tasks that write texts")
+        return [], []
 
     def write(
         self, model: Generator, encoded: Encoded, rows: Any, ask: Answering, recorder: Recorder | None = None
     ) -> list[list[Hypothesis]]:
-        search, count = self.recipe.search, len(rows)
-        steps = ask.max_length or search.max_length
-        state = model.start(count, *self.about(encoded, rows))
-        last, step = torch.full((count, 1), START), model.stepper()
-        stops = ask.rules.stops(self.target)
+        longest, end, own = self.limits()
+        each, steps = ask.count if ask.sampling is not None else 1, ask.max_length or longest
+        state = model.start(len(rows), *self.about(encoded, rows))
+        last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
+        rules, stops = self.rules(ask, each * len(rows), steps)
         if ask.sampling is None and (ask.width > 1 or recorder is not None):
             return beam(
                 step,
@@ -175,67 +145,40 @@ class About(Rows):
                 state,
                 width=ask.width,
                 steps=steps,
-                end=END,
-                length_penalty=search.length_penalty if ask.length_penalty is None else ask.length_penalty,
+                end=end,
+                length_penalty=self.recipe.search.length_penalty if ask.length_penalty is None else ask.length_penalty,
                 groups=ask.groups,
                 diversity=ask.diversity,
                 best=ask.best,
-                constraints=ask.rules.constraints(self.target, count, steps),
+                constraints=[*own, *rules],
                 stops=stops,
                 recorder=recorder,
             )
-        each = ask.count if ask.sampling is not None else 1
-        choose = likeliest if ask.sampling is None else drawing(ask.sampling, each, count)
         found = write(
             step,
-            choose,
+            likeliest if ask.sampling is None else drawing(ask.sampling, each, len(rows)),
             last.repeat_interleave(each, 0),
             repeat(state, each) if each > 1 else state,
             steps=steps,
-            end=END,
-            constraints=ask.rules.constraints(self.target, count * each, steps),
+            end=end,
+            constraints=[*own, *rules],
             stops=stops,
             alternatives=ask.alternatives,
         )
         groups = [found[start : start + each] for start in range(0, len(found), each)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
 
-    def pieces(self, model: Generator, given: Any, ask: Answering) -> Iterator[str]:
-        """The answer to one input as it is written: the likeliest token each time, or drawn."""
-        encoded, steps = self.encode_inputs([given]), ask.max_length or self.recipe.search.max_length
-        with torch.no_grad():
-            state = model.start(1, *self.about(encoded, [0]))
-        text = Pieces(self.target.decode, ask.rules.stop)
-        for [pick] in stream(
-            model.stepper(),
-            likeliest if ask.sampling is None else drawing(ask.sampling, 1, 1),
-            torch.full((1, 1), START),
-            state,
-            steps=steps,
-            end=END,
-            constraints=ask.rules.constraints(self.target, 1, steps),
-            stops=ask.rules.stops(self.target),
-        ):
-            if pick.finish != "end" and (piece := text.add(pick.token)):
-                yield piece
-        if rest := text.finish():
-            yield rest
+    @abstractmethod
+    def read_out(self, found: Hypothesis) -> Prediction:
+        """What was written, for a person."""
 
-    def read_out(self, found: Hypothesis, ask: Answering, seconds: float) -> Written:
-        names, text = self.target.names, self.target.decode(found.tokens)
-        if found.finish == "stop":  # a stop may begin in the middle of a token
-            text = text[: min(place for stop in ask.rules.stop if stop and (place := text.find(stop)) >= 0)]
-        others = [
-            dict(zip(names([token for token, _ in step]), [log for _, log in step], strict=True))
-            for step in found.alternatives
-        ]
-        return Written(text, found.score, names(found.tokens), found.logs, found.finish, seconds, others)
-
-    def show(self, given: Any, answer: str) -> Shown:
+    def show(self, given: Any, answer: Any) -> Shown:
         encoded = self.encode_inputs([given]) | {"target": self.target.encode_many([answer])}
         told = [*self.target.names(encoded["target"][0]), "<eos>"]
         read = self.source.symbols if isinstance(self.source, Tokenizer) else ()
-        return Shown(self.batch_of(encoded, [0]), self.names_of(given, encoded), told, read, self.target.symbols)
+        batch, names = self.batch_of(encoded, [0]), self.names_of(given, encoded)
+        picture = encoded["source"][0][0] if isinstance(self.source, Pictures) else None
+        return Shown(batch, names, told, read, self.target.symbols, picture)
 
     def names_of(self, given: Any, encoded: Encoded) -> list[str]:
         """What is read, as a person sees it in a picture; elements that are no text, by their number."""
