@@ -31,6 +31,7 @@ from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import sample
+from .asking import Rules
 from .base import Prediction, Question, Scored, Task, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
@@ -216,7 +217,7 @@ class Polyphony(Writes):
 
     def generate(self, model: Generator, prompt: str, ask: Ask) -> Generation:
         """Frames as lines of pitches; `prompt` is such lines."""
-        if ask.top_k or ask.top_p < 1 or ask.min_p or ask.alternatives:
+        if ask.top_k or ask.top_p < 1 or ask.min_p or ask.alternatives or ask.rules != Rules():
             raise SearchError("keys sound together, so there is no choosing among them: only the temperature is asked")
         start = np.ones((1, KEYS), dtype=np.float32)
         opening = np.concatenate([start, frames_of(prompt).astype(np.float32)])
