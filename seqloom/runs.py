@@ -29,7 +29,7 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RecipeError, RunError
+from .errors import RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
 from .models import Generator, Labeller
 from .recipe import Recipe, seconds
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
+TRIED = 12.0  # seconds that the trials of a diagnosis may take
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
 
 
@@ -440,19 +441,52 @@ class Run:
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
         return Look(self.model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
 
-    def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
-        """What ails the model, from its records, its scores, its data and one example; the worst first."""
-        from .look.anatomy import examine
-        from .look.doctor import diagnose
-        from .look.findings import Checkup
-        from .look.schedules import curves
+    def diagnose(self, examples: object = None, seconds: float = TRIED) -> "list[Finding]":
+        """What ails the model, the worst first: see `diagnose`."""
+        return diagnose(self.folder, self.task.cell, examples, seconds)
 
-        look = self.look(given, answer)
-        records = [json.loads(line) for line in read_bytes(self.folder / RECORDS).splitlines()]
-        data = read_json(self.folder / "data.json")["report"]
-        skipped = records[-1]["skipped"] if records else 0
-        anatomy = examine(look.model, look.batch)
-        return diagnose(Checkup(self.recipe, anatomy, curves(records), skipped, self.scores["scores"], data))
+
+def diagnose(
+    folder: Path | str,
+    cell: MakeCell | None = None,
+    examples: object = None,
+    seconds: float = TRIED,
+    tell: Tell = silent,
+) -> "list[Finding]":
+    """What ails a run, the worst first, also one that broke off: from its records, its scores, its training examples
+    and, where it has not learnt, from short trials that take about so many `seconds` in all.
+
+    The examples are read again where the recipe says; those that came from Python have to be given again. Where they
+    are not at hand, the records have to do.
+    """
+    from .checkups import Told, checkup
+    from .look.doctor import diagnose as judge
+
+    folder = Path(folder)
+    check_version(folder)
+    recipe, records = own_recipe(folder), folder / RECORDS
+    check_cell(folder, cell)
+    task = TASKS[recipe.task].form(recipe).restore(recipe, read_json(folder / "task.json"))
+    task.cell = cell
+    data = read_json(folder / "data.json")
+    told = Told(
+        [json.loads(line) for line in read_bytes(records).splitlines()] if records.exists() else [],
+        read_json(folder / SCORES)["scores"] if (folder / SCORES).exists() else {},
+        data["report"],
+    )
+    prepared = None
+    try:
+        if examples is None:
+            recipe.check_data()
+        _, prepared = TASKS[recipe.task].form(recipe).prepare(recipe, silent, examples)
+        if prepared.fingerprint != data.get("fingerprint"):
+            raise RunError("the data has changed since this run was trained")
+    except SeqloomError as error:
+        tell(f"the training examples are not at hand, so only the records are looked at: {error}")
+        prepared = None
+    model = load(folder, cell).model if WEIGHTS in read_manifest(folder) else None
+    assert model is None or isinstance(model, Generator | Labeller)
+    return judge(checkup(task, told, model, prepared, seconds))
 
 
 def load(folder: Path | str, cell: MakeCell | None = None) -> Run:

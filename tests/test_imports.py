@@ -20,6 +20,7 @@ LEVELS = (
     ("__init__",),
     ("tune",),
     ("runs",),
+    ("checkups",),
     ("tasks", "look", "exchange", "cards"),
     ("training", "build", "metrics", "baselines"),
     ("models", "search", "data"),

@@ -68,7 +68,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes", "co2", "sensors", "ball"] = Field(
+    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes", "recall", "co2", "sensors", "ball"] = Field(
         default="", description="A built-in sample of examples, instead of files of your own."
     )
     train: Files = Field(

@@ -11,6 +11,7 @@ from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.manual import manual
 from seqloom.data.samples.names import names
+from seqloom.data.samples.recall import recall
 from seqloom.data.samples.series import ball, co2, sensors
 from seqloom.data.samples.shapes import shapes
 from seqloom.data.samples.tunes import tunes
@@ -23,6 +24,7 @@ SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "shapes": shapes,
     "manual": manual,
     "tunes": tunes,
+    "recall": recall,
 }
 # Whole series, which are parted in time by whoever reads them.
 SERIES: dict[str, Callable[[], list[Series]]] = {"co2": co2, "sensors": sensors, "ball": ball}
