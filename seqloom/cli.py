@@ -273,7 +273,7 @@ def doctor(
     run: Annotated[Path, typer.Argument(help="A run folder; it need not have come to its end.")],
     seconds: Annotated[
         float, typer.Option(min=0, help="How long short trials may take where it has not learnt; 0 is none.")
-    ] = 12.0,
+    ] = 15.0,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

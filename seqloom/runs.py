@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
-TRIED = 12.0  # seconds that the trials of a diagnosis may take
+TRIED = 15.0  # seconds that the trials of a diagnosis may take
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
 
 

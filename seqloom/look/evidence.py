@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from ..layers.heads import Categorical, Head
 from ..models import Batch, Generator, Labeller, Labelling, Objective, Writing
-from .dependence import Dependence, dependence, readable
+from .dependence import Dependence, dependence
+from .memory import Remembers, memory_of
 from .reading import features, quiet
 from .spectra import spectra
-from .sway import Sway, kind_of, sway_by_lag
+from .sway import kind_of
 
 FITTED = 4096  # elements that the best constant answer is fitted to, where it cannot be counted
 BATCHES = 6  # that the model itself reads
@@ -49,7 +50,7 @@ class Evidence:
     usual: Usual | None
     weights: Weights
     dependence: Dependence
-    sway: Sway | None
+    memory: Remembers | None
 
 
 def gather(
@@ -58,8 +59,8 @@ def gather(
     """Of the model as it is and as it began, on batches as training reads them and as it would in a drawn order."""
     few = batches[:: max(1, len(batches) // BATCHES)][:BATCHES]
     each = isinstance(model, Generator) or model.each
-    depends = dependence(drawn, each) if not isinstance(model, Generator) or model.source is None else Dependence(
-        np.zeros(0)
+    depends = (
+        dependence(drawn, each) if not isinstance(model, Generator) or model.source is None else Dependence(np.zeros(0))
     )
     varied = max(few, key=lambda batch: batch.mask.shape[1] * min(len(batch.mask), 16))
     swapped = varied.inputs.shape[:2] == varied.mask.shape and len(varied.mask) > 1
@@ -73,7 +74,7 @@ def gather(
         usual_answer(model, few),
         Weights(matrix_size(fresh), matrix_size(model), largest_radius(fresh)),
         depends,
-        sway_by_lag(model, varied, peaks(depends)) if swapped else None,
+        memory_of(model, varied, peaks(depends)) if swapped else None,
     )
 
 
@@ -151,11 +152,11 @@ def mixture(batches: Sequence[Batch]) -> float | None:
         values = batch.target[batch.mask] if batch.target.shape == batch.mask.shape else batch.target
         seen = values.reshape(-1).cpu().numpy()
         if len(seen) < 4:
-            return None
+            continue
         counts = np.unique(seen, return_counts=True)[1]
         inside.append(entropy(counts) + (len(counts) - 1) / (2 * len(seen)))
         every.append(seen)
-    whole = entropy(np.unique(np.concatenate(every), return_counts=True)[1])
+    whole = entropy(np.unique(np.concatenate(every), return_counts=True)[1]) if len(every) > 2 else 0.0
     return min(1.0, float(np.mean(inside)) / whole) if whole > 0 else None
 
 
@@ -189,6 +190,3 @@ def peaks(depends: Dependence) -> list[int]:
     """The lags that tell most."""
     found = np.flatnonzero(depends.bits > 0)
     return [int(lag) for lag in found[np.argsort(-depends.bits[found])][:32]]
-
-
-__all__ = ["Evidence", "Usual", "Weights", "gather", "readable"]

@@ -16,12 +16,8 @@ NOTHING = Anatomy([], {}, [], {}, [], {})
 class Trying(Protocol):
     """Short trainings from the beginning, the way the run was trained but for some settings."""
 
-    def after(self, *settings: str) -> float:
-        """The loss that is left; infinite if training broke off."""
-
-    @property
-    def as_it_is(self) -> float:
-        """The same with nothing changed."""
+    def after(self, *settings: str) -> float | None:
+        """The loss that is left, with nothing changed or these; infinite if training broke off, none if not tried."""
 
     @property
     def by_heart(self) -> float:

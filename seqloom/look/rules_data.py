@@ -45,7 +45,10 @@ def cut_off(checkup: Checkup) -> Finding | None:
 def unknown(checkup: Checkup) -> Finding | None:
     """A tenth or more of the tokens of a side are unknown, in training or in validation."""
     shares = {
-        name: max(side.get("unknown_share", 0.0), dict(sides(part(checkup, "validation"))).get(name, {}).get("unknown_share", 0.0))
+        name: max(
+            side.get("unknown_share", 0.0),
+            dict(sides(part(checkup, "validation"))).get(name, {}).get("unknown_share", 0.0),
+        )
         for name, side in sides(part(checkup, "train"))
     }
     name, share = max(shares.items(), key=lambda pair: pair[1], default=("", 0.0))
@@ -79,7 +82,7 @@ def unmixed(checkup: Checkup) -> Finding | None:
     return Finding(
         "not shuffled",
         0.75 + 0.2 * (1 - share),
-        f"The targets of a batch have {found.mixed:.0%} of the variety of all; drawn, they would have {found.drawn:.0%}.",
+        f"The targets of a batch have {found.mixed:.0%} of all variety; drawn, they would have {found.drawn:.0%}.",
         {"mixed": found.mixed, "drawn": found.drawn},
         "train.shuffle=true",
         "Every batch teaches its own label and unteaches those of the batches before.",
@@ -165,7 +168,10 @@ def other_kind(checkup: Checkup) -> Finding | None:
         moved = _moved(ours.get("balance") or {}, side.get("balance") or {})
         less = side.get("unknown_share", 0.0) - ours.get("unknown_share", 0.0)
         if validation.get("examples", 0) >= 50 and moved > max(worst, 0.25):
-            worst, says = moved, f"{moved:.0%} of the validation labels would have to change to be spread as in training"
+            worst, says = (
+                moved,
+                f"{moved:.0%} of the validation labels would have to change to be spread as in training",
+            )
         if less > max(worst, 0.15):
             worst, says = less, f"{less:.0%} more of the {name} is unknown in validation than in training"
     if not says:
@@ -177,7 +183,7 @@ def other_kind(checkup: Checkup) -> Finding | None:
         f"{says}.",
         {"difference": worst},
         "data.validation=" if given else "",
-        "What is learnt from the one is not what the other asks for; rows drawn from the training file are of its kind.",
+        "What is learnt from the one is not what the other asks for; rows drawn from the training file are.",
     )
 
 

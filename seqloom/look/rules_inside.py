@@ -17,9 +17,9 @@ FACTOR = 1.5  # how far off the memory length may be, as measured in docs/doctor
 def short_memory(checkup: Checkup) -> Finding | None:
     """The answer depends on elements further back than the model remembers, and it is not known well without them."""
     found = checkup.evidence
-    if found is None or found.sway is None or checkup.skill > 0.9:
+    if found is None or found.memory is None or checkup.skill > 0.9:
         return None
-    reach, memory = found.dependence.reach, found.sway.length
+    reach, memory = found.dependence.reach, found.memory.length
     if reach <= FACTOR * memory or reach < 3:
         return None
     seen = reach_of(side_of(checkup.recipe))
@@ -28,8 +28,8 @@ def short_memory(checkup: Checkup) -> Finding | None:
     return Finding(
         "short memory",
         0.9 if blind else 0.85,
-        f"The answer depends on what stands {reach} steps back ({found.dependence.bits[reach]:.2f} bits), but the model "
-        f"remembers {memory:.0f}{blind}.",
+        f"The answer depends on what stands {reach} steps back ({found.dependence.bits[reach]:.2f} bits), but the "
+        f"model remembers {memory:.0f}{blind}.",
         {"memory length": memory, "needed": float(reach), "bits": float(found.dependence.bits[reach])},
         change,
         why,

@@ -16,7 +16,11 @@ from .findings import Checkup, Finding
 
 ROOM = 0.9  # a model that has taken more than this of the surprise away has nothing to gain
 STUCK = 0.05  # one that has taken less has learnt next to nothing
-HELPS = 0.05  # of the blind loss: a trial that gains less shows nothing. Healthy runs gained up to …, see docs/doctor.md
+HELPS = (
+    0.05  # of the blind loss: a trial that gains less shows nothing. Healthy runs gained up to …, see docs/doctor.md
+)
+LARGE = 0.5  # a step of which no healthy run makes the like
+MOVES = (0.1, 0.03)  # how far a step moves the weights, as a share of their size, where training goes well
 NEARLY = 0.02  # of the blind loss: of changes that gain the same, the smaller one
 
 
@@ -43,34 +47,33 @@ class Cure:
         suspicion = self.suspects(checkup)
         if suspicion is None:
             return None
-        if checkup.trying is None or checkup.evidence is None:
-            severity = 0.6 if suspicion.certain else 0.0
-            change, measured, says = suspicion.changes[0], suspicion.measured, suspicion.says
-            return Finding(self.name, severity, says, measured, change, self.why) if suspicion.certain else None
-        change, gain = best(checkup, suspicion.changes)
+        told = best(checkup, suspicion.changes)
+        if told is None:
+            says, change, measured = suspicion.says, suspicion.changes[0], suspicion.measured
+            return Finding(self.name, 0.6, says, measured, change, self.why) if suspicion.certain else None
+        change, gain = told
         if gain < suspicion.helps:
             return None
         says = f"{suspicion.says} In a short trial, {change} left {gain:.0%} less of the loss."
-        return Finding(
-            self.name,
-            0.6 + 0.4 * min(1.0, gain),
-            says,
-            suspicion.measured | {"gain in a trial": gain},
-            change,
-            self.why,
-        )
+        measured = suspicion.measured | {"gain in a trial": gain}
+        return Finding(self.name, 0.6 + 0.4 * min(1.0, gain), says, measured, change, self.why)
 
 
-def best(checkup: Checkup, changes: Sequence[str]) -> tuple[str, float]:
+def best(checkup: Checkup, changes: Sequence[str]) -> tuple[str, float] | None:
     """The change whose trial left least of the loss, and how much less than nothing changed, as a share of what
-    reading nothing leaves. Of several that are nearly as good, the first."""
-    assert checkup.trying is not None and checkup.evidence is not None
+    reading nothing leaves. Of several that are nearly as good, the first; nothing, if none could be tried."""
+    if checkup.trying is None or checkup.evidence is None:
+        return None
     blind = max(abs(checkup.evidence.blind), 1e-9)
-    now = min(checkup.trying.as_it_is, 2 * blind)
-    gains = [(now - min(checkup.trying.after(*change.split()), 2 * blind)) / blind for change in changes]
-    top = max(gains)
-    chosen = next(number for number, gain in enumerate(gains) if gain >= top - NEARLY)
-    return changes[chosen], gains[chosen]
+    now = checkup.trying.after()
+    tried = [(change, checkup.trying.after(*change.split())) for change in changes]
+    gains = [
+        (change, (min(now, 2 * blind) - min(left, 2 * blind)) / blind)
+        for change, left in tried
+        if left is not None and now is not None
+    ]
+    top = max((gain for _, gain in gains), default=0.0)
+    return next((pair for pair in gains if pair[1] >= top - NEARLY), None)
 
 
 def side_of(recipe: Recipe) -> Body:
@@ -96,8 +99,11 @@ def movement(checkup: Checkup) -> float:
     return train.rate * norm / (1 - train.momentum) / (size * count**0.5)
 
 
-def _rate(checkup: Checkup, factors: Sequence[float]) -> list[str]:
-    return [f"train.rate={min(checkup.recipe.train.rate * factor, 100):.2g}" for factor in factors]
+def _rates(checkup: Checkup, moves: float, factors: Sequence[float]) -> list[str]:
+    """Rates at which a step would move the weights as it does in runs that go well; if that is not known, by guess."""
+    rate = checkup.recipe.train.rate
+    aims = [rate * aim / moves for aim in MOVES] if moves else [rate * factor for factor in factors]
+    return [f"train.rate={min(aim, 100):.1g}" for aim in aims if (aim < rate / 2) == (factors[0] < 1) and aim]
 
 
 def rate_too_high(checkup: Checkup) -> Suspicion | None:
@@ -110,7 +116,9 @@ def rate_too_high(checkup: Checkup) -> Suspicion | None:
     if broke:
         says += f"; the loss ended {rise:.0%} of its fall above its lowest, {checkup.skipped} steps were skipped"
     measured = {"movement": moves, "rise": rise, "skipped": float(checkup.skipped)}
-    return Suspicion(f"{says}.", measured, _rate(checkup, (1 / 3, 1 / 10, 1 / 30, 1 / 100)), broke or moves > 0.5)
+    changes = _rates(checkup, moves, (1 / 3, 1 / 10))
+    large = broke or moves > LARGE
+    return Suspicion(f"{says}.", measured, changes, large, HELPS / 2 if large else HELPS) if changes else None
 
 
 def rate_too_low(checkup: Checkup) -> Suspicion | None:
@@ -122,9 +130,8 @@ def rate_too_low(checkup: Checkup) -> Suspicion | None:
         f"A step moves the weights by {moves:.2%} of their size, and {late:.0%} of the loss's fall came on the second "
         "half of the way.",
         {"movement": moves, "late": late},
-        _rate(checkup, (3, 10, 30, 100)),
+        _rates(checkup, moves, (3, 10))[::-1],
         moves < 1e-3,
-        2 * HELPS,
     )
 
 
@@ -255,7 +262,9 @@ def unusual(name: str, checkup: Checkup) -> Suspicion | None:
 
 def _unusual_names() -> list[str]:
     names = [name.split(".") for name in settings(Recipe)]
-    return [".".join(path) for path in names if len(path) == 2 and path[0] in ("model", "train") and path[1] not in APART]
+    return [
+        ".".join(path) for path in names if len(path) == 2 and path[0] in ("model", "train") and path[1] not in APART
+    ]
 
 
 UNUSUAL = tuple(

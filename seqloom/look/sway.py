@@ -20,7 +20,6 @@ from .reading import features, quiet
 
 Floats = NDArray[np.floating]
 SHARE = 0.2  # of the most that any swap moves the answer; docs/doctor.md says how it was found
-LEAST = 0.01  # an answer that no swap moves by more than this does not depend on what is read
 NEAR = 16  # lags that are all asked; further ones in steps of about a tenth
 ROWS = 64
 
@@ -34,11 +33,8 @@ class Sway:
 
     @property
     def length(self) -> float:
-        """The furthest lag at which a swap still moves the answer by the share of the most that any does.
-
-        Between the lags that were asked it is read off the line that joins them.
-        """
-        if not len(self.moved) or self.moved.max() < LEAST:
+        """The furthest lag at which a swap still moves the answer by the share of the most that any does."""
+        if not len(self.moved) or not self.moved.max() > 0:
             return 0.0
         limit = SHARE * self.moved.max()
         place = int(np.nonzero(self.moved >= limit)[0][-1])

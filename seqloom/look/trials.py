@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from time import perf_counter
 
 import torch
 
@@ -13,11 +14,11 @@ from ..training.loop import Feed, Rows, evaluating, fit
 from ..training.probe import estimate
 from ..training.randomness import undisturbed
 
-STEPS = 80  # of a trial, at most
+STEPS = 120  # of a trial, at most
 FEWEST = 12
+TRIALS = 6  # about, that a diagnosis asks for
 PROBED = 4  # batches on which the loss is taken afterwards
 HEART = 8  # examples that are to be learnt by heart
-REPEATED = 2  # times as many steps for that
 
 Make = Callable[[Recipe], tuple[Objective, Feed]]  # a new objective, its weights drawn by the seed, and its batches
 
@@ -41,32 +42,32 @@ class Trials:
     def __init__(self, make: Make, recipe: Recipe, seconds: float) -> None:
         self._make, self._recipe, self._seconds = make, recipe, seconds
         self._known: dict[tuple[str, ...], float] = {}
+        self._spent = 0.0
 
     @cached_property
     def steps(self) -> int:
-        """As many as fit ten times into the time there is."""
-        with undisturbed():
-            objective, feed = self._make(self._recipe)
-            train = self._recipe.train.resolved()
-            step = estimate(objective, feed, train) / train.steps
-        return max(FEWEST, min(STEPS, int(self._seconds / 10 / step)))
+        """As many as fit into the time there is, for so many trials."""
+        objective, feed = self._make(self._recipe)
+        train = self._recipe.train.resolved()
+        step = estimate(objective, feed, train) / train.steps
+        return max(FEWEST, min(STEPS, int(self._seconds / TRIALS / step)))
 
-    @property
-    def as_it_is(self) -> float:
-        return self.after()
-
-    def after(self, *settings: str) -> float:
-        """The loss on a few batches after a trial with these settings changed, without dropout; infinite if it broke
-        off or cannot be built."""
+    def after(self, *settings: str) -> float | None:
+        """The loss on a few batches after a trial with these settings changed, without dropout; infinite if training
+        broke off, none if there is no time left or no such model."""
         if settings not in self._known:
             try:
                 recipe = self._recipe.override(*settings) if settings else self._recipe
             except RecipeError:
-                return math.inf
+                return None
+            if self._spent > self._seconds:
+                return None
+            begun = perf_counter()
             with undisturbed():
                 objective, feed = self._make(recipe)
                 batches = [feed.batch(rows) for rows in feed.order(0)[:PROBED]]
-                self._known[settings] = self._trained(objective, feed, recipe.train, self.steps, batches)
+                self._known[settings] = _trained(objective, feed, recipe.train, self.steps, batches)
+            self._spent += perf_counter() - begun
         return self._known[settings]
 
     @cached_property
@@ -77,26 +78,27 @@ class Trials:
             order = feed.order(0)
             few = feed.batch(order[len(order) // 2]).rows(slice(0, HEART))
             first = _loss(objective, [few])
-            left = self._trained(objective, Few(few), self._recipe.train, REPEATED * self.steps, [few])
+            left = _trained(objective, Few(few), self._recipe.train, STEPS, [few])
         return left / first if first > 0 else 1.0
 
-    def _trained(self, objective: Objective, feed: Feed, train: Train, steps: int, probed: Sequence[Batch]) -> float:
-        share = train.resolved().warmup / max(train.resolved().steps, 1)
-        settings = {
-            "steps": steps,
-            "time": "",
-            "warmup": max(1, round(share * steps)),
-            "validate_every": steps,
-            "checkpoint_every": steps,
-            "patience": 0,
-        }
-        try:
-            for _ in fit(objective, feed, train.model_copy(update=settings), lambda: {"loss": 0.0}):
-                pass
-        except RunError:
-            return math.inf
-        left = _loss(objective, probed)
-        return left if math.isfinite(left) else math.inf
+
+def _trained(objective: Objective, feed: Feed, train: Train, steps: int, probed: Sequence[Batch]) -> float:
+    train = train.resolved()
+    settings = {
+        "steps": steps,
+        "time": "",
+        "warmup": max(1, round(train.warmup / max(train.steps, 1) * steps)),
+        "validate_every": steps,
+        "checkpoint_every": steps,
+        "patience": 0,
+    }
+    try:
+        for _ in fit(objective, feed, train.model_copy(update=settings), lambda: {"loss": 0.0}):
+            pass
+    except RunError:
+        return math.inf
+    left = _loss(objective, probed)
+    return left if math.isfinite(left) else math.inf
 
 
 def _loss(objective: Objective, batches: Sequence[Batch]) -> float:

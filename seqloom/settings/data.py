@@ -68,8 +68,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes", "recall", "co2", "sensors", "ball"] = Field(
-        default="", description="A built-in sample of examples, instead of files of your own."
+    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes", "recall", "co2", "sensors", "ball"] = (
+        Field(default="", description="A built-in sample of examples, instead of files of your own.")
     )
     train: Files = Field(
         default=(), description="The file to train on, or two parallel ones: a line of source for each line of target."
