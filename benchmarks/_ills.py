@@ -10,7 +10,16 @@ from seqloom.data.samples import SAMPLES
 from seqloom.data.samples.recall import recalled
 
 Examples = dict[str, list[tuple[str, str]]]
-SMALL = ("model.size=32", "train.steps=200", "train.batch=2048", "train.rate=3e-3", "model.dropout=0.1")
+SMALL = (
+    *("model.size=32", "model.dropout=0.1", "train.steps=200", "train.batch=1024", "train.rate=1e-2"),
+    "train.validate_every=20",
+)
+
+
+def named() -> Examples:
+    """Some of the sample of names: the languages of names of countries and languages."""
+    found = SAMPLES["names"]()
+    return {part: list(found[part][:rows]) for part, rows in {"train": 5000, "validation": 500, "test": 200}.items()}
 
 
 class Ill(NamedTuple):
@@ -19,12 +28,8 @@ class Ill(NamedTuple):
     plant: str
     settings: tuple[str, ...]
     names: tuple[str, ...]
-    examples: Callable[[], Examples] | None = None  # in place of the recipe's sample
+    examples: Callable[[], Examples] = named
     recipe: str = "classify"
-
-
-def named() -> Examples:
-    return {part: list(rows) for part, rows in SAMPLES["names"]().items()}
 
 
 def distant(*lags: int, length: int = 0, rows: int = 3000) -> Callable[[], Examples]:
@@ -90,11 +95,19 @@ LOOKING = (*RECALL, "model.kind=transformer", "train.rate=2e-3")
 TEN: dict[str, Ill] = {
     "W_h × 3": Ill(
         "an RNN whose recurrent weights start three times as large, without clipping",
-        (*SMALL, "model.kind=rnn", "model.size=64", "model.both_ways=false", "model.gain=3", "train.clip=0"),
+        (
+            *SMALL,
+            "model.kind=rnn",
+            "model.size=64",
+            "model.both_ways=false",
+            "model.gain=3",
+            "train.clip=0",
+            "train.rate=3e-3",
+        ),
         ("exploding gradients",),
     ),
-    "rate × 30": Ill("a rate thirty times too high", (*SMALL, "train.rate=0.09"), ("rate too high",)),
-    "rate / 100": Ill("a rate a hundred times too low", (*SMALL, "train.rate=3e-5"), ("rate too low",)),
+    "rate × 30": Ill("a rate thirty times too high", (*SMALL, "train.rate=0.3"), ("rate too high",)),
+    "rate / 100": Ill("a rate a hundred times too low", (*SMALL, "train.rate=1e-4"), ("rate too low",)),
     "forget bias −3": Ill(
         "an LSTM whose forget gate starts closed; the letter stands 12 steps back",
         (*FORWARDS, "model.kind=lstm", "model.forget_bias=-3"),
@@ -103,7 +116,15 @@ TEN: dict[str, Ill] = {
     ),
     "post-LN × 12": Ill(
         "twelve layers that normalise behind, without a warm-up",
-        (*SMALL, "model.kind=transformer", "model.depth=12", "model.norm=post", "train.warmup=1", "train.batch=768"),
+        (
+            *SMALL,
+            "model.kind=transformer",
+            "model.depth=12",
+            "model.norm=post",
+            "train.warmup=1",
+            "train.batch=768",
+            "train.rate=3e-3",
+        ),
         ("no warm-up",),
     ),
     "dropout 0.9": Ill("nine tenths left out", (*SMALL, "model.dropout=0.9"), ("too much is left out",)),

@@ -16,7 +16,7 @@ Whole = NDArray[np.int64]
 SYMBOLS = 40  # the most frequent ones; all others count as one
 SURE = 8.0  # standard deviations above what chance gives
 DRAWS = 4
-SHARE = 0.3  # of the most that the element at any lag tells
+SHARE = 0.5  # of the most that the element at any lag tells: what stands further back often only repeats it
 LONGEST = 512
 
 

@@ -11,6 +11,7 @@ from .findings import Checkup, Finding
 from .rules_tried import side_of
 
 LITTLE = 0.3  # of the blind loss: a model that saved more is not searched for what keeps it from learning
+NEAR = 4  # steps: what is needed from nearer than this is learnt in time
 FACTOR = 1.5  # how far off the memory length may be, as measured in docs/doctor.md
 
 
@@ -20,7 +21,7 @@ def short_memory(checkup: Checkup) -> Finding | None:
     if found is None or found.memory is None or checkup.skill > 0.9:
         return None
     reach, memory = found.dependence.reach, found.memory.length
-    if reach <= FACTOR * memory or reach < 3:
+    if reach <= FACTOR * memory or reach < NEAR:
         return None
     seen = reach_of(side_of(checkup.recipe))
     change, why = remembers(checkup.recipe, seen is not None and seen < reach)

@@ -107,10 +107,10 @@ def _rates(checkup: Checkup, moves: float, factors: Sequence[float]) -> list[str
 
 
 def rate_too_high(checkup: Checkup) -> Suspicion | None:
-    """A step moves the weights by a tenth of their size or more, or training broke, rose again or got nowhere."""
+    """A step moves the weights by a seventh of their size or more, or training broke, rose again or got nowhere."""
     moves, rise = movement(checkup), checkup.rise
     broke = checkup.skipped > 0 or rise > 0.2
-    if moves < 0.1 and not broke and checkup.skill > STUCK:
+    if moves < 0.15 and not broke and checkup.skill > STUCK:
         return None
     says = f"A step moves the weights by {moves:.1%} of their size"
     if broke:

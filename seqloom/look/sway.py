@@ -21,7 +21,9 @@ from .reading import features, quiet
 Floats = NDArray[np.floating]
 SHARE = 0.2  # of the most that any swap moves the answer; docs/doctor.md says how it was found
 NEAR = 16  # lags that are all asked; further ones in steps of about a tenth
-ROWS = 64
+ROWS, ELEMENTS = 64, 8192  # that are read at once, at most
+WORK = 3e11  # products, at most: of a large model fewer lags are asked
+FEWEST = 8
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ def asked_lags(longest: int, also: Sequence[int] = ()) -> NDArray[np.int64]:
     return np.unique(np.concatenate([near, far, known])).astype(np.int64)
 
 
+def _thinned(lags: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """So many of them at most, evenly, the first and the last included."""
+    return lags[np.unique(np.linspace(0, len(lags) - 1, min(count, len(lags))).round().astype(int))]
+
+
 @torch.no_grad()
 def sway_by_lag(model: Labeller | Generator, batch: Batch, also: Sequence[int] = ()) -> Sway:
     """How much each element, counted back from the last, moves what is told at the end of its row.
@@ -57,10 +64,11 @@ def sway_by_lag(model: Labeller | Generator, batch: Batch, also: Sequence[int] =
     What stands there is taken from another row at the same lag, so what is put in is what might have stood there. The
     mean is over the rows where that is another element.
     """
-    batch = batch.rows(slice(None, ROWS))
+    batch = batch.rows(slice(None, max(2, min(ROWS, ELEMENTS // max(1, batch.mask.shape[1])))))
     lengths = batch.mask.sum(1)
     longest = int(lengths.max()) if len(lengths) else 0
-    lags = asked_lags(longest, also)
+    work = 2.0 * batch.mask.numel() * sum(parameter.numel() for parameter in model.parameters())
+    lags = _thinned(asked_lags(longest, also), max(FEWEST, int(WORK / max(work, 1.0))))
     with quiet(model), torch.no_grad():
         plain = answers(model, batch)
         moved = np.array([_moved(model, batch, int(lag), lengths, plain) for lag in lags])
