@@ -137,7 +137,7 @@ def _fitted(model: Labeller | Generator, batches: Sequence[Batch]) -> float:
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-    return float(loss)
+    return float(loss.detach())
 
 
 def mixture(batches: Sequence[Batch]) -> float | None:

@@ -10,21 +10,25 @@ BY_HEART = 0.5  # of the first loss: a model that gets below this with a few exa
 
 
 def below_baseline(checkup: Checkup) -> Finding | None:
-    """A score is no better than what can be said without reading."""
+    """Not one score is better than what can be said without reading."""
+    worst: Finding | None = None
     for name, score in checkup.scores.items():
         rivals = {rival: value for rival, value in (score.get("baselines") or {}).items() if rival in TRIVIAL}
+        if not rivals:
+            continue
         sign = -1 if score.get("better") == "lower" else 1
-        rival = max(rivals, key=lambda one: sign * rivals[one], default="")
-        if rival and sign * score["value"] <= sign * rivals[rival]:
-            return Finding(
-                "no better than a baseline",
-                0.52,
-                f"{name} is {score['value']:.3g}, but {rival} alone gets {rivals[rival]:.3g}.",
-                {"score": float(score["value"]), "baseline": float(rivals[rival])},
-                "",
-                "What was learnt is not worth a model; what else is found here may say why.",
-            )
-    return None
+        rival = max(rivals, key=lambda one, rivals=rivals, sign=sign: sign * rivals[one])
+        if sign * score["value"] > sign * rivals[rival]:
+            return None
+        worst = worst or Finding(
+            "no better than a baseline",
+            0.52,
+            f"{name} is {score['value']:.3g}, but {rival} alone gets {rivals[rival]:.3g}.",
+            {"score": float(score["value"]), "baseline": float(rivals[rival])},
+            "",
+            "What was learnt is not worth a model; what else is found here may say why.",
+        )
+    return worst
 
 
 def nothing_to_learn(checkup: Checkup) -> Finding | None:

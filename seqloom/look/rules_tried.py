@@ -33,6 +33,7 @@ class Suspicion:
     changes: Sequence[str]
     certain: bool = False  # whether it is said without a trial, too
     helps: float = field(default=HELPS)
+    slow: bool = False  # whether a trial is too short to tell against it
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Cure:
         if suspicion is None:
             return None
         told = best(checkup, suspicion.changes)
-        if told is None:
+        if told is None or (suspicion.slow and -suspicion.helps < told[1] < suspicion.helps):
             says, change, measured = suspicion.says, suspicion.changes[0], suspicion.measured
             return Finding(self.name, 0.6, says, measured, change, self.why) if suspicion.certain else None
         change, gain = told
@@ -114,7 +115,8 @@ def rate_too_high(checkup: Checkup) -> Suspicion | None:
         return None
     says = f"A step moves the weights by {moves:.1%} of their size"
     if broke:
-        says += f"; the loss ended {rise:.0%} of its fall above its lowest, {checkup.skipped} steps were skipped"
+        above = f"{rise:.0%} of its fall" if rise < 10 else "far"
+        says += f"; the loss ended {above} above its lowest, {checkup.skipped} steps were skipped"
     measured = {"movement": moves, "rise": rise, "skipped": float(checkup.skipped)}
     changes = _rates(checkup, moves, (1 / 3, 1 / 10))
     large = broke or moves > LARGE
@@ -165,6 +167,7 @@ def warmup_missing(checkup: Checkup) -> Suspicion | None:
         {"warm-up share": share, "depth": float(body.depth)},
         ["model.norm=pre", f"train.warmup={max(2, train.steps // 10)}"],
         checkup.skill < 0.3,
+        slow=True,
     )
 
 
