@@ -9,7 +9,7 @@ PYTEST  := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
 NAME    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak docs wheel
+.PHONY: help demo test check bench soak docs pictures wheel
 
 help:
 	@echo "make demo    train the date reader live, score it, look inside (minutes)"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench   list the benchmarks; make bench NAME=intervals runs one"
 	@echo "make soak    the tests marked soak: long searches for rare failures"
 	@echo "make docs    build the documentation into site/"
+	@echo "make pictures  draw the pictures of the documentation anew (minutes)"
 	@echo "make wheel   build the wheel into dist/"
 
 # torch comes first and alone, at its exact pin: see constraints.txt. hatchling comes with it because the package is
@@ -51,6 +52,9 @@ soak: .venv/.ready
 
 docs: .venv/.ready
 	.venv/bin/mkdocs build --strict --site-dir site
+
+pictures: .venv/.ready
+	.venv/bin/python docs/pictures.py
 
 wheel: .venv/.ready
 	.venv/bin/python -m build --wheel --no-isolation --outdir dist

@@ -3,11 +3,10 @@ distance. Each is a recipe, settings and examples; what is done with them is `do
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from seqloom.data.samples import SAMPLES
-from seqloom.data.samples.recall import recalled
 
 Examples = dict[str, list[tuple[str, str]]]
 SMALL = (
@@ -30,6 +29,26 @@ class Ill(NamedTuple):
     names: tuple[str, ...]
     examples: Callable[[], Examples] = named
     recipe: str = "classify"
+
+
+LETTERS, NOISE, QUESTION = "ABCDEFGH", "abcdefgh", "?"
+
+
+def recalled(lags: Sequence[int], rows: int, seed: int, length: int = 0) -> list[tuple[str, str]]:
+    """Texts of one length with one capital in each, so many steps before the question at the end, and the capital.
+
+    The shortest that holds all distances is taken, unless a `length` is given.
+    """
+    chance = random.Random(seed)
+    length = length or max(lags) + 1
+    pairs = []
+    for row in range(rows):
+        text = [*chance.choices(NOISE, k=length - 1), QUESTION]
+        letter = chance.choice(LETTERS)
+        text[-1 - lags[row % len(lags)]] = letter
+        pairs.append(("".join(text), letter))
+    chance.shuffle(pairs)
+    return pairs
 
 
 def distant(*lags: int, length: int = 0, rows: int = 3000) -> Callable[[], Examples]:
@@ -214,8 +233,8 @@ HEALTHY: dict[str, tuple[str, tuple[str, ...]]] = {
         "classify",
         ("model.kind=convolution", "model.depth=2", "model.size=64", "train.steps=200", "train.batch=2048"),
     ),
-    "recall, gru": ("classify", ("data.sample=recall", *FORWARDS, "model.kind=gru")),
-    "recall, lstm": ("classify", ("data.sample=recall", *FORWARDS, "model.kind=lstm")),
+    "recall, gru": ("classify", (*FORWARDS, "model.kind=gru")),
+    "recall, lstm": ("classify", (*FORWARDS, "model.kind=lstm")),
     "tokens, lstm": ("tag", ("model.size=48", "train.steps=80", "train.batch=2048")),
     "manual, gru": ("language", ("model.size=96", "train.steps=150", "train.batch=1600", "train.window=50")),
     "manual, transformer": (
@@ -236,6 +255,8 @@ HEALTHY: dict[str, tuple[str, tuple[str, ...]]] = {
     "co2, gru": ("forecast", ("model.size=32", "train.steps=120", "train.batch=4096")),
     "shapes": ("caption", ("model.size=48", "train.steps=80", "train.batch=2048")),
 }
+# What is read in place of a recipe's sample: eight distances in one file.
+OWN = dict.fromkeys(("recall, gru", "recall, lstm"), distant(4, 6, 8, 12, 16, 24, 32, 48, rows=4000))
 LAGS = (4, 6, 9, 13, 19, 28, 40, 60)  # each about 1.45 times the one before
 KINDS = {
     "rnn": (*FORWARDS, "model.kind=rnn", "train.rate=1e-3"),

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from _doctor_page import write_page
-from _ills import HEALTHY, KINDS, LAGS, MORE, TEN, Examples, Ill, distant
+from _ills import HEALTHY, KINDS, LAGS, MORE, OWN, TEN, Examples, Ill, distant
 
 from seqloom import Recipe, train
 from seqloom.errors import RunError
@@ -86,7 +86,8 @@ def ill(case: Ill, seed: int, work: Path) -> dict[str, Any]:
 
 def healthy(name: str, work: Path) -> dict[str, Any]:
     recipe, settings = HEALTHY[name]
-    scores = trained(Recipe.read(recipe, *settings), work / "healthy")
+    own = files(OWN[name](), work) if name in OWN else []
+    scores = trained(Recipe.read(recipe, *own, *settings), work / "healthy")
     found, seconds = found_in(work / "healthy")
     return {"scores": scores, "found": found, "seconds": seconds}
 

@@ -33,6 +33,7 @@ from .layers.convolution import convolution
 from .layers.embeddings import Tokens
 from .layers.heads import Categorical, Deep, Head
 from .layers.recurrent import Hands, recurrent_decoder, recurrent_encoder, stacked
+from .layers.sampled import Sampled
 from .layers.transformer import transformer
 from .models import Generator, Labeller, Source
 from .recipe import Body, Model
@@ -189,6 +190,11 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
     )
 
 
+def categorical(inputs: int, symbols: int, smoothing: float) -> Categorical:
+    """The next of `symbols`; where there are many, their logits are never held all at once."""
+    return Categorical(inputs, symbols, LOGITS // symbols if symbols > LARGE else 0, smoothing)
+
+
 def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
     """Writes `symbols` about a sequence of `about` symbols; with a cell of one's `own` in place of the recipe's."""
     return teller(model, symbols, Tokens(about, model.embedding, model.side("encoder").dropout), smoothing, own)
@@ -201,39 +207,50 @@ def teller(
     reads, writes = model.side("encoder"), model.side("decoder")
     source = Source(first, encoder(reads, model.embedding, own))
     layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.hands, own)
-    embed, head = Tokens(symbols, model.embedding, writes.dropout), Categorical(writes.width, symbols, 0, smoothing)
+    embed, head = Tokens(symbols, model.embedding, writes.dropout), categorical(writes.width, symbols, smoothing)
     if model.tied:
         head.project.weight = embed.weight
-    return Generator(embed, layer, head, source)
+    return Generator(embed, layer, head, source, writes.dropout)
 
 
 def writer(model: Model, embed: nn.Module, make: Callable[[int], Head], own: MakeCell | None = None) -> Generator:
     """Writes about nothing, with the head that `make` gives for so many features."""
     writes = model.side("decoder")
-    return Generator(embed, decoder(writes, model, model.embedding, own=own), make(writes.width))
+    layer = decoder(writes, model, model.embedding, own=own)
+    return Generator(embed, layer, make(writes.width), dropout=writes.dropout)
 
 
-def language(model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
-    """Writes `symbols` about nothing."""
+def language(
+    model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None, sampled: int = 0
+) -> Generator:
+    """Writes `symbols` about nothing; learns from so many draws of them, or from all."""
     embed = Tokens(symbols, model.embedding, model.side("decoder").dropout)
 
     def head(inputs: int) -> Head:
-        made = Categorical(inputs, symbols, LOGITS // symbols if symbols > LARGE else 0, smoothing)
+        made = categorical(inputs, symbols, smoothing)
         if model.tied:
             made.project.weight = embed.weight
-        return made
+        return Sampled(made, sampled) if sampled else made
 
     return writer(model, embed, head, own)
 
 
 def labeller(
-    model: Model, embed: nn.Module, make: Callable[[int], Head], each: bool, own: MakeCell | None = None
+    model: Model,
+    embed: nn.Module,
+    make: Callable[[int], Head],
+    each: bool,
+    own: MakeCell | None = None,
+    inputs: int = 0,
 ) -> Labeller:
-    """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features."""
+    """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features.
+
+    `inputs` are the features that come out of the first layer, if they are not those of an embedding.
+    """
     reads = model.side("encoder")
-    reader = encoder(reads, model.embedding, own, model.pool)
+    reader = encoder(reads, inputs or model.embedding, own, model.pool)
     head = Deep(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
-    return Labeller(embed, reader, head, each)
+    return Labeller(embed, reader, head, each, reads.dropout)
 
 
 def forecaster(
@@ -246,4 +263,4 @@ def forecaster(
     else:
         reader, features = encoder(reads, inputs, own, model.pool or "last"), reads.width
     head = Deep(features, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(features)
-    return Labeller(nn.Identity(), reader, head, each=False)
+    return Labeller(nn.Identity(), reader, head, each=False, dropout=reads.dropout)

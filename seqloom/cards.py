@@ -17,7 +17,7 @@ def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str,
     return f"""# {folder.name}: {recipe.about.title or recipe.task}
 
 {network(recipe)}, trained on {data or "examples from Python"}
-for {recipe.train.steps:,} steps with seed {recipe.train.seed}.
+for {recipe.train.steps:,} steps with seed {recipe.train.seed}, in {recipe.train.precision} on {recipe.train.device}.
 
 ## Scores on {scores["examples"]:,} {scores["split"]} examples
 

@@ -94,6 +94,9 @@ def train(
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
     into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
+    changed_data: Annotated[
+        bool, typer.Option("--changed-data", help="With --resume: go on although the data has changed.")
+    ] = False,
     processes: Annotated[
         int, typer.Option(min=1, max=1024, help="Processes on this machine; torchrun starts them on several.")
     ] = 1,
@@ -109,6 +112,8 @@ def train(
 
     if launch.launched() and into is None:
         raise RecipeError("several processes need to know the run folder: --into FOLDER")
+    if changed_data and not resume:
+        raise RecipeError("--changed-data is for a run that goes on: --resume --into FOLDER")
     if resume and into is None:
         raise RecipeError("--resume needs the run folder to go on with: --into FOLDER")
     if recipe is None and not resume:
@@ -118,11 +123,13 @@ def train(
     given = Recipe.read(recipe, *(overrides or [])) if recipe else None
     folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
     if processes > 1 and not launch.launched():
-        flags = [flag for flag, said in (("--resume", resume), ("--json", as_json), ("--debug", debug)) if said]
+        said = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
+        flags = [flag for flag, given in said.items() if given]
         command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
         raise typer.Exit(launch.launch(command, processes))
     with stopping() as stop:
-        records = train_run(given, folder, resume=resume or launch.again(), tell=notes.print, stop=stop)
+        resume = resume or launch.again()
+        records = train_run(given, folder, resume=resume, changed_data=changed_data, tell=notes.print, stop=stop)
         ended = follow(records, folder, as_json) if launch.first() else not list(records) and not stop.is_set()
     if not launch.first():
         raise typer.Exit(0 if ended else 130)
@@ -227,10 +234,14 @@ def predict(
     asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
     for some in batched(asked, PREDICT_AT_ONCE):
         given = [value if tag is None else (value, tag) for _, value in some]
-        for (text, _), answers in zip(some, loaded.predict_many(given, width), strict=True):
+        left = loaded.task.unread(given)
+        for (text, _), answers, unread in zip(some, loaded.predict_many(given, width), left, strict=True):
+            if unread:
+                longest = loaded.recipe.data.max_length
+                print(f"{text[:40]!r}: read up to data.max_length = {longest}; {unread} left unread", file=sys.stderr)
             if as_json:
-                predictions = [asdict(answer) for answer in answers]
-                print(json.dumps({"input": text, "predictions": predictions}, ensure_ascii=False), flush=True)
+                told = {"input": text, "predictions": [asdict(answer) for answer in answers]}
+                print(json.dumps(told | ({"unread": unread} if unread else {}), ensure_ascii=False), flush=True)
             elif shown == 1:
                 print(answers[0].output, flush=True)
             else:
@@ -242,30 +253,36 @@ def predict(
 @app.command()
 def look(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="An input; for a model that reads no text, a file of inputs.")],
-    view: Annotated[str, typer.Option(help="Which picture; all is every one that fits, into a folder.")] = "attention",
+    text: Annotated[
+        str | None,
+        typer.Argument(help="An input, or a file for a model that reads no text; one of the run's own if not given."),
+    ] = None,
+    view: Annotated[str, typer.Option(help="Which picture; all is one page with every one that fits.")] = "attention",
     answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
     tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The file (.html .svg .png .json), or with --view all a folder.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
     debug: Debug = False,
 ) -> None:
-    """A picture of what happens inside while a run answers an input."""
+    """A picture of what happens inside while a run answers an input, or a page with all of them."""
     from .look.charts import save
     from .runs import load
 
     loaded = load(run)
-    given = text if loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1]
-    views = loaded.look(given if tag is None else (given, tag), answer).views()
-    if view != "all" and view not in views:
-        raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
+    given = text if text is None or loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1]
+    given = given if tag is None else (given, tag)
     if view == "all":
-        folder = out or Path("looks")
-        for name, draw in views.items():
-            print(save(draw(), folder / f"{name}.html"))
-    else:
-        print(save(views[view](), out or Path(f"{view}.html")))
+        page = out or Path(f"{run.resolve().name}.html")
+        if page.suffix != ".html":
+            raise RecipeError(f"{page}: --view all writes one page, whose name ends in .html")
+        print(loaded.report(page, given, answer))
+        return
+    looked = loaded.look(given, answer)
+    views, lacking = looked.views(), looked.lacking()
+    if view in lacking:
+        raise RecipeError(f"the view {view} does not fit this model: {lacking[view]}")
+    if view not in views:
+        raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
+    print(save(views[view](), out or Path(f"{view}.html")))
 
 
 @app.command()
@@ -293,9 +310,34 @@ def doctor(
 
 
 @app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="vanishing: who remembers how far. taming: what lets a deep net learn.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes for every way, such as train.steps=50.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="The folder of the runs and pictures; runs/study-NAME if not given.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """One claim of the courses tried out: a recipe trained in several ways, side by side in one picture."""
+    from .studies import study as run_study
+    from .terminal import notes, show_table
+
+    folder = into or Path("runs") / f"study-{name}"
+    rows = run_study(name, folder, notes.print, *(overrides or []))
+    if as_json:
+        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    show_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+    print(f"runs, pictures and results.json are in {folder}")
+
+
+@app.command()
 def generate(
-    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music.")],
-    prompt: Annotated[str, typer.Option(help="What the text begins with.")] = "",
+    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music, draw.")],
+    prompt: Annotated[str, typer.Option(help="What the text begins with; the name of what is drawn.")] = "",
     length: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 400,
     temperature: Annotated[float, typer.Option(min=0, help="0 is the likeliest token each time, 1 as learnt.")] = 1.0,
     top_k: Annotated[int, typer.Option(min=0, help="Draw from so many of the likeliest tokens; 0 is all.")] = 0,
@@ -307,7 +349,10 @@ def generate(
     count: Annotated[int, typer.Option(min=1, max=10_000, help="How many texts.")] = 1,
     alternatives: Annotated[int, typer.Option(min=0, max=100, help="With --json: so many likely tokens a step.")] = 0,
     stream: Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")] = False,
-    into: Annotated[Path | None, typer.Option(help="A folder for files: texts, or tunes to play.")] = None,
+    into: Annotated[Path | None, typer.Option(help="A folder for files: texts, tunes to play, drawings.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say which shares end, are well formed, and stand in the training texts.")
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -343,6 +388,12 @@ def generate(
             print(text.output, end="\n" if count == 1 else "\n\n", flush=True)
     for line in loaded.keep(texts, into) if into else ():
         print(line, file=sys.stderr)
+    if check and as_json:
+        print(json.dumps({"checks": loaded.check(texts)}, ensure_ascii=False))
+    elif check:
+        from .terminal import checks
+
+        print("\n".join(checks(loaded.check(texts))))
 
 
 @app.command()

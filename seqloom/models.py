@@ -16,19 +16,30 @@ from .layers.cells import Cell
 from .layers.heads import Head
 from .layers.padding import last, pick
 from .layers.state import State
-from .layers.stepping import prepared
+from .layers.stepping import answer_of, change_of, prepared
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The device that a module is on."""
+    return next(module.parameters()).device
 
 
 class Labeller(nn.Module):
-    """Embed, encode, answer: once per element (tag) or once per sequence (classify)."""
+    """Embed, encode, answer: once per element (tag) or once per sequence (classify).
 
-    def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, each: bool) -> None:
+    In training the `dropout` share of what the head sees is left out.
+    """
+
+    def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, each: bool, dropout: float = 0.0) -> None:
         super().__init__()
         self.embed, self.encoder, self.head, self.each = embed, encoder, head, each
+        self.dropout = nn.Dropout(dropout)
 
     def features(self, x: Tensor, mask: Tensor) -> Tensor:
-        memory: Memory = self.encoder(self.embed(x), mask)
-        return memory.values if self.each else memory.summary
+        here = device_of(self)
+        memory: Memory = self.encoder(self.embed(x.to(here)), mask.to(here))
+        seen: Tensor = self.dropout(memory.values if self.each else memory.summary)
+        return seen
 
     def forward(self, x: Tensor, mask: Tensor) -> Any:
         return self.head(self.features(x, mask))
@@ -42,24 +53,32 @@ class Source(nn.Module):
         self.embed, self.encoder = embed, encoder
 
     def forward(self, x: Tensor, mask: Tensor) -> Memory:
-        memory: Memory = self.encoder(self.embed(x), mask)
+        here = device_of(self)
+        memory: Memory = self.encoder(self.embed(x.to(here)), mask.to(here))
         return memory
 
 
 class Generator(nn.Module):
-    """Language, music, forecasts; about a source: translations, captions."""
+    """Language, music, forecasts; about a source: translations, captions.
 
-    def __init__(self, embed: nn.Module, decoder: Layer, head: Head, source: Source | None = None) -> None:
+    In training the `dropout` share of what the head sees is left out.
+    """
+
+    def __init__(
+        self, embed: nn.Module, decoder: Layer, head: Head, source: Source | None = None, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         if not decoder.causal:
             raise ValueError("a generator needs a causal decoder: this one looks ahead")
         self.embed, self.decoder, self.head, self.source = embed, decoder, head, source
+        self.dropout = nn.Dropout(dropout)
 
     def start(self, batch: int, *source: Tensor) -> State:
         return self.decoder.start(batch, self.source(*source) if self.source else None)
 
     def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        return self.decoder(self.embed(y), state, mask)
+        seen, state = self.decoder(self.embed(y), state, mask)
+        return self.dropout(seen), state
 
     def forward(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Any, State]:
         """Read y (B, T, ...): tell what comes after each element. T may be all of them, or one."""
@@ -68,11 +87,13 @@ class Generator(nn.Module):
 
     def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
         """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
-        move = prepared(self.decoder)
+        move, answer = prepared(self.decoder), answer_of(self.head)
+        embed = self.embed if self.training else change_of(self.embed)
 
         def step(last: Tensor, state: State) -> tuple[Any, State]:
-            y, state = move(self.embed(last)[:, 0], state)
-            return self.head(y[:, None]), state
+            with torch.no_grad():
+                y, state = move(embed(last)[:, 0], state)
+                return answer(y), state
 
         return step
 
@@ -116,6 +137,17 @@ class Batch(NamedTuple):
             for number, span in enumerate(spans)
         ]
 
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on this device."""
+        return self._replace(
+            inputs=self.inputs.to(device),
+            mask=self.mask.to(device),
+            target=self.target.to(device),
+            source=tuple(each.to(device) for each in self.source),
+            given=None if self.given is None else self.given.to(device),
+            told=None if self.told is None else self.told.to(device),
+        )
+
     def rows(self, part: slice) -> "Batch":
         """Some of the rows."""
         return self._replace(
@@ -144,6 +176,7 @@ class Labelling(Objective):
         self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        batch = batch.to(device_of(self))
         features = self.model.features(batch.inputs, batch.mask)
         told = batch.mask if batch.told is None else batch.told
         return *self.model.head.loss(features, batch.target, told if self.model.each else None), None
@@ -157,6 +190,7 @@ class Writing(Objective):
         self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        batch = batch.to(device_of(self))
         if state is None:
             state = self.model.start(len(batch.inputs), *batch.source)
         features, state = self.features(batch, state)

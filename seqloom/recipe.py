@@ -20,7 +20,7 @@ from .settings.model import Model as Model
 from .settings.model import Part as Part
 from .settings.section import About as About
 from .settings.section import Section
-from .settings.tasks import FORECASTERS, USES, Name, unread, useless
+from .settings.tasks import FORECASTERS, LABELLERS, USES, Name, unread, useless
 from .settings.train import Search as Search
 from .settings.train import Train as Train
 from .settings.train import seconds as seconds
@@ -100,7 +100,7 @@ class Recipe(Section):
         model = self.model.resolved(use.encodes, use.decodes, use.ahead)
         if unread(self.task, "model.embedding"):  # nothing follows for what is not there
             model = model.model_copy(update={"embedding": self.model.embedding})
-        return self.model_copy(update={"model": model, "train": self.train.resolved(use.window)})
+        return self.model_copy(update={"model": model, "train": self.train.resolved(use.window, use.best)})
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -123,11 +123,13 @@ class Recipe(Section):
         """What reads numbers gets them, in pieces that fit."""
         model, use = self.model, USES[self.task]
         kinds = [model.side("encoder").kind] * use.encodes + [model.side("decoder").kind] * use.decodes
-        if "gru-d" in kinds and self.task not in FORECASTERS:
+        labelled = self.task in LABELLERS and self.data.source_type == "numbers"
+        if "gru-d" in kinds and self.task not in FORECASTERS and not labelled:
+            told = f"a recipe whose task is to {use.does}"
+            but = f"{told}, and data.source_type is {self.data.source_type!r}" if self.task in LABELLERS else told
             raise Misplaced(
                 ["model", "kind"],
-                'model.kind "gru-d" reads numbers of which some are missing, as series to be continued have them, but '
-                f"this is a recipe whose task is to {use.does}",
+                f'model.kind "gru-d" reads numbers of which some are missing, as series have them, but this is {but}',
             )
         if "gru-d" in kinds and model.span > 1:
             raise Misplaced(["model", "span"], 'model.span is set, but kind "gru-d" reads one row after the other')

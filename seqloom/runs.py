@@ -18,9 +18,10 @@ import os
 import platform
 import resource
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import cached_property
+from copy import deepcopy
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,14 +30,16 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RecipeError, RunError, SeqloomError
+from .data.ragged import Texts
+from .errors import DataError, RecipeError, RunError, SeqloomError
 from .layers.cells import MakeCell
-from .models import Generator, Labeller
-from .recipe import Recipe, seconds
+from .models import Generator, Labeller, device_of
+from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
-from .tasks.base import Prediction, Prepared, Scored, Task, Tell
+from .tasks.base import Prediction, Prepared, Question, Scored, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
 from .training.checkpoints import Checkpoints
+from .training.devices import Machine, choose, machine_for
 from .training.events import Events
 from .training.files import json_bytes, locked, read_bytes, read_json, sweep, telling, write_atomically
 from .training.loop import Rows, fit
@@ -45,10 +48,13 @@ from .training.probe import estimate, steps_for
 from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+from .training.watching import MakeWatch
+from .training.ways import ways_here
 
 if TYPE_CHECKING:
     from .look import Look
     from .look.findings import Finding
+    from .look.history import History
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
@@ -83,6 +89,7 @@ def train(
     examples: object = None,
     resume: bool = False,
     cell: MakeCell | None = None,
+    changed_data: bool = False,
     tell: Tell = silent,
     stop: threading.Event | None = None,
 ) -> Iterator[Record]:
@@ -90,6 +97,7 @@ def train(
 
     `examples` from Python take the place of the recipe's files: a list of (source, target), a data frame with the
     recipe's columns, or either by part: {"train": …, "validation": …, "test": …}. Resuming needs them again.
+    Data that has changed since the run began is refused, unless `changed_data` allows it: then the next epoch begins.
     A `cell` of one's own takes the place of the recipe's recurrent one; `load` needs it again.
     Set `stop` to end after the step that is under way, with a checkpoint. A run that has come to its end is scored on
     the test part before the iterator ends.
@@ -108,12 +116,16 @@ def train(
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared, model = settle(folder, recipe, examples, cell, begun, tell)
+        task, prepared = gather(folder, recipe, examples, begun, changed_data, tell)
+        task.cell = cell
+        model = settle(folder, task, prepared, begun, ranks.count, tell)
         if begun and SCORES in read_manifest(folder):
             ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
             return
-        ranks.share(json_bytes({"recipe": task.recipe.model_dump(mode="json"), "data": prepared.fingerprint}))
+        changed = changed_at(folder)
+        told = {"data": prepared.fingerprint, "changed": changed, "known": None if changed < 0 else task.saved()}
+        ranks.share(json_bytes(told | {"recipe": task.recipe.model_dump(mode="json")}))
         ended = False
         for record in kept_records(folder, task, prepared, model, tell, stop, ranks):
             ended = record.kind == "end"
@@ -131,12 +143,13 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         raise RunError("the first process ended before the training began") from None
     if asked:
         recipe = Recipe.of(asked["recipe"])
-        task, prepared = TASKS[recipe.task].prepare(recipe, silent)
+        task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe, silent, known=asked["known"])
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective = task.objective(task.build())
-        for _ in fit(objective, Feed(task, prepared), task.recipe.train, dict, stop=stop, ranks=ranks):
+        objective, settings = task.objective(task.build().to(choose(recipe.train.device))), task.recipe.train
+        feed, changed, watch = Feed(task, prepared), asked["changed"], watch_of(settings)
+        for _ in fit(objective, feed, settings, dict, stop=stop, ranks=ranks, changed=changed, watch=watch):
             pass
     part_company()
 
@@ -168,6 +181,7 @@ def same_recipe(folder: Path, given: Recipe | None) -> Recipe:
         return own
     ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
     settled = set() if given.search.max_length else {"search.max_length"}  # what followed when the run began
+    settled |= {f"train.{name}" for name in ("device", "precision") if getattr(given.train, name) == "auto"}
     if given.train.time:
         settled |= {f"train.{name}" for name in ("time", "steps", "warmup", "validate_every", "checkpoint_every")}
     for name, value in theirs.items():
@@ -187,30 +201,81 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def settle(
-    folder: Path, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, tell: Tell
-) -> tuple[Task, Prepared, nn.Module]:
-    """Everything before step 1: the data is read, the model built, and what will not change any more is written."""
+def gather(
+    folder: Path, recipe: Recipe, examples: object, begun: bool, changed_data: bool, tell: Tell
+) -> tuple[Task, Prepared]:
+    """The data, read; of a run that has begun, the same as then."""
     if examples is None:
         recipe.check_data()
-    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
-    task.cell = cell
+    choose(recipe.train.device)  # what is not there is said before anything is waited for
     if begun:
-        check_cell(folder, cell)
-    if begun and read_json(folder / "data.json").get("fingerprint") != prepared.fingerprint:
-        raise RunError(f"{folder}: the data has changed since this run began; begin anew in another folder")
-    torch.manual_seed(recipe.train.seed)
-    model = task.build()
+        return read_again(folder, recipe, examples, changed_data, tell)
+    return TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
+
+
+def settle(folder: Path, task: Task, prepared: Prepared, begun: bool, processes: int, tell: Tell) -> nn.Module:
+    """Everything before step 1: the model is built, and what will not change any more is written."""
+    settings = task.recipe.train
+    if begun:
+        check_cell(folder, task.cell)
+    machine = machine_for(settings.device, settings.precision, processes)
+    task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
+    torch.manual_seed(settings.seed)
+    model = task.build()  # drawn on the processor, so that it is the same everywhere
     task.begin(model, tell if not begun else silent)
+    model.to(choose(machine.device))
     if not begun:
-        if recipe.train.time:
-            tell(f"measuring how many steps fit into {recipe.train.time}")
-            task.recipe = with_steps(task, prepared, model)
-        write_settled(folder, task, prepared, model)
-        if tell is not silent:
-            for line in prospect(task, prepared, model):
-                tell(line)
-    return task, prepared, model
+        begin(folder, task, prepared, model, machine, processes, tell)
+    return model
+
+
+def begin(
+    folder: Path, task: Task, prepared: Prepared, model: nn.Module, machine: Machine, processes: int, tell: Tell
+) -> None:
+    """Write what will not change any more, and tell what is to come."""
+    settings = task.recipe.train
+    if settings.time:
+        tell(f"measuring how many steps fit into {settings.time}")
+        task.recipe = with_steps(task, prepared, model)
+    if tell is silent:
+        write_settled(folder, task, prepared, model, {"machine": machine.to_json()})
+        return
+    ways = ways_here(task.objective(model), Feed(task, prepared), settings, processes)
+    about = {"machine": machine.to_json(), "ways": None if ways is None else ways.to_json()}
+    write_settled(folder, task, prepared, model, about)
+    for line in (*prospect(task, prepared, model), f"training in {machine}", *([str(ways)] if ways else [])):
+        tell(line)
+
+
+def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, tell: Tell) -> tuple[Task, Prepared]:
+    """The data of a run that goes on: as it was, or if that is allowed, changed, but read as the run has learnt to."""
+    form, known, saved = (
+        TASKS[recipe.task].form(recipe),
+        read_json(folder / "data.json"),
+        read_json(folder / "task.json"),
+    )
+    changes = known.get("changes", [])
+    task, prepared = form.prepare(recipe, tell, examples, saved if changes else None)
+    if known.get("fingerprint") == prepared.fingerprint:
+        return task, prepared
+    if not allowed:
+        raise RunError(
+            f"{folder}: the data has changed since this run began; go on with it all the same with --changed-data, or "
+            "begin anew in another folder"
+        )
+    task, prepared = form.prepare(recipe, tell, examples, saved)
+    newest = Checkpoints(folder / "checkpoints").newest()
+    changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.get("fingerprint")}]
+    about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
+    replace(folder, "data.json", json_bytes(about))
+    tell(f"the data has changed: after step {changes[-1]['step']} this run is trained on what is there now")
+    return task, prepared
+
+
+def changed_at(folder: Path) -> int:
+    """The last step before the data changed; -1 if it never did."""
+    changes = read_json(folder / "data.json").get("changes", [])
+    return int(changes[-1]["step"]) if changes else -1
 
 
 def prospect(task: Task, prepared: Prepared, model: nn.Module) -> Iterator[str]:
@@ -245,7 +310,7 @@ def with_steps(task: Task, prepared: Prepared, model: nn.Module) -> Recipe:
     return recipe.changed("train.steps", steps).resolved()
 
 
-def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module) -> None:
+def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
     versions = [f"seqloom {metadata.version('seqloom')}", f"torch {torch.__version__}"]
     version = f"{FORMAT}\n{', '.join([*versions, f'python {platform.python_version()}'])}\n"
     settled = {
@@ -258,6 +323,7 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
                 "vocabularies": task.vocabularies(),
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
             }
+            | about
         ),
         "task.json": json_bytes(task.saved()),
         "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
@@ -293,6 +359,8 @@ def kept_records(
         checkpoints,
         stop,
         ranks,
+        changed_at(folder),
+        watch_of(settings),
     )
     first = True
     with closing(Events(folder)) as events:
@@ -307,6 +375,20 @@ def kept_records(
             append_line(folder / RECORDS, json.dumps(record.to_json(), ensure_ascii=False), synced=bool(record.scores))
             events.add(record)
             yield record
+
+
+def watch_of(settings: Train) -> MakeWatch | None:
+    """Who looks at the weights while they are learnt, if anybody is to."""
+    if not settings.watch:
+        return None
+    from .look.watching import Watching
+
+    return Watching
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The lines of records.jsonl; none of a folder that came without them."""
+    return [json.loads(line) for line in read_bytes(path).splitlines()] if path.exists() else []
 
 
 def append_line(path: Path, line: str, synced: bool) -> None:
@@ -341,21 +423,27 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
     parts = {part: task.examples(prepared, part) for part in ("test", "validation")}
     part = "test" if len(parts["test"]) else "validation"
     tell(f"scoring on {len(parts[part]):,} {part} examples")
-    result = report(folder, task.recipe.task, part, len(parts[part]), task.score(model, parts[part]))
+    result = report(folder, task, part, parts[part], task.score(model, parts[part]))
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
 
 
-def report(folder: Path, task: str, split: str, examples: int, scores: dict[str, Scored]) -> dict[str, Any]:
-    """Scores as they are stored and as `score --json` prints them."""
+def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
+    """Scores as they are stored and as `score --json` prints them; `cut` is of how many not all was read."""
     return {
         "run": str(folder),
-        "task": task,
+        "task": task.recipe.task,
         "split": split,
-        "examples": examples,
-        "scores": {name: one.score.to_json() | {"baselines": one.baselines} for name, one in scores.items()},
+        "examples": len(examples),
+        "cut": task.cut_in(examples),
+        "scores": {name: stored(one) for name, one in scores.items()},
     }
+
+
+def stored(one: Scored) -> dict[str, Any]:
+    by_length = {"by_length": one.by_length} if one.by_length else {}
+    return one.score.to_json() | {"baselines": one.baselines} | by_length
 
 
 # --- asking a run ---------------------------------------------------------------------------------------------
@@ -400,6 +488,26 @@ class Run:
         ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives)
         return self._writer.generate(self.model, prompt, ask)
 
+    def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
+        """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
+
+        The last only where those are still at hand: a run holds no examples.
+        """
+        writer = self._writer
+        return writer.check(texts, self._training_texts())
+
+    def _training_texts(self) -> Iterable[str]:
+        """The texts that the model was trained on, if the recipe's files are there and still the same."""
+        if not self.recipe.data.sample and not self.recipe.data.train:
+            return ()
+        try:
+            _, prepared = type(self.task).prepare(self.recipe, silent)
+        except DataError:
+            return ()
+        same = prepared.fingerprint == read_json(self.folder / "data.json").get("fingerprint")
+        found = prepared.splits["train"].raws.get("target") if same else None
+        return found if isinstance(found, Texts) else ()
+
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
         writer, folder = self._writer, Path(folder)
@@ -412,7 +520,7 @@ class Run:
         if not isinstance(self.task, Generates):
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
-                "only language and music are written freely"
+                "only language and music are written freely, and images drawn"
             )
         return self.task
 
@@ -420,7 +528,7 @@ class Run:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
         examples = self.task.read([str(file) for file in files])
         scores = self.task.score(self.model, examples)
-        return report(self.folder, self.recipe.task, " ".join(map(str, files)), len(examples), scores)
+        return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
     @cached_property
     def scores(self) -> dict[str, Any]:
@@ -431,15 +539,75 @@ class Run:
             )
         return read_json(self.folder / SCORES) | {"run": str(self.folder)}
 
-    def look(self, given: Any, answer: str | None = None) -> "Look":
-        """What happens inside while the model answers this input, or is given this answer."""
+    def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
+        """What happens inside while the model answers this input, or is given this answer.
+
+        Without an input, the first of the run's own test part; `examples` are needed again if they came from Python.
+        """
         from .look import Look
+        from .look.chart_picture import Picture
+        from .reports import batches
 
         assert isinstance(self.model, Generator | Labeller)
+        given = self._first(examples) if given is None else given
         answer = self.predict(given)[0].output if answer is None else answer
         shown = self.task.show(given, answer)
+        model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
-        return Look(self.model, (shown.batch, shown.elements, shown.told), title, shown.read, shown.symbols)
+        picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)
+        return Look(
+            model,
+            (shown.batch, shown.elements, shown.told),
+            title,
+            shown.read,
+            shown.symbols,
+            self.history,
+            partial(batches, self.folder, self.task, examples),
+            picture,
+        )
+
+    def report(
+        self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
+    ) -> Path:
+        """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
+        from . import reports
+        from .look.charts import written
+        from .look.report import report
+
+        given = self._first(examples) if given is None else given
+        look = self.look(given, answer, examples=examples)
+        try:
+            findings: list[Finding] | str = self.diagnose(examples)
+        except SeqloomError as error:
+            findings = f"It could not be examined: {error}."
+        scores = self.scores if (self.folder / SCORES).exists() else {}
+        answered = reports.answers(self.folder, self.task, self.model, examples)
+        return written(Path(path), report(reports.story(self.folder, self.task, look, scores, answered, findings)))
+
+    @cached_property
+    def history(self) -> "History":
+        """What the run remembers of its training."""
+        from .look.history import History
+
+        return History(self.recipe, read_records(self.folder / RECORDS))
+
+    def own_data(self, examples: object = None) -> Prepared:
+        """The examples that the run was trained on, read again; those from Python have to be given again."""
+        from .reports import own_data
+
+        return own_data(self.folder, self.task, examples)
+
+    def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
+        """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
+        from .reports import questions
+
+        return questions(self.task, self.own_data(examples), at_most)
+
+    def _first(self, examples: object) -> Any:
+        _, asked = self.questions(1, examples)
+        if not asked:
+            raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
+        return asked[0].given if asked[0].whole is None else asked[0].whole
 
     def diagnose(self, examples: object = None, seconds: float = TRIED) -> "list[Finding]":
         """What ails the model, the worst first: see `diagnose`."""
@@ -461,38 +629,31 @@ def diagnose(
     """
     from .checkups import Told, checkup
     from .look.doctor import diagnose as judge
+    from .reports import own_data
 
     folder = Path(folder)
     check_version(folder)
-    recipe, records = own_recipe(folder), folder / RECORDS
+    recipe = own_recipe(folder)
     check_cell(folder, cell)
     task = TASKS[recipe.task].form(recipe).restore(recipe, read_json(folder / "task.json"))
     task.cell = cell
-    data = read_json(folder / "data.json")
-    told = Told(
-        [json.loads(line) for line in read_bytes(records).splitlines()] if records.exists() else [],
-        read_json(folder / SCORES)["scores"] if (folder / SCORES).exists() else {},
-        data["report"],
-    )
+    scores = read_json(folder / SCORES)["scores"] if (folder / SCORES).exists() else {}
+    told = Told(read_records(folder / RECORDS), scores, read_json(folder / "data.json")["report"])
     prepared = None
     try:
-        if examples is None:
-            recipe.check_data()
-        _, prepared = TASKS[recipe.task].form(recipe).prepare(recipe, silent, examples)
-        if prepared.fingerprint != data.get("fingerprint"):
-            raise RunError("the data has changed since this run was trained")
+        prepared = own_data(folder, task, examples)
     except SeqloomError as error:
         tell(f"the training examples are not at hand, so only the records are looked at: {error}")
-        prepared = None
-    model = load(folder, cell).model if WEIGHTS in read_manifest(folder) else None
+    model = load(folder, cell, "cpu").model if WEIGHTS in read_manifest(folder) else None
     assert model is None or isinstance(model, Generator | Labeller)
     return judge(checkup(task, told, model, prepared, seconds))
 
 
-def load(folder: Path | str, cell: MakeCell | None = None) -> Run:
+def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto") -> Run:
     """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run.
 
-    A run that was trained with a cell of one's own needs that `cell` again.
+    A run that was trained with a cell of one's own needs that `cell` again. The `device`, as `train.device` has them,
+    need not be the one it was trained on.
     """
     folder = Path(folder)
     check_version(folder)
@@ -513,7 +674,7 @@ def load(folder: Path | str, cell: MakeCell | None = None) -> Run:
         raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
     model = task.build()
     load_weights(model, weights, folder / WEIGHTS)
-    return Run(folder, task, model.eval())
+    return Run(folder, task, model.to(choose(device)).eval())
 
 
 def name_of(cell: MakeCell | None) -> str | None:

@@ -126,8 +126,37 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
             ]
             for name, score in report["scores"].items()
         ]
-        title = f"{report['run']}: {report['examples']:,} examples of {report['split']}"
+        cut = f", {report['cut']:,} of them cut to data.max_length" if report.get("cut") else ""
+        title = f"{report['run']}: {report['examples']:,} examples of {report['split']}{cut}"
         show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
+        show_lengths(report["scores"])
+
+
+def show_lengths(scores: dict[str, Any]) -> None:
+    """The same scores by how long what was read is, where there is something to tell."""
+    split = {name: score["by_length"] for name, score in scores.items() if score.get("by_length")}
+    if not split:
+        return
+    first = next(iter(split.values()))
+    rows = [
+        [length, f"{one['examples']:,}", *(_number(bins[length]["value"]) for bins in split.values())]
+        for length, one in first.items()
+    ]
+    show_table(["length of the source", "examples", *split], rows)
+
+
+def checks(found: dict[str, Any]) -> Iterator[str]:
+    """What `generate --check` says, a line each."""
+    shares = {name: value for name, value in found.items() if isinstance(value, float)}
+    yield f"of {found['texts']:,} texts: " + ", ".join(f"{value:.0%} {name}" for name, value in shares.items())
+    if "copied" not in found:
+        yield "the training texts are not at hand, so nothing is said about copying"
+        return
+    copied, worst = found["copied"], found["copied"]["longest run"]
+    yield (
+        f"{copied['whole']:.0%} stand whole in the training texts; the longest copied run is {worst['longest']:,} of "
+        f"{worst['length']:,} characters, on average {copied['mean share']:.0%} of a text"
+    )
 
 
 def show_search(trials: Sequence["Trial"], importances: dict[str, float]) -> None:

@@ -11,12 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save
 
-from seqloom.errors import RecipeError, RunError
+from seqloom.errors import DataError, RecipeError, RunError
+from seqloom.recipe import Recipe
 from seqloom.runs import flat, load, next_folder, train
 from seqloom.training.files import json_bytes
 from seqloom.training.manifests import replace
 
-from .recipes import backwards, small
+from .recipes import backwards, forecasting, small, walks
 
 
 @pytest.fixture(scope="module")
@@ -227,8 +228,67 @@ def test_resuming_with_other_settings_or_other_data_is_refused(tmp_path):
     with pytest.raises(RecipeError, match="train.rate"):
         next(train(recipe.override("train.rate=0.5"), tmp_path / "run", resume=True))
     backwards(tmp_path, count=300)
-    with pytest.raises(RunError, match="data has changed"):
+    with pytest.raises(RunError, match="data has changed.* --changed-data"):
         next(train(recipe, tmp_path / "run", resume=True))
+
+
+def begun(folder, steps):
+    """A run of this many steps and a checkpoint, on 400 examples."""
+    recipe = small(folder, "train.checkpoint_every=3")
+    for record in train(recipe, folder / "run"):
+        if record.step == steps:
+            break
+    return recipe
+
+
+def test_changed_data_is_trained_on_where_that_is_allowed(tmp_path):
+    recipe, said = begun(tmp_path, 4), []
+    before = json.loads((tmp_path / "run" / "data.json").read_text())
+    backwards(tmp_path, count=300)  # one epoch is shorter than what was read of the longer one
+    records = train(recipe, tmp_path / "run", resume=True, changed_data=True, tell=said.append)
+    assert next(records).epoch == 1 + 1 / 8  # the next epoch has begun, of which one batch has been read
+    records.close()
+    assert any("changed" in line and "step 3" in line for line in said)
+    now = json.loads((tmp_path / "run" / "data.json").read_text())
+    assert now["changes"] == [{"step": 3, "fingerprint": before["fingerprint"]}]
+    assert now["report"]["rows_read"] == 300 != before["report"]["rows_read"]
+    # Killed again before the next checkpoint, it need not be allowed again, and goes on from the same place.
+    assert next(train(recipe, tmp_path / "run", resume=True)).epoch == 1 + 1 / 8
+    assert list(train(recipe, tmp_path / "run", resume=True))[-1].kind == "end"
+    assert load(tmp_path / "run").predict("abc")
+
+
+def test_changed_data_is_read_as_the_run_has_learnt_to(tmp_path):
+    recipe = begun(tmp_path, 4)
+    path, learnt = tmp_path / "backwards.tsv", (tmp_path / "run" / "task.json").read_bytes()
+    path.write_text(path.read_text().replace("h", "ß"))
+    list(train(recipe, tmp_path / "run", resume=True, changed_data=True))
+    assert (tmp_path / "run" / "task.json").read_bytes() == learnt  # what is new in it is unknown
+    assert load(tmp_path / "run").predict("abcß")
+
+
+def test_changed_data_with_a_label_that_no_one_has_learnt_is_refused(tmp_path):
+    path = tmp_path / "labels.tsv"
+    path.write_text("source\ttarget\n" + "".join(f"{letter * 3}\t{letter}\n" for letter in "ab" * 60))
+    settings = ("model.size=8", "train.steps=4", "train.validate_every=2", f"data.train={path}")
+    recipe = Recipe.read("classify", *settings)
+    next(train(recipe, tmp_path / "run"))
+    path.write_text(path.read_text() + "ccc\tc\n" * 40)
+    with pytest.raises(DataError, match="target 'c', which this run has never learnt"):
+        next(train(recipe, tmp_path / "run", resume=True, changed_data=True))
+
+
+def test_changed_series_stay_on_the_scale_that_was_learnt(tmp_path):
+    values, recipe = walks(), forecasting()
+    for record in train(recipe, tmp_path / "run", examples=values):
+        if record.step == 2:
+            break
+    scale = load(tmp_path / "run").task.facts.scale
+    with pytest.raises(DataError, match="series are of"):
+        next(train(recipe, tmp_path / "run", examples=walks(variables=3), resume=True, changed_data=True))
+    records = list(train(recipe, tmp_path / "run", examples=2 * values + 1, resume=True, changed_data=True))
+    assert records[-1].kind == "end"
+    assert (load(tmp_path / "run").task.facts.scale.mean == scale.mean).all()
 
 
 def test_resuming_what_is_finished_changes_nothing(run):

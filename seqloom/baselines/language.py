@@ -50,13 +50,15 @@ class NGram:
         """Count the n-grams of a text (T,) up to this order; order 1 is the unigram model."""
         text = _checked(tokens, vocabulary)
         assert order >= 1 and len(text) >= order, "a text at least as long as the order"
-        assert len(text) * vocabulary < 2**63, "places in a table times the vocabulary fit an integer"
-        places = [np.zeros(len(text) + 1, dtype=np.int64)]  # the empty n-gram stands everywhere
+        assert len(text) < 2**31 and len(text) * vocabulary < 2**63, (
+            "places in a table times the vocabulary fit an integer"
+        )
+        places = [np.zeros(len(text) + 1, dtype=np.int32)]  # the empty n-gram stands everywhere
         keys, counts = [], []
         for length in range(1, order + 1):
-            pairs = places[-1][: len(text) - length + 1] * vocabulary + text[length - 1 :]
+            pairs = places[-1][: len(text) - length + 1].astype(np.int64) * vocabulary + text[length - 1 :]
             found, where, times = np.unique(pairs, return_inverse=True, return_counts=True)
-            places.append(where)
+            places.append(where.astype(np.int32))
             keys.append(found)
             counts.append(times)
         for length in range(1, order):

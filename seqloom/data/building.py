@@ -4,7 +4,6 @@ Everything goes through files in pieces, so the memory it takes does not grow wi
 from and where they are written only as an `Origin` and a folder, and what they are only as a `Layout`.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,10 +14,12 @@ from numpy.typing import NDArray
 
 from seqloom.data.codec import Codec, Raw
 from seqloom.data.layout import Layout
+from seqloom.data.onward import Onward, in_pieces
 from seqloom.data.origins import PARTS, Origin
 from seqloom.data.ragged import Ragged, Rows, Texts, spans
 from seqloom.data.readers import Skipped
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
+from seqloom.data.sides import Side, digests, let_go, raws_of, sizes_of
 from seqloom.data.sources import Example
 from seqloom.data.splits import draw
 from seqloom.data.stores import FlatWriter, open_flat
@@ -31,7 +32,6 @@ NO_LIMIT = 1 << 62
 LINE = 1 << 16  # bytes in which a line is expected to end
 
 Tell = Callable[[str], object]
-Side = Texts | Ragged  # one side of the rows as read: texts, or arrays
 
 
 def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dict[str, Codec], DataReport]:
@@ -44,15 +44,16 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
         rows = _divide(layout, raw)
     codecs = _learn(layout, raw["train"], rows["train"], tell)
     [first, *_] = sides = tuple(layout.sides)
-    trained = _digests(raw["train"], rows["train"], [first])
+    trained = digests(raw["train"], rows["train"], [first])
     splits = {}
     for part in PARTS:
         tell(f"encoding {part}: {len(rows[part]):,} examples")
         found = raw[part] if part in raw else raw["train"]
         longest = data.max_length if layout.limited else NO_LIMIT
         writers = {side: _Writer(folder, f"{part}-{side}", codecs[side], longest, found[side]) for side in sides}
-        examples = _encode(found, rows[part], writers, drop=part == "train" and data.too_long == "drop")
-        whole, sources = _digests(found, rows[part], sides), _digests(found, rows[part], [first])
+        worked = _pieces(layout, found, rows[part])
+        examples = _encode(*worked, writers, drop=layout.limited and part == "train" and data.too_long == "drop")
+        whole, sources = digests(found, rows[part], sides), digests(found, rows[part], [first])
         splits[part] = SplitReport(
             examples,
             dropped=len(rows[part]) - examples,
@@ -105,7 +106,8 @@ class _Spool:
     def append(self, raws: Sequence[Raw]) -> None:
         if self._text:
             flat = Texts.of(raws)
-            self._writer.append(flat.bytes, flat.lengths)
+            starts = np.fromiter((not isinstance(raw, Onward) for raw in raws), np.bool_, len(raws))
+            self._writer.append(flat.bytes, flat.lengths, starts)
             return
         for raw in raws:
             if raw.shape[1:] != self._shape or raw.dtype != self._dtype:
@@ -133,20 +135,6 @@ def _batched(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 def _count(raw: dict[str, Side]) -> int:
     return len(next(iter(raw.values())))
-
-
-def _raws(side: Side, rows: Rows) -> list[Raw]:
-    taken = side.take(rows)
-    return taken.to_list() if isinstance(taken, Texts) else list(taken)
-
-
-def _sizes(raw: Mapping[str, Side], rows: Rows) -> Rows:
-    """About the bytes of these rows."""
-    sizes = np.zeros(len(rows), dtype=np.int64)
-    for side in raw.values():
-        width = 1 if isinstance(side, Texts) else side.values.itemsize * int(np.prod(side.values.shape[1:]))
-        sizes += side.lengths[rows] * width
-    return sizes
 
 
 # --- dividing and learning --------------------------------------------------------------------------------------
@@ -195,37 +183,31 @@ def _cut_near(text: NDArray[np.uint8], place: int, whole: bool) -> int:
 def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> dict[str, Codec]:
     """Codecs of the training rows, and of nothing else."""
 
+    raw, rows, starts = _pieces(layout, raw, rows)
+
     def seen(*sides: str) -> Iterator[Raw]:
         for side in sides:
-            for piece in spans(_sizes({side: raw[side]}, rows)):
-                yield from _raws(raw[side], rows[piece])
+            for piece in spans(sizes_of({side: raw[side]}, rows)):
+                yield from raws_of(raw[side], rows[piece])
+                let_go(raw)
 
     learnt: dict[str, Codec] = {}
     for name, side in layout.sides.items():
         together = layout.shared if name in layout.shared else (name,)
         if name not in learnt:
-            tell(f"learning the {' and '.join(together)}'s {side.kind} from {len(rows):,} examples")
+            tell(f"learning the {' and '.join(together)}'s {side.kind} from {starts.sum():,} examples")
             learnt |= dict.fromkeys(together, side.learn(seen(*together)))
     return learnt
 
 
-def _digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
-    """A number for each row that tells rows apart: equal rows have equal ones."""
-    chosen, found = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
-    for piece in spans(_sizes(chosen, rows)):
-        texts = [_bytes(side, rows[piece]) for side in chosen.values()]
-        found[piece] = [_digest(row) for row in zip(*texts, strict=True)]
-    return found
-
-
-def _bytes(side: Side, rows: Rows) -> list[bytes]:
-    taken = side.take(rows)
-    flat = taken.bytes if isinstance(taken, Texts) else taken.values
-    return [flat[start:stop].tobytes() for start, stop in zip(taken.offsets[:-1], taken.offsets[1:], strict=True)]
-
-
-def _digest(row: Iterable[bytes]) -> int:
-    return int.from_bytes(hashlib.blake2b(b"\0".join(row), digest_size=8).digest(), "little")
+def _pieces(layout: Layout, raw: Mapping[str, Side], rows: Rows) -> tuple[Mapping[str, Side], Rows, NDArray[np.bool_]]:
+    """The rows as they are worked on, and which of them begin one: a long text comes in pieces."""
+    if not layout.ordered:
+        return raw, rows, np.ones(len(rows), dtype=np.bool_)
+    [(name, texts)] = raw.items()
+    assert isinstance(texts, Texts), "only texts are cut"
+    cut, starts = in_pieces(texts, rows)
+    return {name: cut}, np.arange(len(starts)), starts
 
 
 # --- encoding ---------------------------------------------------------------------------------------------------
@@ -238,19 +220,21 @@ class _Writer:
         self._codec, self._longest_allowed = codec, longest
         self._ids = FlatWriter(folder, f"{name}-ids", codec.dtype, codec.shape)
         self._texts = FlatWriter(folder, f"{name}-texts", np.dtype(np.uint8)) if isinstance(like, Texts) else None
-        self._lengths: list[Rows] = [np.empty(0, dtype=np.int64)]
         self._counts = np.zeros(len(codec), dtype=np.int64)
         self._whole = self._cut = self._dropped = self._unknown = self._missing = self._numbers = 0
 
-    def encode(self, raws: Sequence[Raw]) -> tuple[Ragged, Texts | None]:
-        """Ids, and the texts that a perfect model would write."""
+    def encode(self, raws: Sequence[Raw], starts: NDArray[np.bool_]) -> tuple[Ragged, Texts | None]:
+        """Ids, and the texts that a perfect model would write; what goes on begins with the blank it was cut at."""
         normal = [self._codec.normalise(raw) for raw in raws]
+        for number in np.flatnonzero(~starts).tolist():
+            if normal[number] and not normal[number][0].isspace():
+                normal[number] = f" {normal[number]}"
         return self._codec.encode_many(normal), Texts.of(normal) if self._texts else None
 
     def too_long(self, ids: Ragged) -> Rows:
         return np.flatnonzero(ids.lengths > self._longest_allowed)
 
-    def write(self, ids: Ragged, texts: Texts | None, kept: Rows) -> None:
+    def write(self, ids: Ragged, texts: Texts | None, kept: Rows, starts: NDArray[np.bool_]) -> None:
         """Append the kept rows, their ids cut to the greatest length."""
         self._whole = max(self._whole, int(ids.lengths.max(initial=0)))
         long = self.too_long(ids)
@@ -258,27 +242,31 @@ class _Writer:
         self._cut += int(cut)
         self._dropped += len(long) - int(cut)
         ids = ids.take(kept).cut(self._longest_allowed)
-        self._lengths.append(ids.lengths)
         self._count(ids.values)
-        self._ids.append(ids.values, ids.lengths)
+        self._ids.append(ids.values, ids.lengths, starts[kept])
         if self._texts and texts:
             texts = texts.take(kept)
-            self._texts.append(texts.bytes, texts.lengths)
+            self._texts.append(texts.bytes, texts.lengths, starts[kept])
 
     def _count(self, values: NDArray[Any]) -> None:
         if values.dtype.kind == "f":
             self._missing += int(np.isnan(values).sum())
             self._numbers += values.size
         elif values.ndim == 1:
-            known = values[(values >= 0) & (values < len(self._codec))]
-            self._counts += np.bincount(known, minlength=len(self._codec))
-            self._unknown += 0 if self._codec.unknown is None else int((values == self._codec.unknown).sum())
+            whole = not len(values) or (values.min() >= 0 and values.max() < len(self._codec))
+            known = values if whole else values[(values >= 0) & (values < len(self._codec))]
+            counts = np.bincount(known, minlength=len(self._codec))
+            self._counts += counts
+            unknown = self._codec.unknown
+            self._unknown += (
+                0 if unknown is None else int(counts[unknown] if unknown >= 0 else (values == unknown).sum())
+            )
 
     def finish(self) -> SideReport:
         self._ids.finish()
         if self._texts:
             self._texts.finish()
-        lengths = np.concatenate(self._lengths)
+        lengths = np.diff(self._ids.offsets)
         tokens = int(lengths.sum())
         return SideReport(
             tokens,
@@ -294,26 +282,30 @@ class _Writer:
         )
 
 
-def _encode(raw: Mapping[str, Side], rows: Rows, writers: Mapping[str, _Writer], drop: bool) -> int:
+def _encode(
+    raw: Mapping[str, Side], rows: Rows, starts: NDArray[np.bool_], writers: Mapping[str, _Writer], drop: bool
+) -> int:
     """Write the ids and texts of a part and say how many. What is too long is dropped, or else cut."""
     examples = 0
-    for piece in spans(_sizes(raw, rows)):
-        encoded = {side: writer.encode(_raws(raw[side], rows[piece])) for side, writer in writers.items()}
+    for piece in spans(sizes_of(raw, rows)):
+        raws = {side: raws_of(raw[side], rows[piece]) for side in writers}
+        encoded = {side: writer.encode(raws[side], starts[piece]) for side, writer in writers.items()}
+        let_go(raw)
         kept = np.arange(len(piece))
         if drop:
             long = [writer.too_long(encoded[side][0]) for side, writer in writers.items()]
             kept = np.setdiff1d(kept, np.concatenate(long))
         for side, writer in writers.items():
-            writer.write(*encoded[side], kept)
-        examples += len(kept)
+            writer.write(*encoded[side], kept, starts[piece])
+        examples += int(starts[piece][kept].sum())
     return examples
 
 
 def histogram(lengths: Rows) -> dict[str, int]:
     """How many are how long, in about a dozen equal ranges; nothing where all are of one length."""
-    low, high = int(lengths.min(initial=0)), int(lengths.max(initial=0))
-    if low == high or not len(lengths):
+    if not len(lengths) or lengths.min() == lengths.max():
         return {}
+    low, high = int(lengths.min()), int(lengths.max())
     width = -(-(high - low + 1) // BARS)
     counts = np.bincount((lengths - low) // width)
     starts = [low + width * number for number in range(len(counts))]

@@ -1,7 +1,7 @@
 """How one side of an example becomes numbers: learnt from the training rows, kept as JSON. Knows no file."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,16 @@ class Codec(ABC):
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Everything learnt, with its kind."""
+
+
+class Symbols(Codec):
+    """Numbers that stand for symbols, which can be written one after the other; the special ones come first."""
+
+    symbols: tuple[str, ...]  # by number
+
+    @abstractmethod
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """Each symbol as a person sees it in a picture."""
 
 
 Learn = Callable[[Iterator[Raw]], Codec]

@@ -7,13 +7,14 @@ from seqloom.data.codec import Codec
 from seqloom.data.frames import Frames
 from seqloom.data.labels import Labels, LabelSets, Rating
 from seqloom.data.listed import Listed, Spelled, TagLists
+from seqloom.data.mosaic import Mosaic
 from seqloom.data.numbers import Numbers
 from seqloom.data.pictures import Pictures
 from seqloom.data.tokenizers import read_tokenizer
 
 CODECS: dict[str, Callable[[dict[str, Any]], Codec]] = {
     codec.kind: codec.read
-    for codec in (Labels, LabelSets, Rating, Listed, Spelled, TagLists, Numbers, Pictures, Frames)
+    for codec in (Labels, LabelSets, Rating, Listed, Spelled, TagLists, Numbers, Pictures, Mosaic, Frames)
 }
 
 

@@ -14,6 +14,7 @@ from seqloom.data.abc import read_abc
 from seqloom.data.fasta import read_fasta
 from seqloom.data.layout import Layout
 from seqloom.data.lines import Fault, Line, fault_of, read_lines
+from seqloom.data.onward import PIECE, Onward, whole
 from seqloom.data.origins import Origin, digest
 from seqloom.data.readers import Reading, Skipped, kept, read_rows
 from seqloom.data.sources import Example
@@ -72,9 +73,17 @@ def is_text(data: Data) -> bool:
 
 
 def read_documents(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[Example]:
-    """The documents of files, one after the other; what cannot be used is raised, or added to `skipped`."""
+    """The documents of files, one after the other; what cannot be used is raised, or added to `skipped`.
+
+    A long one comes in pieces, the later ones `Onward`.
+    """
     for file in files:
         yield from ((text,) for text in _texts(file, data, skipped))
+
+
+def read_whole(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[str]:
+    """The same, each whole."""
+    return whole(text for (text,) in read_documents(files, data, skipped))
 
 
 def _texts(file: str, data: Data, skipped: Skipped) -> Iterator[str]:
@@ -91,22 +100,47 @@ def _texts(file: str, data: Data, skipped: Skipped) -> Iterator[str]:
 
 def _cut(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
     """The documents of a text file. A line that is no text is a fault, and is left out of its document."""
+    if data.documents == "file":
+        yield from _one(lines, file, data)
+        return
     document: list[str] = []
     for line in lines:
         if fault := fault_of(line, file, data.encoding):
             yield fault
             continue
-        ends = data.documents == "lines" or (data.documents == "paragraphs" and not line.text.strip())
-        if data.documents != "paragraphs" or not ends:
+        ends = data.documents == "lines" or not line.text.strip()
+        if data.documents == "lines" or not ends:
             document.append(line.text)
         if ends:
-            yield from _joined(document, data)
+            yield from _joined(document)
             document = []
-    yield from _joined(document, data)
+    yield from _joined(document)
 
 
-def _joined(document: list[str], data: Data) -> Iterator[str]:
-    """The lines as one text, if there is something in it; the white space around it only counts in a whole file."""
-    text = "\n".join(document)
-    if text.strip():
-        yield text if data.documents == "file" else text.strip()
+def _joined(document: list[str]) -> Iterator[str]:
+    """The lines as one text, if there is something in it."""
+    if text := "\n".join(document).strip():
+        yield text
+
+
+def _one(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
+    """All lines as one document with its white space, in pieces if it is long; what holds nothing else is none."""
+    part: list[str] = []
+    size, begun, filled = 0, False, False
+    for line in lines:
+        if fault := fault_of(line, file, data.encoding):
+            yield fault
+            continue
+        part.append(line.text)
+        size += len(line.text) + 1
+        filled = filled or not line.text.isspace() and bool(line.text)
+        if size >= PIECE and filled:
+            yield _piece(part, begun)
+            part, size, begun = [], 0, True
+    if part and filled:
+        yield _piece(part, begun)
+
+
+def _piece(lines: list[str], begun: bool) -> str:
+    text = "\n".join(lines)
+    return Onward(f"\n{text}") if begun else text

@@ -1,7 +1,10 @@
 """What the examples of a task consist of: its sides, where each stands in a file, and how it becomes numbers."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from seqloom.data.codec import Codec, Learn, Raw
@@ -37,6 +40,18 @@ class Layout:
     origin: Callable[["Layout"], Any] | None = None  # where examples of files come from, if not from rows with columns
     ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
     limited: bool = True  # whether data.max_length holds
+    known: str = ""  # a sum over the codecs that were learnt before, if they were
+
+    def knowing(self, codecs: Mapping[str, Codec]) -> "Layout":
+        """The same with codecs that are not learnt any more."""
+        content = json.dumps({name: codec.to_json() for name, codec in codecs.items()}, sort_keys=True)
+        sides = {name: side._replace(learn=partial(_as_known, codecs[name])) for name, side in self.sides.items()}
+        return replace(self, sides=sides, known=hashlib.sha256(content.encode()).hexdigest())
+
+    @property
+    def pictured(self) -> bool:
+        """Whether arrays of a file are images."""
+        return self.data.source_type == "image" or any(side.kind == "mosaic" for side in self.sides.values())
 
     def only(self, side: str) -> "Layout":
         """A layout of one side alone, for examples that have no answer yet."""
@@ -46,6 +61,10 @@ class Layout:
     def columns(self) -> tuple[str, ...]:
         """All columns of a table that are read."""
         return tuple(name for side in self.sides.values() for name in side.columns)
+
+
+def _as_known(codec: Codec, raws: Iterator[Raw]) -> Codec:
+    return codec
 
 
 def tokens(data: Data, columns: tuple[str, ...], kind: str) -> Side:

@@ -64,11 +64,14 @@ class Numbers(Codec):
                 raise DataError(f"an input has {array.shape[1]} numbers a step, but this model reads {len(self)}")
         return Ragged.stacked(arrays) if arrays else Ragged(np.empty((0, len(self)), np.float32), np.zeros(1, np.int64))
 
-    def scaled(self, values: Floats) -> Floats:
-        """Values (B, T, D) as the network sees them: (B, T, D), or (B, T, 3 D) with what is known and for how long."""
+    def scaled(self, values: Floats, whole: bool = False) -> Floats:
+        """Values (B, T, D) as the network sees them: (B, T, D), or (B, T, 3 D) with what is known and for how long.
+
+        The latter where values were missing in training, or where the `whole` of it is asked for.
+        """
         known = ~np.isnan(values)
         scaled = (np.where(known, values, self.mean) - self.mean) / self.spread
-        if not self.gaps:
+        if not self.gaps and not whole:
             if not known.all():
                 raise DataError("a value is missing, but in training none was")
             return scaled.astype(np.float32)

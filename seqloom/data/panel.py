@@ -17,6 +17,7 @@ from seqloom.data.origins import PARTS
 from seqloom.data.readers import Skipped
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
 from seqloom.data.series import Series
+from seqloom.data.times import Times
 from seqloom.data.windows import split_by_counts, split_by_shares, time_features, windows_of
 from seqloom.errors import DataError
 from seqloom.recipe import Data
@@ -50,11 +51,13 @@ class Scale(NamedTuple):
 class Panel:
     values: Singles  # (R, D), NaN where missing
     calendar: Singles  # (R, F), sines and cosines of when it was
+    times: Times  # (R,)
 
     @classmethod
     def of(cls, series: Sequence[Series], scale: Scale, calendar: bool) -> "Panel":
         values = np.concatenate([scale.apply(one.values) for one in series])
-        return cls(values, np.concatenate([calendar_of(one, calendar) for one in series]))
+        times = np.concatenate([one.times for one in series])
+        return cls(values, np.concatenate([calendar_of(one, calendar) for one in series]), times)
 
 
 def calendar_of(series: Series, wanted: bool) -> Singles:
@@ -116,8 +119,8 @@ class Prepared:
     fingerprint: str
 
 
-def prepare(data: Data, tell: Callable[[str], object], examples: object = None) -> Prepared:
-    """Read all series, part them in time, and scale them by what training knows."""
+def prepare(data: Data, tell: Callable[[str], object], examples: object = None, known: Scale | None = None) -> Prepared:
+    """Read all series, part them in time, and scale them by what training knows, or what it knew before."""
     skipped = Skipped()
     found = histories(data, examples, skipped)
     every = [series for group in found.values() for series in group]
@@ -125,7 +128,9 @@ def prepare(data: Data, tell: Callable[[str], object], examples: object = None) 
         _check(series, every[0])
     parted = divided(found, data)
     training = [_cut(series, span) for series, span in parted["train"]]
-    scale = Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
+    if known and len(known.mean) != len(every[0].columns):
+        raise DataError(f"the series are of {len(every[0].columns)} variables, but this run knows {len(known.mean)}")
+    scale = known or Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
     panel, offsets = Panel.of(every, scale, data.calendar), _offsets(every)
     parts = {part: _windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
     if absent := sum(series.filled for series in every):

@@ -87,6 +87,7 @@ def _prepare(layout: Layout, origin: Origin, fingerprint: str, entry: Path, tell
 def _fingerprint(layout: Layout, origin: Origin) -> str:
     settings = layout.data.model_dump(mode="json", exclude={*PARTS, "format"})
     whole = {"format": FORMAT, "task": layout.task, "settings": settings, "content": origin.content()}
+    whole |= {"known": layout.known} if layout.known else {}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 

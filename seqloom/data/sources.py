@@ -32,7 +32,7 @@ Placed = tuple[Example, str, int]  # with its file and line
 def read_files(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Example]:
     """The examples of one file, or of two that belong together; what cannot be used is raised, or counted."""
     skip, format = layout.data.on_bad_row == "skip", format_of(files, layout.data.format)
-    if format in ("ts", "idx") and layout.data.source_type == "tokens":
+    if format in ("ts", "idx") and layout.data.source_type == "tokens" and not layout.pictured:
         raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
     placed = READERS.get(format, tables)(files, layout, skipped)
     return kept((_checked(one, layout) for one in placed), files[0], skip, skipped, "examples")
@@ -155,17 +155,26 @@ def cases(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Pl
 
 def labelled_images(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
     """Arrays and their labels from two IDX files; an array is an image, or a sequence of its rows."""
+    names = layout.data.names
     if len(layout.sides) == 1:
         arrays, labels = read_idx(files[0]), None
     else:
         arrays, labels = read_labelled(*files)
     for number, array in enumerate(arrays):
-        if layout.data.source_type == "image":
+        if layout.pictured:
             shown = array.astype(np.uint8)
             raw: Raw = (shown if shown.ndim == 3 else shown[..., None])[None]
         else:
             raw = array.astype(np.float32).reshape(len(array), -1) if array.ndim else array[None, None]
-        yield (raw,) if labels is None else (raw, str(labels[number])), files[0], number + 1
+        if labels is None:
+            yield (raw,), files[0], number + 1
+            continue
+        label = str(labels[number])
+        if names and not (label.isdecimal() and int(label) < len(names)):
+            sentence = f"the label is {label}, but data.names has names for 0 to {len(names) - 1}"
+            yield Fault("a label without a name", sentence, files[1], number + 1)
+        else:
+            yield (raw, names[int(label)] if names else label), files[0], number + 1
 
 
 def captioned(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
@@ -191,12 +200,12 @@ def sheets(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[P
 
 
 def image_reading(layout: Layout) -> ImageReading:
-    """What the columns are called, unless the recipe says so: image and caption."""
+    """What the columns are called, unless the recipe says so: image and caption, whichever of them is the source."""
     data = layout.data
-    image, caption = (
-        own if name == side else name
-        for own, name, side in zip(("image", "caption"), (data.source[0], data.target), PAIR, strict=True)
-    )
+    named = {"source": data.source[0], "target": data.target}
+    seen = "source" if data.source_type == "image" or layout.task == "caption" else "target"
+    told = "target" if seen == "source" else "source"
+    image, caption = (own if named[side] == side else named[side] for own, side in (("image", seen), ("caption", told)))
     size = (data.image_size, data.image_size)
     return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
 

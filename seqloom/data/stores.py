@@ -8,6 +8,7 @@ away. Safe to delete at any time; on POSIX what is mapped stays readable. Knows 
 
 import fcntl
 import json
+import mmap
 import os
 import shutil
 import tempfile
@@ -38,14 +39,22 @@ class FlatWriter:
         self._offsets = folder / f"{name}-offsets.npy"
         self._dtype, self._shape = dtype, shape  # of one element
         self._lengths: list[Rows] = [np.empty(0, dtype=np.int64)]
+        self._starts: list[NDArray[np.bool_]] = [np.empty(0, dtype=np.bool_)]
         self._total = 0
         self._path.write_bytes(bytes(HEADER))
 
-    def append(self, values: NDArray[Any], lengths: Rows) -> None:
+    def append(self, values: NDArray[Any], lengths: Rows, starts: NDArray[np.bool_] | None = None) -> None:
+        """Rows; where `starts` is false, what is given goes on with the row before it."""
         with self._path.open("ab") as file:
             file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
         self._lengths.append(lengths)
+        self._starts.append(np.ones(len(lengths), dtype=np.bool_) if starts is None else starts)
         self._total += len(values)
+
+    @property
+    def offsets(self) -> Rows:
+        """Where each row begins, and where the last one ends."""
+        return offsets_of(np.concatenate(self._lengths))[np.append(np.concatenate(self._starts), True)]
 
     def finish(self) -> None:
         """Put the length, known only now, into the header."""
@@ -53,7 +62,7 @@ class FlatWriter:
         text = repr(fields).encode("ascii").ljust(HEADER - 11) + b"\n"
         with self._path.open("r+b") as file:
             file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
-        np.save(self._offsets, offsets_of(np.concatenate(self._lengths)))
+        np.save(self._offsets, self.offsets)
 
 
 def open_flat(folder: Path, name: str) -> tuple[NDArray[Any], Rows]:
@@ -67,6 +76,16 @@ def open_flat(folder: Path, name: str) -> tuple[NDArray[Any], Rows]:
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(values):
         raise ValueError(f"the offsets of {name} do not belong to it")
     return values, offsets
+
+
+def release(*arrays: NDArray[Any]) -> None:
+    """Let go of what was read of arrays that are mapped: the file has it still, and the memory is free."""
+    for array in arrays:
+        base: Any = array
+        while base is not None and not isinstance(base, mmap.mmap):
+            base = getattr(base, "_mmap", None) or getattr(base, "base", None)
+        if base is not None:
+            base.madvise(mmap.MADV_DONTNEED)
 
 
 def cache_folder() -> Path:

@@ -6,13 +6,16 @@ pure functions of their arguments and cover every place exactly once. Knows no n
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data import batches
 from seqloom.data.ragged import Ragged, Rows
+from seqloom.data.splits import shuffle
 from seqloom.data.vocabulary import END, PAD, START
 
 Spans = NDArray[np.int64]  # (rows, 3): the first place, the place behind the last, and whether the rows go on
@@ -77,10 +80,33 @@ class Stream(Places):
         return places - self.begins[document], start, self.documents.offsets[document + 1] - start
 
 
+BUFFER = 1 << 20  # windows of a long text that are shuffled together
+
 # --- training ---------------------------------------------------------------------------------------------------
 
 
-def side_by_side(total: int, rows: int, window: int, seed: int, epoch: int) -> list[Spans]:
+class Lazy(Sequence[Spans]):
+    """Batches that are made when they are asked for: a long text has more of them than memory."""
+
+    def __init__(self, length: int, make: Callable[[int], Spans]) -> None:
+        self._length, self._make = length, make
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, number: int) -> Spans: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Spans]: ...
+    def __getitem__(self, number: int | slice) -> Spans | list[Spans]:
+        if isinstance(number, slice):
+            return [self._make(one) for one in range(*number.indices(self._length))]
+        if not -self._length <= number < self._length:
+            raise IndexError(f"batch {number} of {self._length}")
+        return self._make(number % self._length)
+
+
+def side_by_side(total: int, rows: int, window: int, seed: int, epoch: int) -> Sequence[Spans]:
     """A text as `rows` streams, window by window, each going on where the one before has ended.
 
     An epoch begins anywhere in the text, so that streams and windows lie differently each time.
@@ -90,17 +116,45 @@ def side_by_side(total: int, rows: int, window: int, seed: int, epoch: int) -> l
     starts = np.minimum(np.arange(rows) * length, total)
     stops = np.minimum(starts + length, total)
     shift = drawn(total, seed, epoch)
-    found = []
-    for first in range(0, length, window):
+
+    def batch(number: int) -> Spans:
+        first = number * window
         begins, ends = np.minimum(starts + first, stops), np.minimum(starts + first + window, stops)
-        found.append(np.stack([begins + shift, ends + shift, np.full(rows, first > 0)], 1))
-    return found
+        return np.stack([begins + shift, ends + shift, np.full(rows, first > 0)], 1)
+
+    return Lazy(-(-length // window), batch)
 
 
-def windows(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> list[Spans]:
+def windows(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> Sequence[Spans]:
     """Documents cut into windows, each read afresh, in a drawn order; the cuts are elsewhere in every epoch."""
-    spans = cut(begins, window, shift=1 + drawn(window, seed, epoch))
+    shift = 1 + drawn(window, seed, epoch)
+    if len(begins) == 2 and begins[1] - begins[0] > BUFFER * window:
+        return long_windows(int(begins[0]), int(begins[1]), budget, window, shift, seed, epoch)
+    spans = cut(begins, window, shift)
     return [spans[rows] for rows in batches.order(spans[:, 1] - spans[:, 0], budget, seed, epoch)]
+
+
+def long_windows(start: int, stop: int, budget: int, window: int, shift: int, seed: int, epoch: int) -> Sequence[Spans]:
+    """The same of one long text, without a list of all: drawn stretches of BUFFER windows, a drawn order in each."""
+    total = 1 + -(-(stop - start - shift) // window)
+    rows = max(1, budget // window)
+    stretches = shuffle(-(-total // BUFFER), seed, epoch, 3)
+    sizes = np.minimum(BUFFER, total - stretches * BUFFER)
+    ends = np.cumsum(-(-sizes // rows))  # batches up to the end of each stretch
+
+    @lru_cache(maxsize=2)
+    def order(stretch: int) -> Rows:
+        return shuffle(int(sizes[stretch]), seed, epoch, 4, stretch)
+
+    def batch(number: int) -> Spans:
+        place = int(np.searchsorted(ends, number, side="right"))
+        first = (number - (int(ends[place - 1]) if place else 0)) * rows
+        chosen = int(stretches[place]) * BUFFER + order(place)[first : first + rows]
+        begins = np.where(chosen == 0, start, start + shift + (chosen - 1) * window)
+        finish = np.minimum(start + shift + chosen * window, stop)
+        return np.stack([begins, finish, np.zeros_like(begins)], 1)
+
+    return Lazy(int(ends[-1]), batch)
 
 
 def by_document(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> list[Spans]:

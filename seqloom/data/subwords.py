@@ -8,11 +8,13 @@ as a last resort, confuses that mark with one in the text.) Numbers here begin w
 
 import json
 import random
+import re
+from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +31,8 @@ BATCH = 1 << 20  # characters the library gets at once, for the same reason
 SAMPLE_PIECES = 100_000  # what is learnt from: a merge needs to be frequent, not to be counted exactly
 SAMPLE_PIECE = 1000  # characters
 
+UNIT = re.compile(r"\s*\S+|\s+\Z")  # a word with the white space before it: no subword goes over its end
+
 Merge = tuple[str, str]
 
 
@@ -42,13 +46,60 @@ def byte_names() -> list[str]:
 BYTE_OF = {name: byte for byte, name in enumerate(byte_names())}
 
 
-class BytePairs:
-    """Subwords by number, and the merges that make them, in the order they were learnt."""
+class Pieces(ABC):
+    """Subwords by number, and what each of them is in bytes."""
+
+    kind: str
+    longest = 0  # characters of a word that is taken whole; 0 is PIECE
+
+    def __init__(self, symbols: Sequence[str], named: Sequence[str]) -> None:
+        """`named` are the symbols in names of bytes alone."""
+        self.symbols = tuple(symbols)
+        self.bytes = [bytes(BYTE_OF[name] for name in symbol) for symbol in named]
+
+    def encode(self, texts: Iterable[str]) -> Ragged:
+        """The subwords of each text."""
+        values, ends = array("i"), array("q", [0])
+        for batch in batched(texts):
+            cut = [list(pieces(text, self.longest or PIECE)) for text in batch]
+            encodings = iter(self._library.encode_batch_fast([piece for parts in cut for piece in parts]))
+            for parts in cut:
+                for encoding in islice(encodings, len(parts)):
+                    values.extend(encoding.ids)
+                ends.append(len(values))
+        return Ragged(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
+
+    def more(self) -> dict[str, Any]:
+        """What has to be kept beside the symbols, for JSON."""
+        return {}
+
+    @property
+    @abstractmethod
+    def _library(self) -> "Library": ...
+
+
+def built(model: Callable[[], Any]) -> "Library":
+    """The library's tokenizer with a model; RunError if that cannot be."""
+    from tokenizers import Tokenizer, pre_tokenizers
+
+    try:
+        library = Tokenizer(model())
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic inside the library is no Exception
+        raise RunError(f"the subwords cannot be read: {str(error):.100}") from None
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return library
+
+
+class BytePairs(Pieces):
+    """Subwords, and the merges that make them, in the order they were learnt."""
+
+    kind = "bpe"
 
     def __init__(self, symbols: Sequence[str], merges: Sequence[Merge]) -> None:
-        self.symbols = tuple(symbols)
+        super().__init__(symbols, symbols)
         self.merges = tuple(merges)
-        self.bytes = [bytes(BYTE_OF[name] for name in symbol) for symbol in self.symbols]
 
     @classmethod
     def learn(cls, texts: Iterable[str], max_size: int, min_count: int) -> "BytePairs":
@@ -73,9 +124,9 @@ class BytePairs:
         return cls(symbols, [(left, right) for left, right in model["merges"]])
 
     @classmethod
-    def read(cls, symbols: object, merges: object) -> "BytePairs":
+    def read(cls, symbols: object, found: dict[str, Any]) -> "BytePairs":
         """From what came out of a file; RunError if it is damaged, before the library gets to see it."""
-        known = set(checked := checked_symbols(symbols))
+        known, merges = set(checked := checked_symbols(symbols)), found.get("merges")
         if any(name not in BYTE_OF for symbol in checked for name in symbol):
             raise RunError("the vocabulary has a subword that is not written in the names of bytes")
         if not known.issuperset(BYTE_OF):
@@ -91,31 +142,15 @@ class BytePairs:
         pairs._library  # noqa: B018  # built now, so that a fault shows here and not at the first text
         return pairs
 
-    def encode(self, texts: Iterable[str]) -> Ragged:
-        """The subwords of each text."""
-        values, ends = array("i"), array("q", [0])
-        for batch in batched(texts):
-            cut = [list(pieces(text, PIECE)) for text in batch]
-            encodings = iter(self._library.encode_batch_fast([piece for parts in cut for piece in parts]))
-            for parts in cut:
-                for encoding in islice(encodings, len(parts)):
-                    values.extend(encoding.ids)
-                ends.append(len(values))
-        return Ragged(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
+    def more(self) -> dict[str, Any]:
+        return {"merges": [list(merge) for merge in self.merges]}
 
     @cached_property
     def _library(self) -> "Library":
-        from tokenizers import Tokenizer, models, pre_tokenizers
+        from tokenizers import models
 
         numbers = {symbol: number for number, symbol in enumerate(self.symbols)}
-        try:
-            library = Tokenizer(models.BPE(vocab=numbers, merges=list(self.merges)))
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # a panic inside the library is no Exception
-            raise RunError(f"the subwords cannot be read: {str(error):.100}") from None
-        library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        return library
+        return built(lambda: models.BPE(vocab=numbers, merges=list(self.merges)))
 
 
 def batched(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -14,29 +14,31 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.data.codec import Codec
+from seqloom.data.codec import Symbols
 from seqloom.data.ragged import Ids, Ragged, offsets_of
-from seqloom.data.subwords import PIECE, BytePairs, batched, pieces
+from seqloom.data.subwords import PIECE, UNIT, BytePairs, Pieces, batched, pieces
 from seqloom.data.units import MOST_UNITS, UnitTable
 from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
+from seqloom.data.wordpieces import Unigrams, WordPieces
 from seqloom.errors import RunError
 
 SILENT = frozenset((PAD, START, END))  # marks around a text, not part of it
 JOINER = "￭"  # in front of a token that follows the one before it without white space
 WORD = re.compile(r"\w+|[^\w\s]")  # every character that is not white space is in exactly one match
 WORD_OR_BREAK = re.compile(r"\n|\S+")
-UNIT = re.compile(r"\s*\S+|\s+\Z")  # a word with the white space before it: no subword goes over its end
 MOST_COUNTED = 1 << 22  # different tokens in memory while counting
 CODE_POINTS = 0x110000
+SUBWORDS: dict[str, type[BytePairs] | type[WordPieces] | type[Unigrams]] = {
+    way.kind: way for way in (BytePairs, WordPieces, Unigrams)
+}
 VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 
-class Tokenizer(Codec):
+class Tokenizer(Symbols):
     """Texts to ids and back. The ids of a text hold no special ones but UNKNOWN."""
 
     unknown = UNKNOWN
     lowercase: bool
-    symbols: tuple[str, ...]  # by id, the special ones first
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -61,10 +63,6 @@ class Tokenizer(Codec):
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; padding, start and end are silent, unknown tokens appear as <unk>."""
-
-    @abstractmethod
-    def names(self, ids: Iterable[int]) -> list[str]:
-        """Each token as a person sees it in a picture."""
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "lowercase": self.lowercase, "symbols": list(self.symbols)}
@@ -158,13 +156,11 @@ class Words(Tokenizer):
 
 
 class Subwords(Tokenizer):
-    """A token a frequent piece of text, down to single bytes (byte-pair encoding)."""
+    """A token a frequent piece of text, down to single bytes: byte pairs, word pieces, or of a unigram model."""
 
-    kind = "bpe"
-
-    def __init__(self, pairs: BytePairs, lowercase: bool) -> None:
+    def __init__(self, pairs: Pieces, lowercase: bool) -> None:
         self.symbols, self.lowercase = SPECIALS + pairs.symbols, lowercase
-        self._pairs = pairs
+        self._pairs, self.kind = pairs, pairs.kind
         self._units = UnitTable(self._encode_units)
         self._bytes = [b"", SPECIALS[UNKNOWN].encode(), b"", b"", *pairs.bytes]
 
@@ -186,7 +182,7 @@ class Subwords(Tokenizer):
         return [shown.get(number) or visible(self._bytes[number].decode("utf-8", "backslashreplace")) for number in ids]
 
     def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"merges": [list(merge) for merge in self._pairs.merges]}
+        return super().to_json() | self._pairs.more()
 
 
 def learn_tokenizer(
@@ -200,8 +196,8 @@ def learn_tokenizer(
 ) -> Tokenizer:
     """The tokenizer that suits `texts`, which are read once and never all held in memory."""
     seen = (text.lower() for text in texts) if lowercase else texts
-    if kind == "bpe":
-        return Subwords(BytePairs.learn(seen, max_size, min_count), lowercase)
+    if kind in SUBWORDS:
+        return Subwords(SUBWORDS[kind].learn(seen, max_size, min_count), lowercase)
     if kind in ("words", "spaced"):
         cut = Cut(kind == "spaced", breaks)
         return Words(Vocabulary.learn(count_words(seen, cut), max_size, min_count), lowercase, cut)
@@ -216,12 +212,13 @@ def read_tokenizer(found: object) -> Tokenizer:
     kind, lowercase, symbols = (found.get(key) for key in ("kind", "lowercase", "symbols"))
     if not isinstance(lowercase, bool):
         raise RunError(f"the tokenizer's lowercase is neither true nor false: {lowercase!r:.50}")
-    if kind not in ("characters", "words", "spaced", "bpe"):
-        raise RunError(f"there is no kind of tokenizer {kind!r:.50}: it is characters, words, spaced or bpe")
+    if kind not in ("characters", "words", "spaced", *SUBWORDS):
+        known = ", ".join(("characters", "words", *SUBWORDS))
+        raise RunError(f"there is no kind of tokenizer {kind!r:.50}: it is {known} or spaced")
     vocabulary = Vocabulary.read(symbols)
     learnt = list(vocabulary.symbols[len(SPECIALS) :])
-    if kind == "bpe":
-        return Subwords(BytePairs.read(learnt, found.get("merges")), lowercase)
+    if kind in SUBWORDS:
+        return Subwords(SUBWORDS[kind].read(learnt, found), lowercase)
     if kind in ("words", "spaced"):
         return Words(vocabulary, lowercase, Cut(kind == "spaced", found.get("breaks") is True))
     if any(len(symbol) != 1 for symbol in learnt):

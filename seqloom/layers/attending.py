@@ -11,7 +11,7 @@ from .base import Entries, Layer, Memory, Stack
 from .cells import Cell, MakeCell, walk
 from .padding import blank
 from .recurrent import Hands, Recurrent, begin, recurrent_decoder, stacked, zeros
-from .state import State
+from .state import State, map_state, single
 
 
 class Bahdanau(Layer):
@@ -28,6 +28,9 @@ class Bahdanau(Layer):
         return (state[0],)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        if torch.is_autocast_enabled(x.device.type):  # a walk is in single precision always: errors would add up
+            with torch.autocast(x.device.type, enabled=False):
+                return self.forward(single(x), map_state(single, state), mask)
         entries, source = state
         shares, join = self.shares(blank(x, mask))
 

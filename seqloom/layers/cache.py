@@ -7,21 +7,30 @@ import torch
 from torch import Tensor
 
 from .padding import everywhere, take
-from .state import Change, Leaf
+from .state import Change, Leaf, Rows
+
+LEAST = 16  # steps that there is room for, at least
 
 
 class Store:
-    """Tensors (B, room, ...) of which the first `filled` steps are written. The states that grew in it point to it."""
+    """What was read, (B, room, D), of which the first `filled` steps are written. The states that grew in it point
+    to it. Which of them are valid, (B, room), is only kept if any is not; room that is not written counts as valid."""
 
-    def __init__(self, tensors: tuple[Tensor, ...], filled: int) -> None:
-        self.tensors, self.filled, self.lock = tensors, filled, Lock()
+    def __init__(self, steps: Tensor, valid: Tensor | None, filled: int) -> None:
+        self.steps, self.valid, self.filled, self.lock = steps, valid, filled, Lock()
 
     def claim(self, start: int, end: int) -> bool:
         """Whether the steps from start to end are free; if so, they are the caller's to write."""
         with self.lock:  # two threads may go on from one state
-            free = self.filled == start and end <= self.tensors[0].shape[1]
+            free = self.filled == start and end <= self.steps.shape[1]
             self.filled = end if free else self.filled
         return free
+
+    def mark(self, start: int, end: int, mask: Tensor) -> None:
+        with self.lock:
+            if self.valid is None:
+                self.valid = everywhere(self.steps)
+        self.valid[:, start:end] = mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,25 +43,37 @@ class Cache(Leaf):
 
     @classmethod
     def of(cls, steps: Tensor, valid: Tensor, padded: bool = False) -> "Cache":
-        return cls(Store((steps, valid), steps.shape[1]), steps.shape[1], padded)
+        return cls(Store(steps, valid if padded else None, steps.shape[1]), steps.shape[1], padded)
 
     def read(self) -> tuple[Tensor, Tensor]:
-        steps, valid = self.store.tensors
-        return steps[:, : self.length], valid[:, : self.length]
+        steps = self.store.steps[:, : self.length]
+        valid = self.valid
+        return steps, everywhere(steps) if valid is None else valid[:, : self.length]
+
+    @property
+    def valid(self) -> Tensor | None:
+        """Which steps are valid, (B, room), if not all are."""
+        return self.store.valid if self.padded else None
 
     def append(self, steps: Tensor, mask: Tensor | None) -> "Cache":
         """The cache with these steps too. This one stays as it is."""
-        valid = everywhere(steps) if mask is None else mask
-        padded = self.padded or mask is not None
         if torch.is_grad_enabled():  # what autograd has seen must not be written to
             before, known = self.read()
-            return Cache.of(torch.cat([before, steps], 1), torch.cat([known, valid], 1), padded)
-        end, store = self.length + steps.shape[1], self.store
+            valid = everywhere(steps) if mask is None else mask
+            whole = torch.cat([before, steps], 1), torch.cat([known, valid], 1)
+            return Cache.of(*whole, self.padded or mask is not None)
+        cache = self.grown(steps.shape[1], mask)
+        cache.store.steps[:, self.length : cache.length] = steps
+        return cache
+
+    def grown(self, count: int, mask: Tensor | None = None) -> "Cache":
+        """The cache with so many steps more, which the caller has yet to write. Without gradient only."""
+        end, store = self.length + count, self.store
         if not store.claim(self.length, end):  # someone went on from here before, or there is no room
-            store = self.moved(2 * end, end)
-        for place, new in zip(store.tensors, (steps, valid), strict=True):
-            place[:, self.length : end] = new
-        return Cache(store, end, padded)
+            store = self.copied(None, max(2 * end, LEAST), end)
+        if mask is not None:
+            store.mark(self.length, end, mask)
+        return Cache(store, end, self.padded or mask is not None)
 
     def trimmed(self, keep: int) -> "Cache":
         """The cache without what lies further back than `keep` valid steps. It is cut only now and then."""
@@ -62,22 +83,33 @@ class Cache(Leaf):
         order = valid.byte().argsort(dim=1, stable=True)[:, -keep:]  # what is valid to the end
         return Cache.of(take(steps, order), take(valid, order), self.padded)
 
-    def moved(self, room: int, filled: int) -> Store:
-        places = tuple(old.new_empty(old.shape[0], room, *old.shape[2:]) for old in self.store.tensors)
-        for place, old in zip(places, self.read(), strict=True):
-            place[:, : self.length] = old
-        return Store(places, filled)
-
     def map(self, change: Change) -> "Cache":
         steps, valid = map(change, self.read())
         return Cache.of(steps, valid, self.padded)
 
-    def select(self, rows: Tensor) -> "Cache":
-        return self.kept(lambda tensor: tensor.index_select(0, rows))
+    def select(self, rows: Rows) -> "Cache":
+        return self.only(rows.tensor)
 
     def repeat(self, times: int) -> "Cache":
-        return self.kept(lambda tensor: tensor.repeat_interleave(times, 0))
+        batch, device = self.store.steps.shape[0], self.store.steps.device
+        return self.only(torch.arange(batch, device=device).repeat_interleave(times))
 
-    def kept(self, copy: Change) -> "Cache":
-        """Like `map` for changes that copy: the room is kept as well."""
-        return Cache(Store(tuple(map(copy, self.store.tensors)), self.length), self.length, self.padded)
+    def only(self, rows: Tensor) -> "Cache":
+        if torch.is_grad_enabled():
+            return self.map(lambda tensor: tensor.index_select(0, rows))
+        return Cache(self.copied(rows, self.store.steps.shape[1], self.length), self.length, self.padded)
+
+    def copied(self, rows: Tensor | None, room: int, filled: int) -> Store:
+        """What is filled of these rows, or of all, with room for more; the room itself is not copied."""
+        before = self.store.steps[:, : self.length]
+        steps = before.new_empty(before.shape[0] if rows is None else rows.shape[0], room, before.shape[2])
+        place = steps[:, : self.length]
+        if rows is None:
+            place.copy_(before)
+        else:
+            torch.index_select(before, 0, rows, out=place)
+        store = Store(steps, None, filled)
+        if self.valid is not None:
+            known = self.valid[:, : self.length]
+            store.mark(0, self.length, known if rows is None else known.index_select(0, rows))
+        return store

@@ -21,6 +21,7 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from . import compiled, kernels, lstm_kernels
 from .base import Entries
+from .state import single
 from .tap import Tap, watched
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -60,7 +61,10 @@ class Cell(nn.Module):
         return tuple(self.taps[name](entry) for name, entry in zip(self.entries, self(x, entries), strict=True))
 
     def scan(self, x: Tensor, entries: Entries, mask: Tensor | None = None) -> tuple[Tensor, Entries]:
-        """All outputs over x (B, T, inputs), and the last entries."""
+        """All outputs over x (B, T, inputs), and the last entries; in single precision always: errors would add up."""
+        if torch.is_autocast_enabled(x.device.type):
+            with torch.autocast(x.device.type, enabled=False):
+                return self.scan(single(x), tuple(map(single, entries)), mask)
         unseen = not watched(self.taps)
         if x.shape[1] == 1 and mask is None and unseen:
             entries = self.once(x[:, 0], entries)

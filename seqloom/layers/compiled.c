@@ -6,6 +6,7 @@
 
 #ifndef REAL
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -197,6 +198,8 @@ void NAMED(lstm_backward)(long size, NAMED(in) gates, NAMED(in) V, NAMED(in) c, 
         }
     }
 }
+
+#include "compiled_steps.c"
 
 #undef EACH
 

@@ -27,7 +27,8 @@ from . import kernels, lstm_kernels
 from .kernels import before, trail, widened
 
 VARIABLE = "SEQLOOM_COMPILED"
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
+THREADS = ("-fopenmp", "")  # with threads; where a compiler or its PyTorch knows none, without
 NAMES = {torch.float32: "float", torch.float64: "double"}
 NUMBERS = {  # how many numbers each C function takes after its arrays
     "rnn_forward": 3,
@@ -59,15 +60,26 @@ def library() -> ctypes.CDLL | None:
             f"no C compiler {command[0]!r} was found, so recurrences run without compiled steps", stacklevel=2
         )
         return None
+    said = "nothing"
+    for threads in THREADS:
+        try:
+            return loaded([*command, *FLAGS, *threads.split()], command)
+        except subprocess.CalledProcessError as error:
+            said = (error.stderr.strip().splitlines() or [said])[0]
+        except OSError as error:
+            said = str(error)
+    warnings.warn(f"the C compiler failed ({said}), so recurrences run without compiled steps", stacklevel=2)
+    return None
+
+
+def loaded(compiler: list[str], linker: list[str]) -> ctypes.CDLL:
+    """Linked apart from OpenMP's own library: threads are those that PyTorch has brought along."""
+    source = str(Path(__file__).with_suffix(".c"))
     with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder, "compiled.so")
-        source = Path(__file__).with_suffix(".c")
-        done = subprocess.run([*command, *FLAGS, str(source), "-o", str(result)], capture_output=True, text=True)
-        if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["nothing"])[0]
-            warnings.warn(f"the C compiler failed ({said}), so recurrences run without compiled steps", stacklevel=2)
-            return None
-        return ctypes.CDLL(str(result))
+        parts, result = str(Path(folder, "compiled.o")), str(Path(folder, "compiled.so"))
+        for arguments in ([*compiler, "-c", source, "-o", parts], [*linker, "-shared", parts, "-o", result, "-lm"]):
+            subprocess.run(arguments, capture_output=True, text=True, check=True)
+        return ctypes.CDLL(result)
 
 
 def faster(kernel: kernels.Kernel, x: Tensor) -> kernels.Kernel:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from .heads import Head, Loss
 from .padding import blank, everywhere, last, pick, take, to_front
+from .state import single
 
 
 class CRF(Head):
@@ -25,7 +26,7 @@ class CRF(Head):
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         mask = everywhere(features) if mask is None else mask
         order, _ = to_front(mask)
-        scores, tags, mask = self(take(blank(features, mask), order)), take(target, order), take(mask, order)
+        scores, tags, mask = single(self(take(blank(features, mask), order))), take(target, order), take(mask, order)
         total = self.forwards(scores, mask, 1.0, torch.logsumexp)[:, -1] + self.last
         surprise = total.logsumexp(-1) - self.score(scores, tags, mask)
         return surprise[mask[:, 0]].sum(), mask.sum().to(surprise)

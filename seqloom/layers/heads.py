@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
+
+from .large_vocabulary import LinearCrossEntropy
+from .state import single
 
 Loss = tuple[Tensor, Tensor]  # the sum of the surprises, and of how many
 
@@ -40,9 +42,9 @@ def counted(surprise: Tensor) -> Loss:
 class Categorical(Head):
     """One of `classes`: words, characters, tags, labels.
 
-    With `chunk`, the loss takes that many elements at a time. In training, `smoothing` gives that share of the
-    belief to all classes alike (Szegedy et al., 2016), and a class counts as much as its one of `weights` says;
-    otherwise the loss is the plain surprise.
+    With `chunk`, the loss takes that many elements at a time and never holds the logits of all. In training,
+    `smoothing` gives that share of the belief to all classes alike (Szegedy et al., 2016), and a class counts as much
+    as its one of `weights` says; otherwise the loss is the plain surprise.
     """
 
     weights: Tensor
@@ -58,17 +60,23 @@ class Categorical(Head):
         logits: Tensor = self.project(features)
         return logits
 
-    def surprise(self, features: Tensor, target: Tensor) -> Tensor:
-        smoothing = self.smoothing if self.training else 0.0
+    @property
+    def rules(self) -> tuple[Tensor | None, float]:
+        """The weights of the classes and the smoothing, as they are now."""
         weights = self.weights if self.training and len(self.weights) else None
-        return F.cross_entropy(self(features), target, weights, reduction="none", label_smoothing=smoothing)
+        return weights, self.smoothing if self.training else 0.0
+
+    def surprise(self, features: Tensor, target: Tensor) -> Tensor:
+        weights, smoothing = self.rules
+        return F.cross_entropy(single(self(features)), target, weights, reduction="none", label_smoothing=smoothing)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = valid(features, target, mask)
         if not self.chunk or len(features) <= self.chunk:
             return counted(self.surprise(features, target))
-        pieces = zip(torch.split(features, self.chunk), torch.split(target, self.chunk), strict=True)
-        return counted(torch.cat([checkpoint(self.surprise, *piece, use_reentrant=False) for piece in pieces]))
+        layer = self.project
+        total = LinearCrossEntropy.apply(features, target, layer.weight, layer.bias, *self.rules, self.chunk)
+        return total, total.new_tensor(len(features))
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         if temperature == 0:
@@ -89,7 +97,7 @@ class Bernoulli(Head):
         return logits
 
     def surprise(self, features: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(self(features), target, reduction="none").sum(-1)
+        return F.binary_cross_entropy_with_logits(single(self(features)), target, reduction="none").sum(-1)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         return counted(self.surprise(*valid(features, target, mask)))
@@ -108,7 +116,7 @@ class Normal(Head):
         self.project = nn.Linear(inputs, 2 * channels)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        mean, spread = self.project(features).chunk(2, -1)
+        mean, spread = single(self.project(features)).chunk(2, -1)
         return mean, F.softplus(spread) + 1e-4
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
@@ -136,7 +144,7 @@ class Quantiles(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         """(..., steps, channels, levels), increasing on the last axis."""
-        return self.project(features).unflatten(-1, self.shape).sort(-1).values
+        return single(self.project(features)).unflatten(-1, self.shape).sort(-1).values
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = valid(features, target, mask)
@@ -166,7 +174,7 @@ class Mean(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         """(..., steps, channels)"""
-        return self.project(features).unflatten(-1, self.shape)
+        return single(self.project(features)).unflatten(-1, self.shape)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = valid(features, target, mask)

@@ -62,20 +62,27 @@ class Turn(nn.Module):
     """What attention does to queries and keys (B, heads, T, width) at their positions."""
 
     @abstractmethod
-    def positions(self, x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def start(self, x: Tensor) -> State:
+        """How many elements of x (B, …) were read before the first."""
+
+    @abstractmethod
+    def positions(self, x: Tensor, before: State, mask: Tensor | None) -> tuple[State, State]:
         """What `forward` needs to know of x (B, T, D), and how many elements were read in all."""
 
     @abstractmethod
-    def forward(self, x: Tensor, positions: Tensor) -> Tensor: ...
+    def forward(self, x: Tensor, positions: State) -> Tensor: ...
 
 
 class Still(Turn):
     """Nothing: the positions are known otherwise, or not at all."""
 
-    def positions(self, x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def start(self, x: Tensor) -> State:
+        return None
+
+    def positions(self, x: Tensor, before: State, mask: Tensor | None) -> tuple[State, State]:
         return before, before
 
-    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+    def forward(self, x: Tensor, positions: State) -> Tensor:
         return x
 
 
@@ -90,10 +97,13 @@ class Rotary(Turn):
         self.register_buffer("rate", rates(width), persistent=False)
         self.rate: Tensor
 
-    def positions(self, x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def start(self, x: Tensor) -> State:
+        return x.new_zeros(x.shape[0], dtype=torch.long)
+
+    def positions(self, x: Tensor, before: State, mask: Tensor | None) -> tuple[State, State]:
         return counted(x, before, mask)
 
-    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+    def forward(self, x: Tensor, positions: State) -> Tensor:
         angle = positions[:, None, :, None] * self.rate  # (B, 1, T, width / 2)
         sin, cos = angle.sin(), angle.cos()
         even, odd = x[..., ::2], x[..., 1::2]

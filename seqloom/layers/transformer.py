@@ -31,7 +31,7 @@ class SelfAttention(Layer):
             return take(y, back), state
         x = blank(x, mask)
         query, keys, values = heads_of(self.project(x), self.attend)
-        positions, _ = self.turn.positions(x, x.new_zeros(len(x), dtype=torch.long), mask)
+        positions, _ = self.turn.positions(x, self.turn.start(x), mask)
         query, keys = self.turn(query, positions), self.turn(keys, positions)
         if self.window:
             y = near(self.attend, query, keys, values, self.window, self.window, mask)
@@ -51,7 +51,7 @@ class CausalAttention(Layer):
     def start(self, batch: int, memory: Memory | None = None) -> State:
         weight = self.project.weight
         empty = weight.new_zeros(batch, 0, self.attend.key_value_size)
-        return Cache.of(empty, empty.new_zeros(batch, 0, dtype=torch.bool)), empty.new_zeros(batch, dtype=torch.long)
+        return Cache.of(empty, empty.new_zeros(batch, 0, dtype=torch.bool)), self.turn.start(empty)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         cache, count = state

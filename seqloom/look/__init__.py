@@ -4,8 +4,8 @@
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -13,32 +13,56 @@ from ..models import Batch, Generator, Labeller
 from .attention import AttentionMap, attention_maps, source_attention
 from .attribution import METHODS, Attribution, question
 from .chart_lines import (
+    cost_chart,
     decay_chart,
     gates_chart,
     kept_chart,
     query_key_value_chart,
+    scalar_chart,
     shrinkage_chart,
     spectrum_chart,
     states_chart,
 )
 from .chart_maps import attention_chart, field_chart, flow_chart, heads_chart, position_chart, units_chart
-from .chart_tokens import attribution_chart, faithfulness_chart, map_chart, neighbours_chart, next_chart, order_chart
+from .chart_picture import Picture, picture_chart
+from .chart_tokens import (
+    attribution_chart,
+    faithfulness_chart,
+    map_chart,
+    neighbours_chart,
+    next_chart,
+    order_chart,
+    probe_chart,
+)
+from .chart_training import (
+    curves_chart,
+    schedule_chart,
+    training_flow_chart,
+    training_spectra_chart,
+    updates_chart,
+)
+from .costs import LENGTHS, bodies_beside, costs
 from .drawing import Drawing, draw_model
 from .faithfulness import Faithfulness, faithfulness
 from .field import Field, receptive_field
 from .gates import Trace, traces
 from .gradients import GradientFlow, QueryKeyValue, gradient_flow, query_key_value
+from .history import History
 from .jacobians import Decay, decays
-from .next_tokens import Expectations, next_tokens, tells_symbols
+from .next_tokens import Expectations, next_tokens
 from .norms import Shrinkage, shrinkage
-from .order import OrderMatters, order_matters
+from .order import OrderMatters, Swaps, order_matters, swaps
 from .positions import PositionVectors, position_vectors
+from .probes import Probe, probes
 from .reading import INPUTS, SOURCE, Names
-from .spectra import Spectrum, spectra
+from .spectra import Spectrum, scalar_decay, spectra
 from .vectors import Vectors
+from .views import VIEWS
 
 if TYPE_CHECKING:
     import altair as alt
+
+AT_ONCE = 12  # symbols whose neighbours are shown together
 
 
 class Look:
@@ -51,16 +75,22 @@ class Look:
         title: str,
         read: Sequence[str] = (),
         told: Sequence[str] = (),
+        history: History | None = None,
+        more: Callable[[], Sequence[Batch]] = tuple,
+        picture: Picture | None = None,
     ) -> None:
         """The example is a batch of one row, the names of what is read, and those of what is written or told.
 
         `read` and `told` name all symbols of the vocabularies, in order; without them, symbols go by their numbers.
+        A run adds its `history`, `more` examples for what needs several, and the `picture` that is written about.
         """
         self.model, self.example, self.title = model, example, title
         self.batch, elements, target = example
         writes = isinstance(model, Generator) and model.source is not None
         self.names = Names(["<start>", *target[:-1]], target, elements) if writes else Names(elements, target, [])
         self.read, self.told = read, told
+        self.history, self._more, self.picture = history, more, picture
+        self._attributed: dict[int | None, list[tuple[Attribution, Faithfulness]]] = {}
 
     # --- arrays ---
 
@@ -119,6 +149,20 @@ class Look:
     def order_matters(self) -> OrderMatters:
         return order_matters(self.model, self.batch)
 
+    @cached_property
+    def batches(self) -> Sequence[Batch]:
+        """Several examples of the run's own, if they are at hand."""
+        return self._more()
+
+    @cached_property
+    def swaps(self) -> Swaps:
+        return swaps(self.model, self.batch, self.names.source or self.names.inputs)
+
+    @cached_property
+    def probes(self) -> list[Probe]:
+        """How well each layer knows what is to be told, on several examples."""
+        return probes(self.model, self.batches, [labels_of(batch) for batch in self.batches])
+
     def field_of(self, side: str = "") -> Field:
         """How far the model sees: in the source if it has one, else in what it reads."""
         side = side or (SOURCE if self.names.source else INPUTS)
@@ -126,25 +170,36 @@ class Look:
 
     def attributions(self, step: int | None = None) -> list[tuple[Attribution, Faithfulness]]:
         """What drove the answer, or one step of it, by every method, each with its faithfulness."""
+        if step not in self._attributed:
+            self._attributed[step] = self._attributions(step)
+        return self._attributed[step]
+
+    def _attributions(self, step: int | None) -> list[tuple[Attribution, Faithfulness]]:
         asked = question(self.model, self.batch, self.names, step)
         return [(found, faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
 
     @cached_property
     def vectors(self) -> Vectors:
         """The learnt vectors of what is read."""
-        weight = self._embedding()
+        weight = self.embedded
         assert weight is not None, "what this model reads are no symbols"
         return Vectors(weight, self.read or list(map(str, range(len(weight)))))
 
-    def _embedding(self) -> Tensor | None:
+    @property
+    def embedded(self) -> Tensor | None:
+        """The learnt vectors of the symbols that are read, if it reads symbols."""
         source = self.model.source if isinstance(self.model, Generator) else None
         weight = getattr(self.model.embed if source is None else source.embed, "weight", None)
         return weight if isinstance(weight, Tensor) else None
 
     # --- charts ---
 
-    def attention(self) -> "alt.Chart":
-        """Where the model looked."""
+    def attention(self) -> "alt.Chart | alt.FacetChart":
+        """Where the model looked; over the picture, if it writes about one."""
+        if self.picture is not None and self.attention_weights().names:
+            return picture_chart(self.attention_weights(), self.picture, self.title)
+        if not self.attention_weights().names:
+            return self.heads()
         return attention_chart(self.attention_weights(), self.title)
 
     def heads(self, kind: int = 0) -> "alt.Chart":
@@ -157,9 +212,9 @@ class Look:
     def states(self) -> "alt.VConcatChart":
         return states_chart(self.traces)
 
-    def units(self, level: int = 0, quantity: str = "h") -> "alt.Chart":
+    def units(self, level: int = 0, quantity: str = "") -> "alt.Chart":
         """Every unit of one gate or state of one level."""
-        return units_chart(self.traces[level], quantity)
+        return units_chart(self.traces[level], quantity or next(iter(self.traces[level].entries)))
 
     def kept(self) -> "alt.VConcatChart":
         return kept_chart(self.traces)
@@ -172,6 +227,11 @@ class Look:
 
     def spectrum(self) -> "alt.ConcatChart":
         return spectrum_chart(self.spectra)
+
+    def scalar(self) -> "alt.Chart":
+        """The scalar experiment, for some weights and for the stretch of this model's own matrices."""
+        own = max(one.norm if one.radius is None else one.radius for one in self.spectra)
+        return scalar_chart(scalar_decay([0.5, 0.9, 1.0, 1.1]), own)
 
     def starved(self) -> "alt.Chart":
         """Whether queries and keys get as much of the gradient as values."""
@@ -199,41 +259,67 @@ class Look:
     def embedding(self) -> "alt.LayerChart":
         return map_chart(self.vectors.map())
 
-    def neighbours(self, symbol: str) -> "alt.Chart":
-        return neighbours_chart(self.vectors.neighbours(symbol))
+    def neighbours(self, *symbols: str) -> "alt.Chart":
+        """Who lies nearest to these symbols, or to those of the example."""
+        known = set(self.vectors.symbols)
+        read = [name for name in self.names.source or self.names.inputs if name in known]
+        asked = list(dict.fromkeys(symbols or read))[:AT_ONCE] or self.vectors.symbols[-1:]
+        return neighbours_chart([self.vectors.neighbours(symbol) for symbol in asked])
+
+    def analogy(self, a: str, b: str, c: str) -> "alt.Chart":
+        """a is to b as c is to …"""
+        return neighbours_chart([self.vectors.analogy(a, b, c)], f"{a} is to {b} as {c} is to …")
 
     def position(self) -> "alt.HConcatChart":
         return position_chart(self.positions[0])
 
-    def order(self) -> "alt.Chart":
-        return order_chart(self.order_matters)
+    def order(self) -> "alt.VConcatChart":
+        return order_chart(self.order_matters, self.swaps)
+
+    def probe(self) -> "alt.LayerChart":
+        return probe_chart(self.probes)
+
+    def curves(self) -> "alt.VConcatChart":
+        return curves_chart(self._history.curves)
+
+    def schedule(self) -> "alt.VConcatChart":
+        return schedule_chart(self._history.rates)
+
+    def flow(self) -> "alt.VConcatChart":
+        """What was watched in training: the gradient of every layer."""
+        return training_flow_chart(self._history.watched)
+
+    def updates(self) -> "alt.VConcatChart":
+        return updates_chart(self._history.watched)
+
+    def training_spectra(self) -> "alt.FacetChart":
+        return training_spectra_chart(self._history.watched)
+
+    def cost(self, lengths: Sequence[int] = LENGTHS) -> "alt.HConcatChart":
+        """What this run's body costs beside others; it is measured now, here."""
+        recipe = self._history.recipe
+        inputs = recipe.model.embedding or recipe.model.side("encoder").width
+        return cost_chart(costs(bodies_beside(recipe, inputs), inputs, lengths, batch=4, repeats=2))
+
+    @property
+    def _history(self) -> History:
+        assert self.history is not None, "a model that was given alone has no history"
+        return self.history
 
     def drawing(self) -> Drawing:
         """The model unrolled over this example."""
         return draw_model(self.model, self.batch, self.names)
 
     def views(self) -> "dict[str, Callable[[], alt.TopLevelMixin | Drawing]]":
-        """The pictures that fit this model and need nothing more than the example, by name."""
-        found: dict[str, Callable[[], Any]] = {"model": self.drawing, "gradients": self.gradients, "field": self.field}
-        recurrent = bool(self.traces)
-        if self.attention_maps:
-            found |= {"attention": self.attention if self.attention_weights().names else self.heads}
-        if self.query_key_value:
-            found |= {"heads": self.heads, "starved": self.starved}
-        if any(trace.gates for trace in self.traces):
-            found |= {"gates": self.gates}
-        if any(trace.keeping for trace in self.traces):
-            found |= {"kept": self.kept}
-        if recurrent:
-            found |= {"states": self.states, "jacobians": self.jacobians}
-        if self.spectra:
-            found |= {"spectrum": self.spectrum}
-        if self.shrinkage:
-            found |= {"norms": self.norms}
-        if self.positions:
-            found |= {"positions": self.position}
-        if tells_symbols(self.model):
-            found |= {"next": self.next}
-        if self._embedding() is not None:
-            found |= {"embedding": self.embedding}
-        return found | {"attribution": self.attribution, "faithfulness": self.faithfulness, "order": self.order}
+        """The pictures that fit this model, by name."""
+        return {view.name: partial(view.draw, self) for view in VIEWS if not view.lacks(self)}
+
+    def lacking(self) -> dict[str, str]:
+        """The pictures that do not fit it, and why."""
+        return {view.name: reason for view in VIEWS if (reason := view.lacks(self))}
+
+
+def labels_of(batch: Batch) -> Tensor:
+    """What is to be told at each element; the one label of a sequence is that of all its elements."""
+    target = batch.target
+    return target if target.dim() > 1 else target[:, None].expand(batch.mask.shape)

@@ -1,4 +1,4 @@
-"""Curves over steps, lags and training: gates, what a memory keeps, Jacobians, spectra, schedules, cost."""
+"""Curves over steps and lags: gates, what a memory keeps, Jacobians, spectra, cost."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from .gates import Trace
 from .gradients import QueryKeyValue
 from .jacobians import Decay
 from .norms import Shrinkage
-from .schedules import Curves, Rates
 from .spectra import ScalarDecay, Spectrum
 
 if TYPE_CHECKING:
@@ -128,10 +127,16 @@ def decay_chart(decays: Sequence[Decay], title: str = "How much a step still mov
     return chart.encode(strokeDash=alt.StrokeDash("kind:N", title=None, sort=["measured"]))
 
 
-def scalar_chart(found: ScalarDecay, title: str = "One unit, one weight: what is left of the gradient") -> "alt.Chart":
+def scalar_chart(
+    found: ScalarDecay, own: float | None = None, title: str = "One unit, one weight: what is left of the gradient"
+) -> "alt.Chart":
+    """(γ̄ w)^lag for each weight; `own` adds that of a model's own largest eigenvalue."""
+    lags = np.arange(found.left.shape[1])
+    curves = [(f"w = {weight:g}", values) for weight, values in zip(found.weights, found.left, strict=True)]
+    curves += [] if own is None else [(f"this model: {own:.3g}", np.power(found.slope * own, lags.astype(float)))]
     rows = [
-        {"lag": n, "left": number(v), "weight": f"w = {weight:g}"}
-        for weight, values in zip(found.weights, found.left, strict=True)
+        {"lag": n, "left": number(v), "weight": words}
+        for words, values in curves
         for n, v in _thinned(above_zero(np.abs(values)))
     ]
     axis = altair().Axis(title="steps back from the end", tickMinStep=1)
@@ -229,43 +234,6 @@ def shrinkage_chart(
     )
 
 
-def rates_chart(found: Rates, title: str = "The learning rate of each step") -> "alt.Chart":
-    alt = altair()
-    rows = [{"step": int(s), "rate": float(r)} for s, r in zip(found.steps, found.rates, strict=True)]
-    return (
-        alt.Chart(data(rows), title=titled(title, "It rises during the warm-up, then falls along half a cosine"))
-        .mark_line(color=COLOURS[0])
-        .encode(
-            x=alt.X("step:Q", title="step"),
-            y=alt.Y("rate:Q", title="learning rate", axis=alt.Axis(format="~g")),
-            tooltip=["step:Q", alt.Tooltip("rate:Q", format=".3g")],
-        )
-        .properties(width=480, height=220)
-    )
-
-
-def curves_chart(found: Curves, title: str = "How training went") -> "alt.Chart":
-    """Training against validation: where they part, the model learns by heart."""
-    alt = altair()
-    rows = [
-        {"step": step, "loss": number(value), "of": words}
-        for words, points in (("training", found.training), ("validation", found.validation))
-        for step, value in points.tolist()
-    ]
-    return (
-        alt.Chart(data(rows), title=titled(title, "Mean surprise at each target element; lower is better"))
-        .mark_line(point=len(rows) <= 100)
-        .encode(
-            x=alt.X("step:Q", title="step"),
-            y=alt.Y("loss:Q", title="loss"),
-            color=alt.Color("of:N", scale=alt.Scale(range=list(COLOURS)), title=None),
-            tooltip=["of:N", "step:Q", "loss:Q"],
-        )
-        .properties(width=480, height=260)
-        .interactive(bind_y=False)
-    )
-
-
 def cost_chart(found: Sequence[Cost], title: str = "What each body costs as sequences grow") -> "alt.HConcatChart":
     alt = altair()
     rows = [
@@ -284,7 +252,10 @@ def cost_chart(found: Sequence[Cost], title: str = "What each body costs as sequ
             x=alt.X("length:Q", title="steps", scale=alt.Scale(type="log", base=2)),
             y=alt.Y(f"{name}:Q", title=words, scale=alt.Scale(type="log")),
             color=alt.Color(
-                "body:N", scale=alt.Scale(range=list(COLOURS)), title=None, legend=alt.Legend(labelLimit=300)
+                "body:N",
+                scale=alt.Scale(range=list(COLOURS)),
+                title=None,
+                legend=alt.Legend(labelLimit=300, orient="bottom", columns=2),
             ),
             tooltip=["body:N", "length:Q", f"{name}:Q"],
         ).properties(width=220, height=220, title=heading)

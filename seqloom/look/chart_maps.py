@@ -47,11 +47,12 @@ def attention_chart(found: AttentionMap, title: str = "Where the model looked") 
         for name, weights in maps.items()
         for cell in _cells(weights, rows, columns, found.target, found.source, "sum")
     ]
+    brightest = max(float(found.weights.max(initial=0)), min(1.0, 4 / max(len(found.source), 1)))
     chart = _heat(values, titled(title, found.title if count else "there is no attention in this model", _long(found)))
     chart = chart.encode(
         x=alt.X("column:O", axis=token_axis(piece_names(found.source, columns), "what is read", across=True)),
         y=alt.Y("row:O", axis=token_axis(piece_names(found.target, rows), "what is written")),
-        color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), title="attention"),
+        color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, brightest]), title="attention"),
         tooltip=[_tip("written", "y"), _tip("read", "x"), alt.Tooltip("value:Q", title="attention"), "map:N"],
     ).properties(width=extent(len(columns)), height=extent(len(rows)))
     if count > 1:

@@ -1,6 +1,7 @@
 """Charts about symbols: what drove a decision, what comes next, who lies near whom, which layer knows what."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .attribution import Attribution
@@ -8,7 +9,7 @@ from .charts import COLOURS, LABELS, SIDE, altair, data, extent, number, piece_n
 from .faithfulness import Faithfulness
 from .names import shown
 from .next_tokens import Expectations
-from .order import OrderMatters
+from .order import OrderMatters, Swaps
 from .probes import Probe
 from .vectors import Map, Neighbours
 
@@ -169,19 +170,32 @@ def map_chart(found: Map, title: str = "Which symbols lie together", at_most: in
     )
 
 
-def neighbours_chart(found: Neighbours, title: str = "") -> "alt.Chart":
+def neighbours_chart(found: Sequence[Neighbours], title: str = "") -> "alt.Chart":
+    """Who lies nearest; of several symbols that were asked about, one can be picked."""
     alt = altair()
-    rows = [{"symbol": shown(s), "cosine": number(float(c))} for s, c in zip(found.symbols, found.cosines, strict=True)]
-    return (
-        alt.Chart(data(rows), title=titled(title or f"Nearest to: {found.asked}"))
+    asked = [shown(one.asked) for one in found]
+    rows = [
+        {"asked": name, "symbol": shown(symbol), "rank": rank, "cosine": number(float(cosine))}
+        for name, one in zip(asked, found, strict=True)
+        for rank, (symbol, cosine) in enumerate(zip(one.symbols, one.cosines, strict=True))
+    ]
+    words = f"Nearest to: {asked[0]}" if len(asked) == 1 else "Who lies nearest to whom"
+    chart = (
+        alt.Chart(data(rows), title=titled(title or words, "Cosine of the angle between the vectors; 1 is the same"))
         .mark_bar(color=COLOURS[0])
         .encode(
-            y=alt.Y("symbol:N", sort=None, title="symbol"),
-            x=alt.X("cosine:Q", title="cosine of the angle between the vectors"),
-            tooltip=["symbol:N", "cosine:Q"],
+            y=alt.Y("symbol:N", sort=alt.EncodingSortField("rank"), title="symbol"),
+            x=alt.X("cosine:Q", title="cosine", scale=alt.Scale(domainMax=1)),
+            tooltip=["asked:N", "symbol:N", "cosine:Q"],
         )
         .properties(width=320)
     )
+    if len(asked) < 2:
+        return chart
+    pick = alt.selection_point(
+        fields=["asked"], value=asked[0], bind=alt.binding_select(options=asked, name="nearest to: ")
+    )
+    return chart.add_params(pick).transform_filter(pick)
 
 
 def probe_chart(found: Sequence[Probe], title: str = "Which layer knows what") -> "alt.LayerChart":
@@ -199,12 +213,15 @@ def probe_chart(found: Sequence[Probe], title: str = "Which layer knows what") -
     )
 
 
-def order_chart(found: OrderMatters, title: str = "Does order matter?") -> "alt.Chart":
+def order_chart(
+    found: OrderMatters, pairs: Swaps | None = None, title: str = "Does order matter?"
+) -> "alt.VConcatChart":
+    """The loss as it is and shuffled; below, what it costs to swap every two neighbours."""
     alt = altair()
     rows: list[dict[str, Any]] = [{"input": "as it is", "loss": number(found.ordered)}]
     rows += [{"input": "shuffled", "loss": number(float(value))} for value in found.shuffled]
-    return (
-        alt.Chart(data(rows), title=titled(title, f"Shuffling costs {found.cost:+.3f} of surprise an element"))
+    whole = (
+        alt.Chart(data(rows))
         .mark_point(filled=True, size=80, opacity=0.7, color=COLOURS[0])
         .encode(
             y=alt.Y("input:N", sort=None, title="input"),
@@ -212,4 +229,25 @@ def order_chart(found: OrderMatters, title: str = "Does order matter?") -> "alt.
             tooltip=["input:N", "loss:Q"],
         )
         .properties(width=360)
+    )
+    charts = [whole]
+    if pairs is not None and len(pairs.costs):
+        names = [f"{shown(a)} ↔ {shown(b)}" for a, b in pairwise(pairs.elements)]
+        bars = [
+            {"place": n, "pair": name, "cost": number(float(cost))}
+            for n, (name, cost) in enumerate(zip(names, pairs.costs, strict=True))
+        ]
+        charts.append(
+            alt.Chart(data(bars), title="Two neighbours change places")
+            .mark_bar()
+            .encode(
+                x=alt.X("place:O", axis=token_axis(names, "which two", across=True)),
+                y=alt.Y("cost:Q", title="more surprise"),
+                color=alt.condition("datum.cost >= 0", alt.value(FOR), alt.value(AGAINST)),
+                tooltip=["pair:N", "cost:Q"],
+            )
+            .properties(width=extent(len(names)), height=120)
+        )
+    return alt.vconcat(*charts).properties(
+        title=titled(title, f"Shuffling costs {found.cost:+.3f} of surprise an element")
     )

@@ -6,16 +6,21 @@ reader's theme, so that it can be read in the light and in the dark.
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from html import escape
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.stores import cache_folder
 from ..errors import MissingExtra, RunError
 from .drawing import Drawing
 from .names import shown
@@ -173,8 +178,15 @@ def save(chart: "alt.TopLevelMixin | Drawing", path: Path | str) -> Path:
         raise RunError(
             f"{path.name}: a chart is written as one of {', '.join(ENDINGS)}, not as {path.suffix or 'that'}"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content(chart, path.suffix))
+    return written(path, content(chart, path.suffix))
+
+
+def written(path: Path, content: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written ({error.strerror or error})") from None
     return path
 
 
@@ -220,7 +232,28 @@ def converter() -> Any:
     return vl_convert
 
 
-@cache
 def library() -> str:
-    """Vega with all it needs, as a script: a page then needs no network. It takes seconds to put together."""
-    return f"<script>{converter().javascript_bundle()}</script>"
+    """The same as an element of a page."""
+    return f"<script>{library_script()}</script>"
+
+
+@cache
+def library_script() -> str:
+    """Vega with all it needs, as a script: a page then needs no network.
+
+    It takes seconds to put together, so it is kept beside prepared data, under a name that says what it holds.
+    """
+    converts, folder = converter(), cache_folder()
+    start = f"vega-{metadata.version('vl-convert-python')}-"
+    for kept in sorted(folder.glob(f"{start}*.js")):
+        with suppress(OSError):
+            if sha256(found := kept.read_bytes()).hexdigest() == kept.stem.removeprefix(start):
+                return found.decode()
+    script = str(converts.javascript_bundle())
+    content = script.encode()
+    with suppress(OSError):  # kept or not, it is there
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f"{start}{os.getpid()}.part"
+        temporary.write_bytes(content)
+        temporary.rename(folder / f"{start}{sha256(content).hexdigest()}.js")
+    return script

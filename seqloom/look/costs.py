@@ -5,15 +5,21 @@ Times on a busy machine are noisy: the best of several is told, and ratios say m
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import torch
 from torch import Tensor
 
+from .. import build
+from ..errors import RecipeError
 from ..layers.base import Layer
+from ..recipe import Body, Recipe
+from ..settings.tasks import USES
 from .reading import quiet
 
 LENGTHS = (16, 64, 256)
+BESIDE = ("rnn", "lstm", "gru", "convolution", "transformer")  # what a run's own body is measured beside
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,28 @@ def costs(
                 memory = _kept(layer, x)
             found.append(Cost(name, length, parameters, reading / batch, training / batch, memory // batch))
     return found
+
+
+def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]:
+    """The recipe's own body and what else could stand in its place, each as deep and wide, all reading forwards."""
+    side = "encoder" if USES[recipe.task].encodes else "decoder"
+    own = recipe.model.side(side).kind
+    found: dict[str, Callable[[], Layer]] = {}
+    for kind in dict.fromkeys((own, *BESIDE)):
+        forwards = {} if kind == "transformer" else {"both_ways": False}
+        try:
+            body = recipe.changed("model.kind", kind).resolved().model.side(side).model_copy(update=forwards)
+        except RecipeError:  # what the own body can, such as reading gaps, not every other can
+            continue
+        if kind != "gru-d":
+            found[f"{kind} (this run's)" if kind == own else kind] = partial(_body, body, inputs)
+    return found
+
+
+def _body(body: Body, inputs: int) -> Layer:
+    layer = build.encoder(body, inputs).layer
+    assert isinstance(layer, Layer)
+    return layer
 
 
 def _seconds(act: Callable[[Layer, Tensor], None], layer: Layer, x: Tensor) -> float:

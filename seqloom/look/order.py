@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..models import Batch, Generator, Labeller
-from .reading import loss, quiet
+from .reading import loss, quiet, single
 
 Floats = NDArray[np.floating]
 
@@ -26,6 +26,19 @@ class OrderMatters:
         return float(self.shuffled.mean() - self.ordered) if len(self.shuffled) else 0.0
 
 
+@dataclass(frozen=True)
+class Swaps:
+    """How much more surprised the model is at the target when two neighbours of what it read change places."""
+
+    elements: list[str]
+    costs: Floats  # (elements − 1,), of the pair that begins at each
+
+    @property
+    def strongest(self) -> int:
+        """The pair whose order matters most."""
+        return int(np.abs(self.costs).argmax()) if len(self.costs) else 0
+
+
 def order_matters(model: Labeller | Generator, batch: Batch, orders: int = 5, seed: int = 0) -> OrderMatters:
     """Of a model that writes about a source, the source is shuffled.
 
@@ -36,6 +49,32 @@ def order_matters(model: Labeller | Generator, batch: Batch, orders: int = 5, se
         plain = _value(model, batch)
         found = [_value(model, _shuffled(model, batch, chance)) for _ in range(orders)]
     return OrderMatters(plain, np.array(found))
+
+
+def swaps(model: Labeller | Generator, batch: Batch, elements: list[str], at_most: int = 60) -> Swaps:
+    """On the first row of the batch: a minimal pair for every two neighbours. Of a model that writes freely, what
+    comes last stays; of a long sequence, its end is looked at."""
+    batch = single(batch)
+    about = bool(batch.source)
+    read = batch.source[0] if about else batch.inputs
+    if about and read.shape[1] != batch.source[1].shape[1]:
+        return Swaps(elements, np.zeros(0))  # a picture is no sequence before it is cut up
+    last = read.shape[1] - (isinstance(model, Generator) and not about)
+    first = max(0, last - at_most)
+    with quiet(model), torch.no_grad():
+        plain = _value(model, batch)
+        found = [_value(model, _swapped(model, batch, place)) - plain for place in range(first, last - 1)]
+    return Swaps(elements[first : first + len(found) + 1], np.array(found))
+
+
+def _swapped(model: Labeller | Generator, batch: Batch, place: int) -> Batch:
+    length = (batch.source[0] if batch.source else batch.inputs).shape[1]
+    order = torch.arange(length)
+    order[place], order[place + 1] = place + 1, place
+    if batch.source:
+        return batch._replace(source=(batch.source[0][:, order], batch.source[1]))
+    moves = isinstance(model, Labeller) and model.each
+    return batch._replace(inputs=batch.inputs[:, order], target=batch.target[:, order] if moves else batch.target)
 
 
 def _value(model: Labeller | Generator, batch: Batch) -> float:

@@ -4,7 +4,7 @@ A level of a recurrence is watched at its cell, step by step, so that gradients 
 level at the tap behind it in its stack.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -114,11 +114,18 @@ class _Walk:
 
 def place_name(model: Model, module: str) -> str:
     """What a person calls the part of the model in which this module stands."""
-    for level in levels(model):
-        inside = level.tap.replace("out.", "layers.") if level.cell is None else level.prefix.removesuffix("cell.taps.")
-        if module.startswith(f"{inside.rstrip('.')}."):
-            return level.name
+    if level := holding(levels(model), module):
+        return level.name
     for side, (prefix, _) in bodies(model).items():
         if module.startswith(prefix):
             return f"{called(model, side)} end".strip()
     return module
+
+
+def holding(found: Sequence[Level], name: str) -> Level | None:
+    """The level in which the module or parameter of this name stands, if it stands in one."""
+    for level in found:
+        inside = level.tap.replace("out.", "layers.") if level.cell is None else level.prefix.removesuffix("cell.taps.")
+        if name.startswith(f"{inside.rstrip('.')}."):
+            return level
+    return None

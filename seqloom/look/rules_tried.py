@@ -210,10 +210,11 @@ def small_batches(checkup: Checkup) -> Suspicion | None:
 
 
 def too_small(checkup: Checkup) -> Suspicion | None:
-    """Sixteen features or fewer, or vectors of four, and the training examples are known no better than others."""
+    """Eight features or fewer, or vectors of four, training had arrived, and its examples are known no better than
+    others."""
     body, model = side_of(checkup.recipe), checkup.recipe.model.resolved()
     width = min(body.sizes)
-    if checkup.evidence is None or checkup.fitted - checkup.skill > 0.1:
+    if checkup.evidence is None or checkup.fitted - checkup.skill > 0.1 or checkup.late > 0.3:
         return None
     if 0 < model.embedding <= 4 < width:
         return Suspicion(
@@ -224,7 +225,7 @@ def too_small(checkup: Checkup) -> Suspicion | None:
     heads = f" model.heads={min(4, body.heads)}" if body.kind == "transformer" and 64 % body.heads else ""
     says, change = f"A layer has {width} features.", f"model.size=64{heads}"
     vector = " model.embedding=64" if model.embedding < 16 else ""
-    return Suspicion(says, {"size": float(width)}, [change + vector], helps=2 * HELPS) if width <= 16 else None
+    return Suspicion(says, {"size": float(width)}, [change + vector], helps=2 * HELPS) if width <= 8 else None
 
 
 def no_positions(checkup: Checkup) -> Suspicion | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..recipe import Train
-from ..training.schedules import rate_at
+from ..training.schedules import rate_at, truth_at
 
 Floats = NDArray[np.floating]
 Record = dict[str, Any]  # a line of records.jsonl
@@ -16,15 +16,19 @@ Record = dict[str, Any]  # a line of records.jsonl
 
 @dataclass(frozen=True)
 class Rates:
+    """The learning rate of each step, and the share of true elements that a decoder is given at it."""
+
     steps: NDArray[np.int64]
     rates: Floats
+    truths: Floats
 
 
 def learning_rates(settings: Train, at_most: int = 1000) -> Rates:
     """The rate of every step or, of a long training, of so many of them, the first and the last included."""
     settings = settings.resolved()
     steps = np.unique(np.linspace(1, max(settings.steps, 1), min(max(settings.steps, 1), at_most)).astype(int))
-    return Rates(steps, np.array([rate_at(int(step), settings) for step in steps]))
+    rates, truths = ([at(step, settings) for step in steps.tolist()] for at in (rate_at, truth_at))
+    return Rates(steps, np.array(rates), np.array(truths))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .score import Floats, Score, ratio, score_sums
 
-Unit = Literal["token", "word", "subword", "character", "step"]
+Unit = Literal["token", "word", "subword", "character", "step", "square"]
 
 
 def perplexity(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: bool = True) -> Score:

@@ -4,12 +4,19 @@ A beam has `width` places. Its hypotheses are ranked by their score, finished on
 place for as long as it is among the best, and is never forgotten; when all the places are held by finished ones, the
 beam is done. With groups, the places are shared out among beams that avoid each other's tokens (Vijayakumar et al.,
 2018). Each source has `width` rows in the batch until its search is over; then they leave it.
+
+The model's tensors are touched as little as possible: what a step finds is a few numbers a row, and what becomes of
+them is decided here, by the processor. A hypothesis is a way back through the steps; it is read out when it is asked
+for.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import SearchError
@@ -27,8 +34,11 @@ from .base import (
     refuse_impossible,
     score_of,
 )
-from .choosing import largest
+from .choosing import largest, leading
 from .tree import Candidate, Recorder
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ def beam(
     for count in range(steps):
         with torch.no_grad():
             logits, state = step(last, state)
-            last, origin = search.advance(likelihoods(logits))
+            last, origin = search.advance(logits)
             if not search.sources:
                 break
             if not count and width > 1:
@@ -96,196 +106,241 @@ def beam(
 
 
 class Chosen:
-    """The candidates of one group at one step: those considered, (B, considered), and the best of them, (B, places)."""
+    """The candidates of one group at one step, (B, considered), and which of them are the best, (B, places)."""
 
-    def __init__(self, rules: Rules, sums: Tensor, logs: Tensor, first: int, penalties: Tensor | None) -> None:
-        """From the sums so far (B, S) and the log-probabilities (B, S, V) of what could follow in these slots."""
-        batch, _, size = logs.shape
-        judged = logs if penalties is None else logs - penalties[:, None]
-        values, tokens = largest(judged.flatten(0, 1), min(rules.places, size))
-        gains = values if penalties is None else logs.flatten(0, 1).gather(1, tokens)
-        self.tokens = tokens.view(batch, -1)
-        slots = torch.arange(self.tokens.shape[1], device=tokens.device) // tokens.shape[1] + first
-        self.slots = slots.expand_as(self.tokens)  # that each candidate goes on from
-        self.sums = (sums.flatten()[:, None] + gains).view(batch, -1)
-        self.ranks = self.sums if penalties is None else (sums.flatten()[:, None] + values).view(batch, -1)
-        self.index = self.ranks.topk(min(rules.places, self.ranks.shape[1]))[1]
+    def __init__(self, rules: Rules, sums: Floats, first: int, found: "Found") -> None:
+        """From the sums so far (B, S) and the best tokens (B · S, k) to follow in the slots from `first` on."""
+        batch, slots = sums.shape
+        self.tokens, self.own = found.tokens.reshape(batch, -1), found.own.reshape(batch, -1)
+        each = self.tokens.shape[1] // slots
+        self.slots = np.broadcast_to(np.arange(slots * each) // each + first, self.tokens.shape)
+        self.sums = (sums.reshape(-1, 1) + found.gains).reshape(batch, -1)
+        self.ranks = self.sums if found.worth is found.gains else (sums.reshape(-1, 1) + found.worth).reshape(batch, -1)
+        self.order = (-self.ranks).argsort(1, kind="stable")
+        self.index = self.order[:, : rules.places]
 
-    def best(self, part: Tensor, places: int, nothing: float) -> Tensor:
+    def best(self, part: NDArray[Any], places: int, nothing: float) -> NDArray[Any]:
         """Of what all candidates have, that of the best: (B, places); a space smaller than the beam leaves gaps."""
-        found = part.gather(1, self.index)
-        gap = found.new_full((len(found), places - found.shape[1]), nothing)
-        return torch.cat([found, gap], 1) if gap.shape[1] else found
+        found = np.take_along_axis(part, self.index, 1)
+        gap = places - found.shape[1]
+        return np.pad(found, ((0, 0), (0, gap)), constant_values=nothing) if gap else found
+
+
+class Found(NamedTuple):
+    """The tokens (N, k) that may follow in each row, and their log-probabilities."""
+
+    tokens: Whole
+    own: Floats  # the model's
+    gains: Floats  # after the constraints
+    worth: Floats  # after the penalties of other groups
+
+
+class Trace(NamedTuple):
+    """What was written in each row, and in which row of the step before it goes on."""
+
+    origin: Whole
+    tokens: Whole
+    logs: Floats
+
+    def only(self, rows: Whole) -> "Trace":
+        return Trace(*(part[rows] for part in self))
 
 
 class Beams:
     """All sources at one step. A row of the batch is a slot of a group of a source, in that order."""
 
     def __init__(self, rules: Rules, sources: int, device: torch.device, recorder: Recorder | None) -> None:
-        self.rules, self.recorder = rules, recorder
+        self.rules, self.recorder, self.device = rules, recorder, device
         self.sources = list(range(sources))  # those still searched
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
-        self.sums = torch.zeros(sources, 1, device=device)  # (B, slots), minus infinity where a slot is empty
-        self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T)
-        self.logs = torch.empty(sources, 0, device=device)
-        self.pooled = torch.full((sources, rules.groups, rules.places), -torch.inf, device=device)  # the best scores
-        self.finished = torch.zeros(sources, 1, dtype=torch.bool, device=device)  # (B, width), by the newest token
-        self.places = torch.arange(rules.width, device=device)
-        self.count = 0
+        self.sums: Floats = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
+        self.steps: list[Trace] = []
+        self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
+        self.pooled = np.full((sources, rules.groups, rules.places), -np.inf)  # the best scores
+        self.finished = np.zeros((sources, 1), bool)  # (B, width), by the newest token
         if recorder is not None:
             recorder.begin(sources)
 
-    def advance(self, logs: Tensor) -> tuple[Tensor, Tensor | None]:
-        """From log-probabilities (B · slots, V): the newest tokens (N, 1), and the rows they go on from, if others."""
-        rules, batch = self.rules, len(self.sources)
-        self.count += 1
-        allowed = constrained(logs, self.written(), rules.constraints) if rules.constraints else logs
-        groups = self.choose(allowed.view(batch, -1, logs.shape[1]))
-        parents = torch.cat([group.best(group.slots, rules.places, 0) for group in groups], 1)
-        token = torch.cat([group.best(group.tokens, rules.places, 0) for group in groups], 1)
-        sums = torch.cat([group.best(group.sums, rules.places, -torch.inf) for group in groups], 1)
-        if sums.isnan().any():
-            refuse_impossible(self.sources[int(sums.isnan().any(1).nonzero()[0])], self.count, float("nan"))
-        slots = self.sums.shape[1]
-        here = self.places.expand_as(sums)
-        parents = torch.where(sums > -torch.inf, parents, here.clamp(max=slots - 1))  # an empty slot stays as it is
-        origin = (parents + torch.arange(0, batch * slots, slots, device=sums.device)[:, None]).flatten()
-        flat = token.view(-1, 1)
-        self.tokens = torch.cat([self.tokens[origin], flat], 1)
-        self.logs = torch.cat([self.logs.to(logs)[origin], logs[origin, flat[:, 0]][:, None]], 1)
-        going = self.close(sums, token)
+    @property
+    def count(self) -> int:
+        return len(self.steps)
+
+    def advance(self, logits: Tensor) -> tuple[Tensor, Tensor | None]:
+        """From logits (B · slots, 1, V): the newest tokens (N, 1), and the rows they go on from, if others."""
+        rules, (batch, slots) = self.rules, self.sums.shape
+        groups = self.choose(logits)
+        parents = np.concatenate([group.best(group.slots, rules.places, 0) for group in groups], 1)
+        tokens = np.concatenate([group.best(group.tokens, rules.places, 0) for group in groups], 1)
+        sums = np.concatenate([group.best(group.sums, rules.places, -np.inf) for group in groups], 1)
+        logs = np.concatenate([group.best(group.own, rules.places, -np.inf) for group in groups], 1)
+        here = np.minimum(np.arange(rules.width), slots - 1)
+        parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
+        origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
+        self.steps.append(Trace(origin, tokens.ravel(), logs.ravel()))
+        if rules.constraints or rules.stops:
+            newest = torch.from_numpy(tokens.reshape(-1, 1)).to(self.device)
+            self.tokens = torch.cat([self.tokens[torch.from_numpy(origin).to(self.device)], newest], 1)
+        going = self.close(sums, tokens)
         if self.recorder is not None:
-            self.record(self.recorder, groups, logs.view(batch, slots, -1), going)
-        self.sums = sums.masked_fill(~going, -torch.inf)
+            self.record(self.recorder, groups, going)
+        self.sums = np.where(going, sums, -np.inf)
         if slots < rules.width:  # the rows were repeated for their places, and that is all
-            origin, still = torch.arange(len(origin), device=sums.device), True
+            origin, still = np.arange(len(origin)), True
         else:
-            still = torch.equal(parents, here)
-        return self.left(flat, origin, still)
+            still = bool((parents == here).all())
+        return self.left(tokens.reshape(-1, 1), origin, still)
 
-    def written(self) -> Written:
-        rows = torch.tensor(self.sources, device=self.tokens.device)
-        return Written(self.tokens, rows.repeat_interleave(self.sums.shape[1]))
-
-    def choose(self, allowed: Tensor) -> list[Chosen]:
+    def choose(self, logits: Tensor) -> list[Chosen]:
         """Group by group, each avoiding the tokens of those before it at this step."""
-        rules, groups, penalties = self.rules, [], None
+        rules, (batch, slots) = self.rules, self.sums.shape
+        if not rules.constraints and rules.groups == 1:
+            values, tokens = leading(logits, min(rules.places, logits.shape[-1]))
+            gains = floats(values)
+            return [self.ranked(0, Found(tokens.cpu().numpy(), gains, gains, gains))]
+        logs = likelihoods(logits)
+        allowed = constrained(logs, self.written(), rules.constraints).view(batch, slots, -1)
+        penalties = torch.zeros_like(allowed[:, 0])
+        groups = []
         for number in range(rules.groups):
-            first = number * rules.places if self.count > 1 else 0  # the first step goes on from one slot
+            first = number * rules.places if self.count else 0  # the first step goes on from one slot
             own = slice(first, first + rules.places)
-            group = Chosen(rules, self.sums[:, own].to(allowed), allowed[:, own], first, penalties)
-            groups.append(group)
+            mine = allowed[:, own].flatten(0, 1)
+            judged = (allowed[:, own] - penalties[:, None]).flatten(0, 1) if number else mine
+            worth, tokens = largest(judged, min(rules.places, logs.shape[1]))
+            told = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
+            gains = floats(mine.gather(1, tokens))
+            found = Found(tokens.cpu().numpy(), floats(told), gains, floats(worth) if number else gains)
+            groups.append(self.ranked(first, found))
             if rules.diversity and number + 1 < rules.groups:
-                penalties = torch.zeros_like(allowed[:, 0]) if penalties is None else penalties
-                token, sums = group.tokens.gather(1, group.index), group.sums.gather(1, group.index)
-                penalties = penalties.scatter_add(1, token, rules.diversity * (sums > -torch.inf).to(penalties))
+                taken = groups[-1].best(groups[-1].tokens, rules.places, 0)
+                live = groups[-1].best(groups[-1].sums, rules.places, -np.inf) > -np.inf
+                shares = torch.from_numpy(rules.diversity * live).to(penalties)
+                penalties = penalties.scatter_add(1, torch.from_numpy(taken).to(self.device), shares)
         return groups
 
-    def close(self, sums: Tensor, token: Tensor) -> Tensor:
+    def ranked(self, first: int, found: Found) -> Chosen:
+        group = Chosen(self.rules, self.sums[:, first : first + self.rules.places], first, found)
+        strange = np.isnan(group.ranks).any(1)
+        if strange.any():
+            refuse_impossible(self.sources[int(strange.argmax())], self.count + 1, float("nan"))
+        return group
+
+    def written(self) -> Written:
+        rows = torch.tensor(self.sources, device=self.device)
+        return Written(self.tokens, rows.repeat_interleave(self.sums.shape[1]))
+
+    def close(self, sums: Floats, tokens: Whole) -> NDArray[np.bool_]:
         """Pool what is finished and among the best; true (B, width) for what goes on."""
         rules, batch = self.rules, len(self.sources)
-        scores = (sums / self.count**rules.length_penalty).view(batch, rules.groups, -1)
-        self.pooled = self.pooled.to(scores)
+        scores = (sums / self.count**rules.length_penalty).reshape(batch, rules.groups, -1)
         before = (self.pooled[:, :, None] > scores[..., None]).sum(-1)
-        inside = ((before + self.places[: rules.places] < rules.places) & (scores > -torch.inf)).view(batch, -1)
-        ends = token == rules.end if rules.end is not None else torch.zeros_like(inside)
-        kept = {}
+        inside = ((before + np.arange(rules.places) < rules.places) & (scores > -np.inf)).reshape(batch, -1)
+        ends = tokens == rules.end if rules.end is not None else np.zeros_like(inside)
+        kept: dict[int, int] = {}
         if rules.stops:
-            for row in (inside & ~ends).flatten().nonzero()[:, 0].tolist():
+            for row in (inside & ~ends).ravel().nonzero()[0].tolist():
                 output = kept_by(rules.stops, self.tokens[row].tolist())
                 if output is not None:
                     kept[row] = output
-        stopped = torch.zeros_like(inside)
-        stopped.view(-1)[list(kept)] = True
+        stopped = np.zeros_like(inside)
+        stopped.ravel()[list(kept)] = True
         self.finished = inside & (ends | stopped)
-        for row in self.finished.flatten().nonzero()[:, 0].tolist():
-            source = self.sources[row // rules.width]
-            self.pools[source].append(self.hypothesis(row, sums, kept.get(row)))
         if self.finished.any():
-            new = scores.masked_fill(~self.finished.view_as(scores), -torch.inf)
-            self.pooled = torch.cat([self.pooled, new], -1).topk(rules.places)[0]
+            for row in self.finished.ravel().nonzero()[0].tolist():
+                source = self.sources[row // rules.width]
+                self.pools[source].append(self.hypothesis(row, sums, kept.get(row)))
+            new = np.where(self.finished.reshape(scores.shape), scores, -np.inf)
+            self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : rules.places]
         return inside & ~self.finished
 
-    def hypothesis(self, row: int, sums: Tensor, kept: int | None, finish: str = "") -> Hypothesis:
-        tokens, logs = self.tokens[row].tolist(), self.logs[row].tolist()
-        score = score_of(float(sums.flatten()[row]), self.count, self.rules.length_penalty)
+    def hypothesis(self, row: int, sums: Floats, kept: int | None, finish: str = "") -> Hypothesis:
+        """The way back from a row of the newest step."""
+        score, (tokens, logs) = score_of(float(sums.flat[row]), self.count, self.rules.length_penalty), self.path(row)
         if finish:
             return Hypothesis(tokens, logs, score, finish)
         if kept is None:
             return Hypothesis(tokens[:-1], logs, score, "end")
         return Hypothesis(tokens[:kept], logs, score, "stop")
 
-    def record(self, recorder: Recorder, groups: Sequence[Chosen], logs: Tensor, going: Tensor) -> None:
+    def path(self, row: int) -> tuple[list[int], list[float]]:
+        tokens, logs = [], []
+        for step in reversed(self.steps):
+            tokens.append(int(step.tokens[row]))
+            logs.append(float(step.logs[row]))
+            row = int(step.origin[row])
+        return tokens[::-1], logs[::-1]
+
+    def record(self, recorder: Recorder, groups: Sequence[Chosen], going: NDArray[np.bool_]) -> None:
         """Tell the recorder of every possible candidate of this step."""
-        rules, goes, ended = self.rules, going.tolist(), self.finished.tolist()
-        noted: list[list[Candidate]] = [[] for _ in self.sources]
-        for number, group in enumerate(groups):
-            own = logs.flatten(1).gather(1, group.slots * logs.shape[2] + group.tokens)
-            scores = group.sums / self.count**rules.length_penalty
-            ranked = group.ranks.argsort(dim=-1, descending=True, stable=True)
-            columns = (ranked, group.slots, group.tokens, own, scores, group.index)
-            for source, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-                order, slots, tokens, gains, worth, chosen = row
-                taken = {candidate: number * rules.places + place for place, candidate in enumerate(chosen)}
-                for rank, one in enumerate(order, 1):
-                    if worth[one] == -torch.inf:
+        rules = self.rules
+        for place, source in enumerate(self.sources):
+            noted: list[Candidate] = []
+            for number, group in enumerate(groups):
+                first = number * rules.places
+                taken = {int(one): first + slot for slot, one in enumerate(group.index[place])}
+                for rank, one in enumerate(group.order[place].tolist(), 1):
+                    if group.sums[place, one] == -np.inf:
                         continue
-                    place = taken.get(one)
-                    if place is None:
+                    slot, token = taken.get(one), int(group.tokens[place, one])
+                    if slot is None:
                         fate, why = "pruned", f"rank {rank} in a beam of {rules.places}"
-                    elif ended[source][place]:
-                        fate, why = "finished", "end" if tokens[one] == rules.end else "stop"
-                    elif goes[source][place]:
+                    elif self.finished[place, slot]:
+                        fate, why = "finished", "end" if token == rules.end else "stop"
+                    elif going[place, slot]:
                         fate, why = "kept", ""
                     else:
                         fate, why = "pruned", "finished hypotheses hold the places before it"
-                    place = place if fate == "kept" else None
-                    noted[source].append(
-                        Candidate(slots[one], tokens[one], gains[one], worth[one], number, place, fate, why)
-                    )
-        for source, candidates in zip(self.sources, noted, strict=True):
-            recorder.note(source, self.count, candidates)
+                    score = float(group.sums[place, one] / self.count**rules.length_penalty)
+                    told = int(group.slots[place, one]), token, float(group.own[place, one]), score, number
+                    noted.append(Candidate(*told, slot if fate == "kept" else None, fate, why))
+            recorder.note(source, self.count, noted)
 
-    def left(self, token: Tensor, origin: Tensor, still: bool) -> tuple[Tensor, Tensor | None]:
+    def left(self, tokens: Whole, origin: Whole, still: bool) -> tuple[Tensor, Tensor | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
-        rules, device = self.rules, token.device
-        open_ = (self.sums > -torch.inf).any(1)
-        if rules.best < rules.width and rules.groups == 1:  # groups may find the same, which counts once
-            open_ &= ~self.decided()
-        stays = open_.tolist()
+        rules = self.rules
+        stays = (self.sums > -np.inf).any(1)
         for place, source in enumerate(self.sources):
             if not stays[place] and not self.pools[source]:
                 refuse_impossible(source, self.count, 0.0)
-        if all(stays):
-            return token, None if still else origin
-        going = [place for place, stay in enumerate(stays) if stay]
-        if self.recorder is not None:
-            for source in set(self.sources) - {self.sources[place] for place in going}:
-                self.recorder.close(source, "pruned", "nothing open can overtake what is finished")
-        self.sources = [self.sources[place] for place in going]
-        keep = torch.tensor(going, dtype=torch.long, device=device)
-        rows = (keep[:, None] * rules.width + self.places).flatten()
-        self.sums, self.pooled = self.sums[keep], self.pooled[keep]
-        self.tokens, self.logs = self.tokens[rows], self.logs[rows]
-        return token[rows], origin[rows]
+        if rules.best < rules.width and rules.groups == 1:  # groups may find the same, which counts once
+            stays &= ~self.decided()
+        if not stays.all():
+            still = False
+            if self.recorder is not None:
+                for place in (~stays).nonzero()[0]:
+                    self.recorder.close(self.sources[place], "pruned", "nothing open can overtake what is finished")
+            keep = stays.nonzero()[0]
+            rows = (keep[:, None] * rules.width + np.arange(rules.width)).ravel()
+            self.sources = [self.sources[place] for place in keep]
+            self.sums, self.pooled, self.steps[-1] = self.sums[keep], self.pooled[keep], self.steps[-1].only(rows)
+            if rules.constraints or rules.stops:
+                self.tokens = self.tokens[torch.from_numpy(rows).to(self.device)]
+            tokens, origin = tokens[rows], origin[rows]
+        last = torch.from_numpy(tokens).to(self.device)
+        return last, None if still else torch.from_numpy(origin).to(self.device)
 
-    def decided(self) -> Tensor:
+    def decided(self) -> NDArray[np.bool_]:
         """Whether enough is finished that no open hypothesis can overtake: log-probabilities only ever add below zero,
         and the most that a length can help is at the last step."""
         rules = self.rules
-        hope = self.sums.amax(1) / rules.steps**rules.length_penalty
-        ahead = (self.pooled.flatten(1) >= hope[:, None]).sum(1)
-        return ahead >= rules.best
+        hope = self.sums.max(1) / rules.steps**rules.length_penalty
+        ahead = (self.pooled.reshape(len(hope), -1) >= hope[:, None]).sum(1)
+        decided: NDArray[np.bool_] = ahead >= rules.best
+        return decided
 
     def found(self) -> list[list[Hypothesis]]:
         """What is finished and, where the room ended, what is not; best first, nothing twice."""
-        for row in (self.sums > -torch.inf).flatten().nonzero()[:, 0].tolist():
+        for row in (self.sums > -np.inf).ravel().nonzero()[0].tolist():
             source = self.sources[row // self.rules.width] if self.count else row
             self.pools[source].append(self.hypothesis(row, self.sums, None, "length"))
         if self.recorder is not None:
             for source in self.sources:
                 self.recorder.close(source, "finished", "length")
         return [unique(sorted(pool, key=lambda one: -one.score))[: self.rules.best] for pool in self.pools]
+
+
+def floats(values: Tensor) -> Floats:
+    return values.cpu().numpy().astype(np.float64)
 
 
 def unique(ranked: Sequence[Hypothesis]) -> list[Hypothesis]:

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import SearchError
+from ..layers import compiled_steps
+from .base import likelihoods
 
 # Log-probabilities (N, V), the rows they belong to, the number of the step -> a token for each (N,).
 Choose = Callable[[Tensor, Sequence[int], int], Tensor]
 
 COLUMNS = 25  # how many numbers `largest` compares at once before it sorts
 WORTHWHILE = 50_000  # from how many numbers in all that pays
+MOST = 64  # so many are quicker found by inserting than by sorting
 
 
 def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -40,6 +43,14 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         places = torch.cat([places, rest], 1)
     found, index = values.gather(1, places).topk(count)
     return found, places.gather(1, index)
+
+
+def leading(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others."""
+    last = logits[:, -1]
+    if count <= MOST and compiled_steps.usable(last) and last.is_contiguous():
+        return compiled_steps.leading(last, count)
+    return largest(likelihoods(logits), count)
 
 
 def likeliest(logs: Tensor, rows: Sequence[int], count: int) -> Tensor:

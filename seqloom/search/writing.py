@@ -23,7 +23,7 @@ from .base import (
     likelihoods,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, largest, likeliest
+from .choosing import Choose, Sampling, largest, leading, likeliest
 
 
 class Pick(NamedTuple):
@@ -58,12 +58,17 @@ def stream(
             return
         with torch.no_grad():
             logits, state = step(last, state)
-            logs = likelihoods(logits)
-            allowed = constrained(logs, history.written, constraints) if constraints else logs
-            chosen = choose(allowed, rows, count)
-            worth = allowed.gather(1, chosen[:, None])[:, 0].tolist() if constraints else []
-            gains = logs.gather(1, chosen[:, None])[:, 0].tolist()
-            others = likely(logs, alternatives)
+            if choose is likeliest and not constraints:  # nothing else of the distribution is needed
+                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])))
+                chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
+                others = listed(values, places) if alternatives else []
+            else:
+                logs = likelihoods(logits)
+                allowed = constrained(logs, history.written, constraints) if constraints else logs
+                chosen = choose(allowed, rows, count)
+                worth = allowed.gather(1, chosen[:, None])[:, 0].tolist() if constraints else []
+                gains = logs.gather(1, chosen[:, None])[:, 0].tolist()
+                others = listed(*largest(logs, min(alternatives, logs.shape[1]))) if alternatives else []
         picks = []
         for place, (row, token, log) in enumerate(zip(rows, chosen.tolist(), gains, strict=True)):
             if not (worth[place] if worth else log) > -torch.inf:
@@ -91,11 +96,8 @@ def finished(tokens: list[int], end: int | None, stops: Sequence[Stop], full: bo
     return len(tokens), "length" if full else ""
 
 
-def likely(logs: Tensor, count: int) -> list[Alternatives]:
+def listed(values: Tensor, places: Tensor) -> list[Alternatives]:
     """The likeliest tokens of each row with their log-probabilities."""
-    if not count:
-        return []
-    values, places = largest(logs, min(count, logs.shape[1]))
     return [list(zip(*pair, strict=True)) for pair in zip(places.tolist(), values.tolist(), strict=True)]
 
 

@@ -51,7 +51,12 @@ Size = Annotated[
 Depth = Annotated[
     int, Field(ge=0, le=DEEPEST, description="Layers on top of each other; 0 is one, or as many as size lists.")
 ]
-Dropout = Annotated[float, Field(ge=0, lt=1, description="The share of features left out at random in training.")]
+Dropout = Annotated[
+    float,
+    Field(
+        ge=0, lt=1, description="The share of features left out in training: first, between layers and before the last."
+    ),
+]
 Locked = Annotated[
     bool, Field(description="Whether dropout between recurrent layers leaves out the same features at every step.")
 ]

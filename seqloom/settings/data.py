@@ -63,14 +63,15 @@ Rows = Annotated[int, Field(ge=0, le=10**9)]
 Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
-Tokens = Literal["characters", "words", "spaced", "bpe"]
+Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram"]
+Sample = Literal[
+    "", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "recall", "co2", "sensors", "ball"
+]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Section):
-    sample: Literal["", "dates", "names", "tokens", "shapes", "manual", "tunes", "recall", "co2", "sensors", "ball"] = (
-        Field(default="", description="A built-in sample of examples, instead of files of your own.")
-    )
+    sample: Sample = Field(default="", description="A built-in sample of examples, instead of files of your own.")
     train: Files = Field(
         default=(), description="The file to train on, or two parallel ones: a line of source for each line of target."
     )
@@ -136,6 +137,12 @@ class Data(Section):
     image_size: int = Field(
         default=64, ge=4, le=1024, description="The side, in pixels, to which images are cut and scaled."
     )
+    square: int = Field(
+        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is drawn with."
+    )
+    names: AnyColumns = Field(
+        default=(), description="What the labels 0, 1, 2 … of an IDX file are called; none is their numbers."
+    )
     characters: int = Field(
         default=0,
         ge=0,
@@ -163,7 +170,10 @@ class Data(Section):
         default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
     )
     max_size: int = Field(
-        default=0, ge=0, le=10**8, description="The most tokens in a vocabulary; 0 is no limit, and 8000 for bpe."
+        default=0,
+        ge=0,
+        le=10**8,
+        description="The most tokens in a vocabulary; 0 is no limit, 8000 for subwords, and 256 for squares.",
     )
     max_length: int = Field(
         default=512, ge=1, le=10**6, description="The most tokens an example may have, on either side."

@@ -198,7 +198,8 @@ class Model(Section):
         """All settings of [model], or what a part of it says instead."""
         given = part.model_dump(exclude_none=True)
         values = {key: getattr(self, key) for key in Body.model_fields} | given
-        values["both_ways"] = values["both_ways"] is not False
+        # What remembers the last value that it saw reads forwards, unless somebody insists and is refused.
+        values["both_ways"] = values["kind"] != "gru-d" if values["both_ways"] is None else values["both_ways"]
         listed = values["size"] if isinstance(values["size"], tuple) else (values["size"],)
         if isinstance(part.size, tuple) and part.depth is None:
             values["depth"] = 0  # a part that lists its own layers says with it how many

@@ -7,13 +7,15 @@ from pydantic import BaseModel
 
 from .words import settings
 
-Name = Literal["transduce", "classify", "tag", "caption", "language", "music", "forecast"]
+Name = Literal["transduce", "classify", "tag", "caption", "language", "music", "forecast", "draw"]
 
 # What only tasks that answer once a sequence have, and those that read, and those that write.
 SUMMED = ("data.target_type", "model.pool", "model.hidden", "train.balanced")
 TAGGED = ("data.characters", "model.spelling", "model.crf")
 NUMERIC = ("data.source_type", "data.series")
 IMAGES = ("data.images", "data.image_size")
+NAMED = ("data.names",)  # labels that are numbers in a file
+DRAWING = ("data.square",)
 WRITING = (
     *("data.target_tokens", "data.shared", "data.tag", "model.decoder", "model.tied"),
     *("model.attention", "model.look", "model.hard", "search"),
@@ -23,9 +25,14 @@ FORECASTING = (
     *("data.season", "data.calendar", "data.train_rows", "data.validation_rows", "data.test_rows"),
     *("model.quantiles", "model.relative", "model.alone", "model.span"),
 )
-DOCUMENTS = ("data.documents", "data.line_breaks")  # what only tasks have that read texts without a source
+DOCUMENTS = (
+    "data.documents",
+    "data.line_breaks",
+    "train.sampled",
+)  # what only tasks have that read texts without a source
 ALONE = (
     *FORECASTING,
+    *(*NAMED, *DRAWING),
     *(*SUMMED, *TAGGED, *NUMERIC, *IMAGES, "model.encoder", "model.merge", "model.patch", "search"),
     *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.max_length"),
     *("data.too_long", "model.attention", "model.look", "model.hard", "train.shuffle"),
@@ -36,6 +43,7 @@ ROWS = (  # what only tasks have whose examples are rows of texts
     *("data.min_count", "data.max_size", "data.max_length", "data.too_long", "data.split_seed"),
     *("data.source_type", "data.vectors", "model.embedding", "model.patch", "train.balanced", "train.smoothing"),
 )
+LABELLERS = ("classify", "tag")  # tasks that answer with labels, whatever is read
 FORECASTERS = ("forecast",)  # tasks whose sources are numbers, of which some may be missing
 
 
@@ -48,6 +56,7 @@ class Use(NamedTuple):
     ahead: bool  # whether a reader may see what comes later
     unread: tuple[str, ...]  # settings and tables of them that it has no use for
     window: int = 0  # what train.window is unless it is set
+    best: Literal["loss", "score"] = "loss"  # what train.best is unless it is set
 
 
 USES: dict[str, Use] = {
@@ -56,21 +65,25 @@ USES: dict[str, Use] = {
         True,
         True,
         True,
-        (*SUMMED, *TAGGED, *IMAGES, *DOCUMENTS, *FORECASTING),
+        (*SUMMED, *TAGGED, *IMAGES, *NAMED, *DRAWING, *DOCUMENTS, *FORECASTING),
     ),
     "caption": Use(
         "tell in words what is on an image",
         True,
         True,
         True,
-        (*SUMMED, *TAGGED, *NUMERIC, *DOCUMENTS, *FORECASTING, "data.shared", "data.tag", "data.source_tokens"),
+        (
+            *(*SUMMED, *TAGGED, *NUMERIC, *NAMED, *DRAWING, *DOCUMENTS, *FORECASTING),
+            *("data.shared", "data.tag", "data.source_tokens"),
+        ),
     ),
     "classify": Use(
         "give a sequence a label, several, or a number",
         True,
         False,
         True,
-        (*WRITING, *TAGGED, *IMAGES, *DOCUMENTS, *FORECASTING),
+        (*WRITING, *TAGGED, *IMAGES, *DRAWING, *DOCUMENTS, *FORECASTING),
+        best="score",  # a net that has grown too sure of itself is punished by the loss long before its labels suffer
     ),
     "tag": Use(
         "give every element of a sequence a label",
@@ -78,9 +91,10 @@ USES: dict[str, Use] = {
         False,
         True,
         (
-            *(*WRITING, *SUMMED[:2], *IMAGES, *DOCUMENTS, *FORECASTING),
+            *(*WRITING, *SUMMED[:2], *IMAGES, *NAMED, *DRAWING, *DOCUMENTS, *FORECASTING),
             *("data.source_tokens", "train.balanced", "train.smoothing", "model.patch"),
         ),
+        best="score",
     ),
     "language": Use("write text, one token after the other", False, True, False, ALONE, WINDOW),
     "forecast": Use(
@@ -89,11 +103,21 @@ USES: dict[str, Use] = {
         False,
         False,
         (
-            *(*WRITING, *ROWS, *TAGGED, *IMAGES, *DOCUMENTS),
+            *(*WRITING, *ROWS, *TAGGED, *IMAGES, *NAMED, *DRAWING, *DOCUMENTS),
             *("data.source_type", "data.vectors", "model.patch"),
         ),
     ),
     "music": Use("write music, tunes or chord by chord", False, True, False, (*ALONE, *DOCUMENTS), WINDOW),
+    "draw": Use(
+        "draw an image, square by square, from its name",
+        True,
+        True,
+        True,
+        (
+            *(*SUMMED, *TAGGED, *NUMERIC, *DOCUMENTS, *FORECASTING, "model.patch"),
+            *("data.target_tokens", "data.shared", "data.tag", "data.max_length", "data.too_long"),
+        ),
+    ),
 }
 
 

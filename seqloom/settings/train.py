@@ -108,6 +108,13 @@ class Train(Section):
     teacher_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
         default="constant", description="How that share falls from 1 to train.teacher over all steps."
     )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        default="auto", description="Where it is trained: auto is a GPU if there is one, else the processor."
+    )
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        default="auto",
+        description="Of the products in training: auto is float32 unless another is measured to be faster.",
+    )
     shard: bool = Field(
         default=False,
         description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
@@ -115,11 +122,26 @@ class Train(Section):
     smoothing: float = Field(
         default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
     )
+    sampled: int = Field(
+        default=0,
+        ge=0,
+        le=10**7,
+        description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
+    )
     balanced: bool = Field(
         default=False, description="Whether every label counts alike in training, however rare it is."
     )
+    watch: Steps = Field(
+        default=100,
+        description="Steps between looks at the gradient of every layer and at recurrent weights; 0 is never.",
+    )
     validate_every: Steps = Field(
         default=0, description="Steps between validations; 0 is a twentieth of all, at most 500."
+    )
+    best: Literal["", "loss", "score"] = Field(
+        default="",
+        description="What says which weights are best, and when to stop: the validation loss, or its score; "
+        '"" is the score where labels are told, else the loss.',
     )
     patience: int = Field(
         default=0, ge=0, le=10**9, description="Validations without progress after which training stops; 0 is never."
@@ -132,10 +154,11 @@ class Train(Section):
         """All steps of the training, or 0 while a time budget has not become steps."""
         return self.steps or (0 if self.time else DEFAULT_STEPS)
 
-    def resolved(self, window: int = 0) -> "Train":
-        """With everything filled in that follows; `window` is what the task takes unless it is said."""
-        if window and not self.window:
-            return self.model_copy(update={"window": window}).resolved()
+    def resolved(self, window: int = 0, best: Literal["loss", "score"] = "loss") -> "Train":
+        """With everything filled in that follows; `window` and `best` are what the task takes unless it is said."""
+        if (window and not self.window) or not self.best:
+            settled = {"window": self.window or window, "best": self.best or best}
+            return self.model_copy(update=settled).resolved()
         steps = self.known_steps
         if not steps:
             return self
@@ -155,6 +178,8 @@ class Train(Section):
             raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
         if self.known_steps and self.warmup > self.known_steps:
             raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
+        if self.sampled and self.smoothing:
+            raise ValueError("train.smoothing gives belief to all words, but train.sampled looks at few: choose one")
         if self.teacher_schedule == "exponential" and self.teacher == 0:
             raise ValueError(
                 'train.teacher is 0, which an "exponential" train.teacher_schedule never reaches: say 0.01'

@@ -3,6 +3,7 @@
 from .base import Task
 from .caption import Caption
 from .classify import Classify
+from .draw import Draw
 from .forecast import Forecast
 from .language import Language
 from .music import Tunes
@@ -17,4 +18,5 @@ TASKS: dict[str, type[Task]] = {
     "language": Language,
     "music": Tunes,
     "forecast": Forecast,
+    "draw": Draw,
 }

@@ -1,8 +1,7 @@
 """Tasks that write about something: a text, numbers, an image. What is read, and what is written, token by token."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,29 +11,18 @@ from torch import Tensor
 
 from .. import build
 from ..data import batches
-from ..data.codec import Codec
+from ..data.codec import Codec, Symbols
+from ..data.pictures import Pictures
 from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
 from ..layers.padding import mask_of
-from ..metrics import Score
-from ..models import Batch, Generator, Objective, Writing
+from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
-from ..search import Hypothesis, beam, greedy
+from ..search import Constraint, Hypothesis, beam, greedy
 from . import sources
-from .base import Prediction, Scored, Shown
+from .base import Prediction, Shown
 from .rows import ROOM, Encoded, Rows, check_positions, positions
-
-Measure = Callable[[Sequence[str], Sequence[Sequence[str]]], Score]
-QUICK = 256  # validation examples that are written out each time
-
-
-@dataclass(frozen=True)
-class Written(Prediction):
-    """An answer token by token; it is ranked by the mean log-probability of a token."""
-
-    tokens: list[str]
-    logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
 
 
 class About(Rows):
@@ -45,19 +33,12 @@ class About(Rows):
         return self.codecs["source"]
 
     @property
-    def target(self) -> Tokenizer:
-        return cast(Tokenizer, self.codecs["target"])
+    def target(self) -> Symbols:
+        return cast(Symbols, self.codecs["target"])
 
     @property
     def reads_text(self) -> bool:
         return sources.is_text(self.source)
-
-    @abstractmethod
-    def measures(self) -> dict[str, Measure]: ...
-
-    @abstractmethod
-    def rivals(self, inputs: Sequence[Any]) -> dict[str, list[str]]:
-        """What each baseline answers."""
 
     @classmethod
     def settled(cls, recipe: Recipe, prepared: Prepared) -> Recipe:
@@ -95,81 +76,68 @@ class About(Rows):
 
     def about(self, encoded: Encoded, rows: Any) -> tuple[Tensor, Tensor]:
         """The sources side by side with their masks."""
-        return sources.read(self.source, encoded["source"], rows, self.recipe.model.patch)
+        return sources.read(self.source, encoded["source"], rows, self.recipe.model)
 
     @torch.no_grad()
-    def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
-        part = prepared.splits["validation"]
-        quick = range(min(QUICK, len(part)))
-        written = self.predict(model, [self.input_of([raw[row] for raw in part.raws.values()]) for row in quick], 1)
-        targets = part.raws["target"]
-        right = sum(best.output == targets[row] for row, (best, *_) in zip(quick, written, strict=True))
-        return {"loss": self.loss(model, part.ids), "exact": right / max(len(quick), 1)}
-
-    def input_of(self, example: Sequence[Any]) -> Any:
-        """What `predict` is asked with."""
-        return example[0]
-
-    def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
-        """What stands on several lines has several right answers."""
-        inputs: dict[Any, Any] = {}
-        answers: dict[Any, list[str]] = {}
-        for example in examples:
-            given = self.input_of(example)
-            key = given.tobytes() if isinstance(given, np.ndarray) else given
-            inputs.setdefault(key, given)
-            answers.setdefault(key, []).append(example[1])
-        asked, references = list(inputs.values()), list(answers.values())
-        outputs = [best.output for best, *_ in self.predict(model, asked)]
-        rivals = self.rivals(asked)
-        return {
-            name: Scored(
-                measure(outputs, references),
-                {rival: measure(told, references).value for rival, told in rivals.items()},
-            )
-            for name, measure in self.measures().items()
-        }
-
-    @torch.no_grad()
-    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Written]]:
+    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
         width, encoded = width or self.recipe.search.width, self.encode_inputs(inputs)
-        answers: list[list[Written]] = [[] for _ in inputs]
+        answers: list[list[Prediction]] = [[] for _ in inputs]
         for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(width, 1)):
             for row, found in zip(rows, self.write(model, encoded, rows, width), strict=True):
                 answers[row] = [self.read_out(hypothesis) for hypothesis in found]
         return answers
 
     def encode_inputs(self, inputs: Sequence[Any]) -> Encoded:
-        encoded = {"source": self.source.encode_many(list(inputs))}
+        encoded = {"source": self.within(self.source.encode_many(list(inputs)))}
         self.check_length(self.read_lengths(encoded), self.recipe.model.side("encoder"))
         return encoded
 
+    def source_of(self, given: Any) -> Any:
+        """What of an input is read element by element."""
+        return given
+
+    def whole_lengths(self, inputs: Sequence[Any]) -> NDArray[np.int64]:
+        """How long inputs are, whether or not all of it is read."""
+        encoded = self.source.encode_many([self.source_of(given) for given in inputs])
+        return sources.lengths(self.source, encoded, self.recipe.model.patch)
+
+    def unread(self, inputs: Sequence[Any]) -> list[int]:
+        return self.beyond(self.source.encode_many([self.source_of(given) for given in inputs]))
+
+    def limits(self) -> tuple[int, int | None, Sequence[Constraint]]:
+        """How many symbols are written at most, which of them ends it, and what is not to be written."""
+        return self.recipe.search.max_length, END, ()
+
     def write(self, model: Generator, encoded: Encoded, rows: Any, width: int) -> Iterator[list[Hypothesis]]:
-        search = self.recipe.search
         state = model.start(len(rows), *self.about(encoded, rows))
-        last, step = torch.full((len(rows), 1), START), model.stepper()
+        last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
+        steps, end, constraints = self.limits()
         if width == 1:
-            return ([one] for one in greedy(step, last, state, steps=search.max_length, end=END))
+            return ([one] for one in greedy(step, last, state, steps=steps, end=end, constraints=constraints))
         return iter(
             beam(
                 step,
                 last,
                 state,
                 width=width,
-                steps=search.max_length,
-                end=END,
-                length_penalty=search.length_penalty,
+                steps=steps,
+                end=end,
+                length_penalty=self.recipe.search.length_penalty,
+                constraints=constraints,
             )
         )
 
-    def read_out(self, found: Hypothesis) -> Written:
-        return Written(self.target.decode(found.tokens), found.score, self.target.names(found.tokens), found.logs)
+    @abstractmethod
+    def read_out(self, found: Hypothesis) -> Prediction:
+        """What was written, for a person."""
 
-    def show(self, given: Any, answer: str) -> Shown:
+    def show(self, given: Any, answer: Any) -> Shown:
         encoded = self.encode_inputs([given]) | {"target": self.target.encode_many([answer])}
         told = [*self.target.names(encoded["target"][0]), "<eos>"]
         read = self.source.symbols if isinstance(self.source, Tokenizer) else ()
-        return Shown(self.batch_of(encoded, [0]), self.names_of(given, encoded), told, read, self.target.symbols)
+        batch, names = self.batch_of(encoded, [0]), self.names_of(given, encoded)
+        picture = encoded["source"][0][0] if isinstance(self.source, Pictures) else None
+        return Shown(batch, names, told, read, self.target.symbols, picture)
 
     def names_of(self, given: Any, encoded: Encoded) -> list[str]:
         """What is read, as a person sees it in a picture; elements that are no text, by their number."""

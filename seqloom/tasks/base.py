@@ -6,7 +6,7 @@ To add one: a class in a file of its own, a line in `TASKS`, a recipe. Everythin
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from torch import nn
@@ -53,6 +53,19 @@ class Scored:
 
     score: Score
     baselines: dict[str, float]
+    by_length: dict[str, Any] = field(default_factory=dict)  # of what is read: value and examples of some lengths
+
+
+@dataclass(frozen=True)
+class Question:
+    """An example as it is asked."""
+
+    given: Any  # what `predict` takes
+    words: str  # the same for a person
+    truth: str  # the right answer
+    whole: Any = None  # what `look` takes, where that is not what `predict` takes
+    target: Any = None  # the right answer in numbers, where it is numbers
+    picture: Any = None  # what is to be seen, if it is a picture: (height, width, channels) of bytes
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,7 @@ class Shown:
     told: list[str]  # what is answered, element by element
     read: Sequence[str] = ()  # all symbols that can be read, by number
     symbols: Sequence[str] = ()  # all symbols or labels that can be told
+    picture: Any = None  # the pixels (height, width, channels), if it is about a picture
 
 
 class Task(ABC):
@@ -79,8 +93,11 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Any]:
-        """Learn how to read from the training examples, and read them all.
+    def prepare(
+        cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
+    ) -> tuple[Self, Any]:
+        """Learn how to read from the training examples, and read them all; what is `known`, as `saved` gave it, is not
+        learnt again.
 
         The examples are the recipe's, or such as were given from Python. What comes with the task is `Prepared`.
         """
@@ -130,6 +147,14 @@ class Task(ABC):
         """The examples of a part as a person knows them, to be scored."""
 
     @abstractmethod
+    def questions(self, examples: Sequence[Any], at_most: int) -> list[Question]:
+        """Some of these examples, evenly over all of them, as a person would ask them."""
+
+    def wrong(self, answer: Prediction, asked: Question) -> float:
+        """How wrong an answer is: 0 or 1; of numbers, how far off."""
+        return float(answer.output != asked.truth)
+
+    @abstractmethod
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         """The same of files of one's own, read as the recipe says."""
 
@@ -143,6 +168,14 @@ class Task(ABC):
         for line in lines_of(file):
             yield line, line
 
+    def unread(self, inputs: Sequence[Any]) -> list[int]:
+        """How many elements of each input of `predict` lie behind what is read of it."""
+        return [0] * len(inputs)
+
+    def cut_in(self, examples: Sequence[Any]) -> int:
+        """Of how many examples not all is read."""
+        return 0
+
     @abstractmethod
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
         """All scores on these examples, each with its baselines beside it."""
@@ -154,6 +187,12 @@ class Task(ABC):
     @abstractmethod
     def predict(self, model: Any, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best `width` answers to each input, best first; None is as many as the recipe says."""
+
+
+def evenly(count: int, at_most: int) -> list[int]:
+    """So many places out of `count`, evenly over all of them."""
+    step = max(1, -(-count // max(at_most, 1)))
+    return list(range(0, count, step))
 
 
 def lines_of(file: str) -> Iterator[str]:

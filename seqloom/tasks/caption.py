@@ -12,12 +12,13 @@ from ..data.pictures import Pictures
 from ..data.prepare import Prepared, Split
 from ..metrics import bleu, chrf
 from ..recipe import Recipe
-from .about import About, Measure
+from .scoring import Measure
+from .tells import Tells
 
 FIELDS = 8  # the side to which images are shrunk before the most alike is looked for
 
 
-class Caption(About):
+class Caption(Tells):
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data

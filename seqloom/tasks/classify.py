@@ -31,11 +31,11 @@ from ..metrics.numbers import mae, r2, rmse
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
 from . import sources
-from .base import Prediction, Scored, Shown
+from .base import Prediction, Question, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
+from .scoring import Measure, scored
 
 SHOWN = 5  # labels of an answer, unless somebody asks for more
-Measure = Callable[[Sequence[str], Sequence[str]], Score]
 TARGETS = {codec.kind: codec for codec in (Labels, LabelSets, Rating)}
 
 
@@ -95,7 +95,8 @@ class Classify(Rows):
 
     def build(self) -> Labeller:
         model = self.recipe.model
-        return build.labeller(model, sources.embed(self.source, model), self.head, each=False, own=self.cell)
+        first, width = sources.embed(self.source, model), sources.width(self.source, model)
+        return build.labeller(model, first, self.head, each=False, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         match self.target:
@@ -113,7 +114,7 @@ class Classify(Rows):
         return sources.lengths(self.source, encoded["source"], self.recipe.model.patch)[:, None]
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
-        read = sources.read(self.source, encoded["source"], rows, self.recipe.model.patch)
+        read = sources.read(self.source, encoded["source"], rows, self.recipe.model)
         return Batch(*read, self.answers(encoded["target"], rows))
 
     def answers(self, targets: Ragged, rows: Any) -> Tensor:
@@ -142,13 +143,11 @@ class Classify(Rows):
     def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         given, targets = zip(*examples, strict=True)
         outputs = [best.output for best, *_ in self.predict(model, given, 1)]
-        rivals = self.rivals(given)
-        return {
-            name: Scored(
-                measure(outputs, targets), {rival: measure(told, targets).value for rival, told in rivals.items()}
-            )
-            for name, measure in MEASURES[self.target.kind].items()
-        }
+        lengths = sources.lengths(self.source, self.source.encode_many(given), self.recipe.model.patch)
+        return scored(MEASURES[self.target.kind], outputs, targets, self.rivals(given), lengths)
+
+    def unread(self, inputs: Sequence[Raw]) -> list[int]:
+        return self.beyond(self.source.encode_many(list(inputs)))
 
     def rivals(self, given: Sequence[Any]) -> dict[str, list[str]]:
         """What needs no reading, or hardly any; the bag of words only while the training examples are at hand."""
@@ -168,6 +167,13 @@ class Classify(Rows):
             told["nearest mean"] = NearestCentroid.fit(list(train["source"]), list(train["target"])).predict(given)
         return told
 
+    def wrong(self, answer: Prediction, asked: Question) -> float:
+        if isinstance(answer, Estimated):
+            return abs(answer.value - number_in(asked.truth))
+        if isinstance(self.target, LabelSets):
+            return float(set(names_in(answer.output)) != set(names_in(asked.truth)))
+        return super().wrong(answer, asked)
+
     def show(self, given: Any, answer: str) -> Shown:
         encoded = self.encode([(given, self.target.normalise(answer))])
         names = () if isinstance(self.target, Rating) else self.target.names
@@ -177,7 +183,7 @@ class Classify(Rows):
     @torch.no_grad()
     def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
-        encoded = self.source.encode_many(list(inputs))
+        encoded = self.within(self.source.encode_many(list(inputs)))
         lengths = sources.lengths(self.source, encoded, self.recipe.model.patch)
         self.check_length(lengths, self.recipe.model.side("encoder"))
         return self.answer(model, encoded, width or SHOWN)
@@ -187,7 +193,7 @@ class Classify(Rows):
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
         patch = self.recipe.model.patch
         for rows in batches.sequential(sources.lengths(self.source, encoded, patch), ROOM):
-            expected = model(*sources.read(self.source, encoded, rows, patch))
+            expected = model(*sources.read(self.source, encoded, rows, self.recipe.model))
             for number, row in enumerate(rows):
                 one = tuple(part[number] for part in expected) if isinstance(expected, tuple) else expected[number]
                 answers[row] = self.read_out(one, width)
@@ -199,12 +205,12 @@ class Classify(Rows):
                 value, spread = (float(part) * scale for part in expected)
                 return [Estimated(f"{value + mean:.4g}", 0.0, value + mean, spread)]
             case LabelSets(names=names):
-                chances = expected.double().sigmoid()
+                chances = expected.cpu().double().sigmoid()
                 told = written(sorted(name for name, chance in zip(names, chances, strict=True) if chance > 0.5))
                 sure = float(torch.maximum(chances, 1 - chances).log().sum())
                 return [Tagged(told, sure, dict(zip(names, chances.tolist(), strict=True)))]
             case Labels(names=names):
-                logs, places = expected.double().log_softmax(-1).topk(min(width, len(names)))
+                logs, places = expected.cpu().double().log_softmax(-1).topk(min(width, len(names)))
                 found = zip(logs.tolist(), places.tolist(), strict=True)
                 return [Labelled(names[place], log, math.exp(log)) for log, place in found]
 
@@ -216,11 +222,17 @@ def ratings(outputs: Sequence[str], targets: Sequence[str]) -> tuple[NDArray[np.
 
 
 def of_numbers(metric: Callable[..., Score]) -> Measure:
-    return lambda outputs, targets: metric(*ratings(outputs, targets))
+    def measure(told: Sequence[str], true: Sequence[str], /, *, intervals: bool = True) -> Score:
+        return metric(*ratings(told, true), intervals=intervals)
+
+    return measure
 
 
 def of_sets(metric: Callable[..., Score]) -> Measure:
-    return lambda outputs, targets: metric(*([names_in(text) for text in texts] for texts in (outputs, targets)))
+    def measure(told: Sequence[str], true: Sequence[str], /, *, intervals: bool = True) -> Score:
+        return metric(*([names_in(text) for text in texts] for texts in (told, true)), intervals=intervals)
+
+    return measure
 
 
 MEASURES: dict[str, dict[str, Measure]] = {

@@ -25,7 +25,7 @@ from ..layers.heads import Head, Mean, Quantiles
 from ..layers.padding import everywhere
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
-from .base import Prediction, Scored, Shown, Task, Tell
+from .base import Prediction, Question, Scored, Shown, Task, Tell, evenly
 from .rivals import Rivals, forecast_scores
 from .rows import check_positions
 from .views import Seen, View
@@ -79,8 +79,14 @@ class Forecast(Task):
         )
 
     @classmethod
-    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
-        prepared = prepare(recipe.data, tell, examples)
+    def prepare(
+        cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
+    ) -> tuple[Self, Prepared]:
+        before = None if known is None else cls.restore(recipe, known)
+        prepared = prepare(recipe.data, tell, examples, None if before is None else before.facts.scale)
+        if before is not None:
+            before.check_columns(prepared)
+            return before, prepared
         elements = np.array([recipe.data.context // recipe.model.span])
         check_positions("encoder", recipe.model.side("encoder"), elements)
         series, inputs = prepared.training[0], len(recipe.data.inputs)
@@ -97,6 +103,12 @@ class Forecast(Task):
             rivals=Rivals.fit(prepared.training, prepared.scale, variables, recipe.data),
         )
         return cls(recipe, facts), prepared
+
+    def check_columns(self, prepared: Prepared) -> None:
+        """Refuse series of other variables than those that were learnt."""
+        found, known = prepared.training[0].columns, (*self.facts.variables, *self.facts.inputs)
+        if tuple(found) != known:
+            raise DataError(f"the series are of {', '.join(found)}, but this run was trained on {', '.join(known)}")
 
     @classmethod
     def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
@@ -180,7 +192,7 @@ class Forecast(Task):
 
     def said(self, model: Labeller, seen: Seen, features: Tensor) -> Floats:
         expected = model.head(features)
-        return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).numpy())
+        return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).cpu().numpy())
 
     @torch.no_grad()
     def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
@@ -190,7 +202,8 @@ class Forecast(Task):
         for chunk in self.chunks(windows):
             seen, targets = self.view.see(*chunk.contexts()), chunk.targets()
             features = self.features(model, seen)
-            loss, cells = model.head.loss(features, torch.from_numpy(self.view.target(seen, targets)))
+            told = torch.from_numpy(self.view.target(seen, targets)).to(features.device)
+            loss, cells = model.head.loss(features, told)
             error = self.point(self.said(model, seen, features)) - targets[..., : self.view.variables]
             sums += loss.item(), np.nansum(error**2), np.nansum(np.abs(error))
             count += int(cells)
@@ -203,6 +216,33 @@ class Forecast(Task):
 
     def examples(self, prepared: Prepared, split: str) -> Windows:
         return prepared.parts[split]
+
+    def questions(self, examples: Sequence[Any], at_most: int) -> list[Question]:
+        """Windows of series; what is looked into holds what follows as well."""
+        assert isinstance(examples, Windows)
+        columns, scale, panel = (*self.facts.variables, *self.facts.inputs), self.facts.scale, examples.panel
+        asked = []
+        for start in examples.starts[evenly(len(examples), at_most)].tolist():
+            end = start + examples.context
+            rows = slice(start, end + examples.horizon)
+            values = panel.values[rows].astype(np.float64) * scale.spread + scale.mean
+            whole = Series("a window", panel.times[rows], values, columns, 0, self.facts.step)
+            read = Series("a window", panel.times[start:end], values[: examples.context], columns, 0, self.facts.step)
+            times = following(read.times[-1:], read.step, examples.horizon)
+            target = dict(zip(columns[: self.view.variables], values[examples.context :].T.tolist(), strict=False))
+            nothing = {name: {} for name in target}
+            words = f"{examples.context} rows, the last before {times[0]}"
+            asked.append(Question(read, words, "\n".join(table(times, target, nothing)), whole, target))
+        return asked
+
+    def wrong(self, answer: Prediction, asked: Question) -> float:
+        """The mean absolute error, over the spread of each variable in training."""
+        assert isinstance(answer, Outlook)
+        errors = [
+            np.abs(np.array(answer.values[name]) - np.array(true)) / spread
+            for (name, true), spread in zip(asked.target.items(), self.facts.spread, strict=False)
+        ]
+        return float(np.nan_to_num(np.nanmean(errors)))
 
     def read(self, files: Sequence[str]) -> Windows:
         if len(files) != 1:

@@ -1,6 +1,6 @@
 """Writing on from a beginning: what may be asked for, and texts while they are still coming. Knows no model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -115,6 +115,9 @@ class Generates(Protocol):
     """A task that can write on."""
 
     def generate(self, model: Any, prompt: str, ask: Ask) -> Generation: ...
+
+    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
+        """Shares of what was written that can be told without a model; `known` texts are those of training."""
 
     def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
         """Write files that a person can use into a folder that is there; a line about each."""

@@ -1,7 +1,7 @@
 """Music in two forms: tunes in ABC notation, written as text and checked; and chords step by step, key by key."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,6 +18,7 @@ from ..data.chorales import LOWEST
 from ..data.frames import KEYS, FramePlaces, Frames, Pieces, frames_of, read_pieces, written
 from ..data.layout import Layout, Side
 from ..data.prepare import Prepared
+from ..data.score import bars_of
 from ..data.sound import played_as, save_midi, save_wav, write_midi, write_wav
 from ..data.tunes import Sound, check
 from ..errors import DataError, RecipeError, SearchError
@@ -25,18 +26,21 @@ from ..layers.embeddings import Notes
 from ..layers.heads import Bernoulli
 from ..layers.state import State
 from ..metrics import Score, nats
+from ..metrics.copied import copied, copied_scores
 from ..metrics.score import ratio, score_sums
-from ..models import Generator
+from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import sample
-from .base import Prediction, Scored, Task
+from .base import Prediction, Question, Scored, Task, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
-from .texts import WritesText
+from .texts import BEFORE, WritesText, share
 from .writes import Floats, Writes
 
-WRITTEN = 50  # tunes that are written to see how many are well formed
+WRITTEN, TEMPERATURE = 100, 0.7  # tunes that are written to see how many are well formed, and how daringly
 LONGEST = 1200  # tokens of such a tune
+HEADER = re.compile(r"[A-Za-z]:|%")  # a line that holds no notes
+NO_NOTES = re.compile(r"[\s!\\]")
 STEP = Fraction(1, 4)  # of a whole note: how long a frame is played
 WHOLE = 4 * 60 / 90  # seconds of a whole note, at 90 quarter notes a minute
 
@@ -53,10 +57,36 @@ class Tunes(WritesText):
 
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         """How surprising real tunes are, and how many of its own parse, fill their bars and end."""
-        ask = Ask(LONGEST, count=WRITTEN, seed=self.recipe.train.seed)
-        own = [not faults(text.output, text.finish) for text in self.generate(model, "", ask).finish()]
-        real = well_formed([not faults(text) for (text,) in examples])
-        return super().score(model, examples) | {"well formed": Scored(well_formed(own), {"real tunes": real.value})}
+        ask = Ask(LONGEST, TEMPERATURE, count=WRITTEN, seed=self.recipe.train.seed)
+        own = self.generate(model, "", ask).finish()
+        good = well_formed([not faults(text.output, text.finish) for text in own], f"tunes, temperature {TEMPERATURE},")
+        real = well_formed([not faults(text) for (text,) in examples], "tunes")
+        found = super().score(model, examples) | {"well formed": Scored(good, {"real tunes": real.value})}
+        return found | self.originality([text.output for text in own], [text for (text,) in examples])
+
+    def originality(self, own: Sequence[str], real: Sequence[str]) -> dict[str, Scored]:
+        """How much of its own tunes it has from training, beside real ones; only while the training tunes are there."""
+        if self.prepared is None:
+            return {}
+        known = [self.essence(text) for text in self.prepared.splits["train"].raws["target"]]
+        ours, theirs = (
+            copied_scores(copied([self.essence(text) for text in texts], known), "tunes")
+            for texts in (own, real[:WRITTEN])
+        )
+        return {name: Scored(ours[name], {"real tunes": theirs[name].value}) for name in ours}
+
+    def essence(self, text: str) -> str:
+        """The notes, without the header, marks for line breaks and white space: those are nobody's own."""
+        lines = (line for line in text.split("\n") if not HEADER.match(line))
+        return NO_NOTES.sub("", "".join(lines))
+
+    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
+        """The same shares as for any text, and how many can be read as a tune, fill their bars, and do all of it."""
+        bare = [faults(text.output) for text in texts]
+        read = [readable(text.output) for text in texts]
+        good = share(not found and text.finish == "end" for found, text in zip(bare, texts, strict=True))
+        more = {"parse": share(read), "fill their bars": share(not found for found in bare), "well formed": good}
+        return super().check(texts, known) | more
 
     def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
         """Each tune as text, and if it can be read, as MIDI and as sound; what is wrong with it is told."""
@@ -79,6 +109,14 @@ class Tunes(WritesText):
         yield f"{good} of {len(texts)} tunes in {folder} parse, fill their bars and end"
 
 
+def readable(text: str) -> bool:
+    """Whether a text is a tune at all, whatever its bars are like."""
+    try:
+        return bool(bars_of(tune_of(text)))
+    except DataError:
+        return False
+
+
 def faults(text: str, finish: str = "end") -> tuple[str, ...]:
     """What is wrong with a tune, a sentence each."""
     unended = ("the tune does not come to an end",) if finish != "end" else ()
@@ -90,9 +128,9 @@ def faults(text: str, finish: str = "end") -> tuple[str, ...]:
         return (*unended, str(error))
 
 
-def well_formed(right: Sequence[bool]) -> Score:
+def well_formed(right: Sequence[bool], what: str) -> Score:
     table = np.stack([np.array(right, dtype=np.float64), np.ones(len(right))], 1)
-    scale = f"share of {len(right)} tunes that parse, fill their bars and end; 1 is all"
+    scale = f"share of {len(right)} {what} that parse, fill their bars and end; 1 is all"
     return score_sums(table, ratio, "higher", scale, intervals=True)
 
 
@@ -136,6 +174,16 @@ class Polyphony(Writes):
             raise DataError(f"the file has no test; there are {', '.join(found)}", files[0])
         return [(piece,) for piece in found["test" if others else part]]
 
+    def questions(self, examples: Sequence[Sequence[Any]], at_most: int) -> list[Question]:
+        """The beginnings of pieces, and the frame that comes after each."""
+        asked = []
+        for place in evenly(len(examples), at_most):
+            lines = [written(frame) for frame in examples[place][0]]
+            half = len(lines) // 2
+            text = "\n".join(lines[max(0, half - BEFORE) : half])
+            asked.append(Question(text, text, lines[half]))
+        return asked
+
     def inputs(self, file: str) -> Iterator[tuple[str, str]]:
         for (piece,) in self.read([file]):
             text = "\n".join(map(written, piece))
@@ -178,7 +226,7 @@ class Polyphony(Writes):
     def told(self, model: Generator, opening: NDArray[np.float32], ask: Ask) -> Iterator[Told]:
         seeds = [np.random.SeedSequence((ask.seed & (1 << 64) - 1, row)) for row in range(ask.count)]
         draw = Draw([np.random.default_rng(seed) for seed in seeds], ask.temperature)
-        frames = torch.from_numpy(opening)[None].repeat(ask.count, 1, 1)
+        frames = torch.from_numpy(opening)[None].repeat(ask.count, 1, 1).to(device_of(model))
         first = frames.shape[1]
         while (done := frames.shape[1] - first) < ask.length:
             room = min(ask.length - done, self.room(frames.shape[1]))
@@ -191,7 +239,7 @@ class Polyphony(Writes):
             for _, made in zip(range(room), steps, strict=False):
                 frames = torch.cat([frames, made[:, None]], 1)
                 done += 1
-                for row, (frame, log) in enumerate(zip(made.numpy(), draw.logs, strict=True)):
+                for row, (frame, log) in enumerate(zip(made.cpu().numpy(), draw.logs, strict=True)):
                     name = written(frame)
                     yield Told(row, f"{name}\n", name, log, "length" if done == ask.length else "")
 
@@ -203,6 +251,10 @@ class Polyphony(Writes):
             save_midi(sounds, WHOLE, path.with_suffix(".mid"))
             save_wav(played_as(sounds, WHOLE), path.with_suffix(".wav"))
             yield f"{path.name}, {path.with_suffix('.mid').name}, {path.with_suffix('.wav').name}: {len(sounds)} notes"
+
+    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
+        """Frames go on for as long as they are asked for, and are no text that could be found elsewhere."""
+        return {"texts": len(texts)}
 
 
 class Draw:
@@ -217,7 +269,7 @@ class Draw:
         frames = (expected > 0).to(expected)
         if self.temperature:
             where = np.stack([chance.random(KEYS) for chance in self.chances])[:, None]
-            frames = (torch.from_numpy(where) < (expected / self.temperature).double().sigmoid()).to(expected)
+            frames = (torch.from_numpy(where) < (expected / self.temperature).cpu().double().sigmoid()).to(expected)
         loss = torch.nn.functional.binary_cross_entropy_with_logits(expected, frames, reduction="none")
         self.logs = (-loss.sum((1, 2))).tolist()
         return frames

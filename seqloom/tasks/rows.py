@@ -12,10 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from ..data import batches
+from ..data.building import NO_LIMIT
 from ..data.codec import Codec
 from ..data.codecs import read_codec
+from ..data.labels import NONE, Labels
 from ..data.layout import Layout
 from ..data.listed import Listed, Spelled
+from ..data.pictures import Pictures
 from ..data.prepare import Prepared, prepare
 from ..data.ragged import Ragged
 from ..data.readers import Skipped
@@ -25,7 +28,7 @@ from ..errors import DataError, RecipeError, RunError
 from ..models import Batch, Generator, Labeller
 from ..recipe import Recipe
 from ..settings.body import Body
-from .base import Task, Tell
+from .base import Question, Task, Tell, evenly
 from .vectors import begin_with
 
 ROOM = 16384  # padded elements that are read at once when nothing is trained
@@ -56,15 +59,25 @@ class Rows(Task):
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch: ...
 
     @classmethod
-    def prepare(cls, recipe: Recipe, tell: Tell, examples: object = None) -> tuple[Self, Prepared]:
-        prepared = prepare(cls.layout(recipe), tell=tell, examples=examples)
+    def prepare(
+        cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
+    ) -> tuple[Self, Prepared]:
+        layout = cls.layout(recipe) if known is None else cls.layout(recipe).knowing(cls.codecs_in(recipe, known))
+        prepared = prepare(layout, tell=tell, examples=examples)
+        if known is not None:
+            check_labels(prepared)
         recipe, facts = cls.learn(recipe, prepared)
-        task = cls(recipe, prepared.codecs, facts)
+        task = cls(recipe, prepared.codecs, facts if known is None else known["facts"])
         task.prepared = prepared
         return task, prepared
 
     @classmethod
     def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
+        return cls(recipe, cls.codecs_in(recipe, saved), saved["facts"])
+
+    @classmethod
+    def codecs_in(cls, recipe: Recipe, saved: dict[str, Any]) -> dict[str, Codec]:
+        """The codecs of a task.json, which holds facts beside them."""
         found, facts, sides = saved.get("codecs"), saved.get("facts"), cls.layout(recipe).sides
         if not isinstance(found, dict) or not isinstance(facts, dict) or set(found) != set(sides):
             raise RunError(f"task.json does not hold facts, and codecs of {' and '.join(sides)}")
@@ -72,7 +85,7 @@ class Rows(Task):
         for side, codec in codecs.items():
             if codec.kind != sides[side].kind:
                 raise RunError(f"task.json says that the {side} is {codec.kind}, but the recipe {sides[side].kind}")
-        return cls(recipe, codecs, facts)
+        return codecs
 
     def begin(self, model: Labeller | Generator, tell: Tell) -> None:
         """Words may begin with vectors from a file."""
@@ -119,6 +132,25 @@ class Rows(Task):
     def examples(self, prepared: Prepared, split: str) -> Sequence[Any]:
         return prepared.splits[split].examples()
 
+    def questions(self, examples: Sequence[Any], at_most: int) -> list[Question]:
+        some = [examples[place] for place in evenly(len(examples), at_most)]
+        return [self.question(one) for one in some]
+
+    def question(self, example: Sequence[Any]) -> Question:
+        source, picture = example[0], None
+        words = source if isinstance(source, str) else f"{' × '.join(map(str, np.shape(source)))} numbers"
+        if isinstance(self.codecs["source"], Pictures):
+            words, picture = "a picture", np.asarray(source).reshape(np.shape(source)[-3:])
+        return Question(self.input_of(example), words, self.truth_of(example), picture=picture)
+
+    def input_of(self, example: Sequence[Any]) -> Any:
+        """What `predict` is asked with."""
+        return example[0]
+
+    def truth_of(self, example: Sequence[Any]) -> str:
+        """What would be the right answer."""
+        return str(example[1])
+
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         found = read_files(files, self.layout(self.recipe), Skipped())
         codecs = list(self.codecs.values())
@@ -133,11 +165,36 @@ class Rows(Task):
         for number, [source] in enumerate(found, 1):
             yield str(number), source
 
+    def cut_in(self, examples: Sequence[Any]) -> int:
+        return sum(left > 0 for left in self.unread([self.input_of(example) for example in examples]))
+
+    @property
+    def most(self) -> int:
+        """The elements that are read of an input: as many as an example of training has at most."""
+        return self.recipe.data.max_length if self.layout(self.recipe).limited else NO_LIMIT
+
+    def within(self, encoded: Ragged) -> Ragged:
+        return encoded.cut(self.most)
+
+    def beyond(self, encoded: Ragged) -> list[int]:
+        """How much of each is left unread with that."""
+        return [max(length - self.most, 0) for length in encoded.lengths.tolist()]
+
     def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
         """Refuse an input that reaches beyond the positions a model has learnt."""
         longest = int(lengths.max(initial=0))
         if positions(body) < longest:
             raise DataError(f"an input has {longest} tokens, but this model knows {body.longest} positions")
+
+
+def check_labels(prepared: Prepared) -> None:
+    """Refuse to train on labels that a codec does not know."""
+    for side, codec in prepared.codecs.items():
+        ids = prepared.splits["train"].ids[side].values
+        if isinstance(codec, Labels) and (ids == NONE).any():
+            row = int(np.argmax(ids == NONE))
+            label = prepared.splits["train"].raws[side][row]
+            raise DataError(f"the training examples have the {side} {label!r}, which this run has never learnt to tell")
 
 
 def positions(body: Body) -> int:

@@ -44,6 +44,8 @@ def embed(codec: Codec, model: Model) -> nn.Module:
     """The first layer for such a source."""
     size, dropout = model.embedding, model.side("encoder").dropout
     match codec:
+        case Numbers() if decays(model):
+            return nn.Identity()
         case Numbers():
             return Values(codec.inputs, size)
         case Pictures():
@@ -54,14 +56,24 @@ def embed(codec: Codec, model: Model) -> nn.Module:
     return Tokens(len(codec), size, dropout)
 
 
-def read(codec: Codec, ids: Ragged, rows: Any, patch: int) -> tuple[Tensor, Tensor]:
+def decays(model: Model) -> bool:
+    """Whether the reader itself wants to know of every number if it was there, and for how long not."""
+    return model.side("encoder").kind == "gru-d"
+
+
+def width(codec: Codec, model: Model) -> int:
+    """The features of an element behind the first layer."""
+    return 3 * len(codec) if isinstance(codec, Numbers) and decays(model) else model.embedding
+
+
+def read(codec: Codec, ids: Ragged, rows: Any, model: Model) -> tuple[Tensor, Tensor]:
     """Sources side by side as the first layer takes them, with the mask (B, T) of what comes out of it."""
     values, lengths = ids.padded(rows)
     if isinstance(codec, Pictures):
         images = torch.from_numpy(codec.scaled(values[:, 0]))
-        return images, torch.ones(len(images), patches(codec, patch), dtype=torch.bool)
+        return images, torch.ones(len(images), patches(codec, model.patch), dtype=torch.bool)
     if isinstance(codec, Numbers):
-        values = codec.scaled(values)
+        values = codec.scaled(values, decays(model))
     inputs = torch.from_numpy(values)
     if not inputs.shape[1]:  # at least one wide, so that an empty one can be read as nothing
         inputs = inputs.new_zeros(len(inputs), 1, *inputs.shape[2:])

@@ -1,6 +1,6 @@
 """A label for every element of a sequence: parts of speech, entities, frames of a series. Knows no files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,13 +19,13 @@ from ..data.prepare import Prepared
 from ..data.ragged import Ragged
 from ..layers.crf import CRF
 from ..layers.heads import Categorical, Head
-from ..metrics import Score
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
-from ..models import Batch, Labeller, Labelling, Objective
+from ..models import Batch, Labeller, Labelling, Objective, device_of
 from ..recipe import Recipe
 from . import sources
 from .base import Prediction, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
+from .scoring import Measure, scored
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class Tag(Rows):
 
     def build(self) -> Labeller:
         model = self.recipe.model
-        return build.labeller(model, sources.embed(self.source, model), self.head, each=True, own=self.cell)
+        first, width = sources.embed(self.source, model), sources.width(self.source, model)
+        return build.labeller(model, first, self.head, each=True, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         return CRF(inputs, len(self.target)) if self.recipe.model.crf else Categorical(inputs, len(self.target))
@@ -80,7 +81,7 @@ class Tag(Rows):
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
         """A tag that was never seen in training is not counted: the mask leaves it out."""
-        inputs, mask = sources.read(self.source, encoded["source"], rows, patch=1)
+        inputs, mask = sources.read(self.source, encoded["source"], rows, self.recipe.model)
         tags = torch.zeros(mask.shape, dtype=torch.long)
         found = torch.from_numpy(encoded["target"].padded(rows)[0])
         tags[:, : found.shape[1]] = found
@@ -89,8 +90,9 @@ class Tag(Rows):
     @torch.no_grad()
     def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
         part = prepared.splits["validation"]
-        told = [answer.tags for answer in self.answer(model, part.ids["source"], list(part.raws["source"]))]
-        right = tag_accuracy(told, [elements(text) for text in part.raws["target"]], intervals=False)
+        told = [tags for tags, _ in self.answer(model, part.ids["source"])]
+        true = (elements(text) for text in part.raws["target"])  # which are whole, while what is long was cut
+        right = tag_accuracy(told, [tags[: len(own)] for tags, own in zip(true, told, strict=True)], intervals=False)
         return {"loss": self.loss(model, part.ids), "accuracy": right.value}
 
     def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
@@ -98,15 +100,10 @@ class Tag(Rows):
         told = [answer.tags for [answer] in self.predict(model, given)]
         targets = [elements(text) for text in texts]
         rivals = self.rivals(given, targets)
-        measures: dict[str, Callable[..., Score]] = {"accuracy": tag_accuracy}
+        measures: dict[str, Measure] = {"accuracy": tag_accuracy}
         if spell_entities({tag for tags in targets for tag in tags} | set(self.target.names)):
             measures["entity F1"] = entity_f1
-        return {
-            name: Scored(
-                measure(told, targets), {rival: measure(tags, targets).value for rival, tags in rivals.items()}
-            )
-            for name, measure in measures.items()
-        }
+        return scored(measures, told, targets, rivals, np.array(list(map(len, targets)), dtype=np.int64))
 
     def rivals(self, given: Sequence[Raw], targets: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
         usual = [[self.facts["usual"]] * len(tags) for tags in targets]
@@ -114,6 +111,10 @@ class Tag(Rows):
             return {"most frequent": usual}
         by_word = TagOfWord(self.facts["usual"], self.facts["tags"]).predict([elements(text) for text in given])
         return {"most frequent": usual, "tag of the word": by_word}
+
+    def truth_of(self, example: Sequence[Any]) -> str:
+        """As `predict` would say it."""
+        return self.read_out(example[0], elements(example[1]), 0.0).output
 
     def show(self, given: Any, answer: str) -> Shown:
         """The answer is tags, or words with their tags as `predict` gives them."""
@@ -124,29 +125,49 @@ class Tag(Rows):
 
     @torch.no_grad()
     def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[TaggedSequence]]:
-        """One answer each: the tags. A text is cut at tabs, or else at blanks."""
+        """One answer each: the tags. A text is cut at tabs, or else at blanks.
+
+        What is longer than an example of training is read in pieces of that length: every element has its tag.
+        """
         encoded = self.source.encode_many(list(inputs))
-        self.check_length(encoded.lengths, self.recipe.model.side("encoder"))
-        return [[answer] for answer in self.answer(model, encoded, inputs)]
+        pieces, owner = in_pieces(encoded, self.most)
+        self.check_length(pieces.lengths, self.recipe.model.side("encoder"))
+        told: list[list[str]] = [[] for _ in inputs]
+        logs = [0.0] * len(told)
+        for row, (tags, log) in zip(owner.tolist(), self.answer(model, pieces), strict=True):
+            told[row] += tags
+            logs[row] += log
+        answers = zip(inputs, told, logs, strict=True)
+        return [[self.read_out(given, tags, log / max(len(tags), 1))] for given, tags, log in answers]
 
     @torch.no_grad()
-    def answer(self, model: Labeller, encoded: Ragged, given: Sequence[Raw]) -> list[TaggedSequence]:
-        answers: list[TaggedSequence | None] = [None] * len(encoded)
+    def answer(self, model: Labeller, encoded: Ragged) -> list[tuple[list[str], float]]:
+        """The tags of each sequence and the sum of their log-probabilities."""
+        answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
         for rows in batches.sequential(encoded.lengths, ROOM):
-            inputs, mask = sources.read(self.source, encoded, rows, patch=1)
+            read = sources.read(self.source, encoded, rows, self.recipe.model)
+            inputs, mask = (part.to(device_of(model)) for part in read)
             expected = model(inputs, mask)
             best = model.head.sample(expected, 0, mask)
             logs = expected.log_softmax(-1).gather(2, best[..., None]).squeeze(2) * mask
             for number, row in enumerate(rows):
                 tags = [self.target.names[place] for place in best[number][mask[number]].tolist()]
-                score = float(logs[number].sum()) / max(len(tags), 1)
-                answers[row] = self.read_out(given[row], tags, score)
-        return [answer for answer in answers if answer is not None]
+                answers[row] = tags, float(logs[number].sum())
+        return answers
 
     def read_out(self, given: Raw, tags: list[str], score: float) -> TaggedSequence:
         words = elements(given) if isinstance(given, str) else []
         output = " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)) if words else " ".join(tags)
         return TaggedSequence(output, score, words, tags)
+
+
+def in_pieces(encoded: Ragged, longest: int) -> tuple[Ragged, NDArray[np.int64]]:
+    """Sequences in pieces of at most `longest` elements, end to end as before, and whose each piece is."""
+    counts = np.maximum(-(-encoded.lengths // longest), 1)
+    owner = np.repeat(np.arange(len(encoded)), counts)
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = encoded.offsets[owner] + number * longest
+    return Ragged(encoded.values, np.append(starts, encoded.offsets[-1])), owner
 
 
 def uneven(example: Sequence[Raw]) -> str:

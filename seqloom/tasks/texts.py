@@ -1,6 +1,6 @@
 """Tasks that write text, one token after the other: scored in nats a token, the end of a document being one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -11,30 +11,36 @@ import torch
 from .. import build
 from ..baselines.language import NGram, uniform
 from ..data.codec import Raw
-from ..data.documents import Documents, read_documents
+from ..data.documents import Documents, read_whole
 from ..data.layout import Layout, tokens
 from ..data.prepare import Prepared
 from ..data.readers import Skipped
+from ..data.stores import release
 from ..data.streams import Stream
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, PAD, START, UNKNOWN
 from ..errors import RecipeError
 from ..metrics import bits_per_character, blocks, perplexity
+from ..metrics.copied import copied, summary
 from ..metrics.likelihood import Unit
-from ..models import Generator
+from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import Banned, Pick, Pieces, stream
 from ..search.choosing import Choose
-from .base import Prediction, Scored
-from .generating import Ask, Generation, Told
+from .base import Prediction, Question, Scored, evenly
+from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .writes import Floats, Writes
 
-UNITS: dict[str, Unit] = {"characters": "character", "words": "word", "spaced": "word", "bpe": "subword"}
-ORDERS = {"characters": 6, "words": 4, "spaced": 4, "bpe": 4}  # of the n-gram model to beat
-COUNTED = 20_000_000  # tokens it counts at most
+UNITS: dict[str, Unit] = {
+    **{"characters": "character", "words": "word", "spaced": "word"},
+    **dict.fromkeys(("bpe", "wordpiece", "unigram"), "subword"),
+}
+LETTERS, OTHERS = 6, 4  # the order of the n-gram model to beat: of characters, and of anything longer
+COUNTED = 3_000_000  # tokens it counts at most: each takes about a hundred bytes
 FEW = 30  # documents: scores of fewer are resampled by stretches of their text
 SHOWN = 5  # tokens of an answer, unless somebody asks for more
+BEFORE = 40  # tokens that are read before one is asked for
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,9 @@ class WritesText(Writes):
             raise RecipeError(f"model.decoder.longest is {body.longest}, but train.window is {window}")
         texts = prepared.splits["train"].ids["target"]
         counts = np.zeros(len(prepared.codecs["target"]), dtype=np.int64)
-        for rows in np.array_split(texts.values, max(1, len(texts.values) >> 24)):
+        for rows in np.array_split(texts.values, max(1, len(texts.values) >> 22)):
             counts += np.bincount(rows, minlength=len(counts))
+            release(texts.values)
         counts[END] = len(texts)
         return recipe, {"counts": counts.tolist()}
 
@@ -79,20 +86,33 @@ class WritesText(Writes):
         return Stream(encoded["target"])
 
     def build(self) -> Generator:
-        return build.language(self.recipe.model, len(self.target), self.recipe.train.smoothing, self.cell)
+        train = self.recipe.train
+        return build.language(self.recipe.model, len(self.target), train.smoothing, self.cell, train.sampled)
 
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         scores = super().validate(model, prepared)
         return scores | {"perplexity": float(np.exp(scores["loss"]))}
 
     def read(self, files: Sequence[str]) -> list[tuple[str]]:
-        found = read_documents(files, self.recipe.data, Skipped())
-        return [(self.target.normalise(text),) for (text,) in found]
+        found = read_whole(files, self.recipe.data, Skipped())
+        return [(self.target.normalise(text),) for text in found]
 
     def inputs(self, file: str) -> Iterator[tuple[str, str]]:
         """Whole documents."""
         for (text,) in self.read([file]):
             yield text, text
+
+    def questions(self, examples: Sequence[Sequence[str]], at_most: int) -> list[Question]:
+        """Stretches of the texts, and the token that comes after each."""
+        some = [self.target.encode(examples[place][0]).tolist() for place in evenly(len(examples), at_most)]
+        asked = []
+        for ids in filter(None, some):
+            before = min(BEFORE, len(ids) - 1)
+            for start in evenly(len(ids) - before, max(1, at_most // len(some))):
+                text = self.target.decode(ids[start : start + before])
+                [truth] = self.target.names(ids[start + before : start + before + 1])
+                asked.append(Question(text, text, truth))
+        return asked
 
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         encoded = self.encode(examples)
@@ -120,7 +140,7 @@ class WritesText(Writes):
         found = {"uniform": uniform(told, size), "unigram": -np.log(seen / seen.sum())[told]}
         if self.prepared is not None:
             text = self.stream(self.prepared.splits["train"].ids)
-            order = ORDERS[self.target.kind]
+            order = LETTERS if self.target.kind == "characters" else OTHERS
             counted = text.targets(np.arange(min(len(text), COUNTED)))
             if len(counted) >= order:
                 found[f"{order}-gram"] = NGram.fit(counted, size, order).losses(told)
@@ -140,7 +160,7 @@ class WritesText(Writes):
         for text in inputs:
             logits, _ = model(*self.prompted(model, [self.opening(text)]))
             logits[..., [PAD, START]] = -torch.inf
-            logs, places = logits[0, -1].double().log_softmax(-1).topk(min(width or SHOWN, len(self.target) - 2))
+            logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(min(width or SHOWN, len(self.target) - 2))
             names = self.target.names(places.tolist())
             found = zip(names, logs.tolist(), strict=True)
             answers.append([Next(name, log, float(np.exp(log))) for name, log in found])
@@ -159,12 +179,23 @@ class WritesText(Writes):
         What knows nothing longer than a window reads half of one where there is no room for all.
         """
         kept = [row if self.carries or len(row) < self.recipe.train.window else row[-self.half :] for row in read]
-        inputs = torch.tensor(kept)
+        inputs = torch.tensor(kept, device=device_of(model))
         state = model.start(len(inputs))
         for piece in inputs[:, :-1].split(self.recipe.train.window, 1):
             if piece.shape[1]:
                 _, state = model.features(piece, state)
         return inputs[:, -1:], state
+
+    def essence(self, text: str) -> str:
+        """What of a text counts when it is compared with others."""
+        return text
+
+    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
+        """Shares of what was written: how much comes to an end, and how much stands in the known texts."""
+        found: dict[str, Any] = {"texts": len(texts), "end": share(text.finish == "end" for text in texts)}
+        if known := list(map(self.essence, known)):
+            found["copied"] = summary(copied([self.essence(text.output) for text in texts], known))
+        return found
 
     def generate(self, model: Generator, prompt: str, ask: Ask) -> Generation:
         """Texts that begin with `prompt`."""
@@ -209,6 +240,12 @@ class WritesText(Writes):
                 yield told
             going = {pick.row for pick in told if not pick.finish}
             rows = [row for row in rows if row in going]
+
+
+def share(facts: Iterable[bool]) -> float:
+    """How many of them are so."""
+    found = list(facts)
+    return sum(found) / max(len(found), 1)
 
 
 def again(draw: Choose, rows: Sequence[int], done: int, logs: torch.Tensor, places: Sequence[int], step: int) -> Any:

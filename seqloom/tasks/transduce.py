@@ -19,11 +19,12 @@ from ..metrics import bleu, chrf, exact_match, token_error_rate
 from ..models import Generator
 from ..recipe import Recipe
 from . import sources
-from .about import About, Measure
 from .rows import Encoded
+from .scoring import Measure
+from .tells import Tells
 
 
-class Transduce(About):
+class Transduce(Tells):
     @property
     def tags(self) -> tuple[str, ...]:
         """The languages or styles that the target may be asked for in."""
@@ -64,6 +65,9 @@ class Transduce(About):
         source, _, *tag = example
         return (source, *tag) if tag else source
 
+    def source_of(self, given: Any) -> Any:
+        return given[0] if isinstance(given, tuple) else given
+
     def encode_inputs(self, inputs: Sequence[Any]) -> Encoded:
         """An input is what is read; where there are tags, that and its tag."""
         if not self.tags:
@@ -78,8 +82,7 @@ class Transduce(About):
 
     def rivals(self, inputs: Sequence[Any]) -> dict[str, list[str]]:
         """Copying is no answer to numbers."""
-        read = [given[0] if isinstance(given, tuple) else given for given in inputs]
-        found = transduction(read, self.facts["usual"])
+        found = transduction(list(map(self.source_of, inputs)), self.facts["usual"])
         return found if self.reads_text else {"most frequent": found["most frequent"]}
 
     def measures(self) -> dict[str, Measure]:

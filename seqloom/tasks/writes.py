@@ -6,6 +6,7 @@ every place has at least half a window before it. Knows places, not what they ho
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from ..data import batches, streams
 from ..data.prepare import Prepared
 from ..data.streams import Places, Spans
 from ..layers.heads import Bernoulli, Categorical
-from ..models import Batch, Generator, Objective, Writing
+from ..layers.sampled import Sampled
+from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
 from ..settings.body import Body
 from .base import Shown
 from .rows import ROOM, Encoded, Rows
 
+SOME = 1000  # batches that say how much is padding
 LOGITS = 1 << 24  # numbers that are looked at together when something is scored
 
 Floats = NDArray[np.float64]
@@ -65,7 +68,7 @@ class Writes(Rows):
     def objective(self, model: Generator) -> Objective:
         return Writing(model)
 
-    def order(self, prepared: Prepared, epoch: int) -> list[Spans]:
+    def order(self, prepared: Prepared, epoch: int) -> Sequence[Spans]:
         stream, settings = self.stream(prepared.splits["train"].ids), self.recipe.train
         place = settings.window, settings.seed, epoch
         if self.carries and self.is_text(self.recipe):
@@ -84,7 +87,9 @@ class Writes(Rows):
         return np.diff(self.stream(encoded).begins)[:, None]
 
     def padded_share(self, prepared: Prepared) -> float:
-        extents = [rows[:, 1] - rows[:, 0] for rows in self.order(prepared, 0)]
+        order = self.order(prepared, 0)
+        some = range(0, len(order), -(-len(order) // SOME))
+        extents = [rows[:, 1] - rows[:, 0] for rows in (order[number] for number in some)]
         return 1 - sum(extent.sum() for extent in extents) / sum(len(extent) * extent.max() for extent in extents)
 
     def plan(self, stream: Places) -> Spans:
@@ -97,18 +102,19 @@ class Writes(Rows):
     def losses(self, model: Generator, encoded: Encoded) -> Floats:
         """The loss of every place, read as it would be by someone who reads all."""
         stream, window = self.stream(encoded), self.recipe.train.window
-        found, plan = np.zeros(len(stream)), self.plan(stream)
+        found, plan, here = np.zeros(len(stream)), self.plan(stream), device_of(model)
         for rows in batches.sequential(plan[:, 2] - plan[:, 0], ROOM, window):
             reads, counts, stops = plan[rows].T
             state = model.start(len(rows))
             for first in range(0, int((stops - reads).max()), window):
                 begins, ends = np.minimum(reads + first, stops), np.minimum(reads + first + window, stops)
                 inputs, targets, mask = stream.read(np.stack([begins, ends, begins], 1))
-                features, state = model.features(torch.from_numpy(inputs), state, torch.from_numpy(mask))
+                read, shown = torch.from_numpy(inputs).to(here), torch.from_numpy(mask).to(here)
+                features, state = model.features(read, state, shown)
                 places = begins[:, None] + np.arange(mask.shape[1])
                 counted = mask & (places >= counts[:, None])
-                chosen = torch.from_numpy(counted)
-                found[places[counted]] = surprises(model, features[chosen], torch.from_numpy(targets)[chosen])
+                chosen, told = torch.from_numpy(counted), torch.from_numpy(targets)
+                found[places[counted]] = surprises(model, features[chosen.to(here)], told[chosen].to(here))
         return found
 
     def show(self, given: Any, answer: str) -> Shown:
@@ -133,7 +139,8 @@ class Writes(Rows):
 
 def surprises(model: Generator, features: torch.Tensor, targets: torch.Tensor) -> NDArray[Any]:
     """The losses of elements (N, D), a piece of them at a time where there is much to choose from."""
-    assert isinstance(model.head, Categorical | Bernoulli)
-    piece = max(1, LOGITS // model.head.project.out_features)
+    head = model.head.head if isinstance(model.head, Sampled) else model.head
+    assert isinstance(head, Categorical | Bernoulli)
+    piece = max(1, LOGITS // head.project.out_features)
     pairs = zip(features.split(piece), targets.split(piece), strict=True)
-    return torch.cat([features.new_empty(0), *(model.head.surprise(*pair) for pair in pairs)]).numpy()
+    return torch.cat([features.new_empty(0), *(head.surprise(*pair) for pair in pairs)]).cpu().numpy()

@@ -21,24 +21,26 @@ from torch import Tensor, nn
 
 from ..errors import DataError, RecipeError, RunError
 from ..layers.state import State
-from ..models import Batch, Objective
+from ..models import Batch, Objective, device_of
 from ..recipe import Train
 from .averaging import Average
 from .checkpoints import Checkpoint, Checkpoints
+from .devices import casting
 from .optimiser import load_memory, memory_of, optimiser_of, set_rate
 from .parts import freeze
 from .processes import Ranks
 from .randomness import Draw, draw_from
-from .records import Kind, Progress, Record
+from .records import Kind, Progress, Record, criteria
 from .schedules import rate_at, truth_at
 from .steps import ALONE, Update, tokens_in, update
 from .tensors import load_weights, weights_of, whole
+from .watching import MakeWatch
 
 RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a file that is kept
 SKIPPED_AT_MOST = 10  # in a row; then it is no accident any more
 
 Rows = NDArray[np.integer[Any]]
-Validate = Callable[[], dict[str, float]]  # scores by name; "loss", the lower the better, says which weights are best
+Validate = Callable[[], dict[str, float]]  # scores by name, "loss" among them: see `criteria`
 
 
 class Feed(Protocol):
@@ -58,6 +60,8 @@ def fit(
     checkpoints: Checkpoints | None = None,
     stop: threading.Event | None = None,
     ranks: Ranks = ALONE,
+    changed: int = -1,
+    watch: MakeWatch | None = None,
 ) -> Iterator[Record]:
     """Train, from the newest checkpoint if there is one. The settings are resolved: steps, warm-up and so on are known.
 
@@ -68,11 +72,13 @@ def fit(
     Once `stop` is set, training ends after the step it is in, with a checkpoint and without a record.
 
     With several processes, all of them train and tell the same; only the first needs checkpoints and validates.
+
+    Checkpoints up to the step `changed` are of other data: from these it goes on with the beginning of the next epoch.
     """
-    training = Training(objective, feed, settings, ranks)
+    training = Training(objective, feed, settings, ranks, watch)
     checkpoint = found(checkpoints, ranks)
     if checkpoint is not None:
-        training.restore(checkpoint)
+        training.restore(checkpoint, checkpoint.step <= changed)
         yield from training.tell(validate)
     while not training.finished:
         try:
@@ -118,7 +124,14 @@ class Piece(NamedTuple):
 class Training:
     """An objective on its way: its weights, the optimiser, the position in the data, the counters."""
 
-    def __init__(self, objective: Objective, feed: Feed, settings: Train, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        feed: Feed,
+        settings: Train,
+        ranks: Ranks = ALONE,
+        watch: MakeWatch | None = None,
+    ) -> None:
         check_carrying(objective, settings)
         self.objective, self.feed, self.settings, self.ranks = objective, feed, settings, ranks
         freeze(objective, settings.freeze)
@@ -126,6 +139,7 @@ class Training:
         self.trained = ranks.trained(self.learner, settings.shard)
         self.optimiser = optimiser_of(self.learner, settings)
         self.average = Average(self.learner, settings.average)
+        self.watch = watch(self.learner) if watch is not None and settings.watch else None
         self.progress = Progress()
         self.state: State = None  # where the last batch has arrived, for one that goes on from there
         self.begun = perf_counter()
@@ -185,7 +199,15 @@ class Training:
         rows, batches = self.read()
         set_rate(self.optimiser, rate_at(now.step + 1, self.settings))
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
-        made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks)
+        half = self.settings.precision == "float16"
+        magnified = now.magnified if half else 1.0
+        watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch == 0 else None
+        before = watch.before() if watch is not None else []
+        made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks, magnified)
+        if watch is not None and made.finite:
+            now.watched = watch.after(before, made.norm)
+        if half:
+            now.magnify(made.finite)
         self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
         self._count(made, rows)
@@ -252,12 +274,14 @@ class Training:
         self._read_ahead += perf_counter() - begun
         return not fresh
 
-    def restore(self, checkpoint: Checkpoint) -> None:
+    def restore(self, checkpoint: Checkpoint, other_data: bool = False) -> None:
         """Go on from there. Chance needs no restoring: see `randomness`."""
         place = checkpoint.place
         self.progress = now = Progress.read(checkpoint.state, place)
         if now.step != checkpoint.step:
             raise RunError(f"{place}: holds step {now.step}, which is not what its name says")
+        if other_data:
+            now.epoch, now.batch, now.window = now.epoch + bool(now.batch or now.window), 0, 0
         if now.batch >= len(self.order):
             raise RunError(
                 f"{place}: stands at batch {now.batch} of an epoch, but the data has {len(self.order)} "
@@ -265,7 +289,7 @@ class Training:
             )
         if now.window and now.window >= len(self.pieces):
             raise RunError(f"{place}: stands at window {now.window} of a batch that has {len(self.pieces)}")
-        if checkpoint.carried:
+        if checkpoint.carried and not other_data:
             self.state = self.ranks.divided(checkpoint.carried, self._some_state(), place)
         load_weights(self.learner, checkpoint.weights, place)
         load_memory(self.optimiser, self.learner, checkpoint.optimiser, place)
@@ -275,7 +299,7 @@ class Training:
     def _some_state(self) -> State:
         """A state of the shape that is carried into the next piece."""
         part, _ = self.ranks.part(self.pieces[self.progress.window].batch)
-        with evaluating(self.objective):
+        with evaluating(self.objective), casting(device_of(self.objective), self.settings.precision):
             return self.objective(part, None)[2]
 
     # --- telling ---
@@ -286,9 +310,9 @@ class Training:
         if step >= self.settings.steps or step % self.settings.validate_every == 0:
             with self.average.shown():
                 scores = self._validated(validate)
-                best = self.progress.judge(scores["loss"])
+                best = self.progress.judge(*criteria(scores, self.settings.best))
                 yield self._told("end" if self.finished else "validation", scores, best)
-        elif step == 1 or step % RECORD_EVERY == 0:
+        elif step == 1 or step % RECORD_EVERY == 0 or self.progress.watched:
             yield self._told("step", {}, False)
         self.trained.train()  # whoever looked at it may have left it in another mode
 
@@ -326,6 +350,7 @@ class Training:
             now.skipped,
             scores,
             best,
+            now.watched,
         )
 
 

@@ -88,8 +88,11 @@ def load_memory(
         if {kind: (tensor.shape, tensor.dtype) for kind, tensor in mine.items()} != fitting:
             raise RunError(f"{place}: the optimiser's memory of {name!r} does not fit this model")
         # Copied, because torch aligns its own memory and a file's content lies anywhere: sums could round otherwise.
+        counts = parameter.device if optimiser.defaults.get("fused") else torch.device("cpu")  # as torch has it
         optimiser.state[parameter] = {
-            kind: each.clone() if kind == COUNT else shard_like(each.to(parameter.device, copy=True), parameter)
+            kind: each.to(counts, copy=True)
+            if kind == COUNT
+            else shard_like(each.to(parameter.device, copy=True), parameter)
             for kind, each in mine.items()
         }
     for name in unread:

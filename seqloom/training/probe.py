@@ -14,6 +14,7 @@ from .randomness import undisturbed
 from .tensors import load_weights, weights_of
 
 TRIALS = 8
+SOME = 1 << 16  # batches that the trial ones are chosen from
 TRIALS_AT_LEAST = 3
 SHARE = 0.05  # of the budget: what the trial steps may take
 
@@ -24,7 +25,7 @@ def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train,
     From then on only steps count: the caller stores the number in the recipe, so that a run can be repeated.
     """
     with untouched(objective):
-        step = _step_time(objective, feed, settings, seconds * SHARE)
+        step = step_time(objective, feed, settings, seconds * SHARE)
         begun = perf_counter()
         with evaluating(objective):
             validate()
@@ -35,7 +36,7 @@ def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train,
 def estimate(objective: Objective, feed: Feed, settings: Train) -> float:
     """The seconds that all steps will take on this machine, as a few trial steps have it; validations not counted."""
     with untouched(objective):
-        return settings.steps * _step_time(objective, feed, settings, 0.0)
+        return settings.steps * step_time(objective, feed, settings, 0.0)
 
 
 def most_steps(seconds: float, step: float, validation: float, settings: Train) -> int:
@@ -56,7 +57,8 @@ def spread(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:
 
     Batches are filled up to a number of tokens: those of few rows are the ones of long rows.
     """
-    by_length = sorted(order, key=len)
+    some = range(0, len(order), -(-len(order) // SOME))  # a long text has more batches than memory
+    by_length = sorted((order[number] for number in some), key=len)
     middles = [by_length[(2 * part + 1) * len(by_length) // (2 * trials)] for part in range(trials)]
     return [middles[3 * turn % trials] for turn in range(trials)]  # 3 and 8 share no factor: each comes once
 
@@ -78,14 +80,16 @@ class Trials:
         return self.feed.batch(rows)
 
 
-def _step_time(objective: Objective, feed: Feed, settings: Train, seconds: float) -> float:
+def step_time(
+    objective: Objective, feed: Feed, settings: Train, seconds: float, at_least: int = TRIALS_AT_LEAST
+) -> float:
     """The seconds of a step; where a model reads its own output more and more often, of the slowest, last ones."""
     slowest = {"steps": DEFAULT_STEPS, "time": "", "accumulate": 1, "teacher_schedule": "constant"}
     training = Training(objective, Trials(feed), settings.model_copy(update=slowest).resolved())
     while training.progress.batch == 0:  # not counted
         training.advance()
     begun, made = perf_counter(), 0
-    while training.progress.epoch == 0 and (made < TRIALS_AT_LEAST or perf_counter() - begun <= seconds):
+    while training.progress.epoch == 0 and (made < at_least or perf_counter() - begun <= seconds):
         training.advance()
         made += 1
     return settings.accumulate * (perf_counter() - begun) / made

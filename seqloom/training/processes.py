@@ -129,7 +129,10 @@ def join() -> Ranks:
         store = TCPStore(os.environ["MASTER_ADDR"], port, is_master=ours and rank == 0, timeout=PATIENCE)
         # After a killed process all begin anew, and must not find what the dead have left in the store.
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        backend = "gloo"
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+            backend = "cpu:gloo,cuda:nccl"
         own = PrefixStore(f"attempt_{attempt}", store)
         distributed.init_process_group(backend, store=own, rank=rank, world_size=count, timeout=PATIENCE)
     return Ranks(rank, count)

@@ -4,11 +4,14 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveFloat, ValidationError
 
 from ..errors import RunError
+from .watching import Seen
 
 Kind = Literal["step", "validation", "end"]
+HIGHER = ("accuracy", "exact")  # scores of a validation that are the better the higher they are
+MAGNIFY_AFTER = 2000  # steps, as torch's own GradScaler has it
 
 
 @dataclass(frozen=True)
@@ -30,17 +33,28 @@ class Record:
     skipped: int  # steps so far that changed nothing, because a loss or a gradient was not finite
     scores: dict[str, float] = field(default_factory=dict)  # of a validation
     best: bool = False  # whether that validation is the best so far
+    watched: Seen = field(default_factory=dict)  # of a step that was watched (train.watch)
 
     def to_json(self) -> dict[str, Any]:
-        """For a line of JSON, where a number that is none is null; scores only where there are some."""
+        """For a line of JSON, where a number that is none is null; scores and what was watched where there are some."""
         values = asdict(self) | {"scores": {name: _number(value) for name, value in self.scores.items()}}
         if self.kind == "step":
             del values["scores"], values["best"]
+        if not self.watched:
+            del values["watched"]
         return values
 
 
 def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def criteria(scores: dict[str, float], best: str) -> tuple[float, float]:
+    """What is to be as low as can be, and the loss: the score beside the loss, turned round if higher is better."""
+    others = [name for name in scores if name != "loss"]
+    if best != "score" or not others:
+        return scores["loss"], scores["loss"]
+    return -scores[others[0]] if others[0] in HIGHER else scores[others[0]], scores["loss"]
 
 
 class Progress(BaseModel):
@@ -59,7 +73,10 @@ class Progress(BaseModel):
     seconds: NonNegativeFloat = 0.0
     skipped: NonNegativeInt = 0
     skipped_in_a_row: NonNegativeInt = 0
-    best: float | None = None  # the lowest validation loss
+    magnified: PositiveFloat = 16.0  # what the summed loss is multiplied by in half precision, and …
+    steps_so_magnified: NonNegativeInt = 0  # … the finite steps since that last changed
+    best: float | None = None  # the lowest of what is to be low, and …
+    best_loss: float | None = None  # … the validation loss there, which decides where that is the same
     validations_since_best: NonNegativeInt = 0
     # Since the last record:
     loss_sum: float = 0.0
@@ -67,6 +84,7 @@ class Progress(BaseModel):
     largest_norm: NonNegativeFloat | None = None
     recent_tokens: NonNegativeInt = 0
     recent_seconds: NonNegativeFloat = 0.0
+    watched: Seen = {}
 
     @classmethod
     def read(cls, values: dict[str, Any], place: str) -> "Progress":
@@ -77,11 +95,12 @@ class Progress(BaseModel):
             where = ".".join(map(str, first["loc"])) or "state"
             raise RunError(f"{place}: {where!r} is not what a checkpoint holds ({first['msg']})") from None
 
-    def judge(self, loss: float) -> bool:
-        """Whether this validation loss is the best so far; one that is not a number never is."""
-        best = math.isfinite(loss) and (self.best is None or loss < self.best)
+    def judge(self, value: float, loss: float) -> bool:
+        """Whether this validation is the best so far, the lowest; one that is not a number never is."""
+        last = None if self.best is None else (self.best, loss if self.best_loss is None else self.best_loss)
+        best = math.isfinite(value) and math.isfinite(loss) and (last is None or (value, loss) < last)
         if best:
-            self.best = loss
+            self.best, self.best_loss = value, loss
         self.validations_since_best = 0 if best else self.validations_since_best + 1
         return best
 
@@ -90,3 +109,4 @@ class Progress(BaseModel):
         self.loss_sum = self.loss_count = self.recent_seconds = 0.0
         self.recent_tokens = 0
         self.largest_norm = None
+        self.watched = {}

@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from ..layers.state import State, detach
-from ..models import Batch
+from ..models import Batch, device_of
 from ..recipe import Train
+from .devices import casting
 from .optimiser import scale
 from .processes import Ranks, adding_up
 from .tensors import whole
@@ -38,17 +39,20 @@ def update(
     settings: Train,
     state: State = None,
     ranks: Ranks = ALONE,
+    magnified: float = 1.0,
 ) -> Update:
     """One step on these batches together; none if the loss or the gradient is not finite.
+
+    What half precision would lose on the way back is kept by a loss that is `magnified`; the gradient is not.
 
     The sums are backpropagated and the gradient is divided once by the count over all batches and processes: a mean of
     means would give a token in a short batch more weight. Clipping does not help against NaN, hence the look at the
     norm. What DDP and FSDP leave is the mean over the processes.
     """
     optimiser.zero_grad()
-    loss, number, state = backpropagate(trained, batches, state, ranks)
+    loss, number, state = backpropagate(trained, batches, state, ranks, settings.precision, magnified)
     loss, number = ranks.summed(loss, number)
-    count = max(number, 1.0) / ranks.count
+    count = magnified * max(number, 1.0) / ranks.count
     gradients = [parameter.grad for parameter in trained.parameters() if parameter.grad is not None]
     norm = whole(nn.utils.get_total_norm(gradients)).item() / count
     made = Update(loss, number, norm, state)
@@ -59,9 +63,15 @@ def update(
 
 
 def backpropagate(
-    trained: nn.Module, batches: Sequence[Batch], state: State = None, ranks: Ranks = ALONE
+    trained: nn.Module,
+    batches: Sequence[Batch],
+    state: State = None,
+    ranks: Ranks = ALONE,
+    precision: str = "float32",
+    magnified: float = 1.0,
 ) -> tuple[float, float, State]:
-    """Leave the gradient of the summed loss of all batches in the parameters; the sum, its count and the state after.
+    """Leave the gradient of the summed (and magnified) loss of all batches in the parameters; the sum itself, its count
+    and the state after. The products on the way are in this precision.
 
     A batch that is not fresh goes on from the state of the one before, the first from the state that is given.
     """
@@ -69,8 +79,9 @@ def backpropagate(
     for number, batch in enumerate(batches, 1):
         part, weight = ranks.part(batch)
         with adding_up(trained, last=number == len(batches)):
-            loss, elements, state = trained(part, None if batch.fresh else state)
-            (loss if weight else loss * weight).backward()
+            with casting(device_of(trained), precision):
+                loss, elements, state = trained(part, None if batch.fresh else state)
+            (loss if weight * magnified == 1 else loss * (weight * magnified)).backward()
         state = detach(state)
         total += loss.item() * weight
         count += elements.item() * weight

@@ -91,3 +91,26 @@ def test_rows_of_unequal_length_are_padded_on_the_right():
     assert inputs.tolist() == [[START, 4, 5, 6, 7, 8], [START, 9, 10, 0, 0, 0]]
     assert targets.tolist() == [[4, 5, 6, 7, 8, END], [9, 10, END, 0, 0, 0]]
     assert mask.sum(1).tolist() == [6, 3]
+
+
+def test_a_long_text_is_shuffled_in_stretches_without_a_list_and_every_place_comes_once(monkeypatch):
+    monkeypatch.setattr(streams, "BUFFER", 16)
+    begins = np.array([0, 1003])
+    order = streams.windows(begins, 40, 10, seed=3, epoch=1)
+    again = streams.windows(begins, 40, 10, seed=3, epoch=1)
+    other = streams.windows(begins, 40, 10, seed=3, epoch=2)
+    places = np.concatenate([np.arange(*span[:2]) for batch in order for span in batch])
+    assert sorted(places.tolist()) == list(range(1003)) and places.tolist() != list(range(1003))
+    assert all((ours == theirs).all() for ours, theirs in zip(order, again, strict=True))
+    assert [batch.tolist() for batch in other] != [batch.tolist() for batch in order]
+    assert all(len(batch) <= 4 and (batch[:, 1] - batch[:, 0] <= 10).all() for batch in order)
+    for batch in order:  # what is shuffled together lies together
+        assert np.ptp(batch[:, 0]) <= 16 * 10
+
+
+def test_batches_that_are_made_on_demand_are_a_sequence():
+    made = streams.side_by_side(103, 3, 10, seed=0, epoch=0)
+    listed = list(made)
+    assert len(made) == len(listed) == 4 and (made[-1] == listed[-1]).all() and len(made[1:3]) == 2
+    with pytest.raises(IndexError):
+        made[4]

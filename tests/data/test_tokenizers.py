@@ -21,7 +21,8 @@ from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN
 from seqloom.errors import RecipeError, RunError
 
 WORD = re.compile(r"\w+|[^\w\s]")
-KINDS = ("characters", "words", "bpe")
+SUBWORDS = ("bpe", "wordpiece", "unigram")
+KINDS = ("characters", "words", *SUBWORDS)
 TEXTS = [
     "The cat sat on the mat.",
     "The dog didn't sit on the cat; it sat on the mat!",
@@ -148,9 +149,9 @@ def test_a_joiner_in_the_text_is_not_taken_for_one(text):
     assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    return learn("bpe")
+@pytest.fixture(scope="module", params=SUBWORDS)
+def pairs(request):
+    return learn(request.param)
 
 
 @given(text=st.text())
@@ -224,10 +225,48 @@ def test_subwords_learn_what_is_frequent():
 
 def test_subwords_have_as_many_symbols_as_asked_for_and_no_fewer_than_the_bytes():
     texts = [" ".join(random.Random(n).choices(TEXTS, k=3)) for n in range(20)]
-    assert len(learn("bpe", texts, max_size=300)) == 300 + len(SPECIALS)
-    assert len(learn("bpe", texts, max_size=256)) == 256 + len(SPECIALS)
-    with pytest.raises(RecipeError, match="data.max_size is 255"):
-        learn("bpe", texts, max_size=255)
+    for kind, least in (("bpe", 256), ("unigram", 256), ("wordpiece", 512)):
+        assert len(learn(kind, texts, max_size=least + 44)) == least + 44 + len(SPECIALS)
+        assert len(learn(kind, texts, max_size=least)) == least + len(SPECIALS)
+        with pytest.raises(RecipeError, match=f"data.max_size is {least - 1}"):
+            learn(kind, texts, max_size=least - 1)
+
+
+def test_word_pieces_are_the_longest_that_fit_each_time():
+    tokenizer = learn("wordpiece", ["walk walked walking talk talked talking"] * 5)
+    known = set(tokenizer.symbols)
+    for word in ("walking", "talks", "stalked"):
+        expected, start = [], 0
+        while start < len(word):
+            front = "￭" if start else ""
+            stop = next(n for n in range(len(word), start, -1) if front + word[start:n] in known)
+            expected.append(front + word[start:stop])
+            start = stop
+        assert [tokenizer.symbols[number] for number in tokenizer.encode(word)] == expected
+
+
+def test_the_cut_of_a_unigram_model_is_the_likeliest_of_all_cuts():
+    tokenizer = learn("unigram", ["walk walked walking talk talked talking"] * 5, max_size=270)
+    logs = dict(zip(tokenizer.symbols[len(SPECIALS) :], tokenizer._pairs.logs, strict=True))
+
+    def cuts(word):
+        yield from ([[]] if not word else [])
+        for stop in range(1, len(word) + 1):
+            yield from ([word[:stop], *rest] for rest in cuts(word[stop:]) if word[:stop] in logs)
+
+    for word in ("walking", "talks", "stalked"):
+        told = sum(logs[tokenizer.symbols[number]] for number in tokenizer.encode(word))
+        assert told == pytest.approx(max(sum(map(logs.get, cut)) for cut in cuts(word)))
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_damaged_subwords_of_other_ways_are_refused(kind):
+    whole = learn(kind, ["walk walked"]).to_json()
+    assert "lacks some of the 256 bytes" in refused(whole | {"symbols": [*SPECIALS, *whole["symbols"][5:]]})
+    assert "names of bytes" in refused(whole | {"symbols": [*whole["symbols"], "日"]})
+    if kind == "unigram":
+        assert "log-probability each" in refused(whole | {"logs": whole["logs"][:-1]})
+        assert "log-probability each" in refused(whole | {"logs": [1.0] * len(whole["logs"])})
 
 
 def test_the_names_of_bytes_are_those_of_the_library():
@@ -253,20 +292,22 @@ def test_subwords_of_a_text_are_what_the_library_gives_for_it_whole():
         assert tokenizer.encode(text).tolist() == [number + len(SPECIALS) for number in library.encode(text).ids]
 
 
-def test_another_process_with_one_thread_learns_the_same_subwords():
+@pytest.mark.parametrize("kind", SUBWORDS)
+def test_another_process_with_one_thread_learns_the_same_subwords(kind):
+    texts = [" ".join(random.Random(n).choices(TEXTS, k=3)) for n in range(30)]
     program = (
         "import json, sys; from seqloom.data.tokenizers import learn_tokenizer; "
-        "print(json.dumps(learn_tokenizer('bpe', json.load(sys.stdin)).to_json()))"
+        f"print(json.dumps(learn_tokenizer({kind!r}, json.load(sys.stdin), max_size=540).to_json()))"
     )
     run = subprocess.run(
         [sys.executable, "-c", program],
-        input=json.dumps(TEXTS),
+        input=json.dumps(texts),
         env=os.environ | {"RAYON_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert json.loads(run.stdout) == learn("bpe").to_json()
+    assert json.loads(run.stdout) == learn(kind, texts, max_size=540).to_json()
 
 
 def test_the_sample_subwords_are_learnt_from_is_bounded_fair_and_the_same_every_time(monkeypatch):
@@ -298,7 +339,7 @@ def test_a_line_of_millions_of_characters_is_no_catastrophe(kind, unit):
     if kind == "words":
         tokens = (WORD.findall(piece) for word in text.split() for piece in subwords.pieces(word, subwords.PIECE))
         assert len(ids) == sum(map(len, tokens))
-    if kind == "bpe":
+    if kind in SUBWORDS:
         assert tokenizer.decode(ids) == text
 
 
@@ -306,7 +347,7 @@ def test_a_word_longer_than_any_word_comes_back_too(monkeypatch):
     monkeypatch.setattr(tokenizers, "PIECE", 4)
     monkeypatch.setattr(subwords, "PIECE", 4)
     text = "abcdefghij .....,,,,, x"
-    for kind in ("words", "bpe"):
+    for kind in ("words", *SUBWORDS):
         tokenizer = learn(kind, [text])
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
@@ -326,7 +367,7 @@ def test_what_is_no_tokenizer_is_refused(tokenizer):
     whole = tokenizer.to_json()
     assert "table" in refused(None) and "table" in refused([whole])
     assert "lowercase" in refused(whole | {"lowercase": 1})
-    assert "'wordpiece'" in refused(whole | {"kind": "wordpiece"})
+    assert "'syllables'" in refused(whole | {"kind": "syllables"})
     assert "kind" in refused(whole | {"kind": ["bpe"]})
     assert "not a list" in refused({key: value for key, value in whole.items() if key != "symbols"})
     assert "special" in refused(whole | {"symbols": whole["symbols"][1:]})
@@ -339,8 +380,8 @@ def test_a_character_has_one_character():
     assert "several characters" in refused(learn("characters", ["ab"]).to_json() | {"symbols": [*SPECIALS, "ab"]})
 
 
-def test_damaged_subwords_are_refused(pairs):
-    whole = pairs.to_json()
+def test_damaged_subwords_are_refused():
+    whole = learn("bpe").to_json()
     symbols, merges = whole["symbols"], whole["merges"]
     assert "lacks some of the 256 bytes" in refused(whole | {"symbols": [s for s in symbols if s != "a"], "merges": []})
     assert "names of bytes" in refused(whole | {"symbols": [*symbols, "a b"]})
@@ -356,10 +397,11 @@ def test_a_panic_inside_of_the_library_is_refused(pairs, monkeypatch):
     class PanicException(BaseException):
         pass
 
-    def panic(**_):
+    def panic(*_, **__):
         raise PanicException("index out of bounds")
 
-    monkeypatch.setattr("tokenizers.models.BPE", panic)
+    for model in ("BPE", "WordPiece", "Unigram"):
+        monkeypatch.setattr(f"tokenizers.models.{model}", panic)
     assert "index out of bounds" in refused(pairs.to_json())
 
 

@@ -12,15 +12,20 @@ from seqloom.look import Look
 from seqloom.look.attention import AttentionMap
 from seqloom.look.chart_lines import (
     cost_chart,
-    curves_chart,
     decay_chart,
     gates_chart,
     kept_chart,
-    rates_chart,
     scalar_chart,
 )
 from seqloom.look.chart_maps import attention_chart, field_chart, flow_chart, heads_chart, units_chart
 from seqloom.look.chart_tokens import attribution_chart, map_chart, neighbours_chart, next_chart, probe_chart
+from seqloom.look.chart_training import (
+    curves_chart,
+    schedule_chart,
+    training_flow_chart,
+    training_spectra_chart,
+    updates_chart,
+)
 from seqloom.look.charts import content, pieces, pooled, save
 from seqloom.look.costs import Cost
 from seqloom.look.drawing import draw_model, shown_steps
@@ -35,6 +40,7 @@ from seqloom.look.reading import Names
 from seqloom.look.schedules import Rates, curves
 from seqloom.look.spectra import scalar_decay
 from seqloom.look.vectors import Map, Neighbours
+from seqloom.look.watching import Watched
 from seqloom.models import Generator
 
 from .models import MODELS, SIDES, batch_for
@@ -63,7 +69,8 @@ def look_at(name):
 def test_every_view_that_fits_a_model_can_be_drawn(name):
     look = look_at(name)
     views = look.views()
-    assert {"model", "gradients", "field", "attribution", "order"} <= set(views)
+    assert {"model", "gradients", "field", "attribution"} <= set(views)
+    assert ("order" in views) == (len(look.names.source or look.names.inputs) > 1)
     for view, make in views.items():
         chart = make()
         if view == "model":
@@ -77,6 +84,9 @@ def test_every_view_that_fits_a_model_can_be_drawn(name):
     assert {"next", "embedding"} <= set(views) and rows_of(look.neighbours("3"))
 
 
+OVER_TRAINING = Watched(
+    np.arange(1, 5001), ["a", "b"], np.ones((5000, 2)), np.zeros((5000, 2)), ["W"], np.ones((5000, 1, 4))
+)
 LONG = {
     "attention": lambda: attention_chart(
         AttentionMap(WORDS, WORDS, np.full((1, 1000, 1000), 1e-3, np.float32), ["one"])
@@ -104,6 +114,9 @@ LONG = {
     "kept": lambda: kept_chart([Trace("a", WORDS, {"f": np.full((1000, 8), 0.5)}, {})]),
     "decay": lambda: decay_chart([Decay("a", 2.0 ** -np.arange(1000.0), np.ones(1000), np.inf * np.ones(1000))]),
     "scalar": lambda: scalar_chart(scalar_decay([0.5, 2.0], lags=2000)),
+    "flow": lambda: training_flow_chart(OVER_TRAINING),
+    "updates": lambda: updates_chart(OVER_TRAINING),
+    "spectra": lambda: training_spectra_chart(OVER_TRAINING),
     "map": lambda: map_chart(Map(WORDS * 30, np.ones((30000, 2)), (0.5, 0.1))),
     "next": lambda: next_chart(
         Expectations(
@@ -147,12 +160,14 @@ def test_a_map_can_be_picked_and_shows_the_mean_at_first():
 def test_small_charts_say_what_they_are_given():
     record = {"step": 10, "loss": 2.0, "gradient_norm": 1.0, "scores": {"loss": 1.5}}
     assert [row["of"] for row in rows_of(curves_chart(curves([record])))] == ["training", "validation"]
-    assert rows_of(rates_chart(Rates(np.array([1, 2]), np.array([0.1, 0.2])))) == [
+    assert rows_of(schedule_chart(Rates(np.array([1, 2]), np.array([0.1, 0.2]), np.ones(2)))) == [
         {"step": 1, "rate": 0.1},
         {"step": 2, "rate": 0.2},
     ]
     assert rows_of(probe_chart([Probe("a", 0.9, 0.5, 10)])) == [{"layer": "a", "accuracy": 0.9, "majority": 0.5}]
-    assert rows_of(neighbours_chart(Neighbours("x", [" "], np.array([0.5])))) == [{"symbol": "␣", "cosine": 0.5}]
+    assert rows_of(neighbours_chart([Neighbours("x", [" "], np.array([0.5]))])) == [
+        {"asked": "x", "symbol": "␣", "rank": 0, "cosine": 0.5}
+    ]
     cost = cost_chart([Cost("gru", 8, 100, 0.001, 0.002, 1_000_000)])
     assert rows_of(cost)[0]["body"] == "gru (100 parameters)" and rows_of(cost)[0]["memory"] == 1
     assert attribution_chart([]).to_dict()

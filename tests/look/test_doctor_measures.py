@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from seqloom.build import prepared_cell
-from seqloom.data.samples.recall import LAGS, LETTERS, QUESTION, recall, recalled
 from seqloom.layers.base import Encoder, final
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical, Mean, Normal
@@ -145,14 +144,6 @@ def test_a_model_that_says_the_same_to_everything_is_seen():
     model.head.project.bias.data[0] = 1
     found = usual_answer(model, [Batch(x, everywhere(x), labels)])
     assert found.answers == 1 and found.targets == pytest.approx(float((labels == 0).float().mean()))
-
-
-def test_the_sample_of_recall_has_one_letter_at_every_lag_alike():
-    assert recall() == recall() and {len(text) for text, _ in recall()["train"]} == {max(LAGS) + 1}
-    for lag in LAGS:
-        for text, letter in recalled((lag,), 20, 1):
-            assert text[-1] == QUESTION and text[-1 - lag] == letter in LETTERS
-            assert sum(place in LETTERS for place in text) == 1
 
 
 def test_recurrent_weights_start_as_many_times_as_large_as_the_gain_says():

@@ -1,6 +1,7 @@
 """Illnesses planted in real trainings of a second or two, found in the run's folder; and what trials leave behind."""
 
 import json
+import random
 import subprocess
 import sys
 
@@ -8,7 +9,6 @@ import pytest
 import torch
 
 from seqloom import Recipe, load, train
-from seqloom.data.samples.recall import recalled
 from seqloom.errors import RunError
 from seqloom.look.trials import Trials
 from seqloom.models import Labelling
@@ -23,10 +23,20 @@ def written(folder, examples):
     return [f"data.{part}={folder / f'{part}.tsv'}" for part in examples]
 
 
+def recalled(lag, rows, seed, length):
+    """A capital so many steps before the end of small letters, and the capital."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(rows):
+        text, letter = chance.choices("abcdefgh", k=length or lag + 1), chance.choice("ABCDEFGH")
+        text[-1 - lag] = letter
+        found.append(("".join(text), letter))
+    return found
+
+
 def parts(lag, length=0, label=None):
     found = {
-        part: recalled((lag,), rows, seed, length)
-        for seed, (part, rows) in enumerate({"train": 800, "test": 80}.items())
+        part: recalled(lag, rows, seed, length) for seed, (part, rows) in enumerate({"train": 800, "test": 80}.items())
     }
     return {part: [(text, label(text) if label else told) for text, told in rows] for part, rows in found.items()}
 

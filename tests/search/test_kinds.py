@@ -1,10 +1,12 @@
 """The laws of searching over every kind of model that writes."""
 
+import shutil
+
 import pytest
 import torch
 from torch import nn
 
-from seqloom.layers import GRU, LSTM
+from seqloom.layers import GRU, LSTM, compiled
 from seqloom.layers.padding import mask_of
 from seqloom.layers.state import repeat, select
 from seqloom.layers.stepping import prepared
@@ -68,18 +70,32 @@ def test_with_a_state_or_reading_everything_again(name):
         assert [one.tokens for one in cached] == [one.tokens for one in uncached]
 
 
+@pytest.fixture(params=["plain", "compiled"])
+def steps(request):
+    """With and without compiled kernels."""
+    if request.param == "compiled" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler here")
+    assert compiled.use(request.param == "compiled") == (request.param == "compiled")
+    yield request.param
+    compiled.use(False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float, torch.double])
+@pytest.mark.parametrize("prompted", [True, False])
 @each_decoder
 @torch.no_grad()
-def test_prepared_steps_are_the_same_steps(name):
+def test_prepared_steps_are_the_same_steps(name, prompted, dtype, steps):
     """In numbers and in the state, which the plain model can take over; with a memory shared by beams, and a prompt."""
-    model = writer(name, "gru-both").eval()
+    model = writer(name, "gru-both").to(dtype).eval()
     state = model.start(3, torch.randint(3, 12, (3, 5)), mask_of(torch.tensor([5, 4, 2]), 5))
-    last, state = model.prompt(torch.randint(3, 12, (3, 6)), MASKS["between"], state)
+    last = torch.ones(3, 1).long()
+    if prompted:
+        last, state = model.prompt(torch.randint(3, 12, (3, 6)), MASKS["between"], state)
     last, state, step = last.repeat_interleave(2, 0), repeat(state, 2), model.stepper()
     fast = state
-    for count in range(4):
+    for count in range(6):
         expected, state = model(last, state)
-        found, fast = step(last, fast) if count < 3 else model(last, fast)
+        found, fast = step(last, fast) if count < 5 else model(last, fast)
         close(found, expected)
         last = torch.randint(3, 12, (6, 1))
 

@@ -13,6 +13,8 @@ from tempfile import mkdtemp
 
 from seqloom.recipe import Recipe
 from seqloom.runs import train
+from seqloom.tasks import TASKS as TASKS_BY_NAME
+from seqloom.tasks.base import Task
 from seqloom.training.checkpoints import STATE
 from tests.recipes import small
 
@@ -22,9 +24,11 @@ KINDS: dict[str, tuple[str, ...]] = {
     "gru": ("model.kind=gru", "train.smoothing=0.1"),
     "lstm": ("model.kind=lstm", "model.attention=additive", "train.accumulate=2", "train.average=0.9"),
     "transformer": ("model.kind=transformer", "train.teacher=0.3", "train.teacher_schedule=inverse-sigmoid"),
-    "rnn": ("model.kind=rnn", "train.window=3", "train.optimiser=sgd", "train.schedule=linear", "train.rate=0.1"),
+    "rnn": ("model.kind=rnn", "train.window=8", "train.optimiser=sgd", "train.schedule=linear", "train.rate=0.1"),
     "convolution": ("model.kind=convolution", "train.patience=3", "train.optimiser=radam", "train.rate=0.05"),
 }
+TASKS = {"rnn": "language", "convolution": "classify"}  # the others transduce
+EVALUATION = {"rnn": "losses", "convolution": "answer"}  # the method in the middle of a validation; else `predict`
 
 
 @cache
@@ -35,7 +39,18 @@ def home() -> Path:
 
 @cache
 def recipe(kind: str) -> Recipe:
-    return small(home(), *LONG, *KINDS[kind])
+    if kind not in TASKS:
+        return small(home(), *LONG, *KINDS[kind])
+    path = home() / ("text.txt" if TASKS[kind] == "language" else "labels.tsv")
+    lines = [f"{number * 7919 % 1000} bottles\t{'odd' if number % 2 else 'even'}\n" for number in range(120)]
+    path.write_text("source\ttarget\n" * (kind == "convolution") + "".join(lines), "utf-8")
+    settings = (f"data.train={path}", "model.size=16", "train.rate=0.01", *LONG, *KINDS[kind])
+    return Recipe.read(TASKS[kind], *settings, *(("train.batch=300",) if kind == "rnn" else ()))
+
+
+def task(kind: str) -> type[Task]:
+    """The class whose methods are called while this kind is trained."""
+    return TASKS_BY_NAME[recipe(kind).task].form(recipe(kind))
 
 
 @cache

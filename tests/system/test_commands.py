@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from seqloom.cli import main
 from seqloom.recipe import Recipe
@@ -151,6 +152,7 @@ WRONG = [
     (("train", "transduce", "data.train=nowhere.csv"), "nowhere.csv"),
     (("train",), "recipe"),
     (("train", "--resume"), "--into"),
+    (("train", "transduce", "--changed-data"), "--resume"),
     (("predict", "nowhere", "text"), "nowhere"),
     (("score", "nowhere"), "nowhere"),
     (("config", "nothing"), "nothing"),
@@ -163,6 +165,13 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(seqloom, tmp_path, monkeypatc
     code, out, err = seqloom(*words)
     assert code == 2 and not out
     assert err.startswith("error: ") and err.count("\n") == 1 and hint in err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_one_sentence(seqloom, tmp_path):
+    code, out, err = seqloom("train", "transduce", "train.device=cuda", "--into", tmp_path / "run")
+    assert code == 2 and not out
+    assert err == 'error: train.device is "cuda", but torch finds no such device on this machine: say "auto"\n'
 
 
 def test_bad_data_names_file_and_line_and_leaves_no_run(seqloom, tmp_path):

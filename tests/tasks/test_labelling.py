@@ -37,6 +37,8 @@ def picture(label: int) -> np.ndarray:
 TOKENS = [(text, label) for text, label in zip(REVIEWS, LABELS, strict=True)]
 SERIES = [(series(n % 2, 4 + n % 5), str(n % 2)) for n in range(40)]
 GAPS = [(np.where(CHANCE.random() < 0.5, np.float32("nan"), values), label) for values, label in SERIES]
+HOLES = np.random.default_rng(0)
+SPARSE = [(np.where(HOLES.random(values.shape) < 0.3, np.float32("nan"), values), label) for values, label in SERIES]
 IMAGES = [(picture(n % 2), str(n % 2)) for n in range(24)]
 TAGGED = [
     ("\t".join(text.split()), "\t".join("MOOD" if w in MOOD else "REST" for w in text.split())) for text in REVIEWS
@@ -59,6 +61,8 @@ CASES = {
     "chained": ("tag", TAGGED, ["model.crf=true", "data.characters=6"], "accuracy", 0.9),
     "recurrent": ("tag", TAGGED, ["data.characters=6", "model.spelling=recurrence"], "accuracy", 0.9),
     "frames": ("tag", FRAMES, ["data.source_type=numbers"], "accuracy", 0.9),
+    "fading": ("classify", SPARSE, ["data.source_type=numbers", "model.kind=gru-d"], "accuracy", 0.9),
+    "fades": ("tag", FRAMES, ["data.source_type=numbers", "model.kind=gru-d", "model.depth=2"], "accuracy", 0.9),
 }  # fmt: skip
 
 

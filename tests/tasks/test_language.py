@@ -39,7 +39,15 @@ def prepared_of(folder, *settings, text=TEXT):
     ("kind", "documents"), [*((kind, "file") for kind in KINDS), ("gru", "lines"), ("transformer", "lines")]
 )
 def test_every_kind_trains_goes_on_and_writes(kind, documents, tmp_path):
-    settings = f"model.kind={kind}", f"data.documents={documents}", "train.checkpoint_every=2"
+    trains_goes_on_and_writes(tmp_path, f"model.kind={kind}", f"data.documents={documents}")
+
+
+def test_learning_from_a_draw_of_the_words_goes_on_as_well(tmp_path):
+    trains_goes_on_and_writes(tmp_path, "train.sampled=12", "model.tied=true")
+
+
+def trains_goes_on_and_writes(tmp_path, *settings):
+    settings = *settings, "train.checkpoint_every=2"
     recipe = recipe_of(tmp_path, *settings)
     told = [record for record in train(recipe, tmp_path / "whole") if record.best]
     run = load(tmp_path / "whole")

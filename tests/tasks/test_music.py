@@ -166,3 +166,34 @@ def test_the_sample_of_tunes_is_well_formed_and_of_unlike_tunes():
     bodies = {text.split("K:", 1)[1] for text in texts}
     assert len(bodies) == len(texts) and not any(map(faults, texts))
     assert parts == SAMPLES["tunes"]()
+
+
+def test_what_is_copied_from_training_is_counted_by_its_notes_alone():
+    task = Tunes.__new__(Tunes)
+    tune = TUNE.replace("X:1\nT:One", "X:7\nT:Another").replace("def def", "d e f!\ndef")
+    written = [Continuation(text, 0.0, text, [], [], "end", 0.0, []) for text in (tune, TUNE.replace("a3", "g3"))]
+    found = task.check(written, [TUNE])
+    assert found["copied"]["whole"] == 0.5 and found["copied"]["longest run"] == {"length": 15, "longest": 15}
+    assert found["well formed"] == found["parse"] == found["end"] == 1
+    assert "copied" not in task.check(written)
+
+
+def test_shares_tell_apart_what_cannot_be_read_what_is_too_long_and_what_does_not_end():
+    task = Tunes.__new__(Tunes)
+    texts = [(TUNE, "end"), (TUNE.replace("a3", "a4"), "end"), ("no tune", "end"), (TUNE, "length")]
+    found = task.check([Continuation(text, 0.0, text, [], [], finish, 0.0, []) for text, finish in texts])
+    assert (found["parse"], found["fill their bars"], found["end"], found["well formed"]) == (0.75, 0.5, 0.75, 0.25)
+
+
+def test_a_run_says_what_its_tunes_have_from_training_as_long_as_that_is_there(tmp_path, monkeypatch):
+    tunes = "\n\n".join(TUNE.replace("X:1", f"X:{n}").replace("a3", f"{'abcdefg'[n % 7]}3") for n in range(30))
+    (tmp_path / "tunes.abc").write_text(tunes)
+    recipe = Recipe.read("music", f"data.train={tmp_path / 'tunes.abc'}", *SETTINGS, "data.validation_share=0.2")
+    monkeypatch.setattr("seqloom.tasks.music.WRITTEN", 3)
+    list(train(recipe, tmp_path / "run"))
+    run = load(tmp_path / "run")
+    assert {"copied", "longest copied run"} < set(run.scores["scores"])
+    texts = run.generate(length=20, count=2).finish()
+    assert run.check(texts)["copied"]["mean share"] > 0
+    (tmp_path / "tunes.abc").write_text(tunes + "\n\n" + TUNE)
+    assert "copied" not in run.check(texts)

@@ -9,6 +9,7 @@ from typing import Any
 
 from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
+from seqloom.data.samples.digits import digits
 from seqloom.data.samples.manual import manual
 from seqloom.data.samples.names import names
 from seqloom.data.samples.recall import recall
@@ -22,6 +23,7 @@ SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "names": names,
     "tokens": tokens,
     "shapes": shapes,
+    "digits": digits,
     "manual": manual,
     "tunes": tunes,
     "recall": recall,

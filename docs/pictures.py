@@ -1,0 +1,81 @@
+"""The pictures of the README and of these pages, made anew from the built-in samples: make pictures.
+
+Trains small runs and both studies into runs/pictures (ten minutes on two cores; what is there already is used), looks
+into them and writes docs/pictures/*.svg and *.png: what `seqloom look RUN INPUT --view NAME --out FILE` writes, and
+`seqloom study NAME`.
+"""
+
+import shutil
+from pathlib import Path
+
+from seqloom import Recipe, load, train
+from seqloom.look.charts import save
+from seqloom.runs import SCORES, Run
+from seqloom.studies import study
+
+HERE = Path(__file__).parent
+RUNS = HERE.parent / "runs" / "pictures"
+LARGEST = 150_000  # bytes of a file that stands in a page
+
+# By run: its recipe with what is changed, the input that is looked at, and its pictures.
+MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
+    "dates": (
+        ("transduce", "model.kind=lstm", "model.size=64", "train.steps=600", "train.watch=20"),
+        "3 mai 2024",
+        ("attention", "model", "gates", "kept", "flow", "spectra", "curves"),
+    ),
+    "dates-transformer": (
+        ("transduce", "model.kind=transformer", "model.size=64", "model.depth=2", "model.heads=4", "train.steps=500"),
+        "3 mai 2024",
+        ("heads", "starved"),
+    ),
+    "names": (
+        ("classify", "model.size=64", "train.steps=300"),
+        "Königreich der Niederlande",
+        ("attribution", "order"),
+    ),
+    "shapes": (("caption", "train.steps=900"), None, ("attention",)),
+    "manual": (
+        ("language", "model.size=96", "train.steps=300"),
+        "The statement is executed",
+        ("next", "gradients"),
+    ),
+}
+DRAWN = {("shapes", "attention"): "caption", ("names", "order"): "order"}  # where the name of the view says too little
+STUDIES = {
+    "vanishing": {"accuracy": "vanishing-accuracy", "gradients": "vanishing-gradients"},
+    "taming": {"curves": "taming"},
+}
+ENDINGS = {"caption": ".png"}  # a picture of a picture
+
+
+def trained(name: str, changes: tuple[str, ...]) -> Run:
+    folder = RUNS / name
+    if not (folder / SCORES).exists():
+        recipe = Recipe.read(*changes)
+        for record in train(recipe, folder, resume=folder.exists()):
+            if record.scores:
+                print(name, record.step, record.scores)
+    return load(folder)
+
+
+def main() -> None:
+    for name, (changes, given, pictures) in MADE.items():
+        look = trained(name, changes).look(given)
+        views = look.views()
+        for view in pictures:
+            drawn = DRAWN.get((name, view), view)
+            told(save(views[view](), HERE / "pictures" / f"{drawn}{ENDINGS.get(drawn, '.svg')}"))
+    for name, pictures in STUDIES.items():
+        study(name, RUNS / f"study-{name}", print)
+        for chart, drawn in pictures.items():
+            told(Path(shutil.copy(RUNS / f"study-{name}" / f"{chart}.svg", HERE / "pictures" / f"{drawn}.svg")))
+
+
+def told(path: Path) -> None:
+    size = path.stat().st_size
+    print(f"{path.name}: {size:,} bytes" + (" TOO LARGE" if size > LARGEST else ""))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""One side of many rows as they were read, texts or arrays, on the disk: taken out, measured, and told apart."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.data.codec import Raw
+from seqloom.data.ragged import Ragged, Rows, Texts, spans
+from seqloom.data.stores import release
+
+HASHED = 1 << 23  # bytes of one long text that are hashed at once
+
+Side = Texts | Ragged
+
+
+def raws_of(side: Side, rows: Rows) -> list[Raw]:
+    taken = side.take(rows)
+    return taken.to_list() if isinstance(taken, Texts) else list(taken)
+
+
+def sizes_of(raw: Mapping[str, Side], rows: Rows) -> Rows:
+    """About the bytes of these rows."""
+    sizes = np.zeros(len(rows), dtype=np.int64)
+    for side in raw.values():
+        width = 1 if isinstance(side, Texts) else side.values.itemsize * int(np.prod(side.values.shape[1:]))
+        sizes += side.lengths[rows] * width
+    return sizes
+
+
+def let_go(raw: Mapping[str, Side]) -> None:
+    """Free the memory that was taken to read them; the disk has them still."""
+    release(*(side.bytes if isinstance(side, Texts) else side.values for side in raw.values()))
+
+
+def digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
+    """A number for each row that tells rows apart: equal rows have equal ones."""
+    chosen, found = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
+    for piece in spans(sizes_of(chosen, rows)):
+        if len(piece) == 1 and len(chosen) == 1 and isinstance(side := raw[sides[0]], Texts):
+            found[piece] = digest_of_long(side, int(rows[piece[0]]))
+        else:
+            texts = [_bytes(side, rows[piece]) for side in chosen.values()]
+            found[piece] = [_digest(row) for row in zip(*texts, strict=True)]
+        let_go(chosen)
+    return found
+
+
+def digest_of_long(texts: Texts, row: int) -> int:
+    """The same of a text that may be too long to be held whole."""
+    found = hashlib.blake2b(digest_size=8)
+    start, stop = texts.offsets[row : row + 2].tolist()
+    for first in range(start, stop, HASHED):
+        found.update(texts.bytes[first : min(first + HASHED, stop)].tobytes())
+        release(texts.bytes)
+    return int.from_bytes(found.digest(), "little")
+
+
+def _bytes(side: Side, rows: Rows) -> list[bytes]:
+    taken = side.take(rows)
+    flat = taken.bytes if isinstance(taken, Texts) else taken.values
+    return [flat[start:stop].tobytes() for start, stop in zip(taken.offsets[:-1], taken.offsets[1:], strict=True)]
+
+
+def _digest(row: Iterable[bytes]) -> int:
+    return int.from_bytes(hashlib.blake2b(b"\0".join(row), digest_size=8).digest(), "little")

@@ -1,0 +1,27 @@
+"""What a run remembers of its training: its settings, and what its records tell. Reads no files and draws nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..recipe import Recipe
+from .schedules import Curves, Rates, Record, curves, learning_rates
+from .watching import Watched, watched
+
+
+@dataclass(frozen=True)
+class History:
+    recipe: Recipe
+    records: Sequence[Record] = ()  # the lines of records.jsonl
+
+    @cached_property
+    def curves(self) -> Curves:
+        return curves(self.records)
+
+    @cached_property
+    def rates(self) -> Rates:
+        return learning_rates(self.recipe.train)
+
+    @cached_property
+    def watched(self) -> Watched:
+        return watched(self.records)

@@ -1,0 +1,137 @@
+"""Seen while training goes on: the gradient and the move of every layer, and how far recurrent weights stretch.
+
+Gradients are those that training has just used, so nothing is computed twice; only weights are read, never changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..models import Generator, Labeller, Labelling, Objective, Writing
+from ..training.tensors import whole
+from ..training.watching import Seen
+from .places import Level, holding, levels
+from .reading import INPUTS, SOURCE
+from .spectra import recurrent_blocks
+
+Floats = NDArray[np.floating]
+TINY = 1e-30
+DOUBLINGS = 10  # a radius is found from the power 2^10 of a matrix: to half a per cent, at the cost of ten products
+SPECTRUM = ("largest", "median", "smallest", "radius")
+
+
+class Watching:
+    """Around one step of training: the norms of all gradients and moves by layer, and the recurrent matrices."""
+
+    def __init__(self, objective: Objective) -> None:
+        assert isinstance(objective, Labelling | Writing)
+        model: Labeller | Generator = objective.model
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        found = levels(model)
+        names = {id(parameter): name for name, parameter in reversed(list(model.named_parameters()))}
+        layers = [layer_of(names[id(parameter)], found) for parameter in self.parameters]
+        order = upwards(found)
+        self.layers = sorted(set(layers), key=lambda layer: order.index(layer) if layer in order else len(order))
+        self.places = torch.tensor([self.layers.index(layer) for layer in layers])
+        self.recurrences = [level for level in found if level.cell is not None]
+
+    @torch.no_grad()
+    def before(self) -> list[Tensor]:
+        return [parameter.detach().clone() for parameter in self.parameters]
+
+    @torch.no_grad()
+    def after(self, before: list[Tensor], norm: float) -> Seen:
+        gradients = self._by_layer([p.grad if p.grad is not None else torch.zeros_like(p) for p in self.parameters])
+        gradients *= norm / max(float(gradients.norm()), TINY)  # as it was before it was clipped
+        moved = self._by_layer(torch._foreach_sub(self.parameters, before))
+        share = moved / self._by_layer(before).clamp(min=TINY)
+        return {
+            "gradients": dict(zip(self.layers, map(_short, gradients.tolist()), strict=True)),
+            "updates": dict(zip(self.layers, map(_short, share.tolist()), strict=True)),
+            "spectra": {
+                f"{level.name}, {name}": summary(whole(block.detach()))
+                for level in self.recurrences
+                for name, block in recurrent_blocks(level)
+            },
+        }
+
+    def _by_layer(self, tensors: Sequence[Tensor]) -> Tensor:
+        norms = torch.stack([whole(norm) for norm in torch._foreach_norm(tensors)]).double().cpu()
+        squares = torch.zeros(len(self.layers), dtype=torch.float64).index_add_(0, self.places, norms**2)
+        return squares.sqrt()
+
+
+def layer_of(parameter: str, found: Sequence[Level]) -> str:
+    """What a person calls the part of the model that holds a parameter."""
+    if level := holding(found, parameter):
+        return level.name
+    first, _, rest = parameter.partition(".")
+    if first == "source":
+        return "source embedding" if rest.startswith("embed") else "encoder end"
+    return {"embed": "embedding", "decoder": "decoder end", "encoder": "encoder end"}.get(first, first)
+
+
+def upwards(found: Sequence[Level]) -> list[str]:
+    """All names that `layer_of` gives, from the first layer to the last."""
+    reads = [level.name for level in found if level.side == SOURCE]
+    own = [level.name for level in found if level.side == INPUTS]
+    ends = ["encoder end"] if reads else []
+    return ["source embedding", *reads, *ends, "embedding", *own, "encoder end", "decoder end", "head"]
+
+
+def summary(matrix: Tensor) -> list[float]:
+    """The largest, the median and the smallest singular value, and the spectral radius of a square one."""
+    values = torch.linalg.svdvals(matrix.float().cpu())
+    square = matrix.shape[0] == matrix.shape[1]
+    found = [float(values[0]), float(values[len(values) // 2]), float(values[-1])]
+    return [_short(value) for value in [*found, *([radius(matrix.float().cpu())] if square else [])]]
+
+
+def radius(matrix: Tensor) -> float:
+    """The largest modulus of an eigenvalue, as the growth of a high power: ‖W^n‖^(1/n). Ten times as fast."""
+    power, log = matrix, 0.0
+    for number in range(DOUBLINGS + 1):
+        size = float(power.norm())
+        if size == 0:
+            return 0.0
+        log += np.log(size) / 2**number
+        if number < DOUBLINGS:
+            power = (power / size) @ (power / size)
+    return float(np.exp(log))
+
+
+def _short(value: float) -> float:
+    """Five digits: what is kept for every layer is read by people, in pictures."""
+    return float(f"{value:.5g}")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Over training: (steps,) and, by layer or matrix, (steps, layers), or (steps, matrices, 4) as `SPECTRUM`."""
+
+    steps: NDArray[np.int64]
+    layers: list[str]
+    gradients: Floats
+    updates: Floats
+    matrices: list[str]
+    spectra: Floats
+
+
+def watched(records: Sequence[dict[str, Any]]) -> Watched:
+    """From the lines of records.jsonl; what was not watched is left out."""
+    seen = {record["step"]: record["watched"] for record in records if record.get("watched")}
+    layers = list(dict.fromkeys(name for one in seen.values() for name in one["gradients"]))
+    matrices = list(dict.fromkeys(name for one in seen.values() for name in one["spectra"]))
+
+    def table(kind: str) -> Floats:
+        rows = [[one[kind].get(layer, np.nan) for layer in layers] for one in seen.values()]
+        return np.array(rows, float).reshape(len(seen), len(layers))
+
+    rows = [[(one["spectra"].get(name, []) + [np.nan] * 4)[:4] for name in matrices] for one in seen.values()]
+    spectra = np.array(rows, float).reshape(len(seen), len(matrices), len(SPECTRUM))
+    return Watched(np.array(list(seen), int), layers, table("gradients"), table("updates"), matrices, spectra)

@@ -1,0 +1,79 @@
+"""Whether texts were written or copied: what of them stands in known texts. Knows texts, not who wrote them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .score import Score, ratio, score_sums
+
+COMPARED = 1 << 22  # characters of the known texts that are searched: more would take minutes
+BETWEEN = "\0"  # two known texts: nothing that is written holds it, so no run goes over it
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Of one text: how long it is, how long the longest run that stands elsewhere, and whether that is all of it."""
+
+    length: int
+    longest: int
+
+    @property
+    def whole(self) -> bool:
+        return self.length > 0 and self.longest == self.length
+
+    @property
+    def share(self) -> float:
+        return self.longest / max(self.length, 1)
+
+
+def copied(texts: Iterable[str], known: Iterable[str]) -> list[Copied]:
+    """What of each text stands in the known ones."""
+    body = joined(known)
+    return [Copied(len(text), longest_run(text, body)) for text in texts]
+
+
+def joined(known: Iterable[str]) -> str:
+    """The known texts as one, up to COMPARED characters."""
+    parts, room = [], COMPARED
+    for text in known:
+        parts.append(text[:room])
+        room -= len(text)
+        if room <= 0:
+            break
+    return BETWEEN.join(parts)
+
+
+def longest_run(text: str, body: str) -> int:
+    """The length of the longest piece of a text that stands in the body: from each place only a longer one counts."""
+    longest = 0
+    for start in range(len(text)):
+        while start + longest < len(text) and text[start : start + longest + 1] in body:
+            longest += 1
+    return longest
+
+
+def copied_scores(found: Sequence[Copied], what: str) -> dict[str, Score]:
+    """The share of texts that are copied whole, and the mean share of a text that its longest copied run is."""
+    tables = {
+        "copied": (
+            [float(one.whole) for one in found],
+            f"share of {len(found)} {what} that stand in training; 0 is none",
+        ),
+        "longest copied run": ([one.share for one in found], f"share of each of {len(found)} {what}; 1 is all of it"),
+    }
+    return {
+        name: score_sums(np.stack([values, np.ones(len(found))], 1), ratio, "lower", scale, intervals=True)
+        for name, (values, scale) in tables.items()
+    }
+
+
+def summary(found: Sequence[Copied]) -> dict[str, Any]:
+    """The same for a program, with the worst case."""
+    worst = max(found, key=lambda one: one.longest)
+    return {
+        "whole": sum(one.whole for one in found) / len(found),
+        "longest run": asdict(worst),
+        "mean share": sum(one.share for one in found) / len(found),
+    }

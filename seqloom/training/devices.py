@@ -1,0 +1,116 @@
+"""Where a model computes, and in which precision: what there is here, and what of it is fast, measured.
+
+Weights, the loss, gradients and the optimiser are in single precision always; a lower one is for the products in
+between (torch's autocast). Knows neither models nor files.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import cache
+from time import perf_counter
+from typing import Any, Literal
+
+import torch
+
+from ..errors import RecipeError
+
+Precision = Literal["float32", "bfloat16", "float16"]
+DTYPES: dict[Precision, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+WORTH = 1.2  # times as fast as single precision a lower one must be: it costs exactness
+PATIENCE = 0.05  # seconds that measuring a precision may take, its first product not counted
+SIZES = {"cpu": 256, "cuda": 2048, "mps": 1024}  # of the matrices: what keeps such a device busy
+
+Speeds = dict[str, float]  # precision: products a second, as shares of those in single precision
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run was begun on; `measured` is empty where the precision was asked for."""
+
+    device: str
+    precision: Precision
+    measured: Speeds
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        rates = ", ".join(f"{name} {share:.2f}" for name, share in self.measured.items() if name != "float32")
+        return f"{self.precision} on {self.device}" + (f" (speed against float32: {rates})" if rates else "")
+
+
+def available(device: str) -> bool:
+    match device:
+        case "cuda":
+            return torch.cuda.is_available()
+        case "mps":
+            return torch.backends.mps.is_available()
+    return device == "cpu"
+
+
+def choose(asked: str) -> torch.device:
+    """The device of that name here; of several GPUs, each process takes its own.
+
+    "auto" is a GPU where there is one, else the processor; Apple's GPUs have no double precision and were never tried,
+    so they must be asked for.
+    """
+    name = asked if asked != "auto" else "cuda" if available("cuda") else "cpu"
+    if not available(name):
+        raise RecipeError(f'train.device is "{name}", but torch finds no such device on this machine: say "auto"')
+    if name == "cuda":
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    return torch.device(name)
+
+
+def machine_for(
+    device: str, precision: str, processes: int = 1, measure: Callable[[torch.device], Speeds] | None = None
+) -> Machine:
+    """What "auto" comes to here; single precision, unless a lower one is measured to be much faster.
+
+    Half precision (float16) overflows easily: it is taken only where bfloat16, which does not, is slow.
+    """
+    place = choose(device)
+    if place.type == "mps" and processes > 1:
+        raise RecipeError('train.device is "mps", on which torch lets only one process train: leave out --processes')
+    if precision in DTYPES:
+        return Machine(place.type, precision, {})
+    speeds = (measure or measured)(place)
+    worthy = [name for name in ("bfloat16", "float16") if speeds.get(name, 0.0) >= WORTH]
+    chosen: Precision = "bfloat16" if "bfloat16" in worthy else "float16" if worthy else "float32"
+    return Machine(place.type, chosen, speeds)
+
+
+@cache
+def measured(device: torch.device) -> Speeds:
+    """How fast products of matrices are in each precision; on a processor half precision is no choice."""
+    names: list[Precision] = ["float32", "bfloat16"] if device.type == "cpu" else list(DTYPES)
+    seconds = {name: product_time(device, DTYPES[name]) for name in names}
+    return {name: seconds["float32"] / taken for name, taken in seconds.items()}
+
+
+def product_time(device: torch.device, dtype: torch.dtype) -> float:
+    """The shortest time of a product; the first one sets up and is not counted, unless it takes all the patience."""
+    size = SIZES[device.type]
+    a = torch.ones(size, size, dtype=dtype, device=device)
+    times: list[float] = []
+    first = begun = perf_counter()
+    while len(times) < 2 or perf_counter() - first < PATIENCE:
+        begun = perf_counter()
+        (a @ a)[0, 0].item()  # waits for the device
+        times.append(perf_counter() - begun)
+        if times[0] > PATIENCE:
+            break
+    return min(times)
+
+
+def casting(device: torch.device, precision: str) -> AbstractContextManager[object]:
+    """Inside, products are in this precision; nothing is changed for single precision, or before it is known."""
+    if precision in ("auto", "float32"):
+        return nullcontext()
+    return torch.autocast(device.type, DTYPES[precision])  # type: ignore[index]  # checked by the settings

@@ -1,0 +1,99 @@
+"""Drawing: an image from its name, square by square, by the engine that writes texts."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from seqloom.errors import DataError
+from seqloom.recipe import Recipe
+from seqloom.runs import load, train
+
+BARS = {"down": np.s_[:, 2:4], "across": np.s_[2:4, :], "all": np.s_[:, :]}
+
+
+def bars(count: int, seed: int = 0) -> list[tuple[np.ndarray, str]]:
+    """Bright bars on a dark ground, each a little different."""
+    chance = np.random.default_rng(seed)
+    found = []
+    for number in range(count):
+        name = list(BARS)[number % len(BARS)]
+        image = np.zeros((1, 6, 6, 1), dtype=np.uint8)
+        image[0][BARS[name]] = chance.choice([200, 250])
+        found.append((image, name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    parts = {"train": bars(90), "validation": bars(12, 1), "test": bars(24, 2)}
+    settings = ("data.square=2", "model.size=24", "train.steps=150", "train.rate=0.01", "train.batch=256")
+    recipe = Recipe.of({"task": "draw"}).override(*settings, "data.source_tokens=words", "search.width=1")
+    folder = tmp_path_factory.mktemp("drawn") / "run"
+    list(train(recipe, folder, examples=parts))
+    return load(folder)
+
+
+def test_a_name_is_drawn_as_images_of_that_name_are(run):
+    for name in BARS:
+        [best] = run.predict(name, 1)
+        image, bright = np.array(best.pixels), np.zeros((6, 6), bool)
+        bright[BARS[name]] = True
+        assert ((image > 100) == bright).all() and len(best.squares) == 9
+
+
+def test_the_scores_say_that_drawings_can_be_read(run):
+    scores = run.scores["scores"]
+    assert scores["read right"]["value"] > 0.7 and scores["read right"]["baselines"]["real images"] == 1
+    assert scores["nats a square"]["value"] < min(scores["nats a square"]["baselines"].values())
+
+
+def test_pieces_are_lines_of_the_drawing_and_the_seed_decides(run):
+    generation = run.generate("down", count=2, seed=3)
+    pieces = list(generation)
+    texts = generation.finish()
+    assert len(pieces) == 2 * 3 and [text.finish for text in texts] == ["end", "end"]
+    for number, text in enumerate(texts):
+        assert "".join(piece.text for piece in pieces if piece.number == number) == text.output
+        assert len(text.output.splitlines()) == 6 and len(text.tokens) == 9
+    again = run.generate("down", count=1, seed=3).finish()
+    assert again[0].tokens == texts[0].tokens
+
+
+def test_a_drawing_that_is_cut_short_is_dark_where_nothing_was_drawn(run):
+    [text] = run.generate("all", length=4).finish()
+    image = run.task.image(text.tokens)
+    assert text.finish == "length" and image.shape == (6, 6, 1) and not image[2:, 2:].any() and image[:2].all()
+    assert len(text.output.splitlines()) == 6
+
+
+def test_drawings_are_kept_as_images(run, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    texts = run.generate("across", count=2).finish()
+    [first, second] = run.keep(texts, tmp_path / "drawings")
+    with image.open(first) as opened:
+        assert (np.asarray(opened)[..., None] == run.task.image(texts[0].tokens)).all()
+
+
+def test_an_answer_in_shades_can_be_looked_at(run):
+    [best] = run.predict("down", 1)
+    shown = run.task.show("down", best.output)
+    assert shown.told[:-1] == best.squares and shown.elements == ["down"]
+
+
+def idx(array: np.ndarray) -> bytes:
+    return struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def test_images_and_labels_of_idx_files_are_drawn_by_the_names_given(tmp_path):
+    images = np.concatenate([image[..., 0] for image, _ in bars(30)])
+    files = [tmp_path / "images.gz", tmp_path / "labels.gz"]
+    for file, array in zip(files, (images, np.arange(30, dtype=np.uint8) % 3), strict=True):
+        file.write_bytes(gzip.compress(idx(array)))
+    given = f"data.train={files[0]},{files[1]}", "data.format=idx", "data.square=3"
+    recipe = Recipe.of({"task": "draw"}).override(*given, "model.size=8", "train.steps=2", "data.source_tokens=words")
+    list(train(recipe.override(f"data.names={','.join(BARS)}"), tmp_path / "run"))
+    assert set(load(tmp_path / "run").task.source.symbols) > set(BARS)
+    with pytest.raises(DataError, match="labels.gz, line 3: the label is 2, but data.names has names for 0 to 1"):
+        list(train(recipe.override("data.names=down,across"), tmp_path / "fails"))

@@ -1,0 +1,84 @@
+"""Studies: several trainings of one recipe, side by side, with pictures and a table; stopped, they go on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from seqloom import studies
+from seqloom.data.samples.recall import FARTHEST, recall
+from seqloom.errors import RecipeError
+from seqloom.recipe import Recipe
+from seqloom.tasks.base import Prediction
+
+
+def test_the_sample_asks_for_the_letter_in_the_middle():
+    found = recall()
+    assert found == recall()
+    for part, pairs in found.items():
+        for letters, key in pairs:
+            half = len(letters) // 2
+            assert letters[half] == key and [letter for letter in letters if letter.isupper()] == [key]
+            assert len(letters) == 2 * half + 1
+        assert {len(letters) // 2 for letters, _ in pairs} == set(range(1, FARTHEST + 1)), part
+
+
+class Forgetful:
+    """A run that remembers ten letters, and then says A."""
+
+    class task:
+        @staticmethod
+        def examples(prepared, part):
+            return recall()[part]
+
+    def own_data(self):
+        return None
+
+    def predict_many(self, inputs, width):
+        for letters in inputs:
+            half = len(letters) // 2
+            yield [Prediction(letters[half] if half <= 10 else "A", 0.0)]
+
+
+def test_accuracy_is_told_by_distance():
+    found = studies.accuracy_by_distance(Forgetful())
+    assert found[:, 0].tolist() == list(range(1, FARTHEST + 1)) and (found[:10, 1] == 1).all()
+    assert found[10:, 1].mean() == pytest.approx(1 / 8, abs=0.03)
+    assert studies.mean_between(found, 1, 10) == 1 and studies.smoothed(found, 4).shape == (10, 2)
+
+
+def test_a_study_trains_every_way_once_and_writes_its_pictures(tmp_path, monkeypatch):
+    ways = {"rnn": ["model.kind=rnn", "model.both_ways=false"], "a transformer": ["model.kind=transformer"]}
+    monkeypatch.setitem(studies.STUDIES, "vanishing", replace(studies.STUDIES["vanishing"], ways=ways))
+    told: list[str] = []
+    quick = ("model.size=8", "train.steps=2", "train.validate_every=2")
+    rows = studies.study("vanishing", tmp_path, told.append, *quick)
+    assert [row["way"] for row in rows] == ["rnn", "a transformer"] and all(0 <= row["accuracy"] <= 1 for row in rows)
+    assert rows[0]["gradient 40 back, before"] < 1 and len(told) == 4
+    for name in ("accuracy.html", "gradients.html", "results.json"):
+        assert (tmp_path / name).stat().st_size > 100
+    again: list[str] = []
+    assert studies.study("vanishing", tmp_path, again.append, *quick) == rows and again == []
+
+
+def test_the_gradient_of_a_plain_recurrence_fades_with_the_distance(tmp_path, monkeypatch):
+    """Of a fresh one, before anything is learnt: what the study is about."""
+    ways = {kind: [f"model.kind={kind}", "model.both_ways=false"] for kind in ("rnn", "orthogonal")}
+    monkeypatch.setitem(studies.STUDIES, "vanishing", replace(studies.STUDIES["vanishing"], ways=ways))
+    rnn, orthogonal = studies.study("vanishing", tmp_path, str, "train.steps=1", "model.size=16")
+    assert rnn["gradient 40 back, before"] < 0.01 * orthogonal["gradient 40 back, before"]
+
+
+def test_the_ways_to_tame_a_transformer_are_recipes_and_a_wrong_name_is_told():
+    for study in studies.STUDIES.values():
+        for changes in study.ways.values():
+            assert Recipe.read(study.recipe, *changes).resolved()
+    norms = {way: Recipe.read("taming", *changes) for way, changes in studies.STUDIES["taming"].ways.items()}
+    assert {recipe.model.depth for recipe in norms.values()} == {12} and norms["pre-LN"].model.norm == "pre"
+    with pytest.raises(RecipeError, match="there is no study 'x'; there are vanishing, taming"):
+        studies.study("x", None, str)
+
+
+def test_smoothing_takes_means_of_neighbours():
+    points = np.array([[1, 0.0], [2, 1.0], [3, 0.5], [4, 0.5], [5, 9.0]])
+    np.testing.assert_allclose(studies.smoothed(points, 2), [[1.5, 0.5], [3.5, 0.5]])
