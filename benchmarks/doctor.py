@@ -111,6 +111,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help="ten, more, healthy, lags; all without")
     parser.add_argument("--again", action="store_true", help="do what was done again")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--without", default="", help="leave out those whose name contains this")
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -129,6 +130,8 @@ def main() -> None:
         jobs |= {f"more/{name}/0": (ill, MORE[name], 0, work) for name in MORE}
     for key, (job, *arguments) in jobs.items():
         if (key in ledger.done and not asked.again) or asked.only not in key:
+            continue
+        if asked.without and asked.without in key:
             continue
         begun = time.perf_counter()
         ledger.keep(key, job(*arguments))
