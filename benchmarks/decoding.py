@@ -1,20 +1,22 @@
 """Writing, beside other libraries with the same weights: Hugging Face, CTranslate2, loops over PyTorch's layers.
 
-Each ratio is the peer's time divided by ours: above 1 we are faster. All take turns in one run, the best of several
-counts. `python benchmarks/decoding.py [quick] [small] [large] [language] [recurrent] [attention]`: all sections, or
-those named. Joey NMT and OpenNMT-py are not measured here.
+Each ratio is the peer's time divided by ours: above 1 we are faster. "Compiled" is ours with compiled steps. All take
+turns in one run, the best of several counts. `python benchmarks/decoding.py [quick] [busy] [small] [recurrent] [large]
+[language] [attention] [int8]`: all sections, or those named; `busy` is for a machine that others use: one thread, and
+the processor's time instead of the clock's. Joey NMT and OpenNMT-py are not measured here.
 """
 
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import partial
 
 import torch
 from _peers import END, START, CTranslate2, gpt2, marian, speaker, translator
-from _timing import best, peak, table
+from _timing import BUSY, Act, best, peak, table
 from torch import Tensor, nn
 
-from seqloom.layers import GRU, LSTM
+from seqloom.layers import GRU, LSTM, compiled
 from seqloom.layers.attending import bahdanau_decoder
 from seqloom.layers.attention import AdditiveAttention
 from seqloom.layers.base import Encoder, ends
@@ -25,9 +27,9 @@ from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.models import Generator, Source
 from seqloom.search import beam, greedy
 
-SECTIONS = ("small", "large", "language", "recurrent", "attention")
+SECTIONS = ("small", "recurrent", "large", "language", "attention", "int8")
 ROUNDS = 2 if "quick" in sys.argv else 5
-THREADS = 2
+THREADS = 1 if BUSY else 2
 READ, WRITE, VOCABULARY = 14, 16, 10_000
 
 
@@ -53,6 +55,20 @@ def hugging_face(peer: object, source: Tensor, width: int) -> list[list[int]]:
     return found[:, 1:].tolist()
 
 
+def with_and_without(act: Act) -> list[Act]:
+    """Plainly, and with compiled steps."""
+
+    def plain() -> object:
+        compiled.use(False)
+        return act()
+
+    def quick() -> object:
+        compiled.use()
+        return act()
+
+    return [plain, quick]
+
+
 def same(found: Sequence[list[int]], other: Sequence[list[int]]) -> float:
     """The share of rows that two systems write alike. Sums in another order may turn a near tie."""
     return sum(one == two for one, two in zip(found, other, strict=True)) / len(found)
@@ -65,25 +81,26 @@ def translation(depth: int, size: int, feed_forward: int, heads: int) -> str:
     for batch in (1, 32):
         source = torch.randint(4, VOCABULARY, (batch, READ))
         for width in (1, 5):
+            compiled.use()
             answers = ours(model, source, width)
             alike = (
                 same(answers, hugging_face(peer, source, width)),
                 same(answers, third.translate(source.tolist(), width, WRITE)),
             )
-            seconds = [float("inf")] * 3
-            for _ in range(ROUNDS):
-                for number, act in enumerate((ours, hugging_face)):
-                    begun = time.perf_counter()
-                    act((model, peer)[number], source, width)
-                    seconds[number] = min(seconds[number], time.perf_counter() - begun)
-                third.translate(source.tolist(), width, WRITE)
-                seconds[2] = min(seconds[2], third.seconds)
-            mine, theirs, other = (one / batch * 1e3 for one in seconds)
-            ratios = [f"{theirs / mine:.2f}", f"{other / mine:.2f}"]
-            rows.append([str(batch), str(width), f"{mine:.2f}", *ratios, f"{alike[0]:.0%}, {alike[1]:.0%}"])
+            acts = [
+                *with_and_without(partial(ours, model, source, width)),
+                partial(hugging_face, peer, source, width),
+                partial(third.translate, source.tolist(), width, WRITE),
+            ]
+            seconds = best(acts, ROUNDS)
+            mine, quick, theirs, _ = (one / batch * 1e3 for one in seconds)
+            other = third.quickest() / batch * 1e3
+            ratios = [f"{there / here:.2f}" for here in (mine, quick) for there in (theirs, other)]
+            same_as = f"{alike[0]:.0%}, {alike[1]:.0%}"
+            rows.append([str(batch), str(width), f"{mine:.2f}", f"{quick:.2f}", *ratios, same_as])
     third.close()
-    columns = ["batch", "width", "ours, ms a sentence", "Hugging Face / ours", "CTranslate2 / ours", "same answers"]
-    return table(columns, rows)
+    peers = [f"{there} / {here}" for here in ("ours", "compiled") for there in ("Hugging Face", "CTranslate2")]
+    return table(["batch", "width", "ours, ms a sentence", "compiled", *peers, "same answers"], rows)
 
 
 def language() -> str:
@@ -107,13 +124,23 @@ def language() -> str:
             )
         return found[0, 1:].tolist()
 
+    compiled.use()
     alike = mine(256) == theirs(256)
-    here, there = best([lambda: mine(256), lambda: theirs(256)], ROUNDS)
-    rows = [["256", f"{here / 256 * 1e3:.2f}", f"{there / here:.2f}", "yes" if alike else "no"]]
-    [short, long] = best([lambda: mine(64), lambda: mine(1023)], min(ROUNDS, 3))
-    flat = (long / 1023) / (short / 64)
-    columns = ["tokens", "ours, ms a token", "Hugging Face / ours", "same answer"]
-    return table(columns, rows) + f"\n\nA token of 1,023 costs {flat:.2f} times one of 64."
+    here, quick, there = best([*with_and_without(lambda: mine(256)), lambda: theirs(256)], ROUNDS)
+    each = [f"{seconds / 256 * 1e3:.2f}" for seconds in (here, quick)]
+    rows = [["256", *each, f"{there / here:.2f}", f"{there / quick:.2f}", "yes" if alike else "no"]]
+    longs = best([*with_and_without(lambda: mine(1023)), *with_and_without(lambda: mine(64))], min(ROUNDS, 3))
+    flat, flat_quick = ((long / 1023) / (short / 64) for long, short in zip(longs[:2], longs[2:], strict=True))
+    columns = [
+        "tokens",
+        "ours, ms a token",
+        "compiled",
+        "Hugging Face / ours",
+        "Hugging Face / compiled",
+        "same answer",
+    ]
+    said = f"A token of 1,023 costs {flat:.2f} times one of 64; compiled, {flat_quick:.2f} times."
+    return table(columns, rows) + f"\n\n{said}"
 
 
 def recurrent() -> str:
@@ -143,13 +170,15 @@ def recurrent() -> str:
                 found = greedy(model.stepper(), last, model.start(len(last)), steps=steps, end=None)
                 return [one.tokens for one in found]
 
+            compiled.use()
             alike = same(mine(), loop())
-            here, there = best([mine, loop], ROUNDS)
-            moved = weights * steps / here / 1e9
-            rows.append(
-                [name, str(batch), f"{here / steps * 1e3:.2f}", f"{there / here:.2f}", f"{moved:.1f}", f"{alike:.0%}"]
-            )
-    columns = ["kind", "batch", "ours, ms a step", "nn loop / ours", "weights read, GB/s", "same answers"]
+            here, quick, there = best([*with_and_without(mine), loop], ROUNDS)
+            moved = weights * steps / quick / 1e9
+            each = [f"{seconds / steps * 1e3:.2f}" for seconds in (here, quick)]
+            ratios = [f"{there / here:.2f}", f"{there / quick:.2f}"]
+            rows.append([name, str(batch), *each, *ratios, f"{moved:.1f}", f"{alike:.0%}"])
+    columns = ["kind", "batch", "ours, ms a step", "compiled", "nn loop / ours", "nn loop / compiled"]
+    columns += ["weights read, GB/s", "same answers"]
     return table(columns, rows) + f"\n\nReading memory gives {bandwidth():.1f} GB/s here."
 
 
@@ -170,11 +199,27 @@ def attention() -> str:
     rows = []
     for batch in (1, 32):
         given = torch.randint(4, VOCABULARY, (batch, READ))
-        acts: list[Callable[[], object]] = [
-            lambda width=width, given=given: ours(model, given, width) for width in (1, 5)
-        ]
+        acts: list[Act] = []
+        for width in (1, 5):
+            acts += with_and_without(partial(ours, model, given, width))
         rows.append([str(batch), *(f"{seconds / batch * 1e3:.2f}" for seconds in best(acts, ROUNDS))])
-    return table(["batch", "greedy, ms a sentence", "beam 5, ms a sentence"], rows)
+    return table(["batch", "greedy, ms a sentence", "compiled", "beam 5, ms a sentence", "compiled"], rows)
+
+
+def eight_bits() -> str:
+    """Compiled steps with weights of eight bits, beside those of all 32, at size 512."""
+    plain = translator(6, 512, 2048, VOCABULARY, 8)
+    small = deepcopy(plain)
+    small.round_weights()
+    compiled.use()
+    rows = []
+    for batch in (1, 32):
+        source = torch.randint(4, VOCABULARY, (batch, READ))
+        for width in (1, 5):
+            here, there = best([partial(ours, model, source, width) for model in (small, plain)], ROUNDS)
+            each = [f"{seconds / batch * 1e3:.2f}" for seconds in (there, here)]
+            rows.append([str(batch), str(width), *each, f"{there / here:.2f}"])
+    return table(["batch", "width", "float32, ms a sentence", "int8", "float32 / int8"], rows)
 
 
 def main() -> None:
@@ -183,13 +228,15 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(THREADS)
     asked = [name for name in SECTIONS if name in sys.argv] or SECTIONS
-    print(f"{THREADS} threads, matrix products at {peak() / 1e9:.0f} GFLOP/s")
+    measure = "one thread, by the processor's time" if BUSY else f"{THREADS} threads"
+    print(f"{measure}, matrix products at {peak() / 1e9:.0f} GFLOP/s")
     makers = {
         "small": ("Transformer 4 + 4, d 128, vocabulary 10,000; 14 in, 16 out", lambda: translation(4, 128, 256, 8)),
         "large": ("Transformer 6 + 6, d 512, vocabulary 10,000; 14 in, 16 out", lambda: translation(6, 512, 2048, 8)),
         "language": ("GPT-2's shape, 6 layers, d 384, vocabulary 10,000", language),
         "recurrent": ("Characters, 2 × 512", recurrent),
         "attention": ("LSTM with additive attention", attention),
+        "int8": ("Weights of eight bits: Transformer 6 + 6, d 512", eight_bits),
     }
     for name in asked:
         title, make = makers[name]

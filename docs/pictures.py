@@ -8,6 +8,8 @@ into them and writes docs/pictures/*.svg and *.png: what `seqloom look RUN INPUT
 import shutil
 from pathlib import Path
 
+from PIL import Image
+
 from seqloom import Recipe, load, train
 from seqloom.look.charts import save
 from seqloom.runs import SCORES, Run
@@ -20,7 +22,7 @@ LARGEST = 150_000  # bytes of a file that stands in a page
 # By run: its recipe with what is changed, the input that is looked at, and its pictures.
 MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
     "dates": (
-        ("transduce", "model.kind=lstm", "model.size=64", "train.steps=600", "train.watch=20"),
+        ("transduce", "model.kind=lstm", "model.size=64", "train.steps=1400", "train.rate=4e-3", "train.watch=40"),
         "3 mai 2024",
         ("attention", "model", "gates", "kept", "flow", "spectra", "curves"),
     ),
@@ -34,7 +36,7 @@ MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
         "Königreich der Niederlande",
         ("attribution", "order"),
     ),
-    "shapes": (("caption", "train.steps=900"), None, ("attention",)),
+    "shapes": (("caption", "model.size=64", "train.steps=500", "train.rate=4e-3"), None, ("attention",)),
     "manual": (
         ("language", "model.size=96", "train.steps=300"),
         "The statement is executed",
@@ -46,7 +48,7 @@ STUDIES = {
     "vanishing": {"accuracy": "vanishing-accuracy", "gradients": "vanishing-gradients"},
     "taming": {"curves": "taming"},
 }
-ENDINGS = {"caption": ".png"}  # a picture of a picture
+ENDINGS = {"caption": ".png", "heads": ".png"}  # a picture of a picture, and very many squares
 
 
 def trained(name: str, changes: tuple[str, ...]) -> Run:
@@ -73,6 +75,9 @@ def main() -> None:
 
 
 def told(path: Path) -> None:
+    """How large it is; a photograph's worth of colours is more than a chart needs."""
+    if path.suffix == ".png":
+        Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
     size = path.stat().st_size
     print(f"{path.name}: {size:,} bytes" + (" TOO LARGE" if size > LARGEST else ""))
 

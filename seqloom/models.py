@@ -15,8 +15,9 @@ from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.heads import Head
 from .layers.padding import last, pick
+from .layers.rounding import in_eight_bits, round_weights
 from .layers.state import State
-from .layers.stepping import answer_of, change_of, prepared
+from .layers.stepping import answer_of, change_of, encoded, prepared
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -54,8 +55,7 @@ class Source(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Memory:
         here = device_of(self)
-        memory: Memory = self.encoder(self.embed(x.to(here)), mask.to(here))
-        return memory
+        return encoded(self.encoder, self.embed(x.to(here)), mask.to(here))
 
 
 class Generator(nn.Module):
@@ -72,6 +72,13 @@ class Generator(nn.Module):
             raise ValueError("a generator needs a causal decoder: this one looks ahead")
         self.embed, self.decoder, self.head, self.source = embed, decoder, head, source
         self.dropout = nn.Dropout(dropout)
+        self.eight_bits = False
+
+    def round_weights(self) -> None:
+        """Let what writes go on with weights of eight bits: quicker where compiled steps are in use, and less exact."""
+        round_weights(self.decoder)
+        round_weights(self.head)
+        self.eight_bits = True
 
     def start(self, batch: int, *source: Tensor) -> State:
         return self.decoder.start(batch, self.source(*source) if self.source else None)
@@ -87,8 +94,9 @@ class Generator(nn.Module):
 
     def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
         """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
-        move, answer = prepared(self.decoder), answer_of(self.head)
         embed = self.embed if self.training else change_of(self.embed)
+        with in_eight_bits(self.eight_bits):
+            move, answer = prepared(self.decoder), answer_of(self.head)
 
         def step(last: Tensor, state: State) -> tuple[Any, State]:
             with torch.no_grad():

@@ -7,6 +7,7 @@ model.safetensors  the best weights
 data.json          the data's report and fingerprint
 records.jsonl      what training told, line by line
 scores.json        the final scores, each with its baselines
+int8.json          what weights of eight bits do to the scores, once that was measured
 README.md          a card for people
 version            of this layout, and of the program that wrote it
 manifest.json      SHA-256 sums of the files above
@@ -32,12 +33,17 @@ from torch import nn
 from .cards import card, data_lines
 from .data.ragged import Texts
 from .errors import DataError, RecipeError, RunError, SeqloomError
+from .layers import compiled
 from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
 from .recipe import Recipe, Train, seconds
+from .search import Recorder, Tree
 from .tasks import TASKS
+from .tasks.about import About
+from .tasks.asking import Answering, Rules
 from .tasks.base import Prediction, Prepared, Question, Scored, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
+from .tasks.tells import Tells
 from .training.checkpoints import Checkpoints
 from .training.devices import Machine, choose, machine_for
 from .training.events import Events
@@ -60,6 +66,7 @@ FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
 TRIED = 15.0  # seconds that the trials of a diagnosis may take
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
+EIGHT = "int8.json"
 
 
 def silent(line: str) -> None:
@@ -471,6 +478,28 @@ class Run:
         """The best answers to each input."""
         return self.task.predict(self.model, inputs, width)
 
+    def answer(self, inputs: Sequence[Any], ask: Answering) -> Sequence[Sequence[Prediction]]:
+        """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
+        return self._answerer.answer(self._generator, inputs, ask)
+
+    def stream(self, given: Any, ask: Answering | None = None) -> Iterator[str]:
+        """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
+        return self._answerer.pieces(self._generator, given, ask or Answering(1))
+
+    @property
+    def _generator(self) -> Generator:
+        assert isinstance(self.model, Generator)
+        return self.model
+
+    @property
+    def _answerer(self) -> Tells:
+        if not isinstance(self.task, Tells):
+            raise RunError(
+                f"{self.folder}: a run whose task is {self.recipe.task} does not write its answers, so there is "
+                "no way of searching for them to choose"
+            )
+        return self.task
+
     def generate(
         self,
         prompt: str = "",
@@ -483,9 +512,10 @@ class Run:
         seed: int = Ask.seed,
         count: int = Ask.count,
         alternatives: int = Ask.alternatives,
+        rules: Rules | None = None,
     ) -> Generation:
         """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
-        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives)
+        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules())
         return self._writer.generate(self.model, prompt, ask)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
@@ -564,6 +594,7 @@ class Run:
             self.history,
             partial(batches, self.folder, self.task, examples),
             picture,
+            (lambda: self.searched(given)) if isinstance(self.task, About) else None,
         )
 
     def report(
@@ -609,6 +640,38 @@ class Run:
             raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
         return asked[0].given if asked[0].whole is None else asked[0].whole
 
+    def searched(self, given: Any, width: int | None = None) -> Tree:
+        """The beam search for the answer to one input, step by step."""
+        assert isinstance(self.task, About)
+        recorder = Recorder()
+        self.task.searched(self._generator, [given], Answering(width or self.recipe.search.width), recorder)
+        return recorder.trees[0]
+
+    def quantise(self, *files: Path | str) -> dict[str, Any]:
+        """Scores with weights of eight bits beside those with all of them, on files or on the validation part.
+
+        They are kept in the run folder; afterwards this run goes on with eight bits.
+        """
+        if files:
+            examples, part = self.task.read([str(file) for file in files]), " ".join(map(str, files))
+        else:
+            task, prepared = type(self.task).prepare(self.recipe, silent)
+            examples, part = task.examples(prepared, "validation"), "validation"
+        found = []
+        for eight in (False, True):
+            if eight:
+                eight_bits(self)
+            scores = self.task.score(self.model, examples)
+            found.append({name: one.score.value for name, one in scores.items()})
+        plain, rounded = found
+        measured = {
+            name: {"float32": plain[name], "int8": rounded[name], "change": rounded[name] - plain[name]}
+            for name in plain
+        }
+        result = {"run": str(self.folder), "split": part, "examples": len(examples), "scores": measured}
+        replace(self.folder, EIGHT, json_bytes(result))
+        return result
+
     def diagnose(self, examples: object = None, seconds: float = TRIED) -> "list[Finding]":
         """What ails the model, the worst first: see `diagnose`."""
         return diagnose(self.folder, self.task.cell, examples, seconds)
@@ -649,11 +712,12 @@ def diagnose(
     return judge(checkup(task, told, model, prepared, seconds))
 
 
-def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto") -> Run:
+def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto", int8: bool = False) -> Run:
     """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run.
 
     A run that was trained with a cell of one's own needs that `cell` again. The `device`, as `train.device` has them,
-    need not be the one it was trained on.
+    need not be the one it was trained on. With `int8`, what it writes with are weights of eight bits: quicker, and less
+    exact; `Run.quantise` says by how much.
     """
     folder = Path(folder)
     check_version(folder)
@@ -674,7 +738,18 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto")
         raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
     model = task.build()
     load_weights(model, weights, folder / WEIGHTS)
-    return Run(folder, task, model.to(choose(device)).eval())
+    run = Run(folder, task, model.to(choose(device)).eval())
+    if int8:
+        eight_bits(run)
+    return run
+
+
+def eight_bits(run: Run) -> None:
+    """Let a run go on with weights of eight bits."""
+    if not isinstance(run.model, Generator):
+        raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")
+    run.model.round_weights()
+    compiled.use()  # without a compiler it is no quicker, which is said
 
 
 def name_of(cell: MakeCell | None) -> str | None:

@@ -104,7 +104,7 @@ def accuracy_by_distance(run: Run) -> Floats:
 
 
 def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
-    """‖∂L/∂h‖ of the highest layer by steps back from the end, on the longest examples; `fresh`: with new weights."""
+    """‖∂L/∂h‖ of the lowest layer by steps back from the end, on the longest examples; `fresh`: with new weights."""
     import torch
 
     from .look.chart_beside import backwards
@@ -116,7 +116,7 @@ def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
         torch.manual_seed(run.recipe.train.seed)
         model = run.task.build()
     shown = [run.task.show(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]
-    flows = [gradient_flow(model, batch)[0].norms[-1] for batch in shown]
+    flows = [gradient_flow(model, batch)[0].norms[0] for batch in shown]
     return backwards(np.mean(flows, 0))
 
 
@@ -161,7 +161,7 @@ STUDIES = {
             "lstm": ["model.kind=lstm", "model.both_ways=false"],
             "gru": ["model.kind=gru", "model.both_ways=false"],
             "orthogonal": ["model.kind=orthogonal", "model.both_ways=false"],
-            "transformer": ["model.kind=transformer", "model.heads=4"],
+            "transformer": ["model.kind=transformer", "model.heads=4", "model.depth=2"],
         },
         show_vanishing,
     ),

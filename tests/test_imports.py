@@ -16,7 +16,7 @@ LEVELS = (
     ("__main__",),
     ("cli", "serve", "demo"),
     ("certify",),
-    ("terminal", "launch"),
+    ("terminal", "launch", "options"),
     ("__init__",),
     ("tune", "studies"),
     ("runs",),

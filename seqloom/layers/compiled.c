@@ -6,6 +6,9 @@
 
 #ifndef REAL
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -10,37 +10,65 @@
 
 typedef REAL NAMED(lanes) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
 
-/* `rows` (known to the compiler) rows times `panels` panels, at once in registers. */
-static inline __attribute__((always_inline)) void NAMED(tile)(const long rows, const long panels, long inputs,
-                                                              const REAL *x, long x_stride, const REAL *weights,
-                                                              REAL *y, long y_stride, long width) {
+typedef signed char NAMED(bytes) __attribute__((vector_size(32 / sizeof(REAL)), aligned(1), may_alias));
+typedef int32_t NAMED(whole) __attribute__((vector_size(4 * 32 / sizeof(REAL))));
+
+/* Weights are numbers, or bytes that are to be multiplied with a scale for each output. */
+typedef struct {
+    const REAL *numbers;
+    const signed char *bytes;
+    const REAL *scale, *bias; /* of the bytes */
+} NAMED(weights);
+
+static inline __attribute__((always_inline)) NAMED(lanes) NAMED(load)(const long rounded, NAMED(weights) w, long at) {
+    if (!rounded) return *(const NAMED(lanes) *)(w.numbers + at);
+#if DIGITS == 23 && defined(__AVX2__) /* which compilers do not find by themselves */
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(w.bytes + at))));
+#else
+    NAMED(whole) wide = __builtin_convertvector(*(const NAMED(bytes) *)(w.bytes + at), NAMED(whole));
+    return __builtin_convertvector(wide, NAMED(lanes));
+#endif
+}
+
+/* `rows` rows times `panels` panels, at once in registers. The compiler knows how many, and what weights are. */
+static inline __attribute__((always_inline)) void NAMED(tile)(const long rows, const long panels, const long rounded,
+                                                              long inputs, const REAL *x, long x_stride,
+                                                              NAMED(weights) w, long panel, REAL *y, long y_stride,
+                                                              long width) {
     NAMED(lanes) sums[6][8];
-    const long deep = (inputs + 1) * PANEL;
+    const long deep = (inputs + !rounded) * PANEL;
+    long at = panel * deep;
 #pragma GCC unroll 8
     for (long p = 0; p < panels; p++)
 #pragma GCC unroll 8
         for (long row = 0; row < rows; row++)
             for (long half = 0; half < 2; half++)
-                sums[row][2 * p + half] = *(const NAMED(lanes) *)(weights + p * deep + half * LANES);
-    weights += PANEL;
-    for (long k = 0; k < inputs; k++) {
+                sums[row][2 * p + half] =
+                    rounded ? (NAMED(lanes)){0} : *(const NAMED(lanes) *)(w.numbers + at + p * deep + half * LANES);
+    if (!rounded) at += PANEL;
+    for (long k = 0; k < inputs; k++, at += PANEL) {
 #pragma GCC unroll 8
         for (long p = 0; p < panels; p++) {
-            NAMED(lanes) low = *(const NAMED(lanes) *)(weights + p * deep + k * PANEL);
-            NAMED(lanes) high = *(const NAMED(lanes) *)(weights + p * deep + k * PANEL + LANES);
+            const NAMED(lanes) low = NAMED(load)(rounded, w, at + p * deep);
+            const NAMED(lanes) high = NAMED(load)(rounded, w, at + p * deep + LANES);
 #pragma GCC unroll 8
             for (long row = 0; row < rows; row++) {
-                REAL number = x[row * x_stride + k];
+                const REAL number = x[row * x_stride + k];
                 sums[row][2 * p] += low * number;
                 sums[row][2 * p + 1] += high * number;
             }
         }
     }
 #pragma GCC unroll 8
-    for (long row = 0; row < rows; row++)
+    for (long p = 0; p < panels; p++)
 #pragma GCC unroll 8
-        for (long p = 0; p < panels; p++) {
+        for (long row = 0; row < rows; row++) {
             REAL *to = y + row * y_stride + p * PANEL;
+            for (long half = 0; rounded && half < 2; half++) {
+                const long output = (panel + p) * PANEL + half * LANES;
+                sums[row][2 * p + half] = sums[row][2 * p + half] * *(const NAMED(lanes) *)(w.scale + output) +
+                                          *(const NAMED(lanes) *)(w.bias + output);
+            }
             if ((p + 1) * PANEL <= width) {
                 *(NAMED(lanes) *)to = sums[row][2 * p];
                 *(NAMED(lanes) *)(to + LANES) = sums[row][2 * p + 1];
@@ -50,33 +78,48 @@ static inline __attribute__((always_inline)) void NAMED(tile)(const long rows, c
 }
 
 /* Any number of rows with one panel, in tiles of four to six rows where there are as many. */
-static inline void NAMED(column)(long rows, long inputs, const REAL *x, long x_stride, const REAL *weights, REAL *y,
-                                 long y_stride, long width) {
+static inline __attribute__((always_inline)) void NAMED(column)(const long rounded, long rows, long inputs,
+                                                                const REAL *x, long x_stride, NAMED(weights) w,
+                                                                long panel, REAL *y, long y_stride, long width) {
     while (rows > 0) {
         const long now = rows > 9 || rows == 6 ? 6 : rows > 5 ? (rows + 1) / 2 : rows;
-#define TILE(count) case count: NAMED(tile)(count, 1, inputs, x, x_stride, weights, y, y_stride, width); break
+#define TILE(count) \
+    case count: NAMED(tile)(count, 1, rounded, inputs, x, x_stride, w, panel, y, y_stride, width); break
         switch (now) { TILE(1); TILE(2); TILE(3); TILE(4); TILE(5); TILE(6); }
 #undef TILE
         rows -= now, x += now * x_stride, y += now * y_stride;
     }
 }
 
-/* y = W x + b for each of the rows. */
-void NAMED(product)(long rows, long inputs, long outputs, const REAL *x, long x_stride, const REAL *weights, REAL *y,
-                    long y_stride) {
-    const long deep = (inputs + 1) * PANEL, panels = (outputs + PANEL - 1) / PANEL, groups = (panels + 3) / 4;
+static inline __attribute__((always_inline)) void NAMED(any_product)(const long rounded, long rows, long inputs,
+                                                                     long outputs, const REAL *x, long x_stride,
+                                                                     NAMED(weights) w, REAL *y, long y_stride) {
+    const long panels = (outputs + PANEL - 1) / PANEL, groups = (panels + 3) / 4;
 #pragma omp parallel for schedule(static) if (rows * inputs * outputs > WORTH)
     for (long group = 0; group < groups; group++) {
-        const long first = 4 * group, last = first + 4 < panels ? first + 4 : panels;
+        const long first = 4 * group, last = first + 4 < panels ? first + 4 : panels, width = outputs - first * PANEL;
         if (rows == 1 && last - first == 4) {
-            NAMED(tile)(1, 4, inputs, x, x_stride, weights + first * deep, y + first * PANEL, y_stride,
-                        outputs - first * PANEL);
+            NAMED(tile)(1, 4, rounded, inputs, x, x_stride, w, first, y + first * PANEL, y_stride, width);
             continue;
         }
         for (long panel = first; panel < last; panel++)
-            NAMED(column)(rows, inputs, x, x_stride, weights + panel * deep, y + panel * PANEL, y_stride,
+            NAMED(column)(rounded, rows, inputs, x, x_stride, w, panel, y + panel * PANEL, y_stride,
                           outputs - panel * PANEL);
     }
+}
+
+/* y = W x + b for each of the rows. */
+void NAMED(product)(long rows, long inputs, long outputs, const REAL *x, long x_stride, const REAL *weights, REAL *y,
+                    long y_stride) {
+    const NAMED(weights) w = {weights, 0, 0, 0};
+    NAMED(any_product)(0, rows, inputs, outputs, x, x_stride, w, y, y_stride);
+}
+
+/* The same by weights that are bytes, without biases among them; scale and bias are as long as whole panels. */
+void NAMED(rounded_product)(long rows, long inputs, long outputs, const REAL *x, long x_stride,
+                            const signed char *weights, const REAL *scale, const REAL *bias, REAL *y, long y_stride) {
+    const NAMED(weights) w = {0, weights, scale, bias};
+    NAMED(any_product)(1, rows, inputs, outputs, x, x_stride, w, y, y_stride);
 }
 
 static inline REAL NAMED(dot)(const REAL *a, const REAL *b, long size) {
@@ -103,9 +146,10 @@ static inline void NAMED(weigh)(REAL *scores, const unsigned char *valid, long l
 }
 
 /* Each row looks with `heads` heads at the steps from `first` up to `length` of its source; `per` rows share one.
-   A step holds the keys of all heads, then their values. If there is something `fresh`, it becomes the last step. */
+   A step holds the keys of all heads, then their values; the next one is `stride` further. If there is something
+   `fresh`, it becomes the last step. */
 void NAMED(attend)(long rows, long per, long heads, long width, long value_width, const REAL *query, long query_stride,
-                   REAL *steps, long source_stride, long first, long length, const unsigned char *valid,
+                   REAL *steps, long stride, long source_stride, long first, long length, const unsigned char *valid,
                    long valid_stride, const REAL *fresh, REAL *y) {
     const long size = heads * (width + value_width), seen = length - first;
     const REAL scale = 1 / (REAL)sqrt((double)width);
@@ -113,18 +157,18 @@ void NAMED(attend)(long rows, long per, long heads, long width, long value_width
     for (long row = 0; row < rows; row++) {
         REAL *source = steps + row / per * source_stride;
         const unsigned char *shown = valid ? valid + row / per * valid_stride + first : 0;
-        if (fresh) memcpy(source + (length - 1) * size, fresh + row * query_stride, size * sizeof(REAL));
-        source += first * size;
+        if (fresh) memcpy(source + (length - 1) * stride, fresh + row * query_stride, size * sizeof(REAL));
+        source += first * stride;
         REAL weights[seen];
         for (long head = 0; head < heads; head++) {
             const REAL *asked = query + row * query_stride + head * width, *keys = source + head * width;
             const REAL *values = source + heads * width + head * value_width;
             REAL *out = y + (row * heads + head) * value_width;
-            for (long t = 0; t < seen; t++) weights[t] = scale * NAMED(dot)(asked, keys + t * size, width);
+            for (long t = 0; t < seen; t++) weights[t] = scale * NAMED(dot)(asked, keys + t * stride, width);
             NAMED(weigh)(weights, shown, seen);
             for (long j = 0; j < value_width; j++) out[j] = 0;
             for (long t = 0; t < seen; t++)
-                for (long j = 0; j < value_width; j++) out[j] += weights[t] * values[t * size + j];
+                for (long j = 0; j < value_width; j++) out[j] += weights[t] * values[t * stride + j];
         }
     }
 }
@@ -166,13 +210,13 @@ void NAMED(gelu)(long count, REAL *x) {
     }
 }
 
-/* y = norm(x + change); centred for a layer norm, not for a root mean square norm. */
+/* y = norm(x + change), or of x alone; centred for a layer norm, not for a root mean square norm. */
 void NAMED(add_norm)(long rows, long size, const REAL *x, const REAL *change, const REAL *scale, const REAL *shift,
                      long centred, double epsilon, REAL *y) {
-    for (long row = 0; row < rows; row++, x += size, change += size, y += size) {
+    for (long row = 0; row < rows; row++, x += size, y += size) {
         NAMED(lanes) sums = {0}, squares = {0};
         REAL sum = 0, square = 0;
-        for (long j = 0; j < size; j++) y[j] = x[j] + change[j];
+        for (long j = 0; j < size; j++) y[j] = x[j] + (change ? change[row * size + j] : 0);
         long even = size / LANES * LANES;
         for (long j = 0; j < even; j += LANES) sums += *(NAMED(lanes) *)(y + j);
         for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
@@ -252,6 +296,98 @@ void NAMED(leading)(long rows, long size, long count, const REAL *logits, REAL *
         for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
         const REAL total = best[0] + (REAL)log((double)sum);
         for (long place = 0; place < count; place++) best[place] -= total;
+    }
+}
+
+/* --- a stack of a Transformer's layers in one call: see compiled_stack.py, which fills these in --- */
+
+typedef struct {
+    const void *weights;
+    const REAL *scale, *bias; /* of bytes; none: the weights are numbers */
+    long inputs, outputs;
+} NAMED(linear);
+
+typedef struct {
+    long kind, join, act;
+    NAMED(linear) into, out;
+    const REAL *norm_scale, *norm_shift, *share;
+    long centred;
+    double epsilon;
+    long heads, width, value_width;
+    REAL *steps; /* from here on, what changes from step to step */
+    long source_stride, first, length, valid_stride, per;
+    const unsigned char *valid;
+    const REAL *sines, *cosines; /* (rows, width / 2): by how much queries and keys are turned; none: they are not */
+} NAMED(layer);
+
+enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH), NAMED(WHOLE) }; /* what a layer does; whole: look at all rows at once */
+enum { NAMED(POST), NAMED(PRE), NAMED(REZERO) };          /* and how it joins what goes around it */
+enum { NAMED(RELU), NAMED(GELU), NAMED(SWIGLU) };
+
+static void NAMED(apply)(const NAMED(linear) *linear, long rows, const REAL *x, REAL *y) {
+    if (linear->scale)
+        NAMED(rounded_product)(rows, linear->inputs, linear->outputs, x, linear->inputs, linear->weights,
+                               linear->scale, linear->bias, y, linear->outputs);
+    else
+        NAMED(product)(rows, linear->inputs, linear->outputs, x, linear->inputs, linear->weights, y, linear->outputs);
+}
+
+static void NAMED(bend)(long act, long rows, long size, REAL *x, REAL *y) {
+    if (act == NAMED(GELU)) NAMED(gelu)(rows * size, x);
+    if (act == NAMED(RELU))
+        for (long j = 0; j < rows * size; j++) x[j] = x[j] > 0 ? x[j] : 0;
+    if (act == NAMED(SWIGLU))
+        for (long row = 0; row < rows; row++)
+            for (long j = 0; j < size / 2; j++) {
+                const REAL gate = x[row * size + j];
+                y[row * size / 2 + j] = gate * NAMED(sigmoid)(gate) * x[row * size + size / 2 + j];
+            }
+}
+
+/* Turn each pair of features of the queries and keys of all heads, which stand side by side. */
+static void NAMED(turn)(const NAMED(layer) *one, long rows, REAL *x) {
+    const long half = one->width / 2;
+    for (long row = 0; row < rows; row++, x += one->into.outputs)
+        for (long head = 0; head < 2 * one->heads; head++)
+            for (long j = 0; j < half; j++) {
+                REAL *pair = x + head * one->width + 2 * j;
+                const REAL even = pair[0], odd = pair[1];
+                const REAL sine = one->sines[row * half + j], cosine = one->cosines[row * half + j];
+                pair[0] = even * cosine - odd * sine, pair[1] = even * sine + odd * cosine;
+            }
+}
+
+/* x (rows, size) becomes what the layers make of it; `wide` and `other` have room for the widest thing in between. */
+void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, REAL *x, REAL *wide, REAL *other,
+                REAL *normal) {
+    for (const NAMED(layer) *one = layers; one < layers + count; one++) {
+        const REAL *in = x;
+        REAL *change = wide;
+        if (one->join == NAMED(PRE)) {
+            NAMED(add_norm)(rows, size, x, 0, one->norm_scale, one->norm_shift, one->centred, one->epsilon, normal);
+            in = normal;
+        }
+        NAMED(apply)(&one->into, rows, in, wide);
+        if (one->kind == NAMED(EACH)) {
+            NAMED(bend)(one->act, rows, one->into.outputs, wide, other);
+            change = one->act == NAMED(SWIGLU) ? wide : other;
+            NAMED(apply)(&one->out, rows, change == wide ? other : wide, change);
+        } else {
+            if (one->sines) NAMED(turn)(one, rows, wide);
+            REAL *beside = wide + one->heads * one->width; /* keys and values stand beside the queries */
+            const long whole = one->kind == NAMED(WHOLE), outputs = one->into.outputs;
+            NAMED(attend)(rows, one->per, one->heads, one->width, one->value_width, wide, outputs,
+                          whole ? beside : one->steps, whole ? outputs : one->heads * (one->width + one->value_width),
+                          whole ? one->per * outputs : one->source_stride, one->first, one->length, one->valid,
+                          one->valid_stride, one->kind == NAMED(OWN) ? beside : 0, other);
+            NAMED(apply)(&one->out, rows, other, wide);
+        }
+        if (one->join == NAMED(POST))
+            NAMED(add_norm)(rows, size, x, change, one->norm_scale, one->norm_shift, one->centred, one->epsilon, x);
+        else {
+            const REAL share = one->join == NAMED(REZERO) ? *one->share : 1;
+            for (long j = 0; j < rows * size; j++) x[j] += share * change[j];
+        }
     }
 }
 

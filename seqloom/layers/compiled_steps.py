@@ -7,7 +7,7 @@ them equal. Weights are laid out anew once, and stay so for as long as nobody ch
 from collections.abc import Callable
 from ctypes import c_double, c_long, c_void_p
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +17,14 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from . import compiled
 from .attention import AdditiveAttention, Heads
 from .cache import Cache
+from .rounding import eight_bits, rounded
 from .state import Shared
 
 KINDS = {"n": c_long, "p": c_void_p, "d": c_double}
 ARGUMENTS = {
     "product": "nnnpnppn",
-    "attend": "nnnnnpnpnnnpnpp",
+    "rounded_product": "nnnpnppppn",
+    "attend": "nnnnnpnpnnnnpnpp",
     "look": "nnnnnpppppp",
     "leading": "nnnppp",
     "gelu": "np",
@@ -33,7 +35,7 @@ ARGUMENTS = {
 PANEL = 64  # bytes: how many numbers stand side by side in a panel of weights depends on their kind
 
 Change = Callable[[Tensor], Tensor]
-laid_out: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # weights -> how they were then, and their panels
+laid_out: Any = WeakTensorKeyDictionary()  # weights -> how they were then, and their layout
 
 
 def usable(weight: Tensor) -> bool:
@@ -43,40 +45,58 @@ def usable(weight: Tensor) -> bool:
     return compiled.library() is not None
 
 
+def symbol(name: str, dtype: torch.dtype) -> Any:
+    return getattr(compiled.library(), f"{name}_{compiled.NAMES[dtype]}")
+
+
 @cache
 def function(name: str, dtype: torch.dtype) -> Any:
-    found: Any = getattr(compiled.library(), f"{name}_{compiled.NAMES[dtype]}")
+    found = symbol(name, dtype)
     found.argtypes, found.restype = [KINDS[kind] for kind in ARGUMENTS[name]], None
     return found
 
 
-def panels(weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(panels, 1 + inputs, PANEL): the biases, then the weights of each input, of so many outputs at a time."""
-    now = (weight._version, weight.data_ptr(), *(() if bias is None else (id(bias), bias._version, bias.data_ptr())))
-    then, found = laid_out.get(weight, (None, weight))
+def kept_layout(weight: Tensor, bias: Tensor | None, eight: bool) -> tuple[Tensor, ...]:
+    """The weights as C reads them, laid out when they are first asked for and after every change."""
+    parts = [weight] if bias is None else [weight, bias]
+    now = (eight, *((id(part), part._version, part.data_ptr()) for part in parts))
+    then, found = laid_out.get(weight, (None, ()))
     if then != now:
-        found = spread(weight.detach(), weight.new_zeros(len(weight)) if bias is None else bias.detach())
+        flat = weight.new_zeros(weight.shape[0]) if bias is None else bias.detach()
+        found = bytes_layout(weight.detach(), flat) if eight else (numbers_layout(weight.detach(), flat),)
         laid_out[weight] = now, found
-    return found
+    layout: tuple[Tensor, ...] = found
+    return layout
 
 
-def spread(weight: Tensor, bias: Tensor) -> Tensor:
-    outputs, inputs = weight.shape
+def spread(weight: Tensor, width: int) -> Tensor:
+    """(panels, inputs, width): the weights of each input, of so many outputs at a time."""
+    return F.pad(weight, (0, 0, 0, -weight.shape[0] % width)).view(-1, width, weight.shape[1]).transpose(1, 2)
+
+
+def numbers_layout(weight: Tensor, bias: Tensor) -> Tensor:
+    """(panels, 1 + inputs, width): the biases stand before the weights."""
     width = PANEL // weight.itemsize
-    room = -outputs % width
-    rows = F.pad(weight, (0, 0, 0, room)).view(-1, width, inputs).transpose(1, 2)
-    return torch.cat([F.pad(bias, (0, room)).view(-1, 1, width), rows], 1).contiguous()
+    return torch.cat([spread(bias[:, None], width), spread(weight, width)], 1).contiguous()
+
+
+def bytes_layout(weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+    width = PANEL // weight.itemsize
+    whole, scale = rounded(weight)
+    room = -weight.shape[0] % width
+    return spread(whole, width).contiguous(), F.pad(scale, (0, room)), F.pad(bias, (0, room))
 
 
 def product(weight: Tensor, bias: Tensor | None) -> Change:
     """W x + b of x (B, inputs)."""
-    (outputs, inputs), laid = weight.shape, panels(weight, bias)
-    act, place = function("product", weight.dtype), laid.data_ptr()
+    (outputs, inputs), eight = weight.shape, eight_bits.get()
+    layout = kept_layout(weight, bias, eight)
+    act, places = function("rounded_product" if eight else "product", weight.dtype), [one.data_ptr() for one in layout]
 
-    def change(x: Tensor, laid: Tensor = laid) -> Tensor:  # which keeps the panels alive
+    def change(x: Tensor, alive: tuple[Tensor, ...] = layout) -> Tensor:
         rows = x.shape[0]
         y = x.new_empty(rows, outputs)
-        act(rows, inputs, outputs, x.data_ptr(), x.stride(0), place, y.data_ptr(), outputs)
+        act(rows, inputs, outputs, x.data_ptr(), x.stride(0), *places, y.data_ptr(), outputs)
         return y
 
     return change
@@ -93,13 +113,30 @@ def gelu(dtype: torch.dtype) -> Change:
     return change
 
 
-def add_norm(norm: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """x (B, D) and its change, added and normalised; none for a norm that is not known here."""
-    if not isinstance(norm, nn.LayerNorm | nn.RMSNorm) or len(norm.normalized_shape) != 1 or norm.weight is None:
+class Norm(NamedTuple):
+    """A layer norm, or a root mean square norm, which is not centred."""
+
+    scale: Tensor
+    shift: Tensor
+    centred: bool
+    epsilon: float
+
+
+def norm_of(module: nn.Module) -> Norm | None:
+    """None for a norm that is not known here."""
+    if not isinstance(module, nn.LayerNorm | nn.RMSNorm) or len(module.normalized_shape) != 1 or module.weight is None:
         return None
-    centred, scale = isinstance(norm, nn.LayerNorm), norm.weight
-    shift = norm.bias if isinstance(norm, nn.LayerNorm) and norm.bias is not None else torch.zeros_like(scale)
-    epsilon = torch.finfo(scale.dtype).eps if norm.eps is None else norm.eps
+    centred, scale = isinstance(module, nn.LayerNorm), module.weight
+    shift = module.bias if isinstance(module, nn.LayerNorm) and module.bias is not None else torch.zeros_like(scale)
+    return Norm(scale, shift, centred, torch.finfo(scale.dtype).eps if module.eps is None else module.eps)
+
+
+def add_norm(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
+    """x (B, D) and its change, added and normalised; none for a norm that is not known here."""
+    norm = norm_of(module)
+    if norm is None:
+        return None
+    scale, shift, centred, epsilon = norm
     act = function("add_norm", scale.dtype)
 
     def change(x: Tensor, more: Tensor) -> Tensor:
@@ -115,13 +152,14 @@ def attend_own(heads: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], Te
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
     act = function("attend", heads.out.weight.dtype)
     sizes, query_size, seen_size = shape(heads)
+    stride = heads.key_value_size
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
         steps, rows = cache.store.steps, projected.shape[0]
         y, query = projected.new_empty(rows, seen_size), projected.data_ptr()
         marks = (None, 0) if valid is None else (valid.data_ptr(), valid.stride(0))
         fresh = query + query_size * projected.itemsize
-        own = query, projected.stride(0), steps.data_ptr(), steps.stride(0), first, cache.length
+        own = query, projected.stride(0), steps.data_ptr(), stride, steps.stride(0), first, cache.length
         act(rows, 1, *sizes, *own, *marks, fresh, y.data_ptr())
         return y
 
@@ -132,12 +170,13 @@ def attend_memory(heads: Heads) -> Callable[[Tensor, Shared], Tensor]:
     """What queries see of a memory, which some rows share."""
     act = function("attend", heads.out.weight.dtype)
     sizes, _, seen_size = shape(heads)
+    stride = heads.key_value_size
 
     def look(query: Tensor, memory: Shared) -> Tensor:
         keys_values, mask = (tensor.contiguous() for tensor in memory.tensors)
         rows, length = query.shape[0], keys_values.shape[1]
         y = query.new_empty(rows, seen_size)
-        places = query.data_ptr(), query.stride(0), keys_values.data_ptr(), keys_values.stride(0)
+        places = query.data_ptr(), query.stride(0), keys_values.data_ptr(), stride, keys_values.stride(0)
         marks = mask.data_ptr(), mask.stride(0)
         act(rows, memory.width, *sizes, *places, 0, length, *marks, None, y.data_ptr())
         return y

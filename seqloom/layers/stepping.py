@@ -9,20 +9,22 @@ its layer.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from . import compiled_steps
+from . import compiled_stack, compiled_steps
 from .attending import Bahdanau, Luong
 from .attention import AdditiveAttention, Attention, Heads
-from .base import Each, Layer, Stack
+from .base import Each, Encoder, Layer, Memory, Stack
 from .cache import Cache
 from .cells import GRUCell, LSTMCell
 from .embeddings import Tokens
 from .heads import Categorical, Head
+from .padding import blank
 from .positions import LearntPositions, Still, Waves
 from .recurrent import Locked, Recurrent
 from .residual import Post, Pre, ReZero
@@ -32,6 +34,7 @@ from .torch_like import TorchLike
 from .transformer import CausalAttention, CrossAttention, SwiGLU, visible
 
 Move = Callable[[Tensor, State], tuple[Tensor, State]]  # x (B, D), the state before -> y (B, D), the state after
+Moves = Callable[[Tensor, Sequence[State]], tuple[Tensor, list[State]]]  # several layers, each with its state
 Change = Callable[[Tensor], Tensor]
 
 
@@ -45,7 +48,7 @@ def prepared(layer: Layer) -> Move:
 def known(layer: Layer) -> Move:
     """As `prepared`, for a layer that is not trained or watched."""
     if isinstance(layer, Stack):
-        return stack([known(part) for part in layer.layers])
+        return stack(list(layer.layers))
     if isinstance(layer, TorchLike):
         return known(layer.stack)
     if isinstance(layer, Post | Pre | ReZero):
@@ -71,6 +74,27 @@ def known(layer: Layer) -> Move:
     return plain(layer)
 
 
+def encoded(encoder: Encoder, x: Tensor, mask: Tensor) -> Memory:
+    """`encoder(x, mask)`; without gradient, and where they are compiled, its layers in as few calls as may be."""
+    layer = encoder.layer
+    if torch.is_grad_enabled() or layer.training or not isinstance(layer, Stack) or watched(layer):
+        found: Memory = encoder(x, mask)
+        return found
+    state, values = layer.start(x.shape[0]), blank(x, mask)
+    after: list[State] = []
+    for together, group in groupby(layer.layers, lambda part: compiled_stack.products(part) is not None):
+        parts = list(group)
+        if together and x.shape[1]:
+            values = compiled_stack.Fused(parts).read(values, mask)
+            after += state[len(after) : len(after) + len(parts)]
+            continue
+        for part in parts:
+            values, passed = part(values, state[len(after)], mask)
+            after.append(passed)
+    values = blank(values, mask)
+    return Memory(values, mask, encoder.pool(values, mask), layer.handed(tuple(after)))
+
+
 # --- layers made of layers --------------------------------------------------------------------------------------
 
 
@@ -86,15 +110,32 @@ def nothing(x: Tensor, state: State) -> tuple[Tensor, State]:
     return x, state
 
 
-def stack(moves: Sequence[Move]) -> Move:
+def stack(layers: Sequence[Layer]) -> Move:
+    """Layers one after another; some of them in one call, where they are compiled."""
+    moves: list[tuple[int, Moves]] = []
+    for together, group in groupby(layers, lambda layer: compiled_stack.products(layer) is not None):
+        parts = list(group)
+        moves.append((len(parts), compiled_stack.Fused(parts) if together else in_turn(list(map(known, parts)))))
+
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
-        after = []
-        for part, before in zip(moves, state, strict=True):
-            x, passed = part(x, before)
-            after.append(passed)
+        after: list[State] = []
+        for count, part in moves:
+            x, passed = part(x, state[len(after) : len(after) + count])
+            after += passed
         return x, tuple(after)
 
     return move
+
+
+def in_turn(moves: Sequence[Move]) -> Moves:
+    def act(x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
+        after = []
+        for part, before in zip(moves, states, strict=True):
+            x, passed = part(x, before)
+            after.append(passed)
+        return x, after
+
+    return act
 
 
 def residual(layer: Post | Pre | ReZero) -> Move:
@@ -161,11 +202,12 @@ def product(weight: Tensor, bias: Tensor | None) -> Change:
 
 def bend_of(before: nn.Module | None, module: nn.Module) -> Change:
     """As `change_of`; what a product has just made may be changed in place."""
-    if isinstance(module, nn.GELU) and module.approximate == "none" and type(before) is nn.Linear:
-        if compiled_steps.usable(before.weight):
-            return compiled_steps.gelu(before.weight.dtype)
-    if isinstance(module, nn.ReLU) and type(before) is nn.Linear:
+    if type(before) is not nn.Linear:
+        return change_of(module)
+    if isinstance(module, nn.ReLU):
         return torch.relu_
+    if isinstance(module, nn.GELU) and module.approximate == "none" and compiled_steps.usable(before.weight):
+        return compiled_steps.gelu(before.weight.dtype)
     return change_of(module)
 
 
@@ -290,13 +332,20 @@ def attend_memory(attend: Heads) -> Callable[[Tensor, Shared], Tensor]:
     if compiled_steps.usable(attend.out.weight):
         return compiled_steps.attend_memory(attend)
     heads, width, query_size = attend.heads, attend.width, attend.query_size
+    known: tuple[Tensor, ...] = ()
+    keys = values = attend.out.weight
+    shown: Tensor | None = None
 
     def look(query: Tensor, memory: Shared) -> Tensor:
-        keys_values, mask = memory.tensors
-        asked = query.view(keys_values.shape[0], -1, heads, width).transpose(1, 2)
-        keys = keys_values[..., :query_size].unflatten(2, (heads, -1)).transpose(1, 2)
-        values = keys_values[..., query_size:].unflatten(2, (heads, -1)).transpose(1, 2)
-        seen = F.scaled_dot_product_attention(asked, keys, values, attn_mask=mask[:, None, None])
+        nonlocal known, keys, values, shown
+        if memory.tensors is not known:  # the same at almost every step
+            known = memory.tensors
+            keys_values, mask = known
+            keys = keys_values[..., :query_size].unflatten(2, (heads, -1)).transpose(1, 2)
+            values = keys_values[..., query_size:].unflatten(2, (heads, -1)).transpose(1, 2)
+            shown = None if bool(mask.all()) else mask[:, None, None]
+        asked = query.view(keys.shape[0], -1, heads, width).transpose(1, 2)
+        seen = F.scaled_dot_product_attention(asked, keys, values, attn_mask=shown)
         return seen.transpose(1, 2).reshape(query.shape[0], -1)
 
     return look

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from ..models import Batch, Generator, Labeller
+from ..search.tree import Tree
 from .attention import AttentionMap, attention_maps, source_attention
 from .attribution import METHODS, Attribution, question
+from .chart_beam import beam_chart
 from .chart_lines import (
     cost_chart,
     decay_chart,
@@ -78,17 +80,19 @@ class Look:
         history: History | None = None,
         more: Callable[[], Sequence[Batch]] = tuple,
         picture: Picture | None = None,
+        searched: Callable[[], Tree] | None = None,
     ) -> None:
         """The example is a batch of one row, the names of what is read, and those of what is written or told.
 
         `read` and `told` name all symbols of the vocabularies, in order; without them, symbols go by their numbers.
         A run adds its `history`, `more` examples for what needs several, and the `picture` that is written about.
+        It also tells how the answer is `searched` for.
         """
         self.model, self.example, self.title = model, example, title
         self.batch, elements, target = example
         writes = isinstance(model, Generator) and model.source is not None
         self.names = Names(["<start>", *target[:-1]], target, elements) if writes else Names(elements, target, [])
-        self.read, self.told = read, told
+        self.read, self.told, self.searched = read, told, searched
         self.history, self._more, self.picture = history, more, picture
         self._attributed: dict[int | None, list[tuple[Attribution, Faithfulness]]] = {}
 
@@ -305,6 +309,11 @@ class Look:
     def _history(self) -> History:
         assert self.history is not None, "a model that was given alone has no history"
         return self.history
+
+    def beam(self) -> "alt.LayerChart":
+        """The search for the answer: what was kept at every step, what was not, and why."""
+        assert self.searched is not None, "this model searches for no answers"
+        return beam_chart(self.searched(), self.told)
 
     def drawing(self) -> Drawing:
         """The model unrolled over this example."""

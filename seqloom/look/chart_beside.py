@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .charts import COLOURS, Floats, above_zero, altair, data, number, pieces, titled
+from .charts import COLOURS, Floats, altair, data, number, pieces, titled
 
 if TYPE_CHECKING:
     import altair as alt
 
 FAINTEST = 1e-8  # what is less is drawn as this
+CELLS = 41  # of a row, at most
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3])  # lines differ in more than their colour
 
 
@@ -50,11 +51,10 @@ def reach_chart(
     for when, models in reaches.items():
         rows = []
         for name, norms in models.items():
-            parts = pieces(len(norms), 80)
-            shares = above_zero(norms / max(float(norms.max(initial=0)), 1e-300))
+            shares = np.maximum(norms / max(float(norms.max(initial=0)), 1e-300), FAINTEST)
             rows += [
-                {"model": name, "back": part.start, "share": max(number(shares[part].max()) or 0, FAINTEST)}
-                for part in parts
+                {"model": name, "back": part.start, "share": number(shares[part].max())}
+                for part in pieces(len(norms), CELLS)
             ]
         panels.append(
             alt.Chart(data(rows), title=when)

@@ -23,6 +23,7 @@ GATES = {
     "r": "r: lets the old into the new",
     "u": "u: keeps",
 }
+PARTS = ["W_q", "W_k", "W_v"]
 POINTS = 400  # of a line, at most
 
 
@@ -193,16 +194,16 @@ def query_key_value_chart(
     rows = [
         {"layer": one.name, "part": part, "share": number(value / max(weight, 1e-12)), "gradient": number(value)}
         for one in found
-        for part, value, weight in zip(("W_q", "W_k", "W_v"), (one.query, one.key, one.value), one.weights, strict=True)
+        for part, value, weight in zip(PARTS, (one.query, one.key, one.value), one.weights, strict=True)
     ]
     return (
         alt.Chart(data(rows), title=titled(title, "Norm of the gradient over the norm of the weights"))
         .mark_bar()
         .encode(
             y=alt.Y("layer:N", sort=[one.name for one in found], title="attention", axis=alt.Axis(labelLimit=240)),
-            yOffset=alt.YOffset("part:N"),
+            yOffset=alt.YOffset("part:N", sort=PARTS),
             x=alt.X("share:Q", title="gradient / weight"),
-            color=alt.Color("part:N", scale=alt.Scale(range=list(COLOURS)), title=None),
+            color=alt.Color("part:N", sort=PARTS, scale=alt.Scale(range=list(COLOURS)), title=None),
             tooltip=["layer:N", "part:N", "share:Q", "gradient:Q"],
         )
         .properties(width=420)

@@ -38,7 +38,7 @@ def lengths_chart(report: Mapping[str, Any], title: str = "How long the examples
     panels = []
     for name, side in sides.items():
         rows = [{"length": length, "examples": count} for length, count in (side.get("lengths") or {}).items()]
-        if rows:
+        if sum(row["examples"] > 0 for row in rows) > 1:
             panels.append(
                 alt.Chart(data(rows), title=name)
                 .mark_bar(color=COLOURS[0])

@@ -138,7 +138,7 @@ def training_spectra_chart(
         if np.isfinite(mean)
     ]
     base = alt.Chart(data(rows))
-    lines = base.mark_line(point=len(parts) <= 30).encode(
+    lines = base.mark_line(point=len(parts) <= 12).encode(
         x=alt.X("step:Q", title="step of training"),
         y=alt.Y("value:Q", title="times as long", scale=alt.Scale(domainMin=0)),
         color=alt.Color("of:N", sort=list(SPECTRUM), scale=alt.Scale(range=list(COLOURS)), title=None),

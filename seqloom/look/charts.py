@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..data.stores import cache_folder
 from ..errors import MissingExtra, RunError
-from .drawing import Drawing
+from .drawing import MARKER, Drawing
 from .names import shown
 
 if TYPE_CHECKING:
@@ -211,8 +211,9 @@ def content(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
 def _drawing(drawing: Drawing, ending: str) -> bytes:
     if ending == ".json":
         return json.dumps(drawing.parts, ensure_ascii=False).encode()
-    if ending == ".png":
-        png: bytes = converter().svg_to_png(drawing.svg, scale=2)
+    if ending == ".png":  # which has no theme to follow
+        ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+        png: bytes = converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
         return png
     if ending == ".svg":
         return drawing.svg.encode()

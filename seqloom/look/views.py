@@ -102,6 +102,10 @@ def _several(look: "Look") -> str:
     return "" if len(look.names.source or look.names.inputs) > 1 else "a single element has no order"
 
 
+def _searched(look: "Look") -> str:
+    return "" if look.searched is not None else "only an answer that is written token by token is searched for"
+
+
 VIEWS = (
     View(
         "model",
@@ -123,6 +127,14 @@ VIEWS = (
         "Every layer and head at a glance: stripes look at a place, diagonals at a distance, blots at meaning.",
         lambda look: look.heads(),
         _heads,
+    ),
+    View(
+        "beam",
+        "How the answer was searched for",
+        "A column a step: the tokens that were kept, those that were pruned, and where an answer was finished. "
+        "The slider replays it.",
+        lambda look: look.beam(),
+        _searched,
     ),
     View(
         "next",

@@ -12,6 +12,7 @@ from .beams import beam as beam
 from .choosing import Sampling as Sampling
 from .choosing import likeliest as likeliest
 from .constraints import Banned as Banned
+from .constraints import BannedPhrases as BannedPhrases
 from .constraints import MinLength as MinLength
 from .constraints import NoRepeat as NoRepeat
 from .constraints import Prefix as Prefix

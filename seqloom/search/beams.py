@@ -113,15 +113,16 @@ class Chosen:
         batch, slots = sums.shape
         self.tokens, self.own = found.tokens.reshape(batch, -1), found.own.reshape(batch, -1)
         each = self.tokens.shape[1] // slots
-        self.slots = np.broadcast_to(np.arange(slots * each) // each + first, self.tokens.shape)
+        self.slots = (np.arange(slots * each) // each + first)[None].repeat(batch, 0)
         self.sums = (sums.reshape(-1, 1) + found.gains).reshape(batch, -1)
         self.ranks = self.sums if found.worth is found.gains else (sums.reshape(-1, 1) + found.worth).reshape(batch, -1)
         self.order = (-self.ranks).argsort(1, kind="stable")
         self.index = self.order[:, : rules.places]
+        self.rows = np.arange(batch)[:, None]
 
     def best(self, part: NDArray[Any], places: int, nothing: float) -> NDArray[Any]:
         """Of what all candidates have, that of the best: (B, places); a space smaller than the beam leaves gaps."""
-        found = np.take_along_axis(part, self.index, 1)
+        found = part[self.rows, self.index]
         gap = places - found.shape[1]
         return np.pad(found, ((0, 0), (0, gap)), constant_values=nothing) if gap else found
 
@@ -143,7 +144,7 @@ class Trace(NamedTuple):
     logs: Floats
 
     def only(self, rows: Whole) -> "Trace":
-        return Trace(*(part[rows] for part in self))
+        return Trace(self.origin[rows], self.tokens[rows], self.logs[rows])
 
 
 class Beams:
@@ -169,10 +170,10 @@ class Beams:
         """From logits (B · slots, 1, V): the newest tokens (N, 1), and the rows they go on from, if others."""
         rules, (batch, slots) = self.rules, self.sums.shape
         groups = self.choose(logits)
-        parents = np.concatenate([group.best(group.slots, rules.places, 0) for group in groups], 1)
-        tokens = np.concatenate([group.best(group.tokens, rules.places, 0) for group in groups], 1)
-        sums = np.concatenate([group.best(group.sums, rules.places, -np.inf) for group in groups], 1)
-        logs = np.concatenate([group.best(group.own, rules.places, -np.inf) for group in groups], 1)
+        parents = joined([group.best(group.slots, rules.places, 0) for group in groups])
+        tokens = joined([group.best(group.tokens, rules.places, 0) for group in groups])
+        sums = joined([group.best(group.sums, rules.places, -np.inf) for group in groups])
+        logs = joined([group.best(group.own, rules.places, -np.inf) for group in groups])
         here = np.minimum(np.arange(rules.width), slots - 1)
         parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
         origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
@@ -298,18 +299,18 @@ class Beams:
     def left(self, tokens: Whole, origin: Whole, still: bool) -> tuple[Tensor, Tensor | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
         rules = self.rules
-        stays = (self.sums > -np.inf).any(1)
+        stays: NDArray[np.bool_] = np.any(self.sums > -np.inf, axis=1)
         for place, source in enumerate(self.sources):
             if not stays[place] and not self.pools[source]:
                 refuse_impossible(source, self.count, 0.0)
         if rules.best < rules.width and rules.groups == 1:  # groups may find the same, which counts once
-            stays &= ~self.decided()
+            stays = stays & ~self.decided()
         if not stays.all():
             still = False
             if self.recorder is not None:
-                for place in (~stays).nonzero()[0]:
+                for place in np.flatnonzero(~stays).tolist():
                     self.recorder.close(self.sources[place], "pruned", "nothing open can overtake what is finished")
-            keep = stays.nonzero()[0]
+            keep = np.flatnonzero(stays)
             rows = (keep[:, None] * rules.width + np.arange(rules.width)).ravel()
             self.sources = [self.sources[place] for place in keep]
             self.sums, self.pooled, self.steps[-1] = self.sums[keep], self.pooled[keep], self.steps[-1].only(rows)
@@ -337,6 +338,11 @@ class Beams:
             for source in self.sources:
                 self.recorder.close(source, "finished", "length")
         return [unique(sorted(pool, key=lambda one: -one.score))[: self.rules.best] for pool in self.pools]
+
+
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """What all groups have, side by side."""
+    return np.concatenate(parts, 1) if len(parts) > 1 else parts[0]
 
 
 def floats(values: Tensor) -> Floats:

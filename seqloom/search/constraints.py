@@ -26,6 +26,24 @@ class Banned:
 
 
 @dataclass(frozen=True)
+class BannedPhrases:
+    """Sequences of tokens that are never written: the last of one is forbidden where the others stand before it."""
+
+    sequences: Sequence[Sequence[int]]
+
+    def __call__(self, logs: Tensor, written: Written) -> Tensor:
+        for sequence in self.sequences:
+            *before, last = known(sequence, logs)
+            length = written.tokens.shape[1] - len(before)
+            if length < 0:
+                continue
+            here = (written.tokens[:, length:] == torch.stack(before)).all(1) if before else slice(None)
+            logs = logs.clone()
+            logs[here, last] = NEVER
+        return logs
+
+
+@dataclass(frozen=True)
 class Prefix:
     """What each row of the batch has to begin with; rows may begin differently, or freely."""
 

@@ -1,7 +1,9 @@
 """Tasks that write about something: a text, numbers, an image. What is read, and what is written, token by token."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
@@ -16,11 +18,15 @@ from ..data.pictures import Pictures
 from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
+from ..errors import SearchError
 from ..layers.padding import mask_of
+from ..layers.state import repeat
 from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
-from ..search import Constraint, Hypothesis, beam, greedy
+from ..search import Constraint, Hypothesis, Recorder, Sampling, Stop, beam, likeliest, write
+from ..search.choosing import Choose, seeds_of
 from . import sources
+from .asking import Answering, Rules
 from .base import Prediction, Shown
 from .rows import ROOM, Encoded, Rows, check_positions, positions
 
@@ -78,13 +84,23 @@ class About(Rows):
         """The sources side by side with their masks."""
         return sources.read(self.source, encoded["source"], rows, self.recipe.model)
 
-    @torch.no_grad()
     def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
-        width, encoded = width or self.recipe.search.width, self.encode_inputs(inputs)
-        answers: list[list[Prediction]] = [[] for _ in inputs]
-        for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(width, 1)):
-            for row, found in zip(rows, self.write(model, encoded, rows, width), strict=True):
-                answers[row] = [self.read_out(hypothesis) for hypothesis in found]
+        found = self.searched(model, inputs, Answering(width or self.recipe.search.width))
+        return [[self.read_out(hypothesis) for hypothesis in hypotheses] for hypotheses, _ in found]
+
+    @torch.no_grad()
+    def searched(
+        self, model: Generator, inputs: Sequence[Any], ask: Answering, recorder: Recorder | None = None
+    ) -> list[tuple[list[Hypothesis], float]]:
+        """What is found for each input, best first, and the seconds that it took with the inputs beside it."""
+        encoded = self.encode_inputs(inputs)
+        answers: list[tuple[list[Hypothesis], float]] = [([], 0.0) for _ in inputs]
+        for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(ask.width, ask.count)):
+            begun = perf_counter()
+            found = self.write(model, encoded, rows, ask, recorder)
+            seconds = perf_counter() - begun
+            for row, hypotheses in zip(rows, found, strict=True):
+                answers[row] = hypotheses, seconds
         return answers
 
     def encode_inputs(self, inputs: Sequence[Any]) -> Encoded:
@@ -108,24 +124,49 @@ class About(Rows):
         """How many symbols are written at most, which of them ends it, and what is not to be written."""
         return self.recipe.search.max_length, END, ()
 
-    def write(self, model: Generator, encoded: Encoded, rows: Any, width: int) -> Iterator[list[Hypothesis]]:
+    def rules(self, ask: Answering, rows: int, steps: int) -> tuple[list[Constraint], list[Stop]]:
+        """What a person's rules come to, for so many rows; here there are no texts to say them in."""
+        if ask.rules != Rules():
+            raise SearchError("rules about texts are for tasks that write texts")
+        return [], []
+
+    def write(
+        self, model: Generator, encoded: Encoded, rows: Any, ask: Answering, recorder: Recorder | None = None
+    ) -> list[list[Hypothesis]]:
+        longest, end, own = self.limits()
+        each, steps = ask.count if ask.sampling is not None else 1, ask.max_length or longest
         state = model.start(len(rows), *self.about(encoded, rows))
         last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
-        steps, end, constraints = self.limits()
-        if width == 1:
-            return ([one] for one in greedy(step, last, state, steps=steps, end=end, constraints=constraints))
-        return iter(
-            beam(
+        rules, stops = self.rules(ask, each * len(rows), steps)
+        if ask.sampling is None and (ask.width > 1 or recorder is not None):
+            return beam(
                 step,
                 last,
                 state,
-                width=width,
+                width=ask.width,
                 steps=steps,
                 end=end,
-                length_penalty=self.recipe.search.length_penalty,
-                constraints=constraints,
+                length_penalty=self.recipe.search.length_penalty if ask.length_penalty is None else ask.length_penalty,
+                groups=ask.groups,
+                diversity=ask.diversity,
+                best=ask.best,
+                constraints=[*own, *rules],
+                stops=stops,
+                recorder=recorder,
             )
+        found = write(
+            step,
+            likeliest if ask.sampling is None else drawing(ask.sampling, each, len(rows)),
+            last.repeat_interleave(each, 0),
+            repeat(state, each) if each > 1 else state,
+            steps=steps,
+            end=end,
+            constraints=[*own, *rules],
+            stops=stops,
+            alternatives=ask.alternatives,
         )
+        groups = [found[start : start + each] for start in range(0, len(found), each)]
+        return [sorted(group, key=lambda one: -one.score) for group in groups]
 
     @abstractmethod
     def read_out(self, found: Hypothesis) -> Prediction:
@@ -144,3 +185,10 @@ class About(Rows):
         if isinstance(self.source, Tokenizer):
             return self.source.names(encoded["source"][0])
         return [str(number) for number in range(1, int(self.read_lengths(encoded)[0]) + 1)]
+
+
+def drawing(sampling: Sampling, each: int, rows: int) -> Choose:
+    """So many draws for each row; what they are does not depend on the rows beside it."""
+    assert isinstance(sampling.seed, int)
+    seeds: list[int] = seeds_of(sampling.seed, each).tolist()
+    return replace(sampling, seed=seeds * rows).choose(each * rows)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..errors import SearchError
 from ..search import Sampling
+from .asking import Rules
 from .base import Prediction
 
 
@@ -23,6 +24,7 @@ class Ask:
     seed: int = 0
     count: int = 1  # how many texts are written, each by chance of its own
     alternatives: int = 0  # how many of the likeliest tokens are told for each step
+    rules: Rules = Rules()
 
     def __post_init__(self) -> None:
         for name, least in (("length", 1), ("count", 1), ("alternatives", 0)):
@@ -53,7 +55,7 @@ class Continuation(Prediction):
     text: str  # what was written, without the beginning
     tokens: list[str]
     logs: list[float]  # of each token; one more for the end, if it was reached
-    finish: str  # "end" where the model ended it, "length" where the room did
+    finish: str  # "end" where the model ended it, "stop" at a stop string, "length" where the room ended
     seconds: float
     alternatives: list[dict[str, float]]  # tokens and their log-probabilities at each step, where that was asked for
 

@@ -31,13 +31,14 @@ from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..recipe import Recipe
 from ..search import sample
+from .asking import Rules
 from .base import Prediction, Question, Scored, Task, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .texts import BEFORE, WritesText, share
 from .writes import Floats, Writes
 
-WRITTEN, TEMPERATURE = 100, 0.7  # tunes that are written to see how many are well formed, and how daringly
+WRITTEN, TEMPERATURE = 100, 0.5  # tunes that are written to see how many are well formed, and how daringly
 LONGEST = 1200  # tokens of such a tune
 HEADER = re.compile(r"[A-Za-z]:|%")  # a line that holds no notes
 NO_NOTES = re.compile(r"[\s!\\]")
@@ -216,7 +217,7 @@ class Polyphony(Writes):
 
     def generate(self, model: Generator, prompt: str, ask: Ask) -> Generation:
         """Frames as lines of pitches; `prompt` is such lines."""
-        if ask.top_k or ask.top_p < 1 or ask.min_p or ask.alternatives:
+        if ask.top_k or ask.top_p < 1 or ask.min_p or ask.alternatives or ask.rules != Rules():
             raise SearchError("keys sound together, so there is no choosing among them: only the temperature is asked")
         start = np.ones((1, KEYS), dtype=np.float32)
         opening = np.concatenate([start, frames_of(prompt).astype(np.float32)])

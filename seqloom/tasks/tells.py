@@ -1,7 +1,7 @@
 """Tasks that write texts about something, and how good these are beside what needs no model. Knows no files."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,9 +10,11 @@ import torch
 
 from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
-from ..models import Generator
-from ..search import Hypothesis
-from .about import About
+from ..data.vocabulary import START
+from ..models import Generator, device_of
+from ..search import Constraint, Hypothesis, Pieces, Stop, likeliest, stream
+from .about import About, drawing
+from .asking import Answering
 from .base import Prediction, Scored
 from .scoring import Measure, scored
 
@@ -25,6 +27,9 @@ class Written(Prediction):
 
     tokens: list[str]
     logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
+    finish: str = "end"  # or "stop" at a string that was to end it, "length" where the room ended
+    seconds: float = 0.0  # that it took, with the answers beside it
+    alternatives: Sequence[dict[str, float]] = ()  # likely tokens at each step, where that was asked for
 
 
 class Tells(About):
@@ -61,5 +66,48 @@ class Tells(About):
         outputs = [best.output for best, *_ in self.predict(model, asked)]
         return scored(self.measures(), outputs, references, self.rivals(asked), self.whole_lengths(asked))
 
+    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
+        return self.answer(model, inputs, Answering(width or self.recipe.search.width))
+
+    def answer(self, model: Generator, inputs: Sequence[Any], ask: Answering) -> list[list[Prediction]]:
+        """The answers to each input, best first, searched for as asked."""
+        found = self.searched(model, inputs, ask)
+        return [[self.read_answer(one, ask, seconds) for one in hypotheses] for hypotheses, seconds in found]
+
+    def pieces(self, model: Generator, given: Any, ask: Answering) -> Iterator[str]:
+        """The answer to one input as it is written: the likeliest token each time, or drawn."""
+        longest, end, own = self.limits()
+        encoded, steps = self.encode_inputs([given]), ask.max_length or longest
+        with torch.no_grad():
+            state = model.start(1, *self.about(encoded, [0]))
+        text, (rules, stops) = Pieces(self.target.decode, ask.rules.stop), self.rules(ask, 1, steps)
+        for [pick] in stream(
+            model.stepper(),
+            likeliest if ask.sampling is None else drawing(ask.sampling, 1, 1),
+            torch.full((1, 1), START, device=device_of(model)),
+            state,
+            steps=steps,
+            end=end,
+            constraints=[*own, *rules],
+            stops=stops,
+        ):
+            if pick.finish != "end" and (piece := text.add(pick.token)):
+                yield piece
+        if rest := text.finish():
+            yield rest
+
+    def rules(self, ask: Answering, rows: int, steps: int) -> tuple[list[Constraint], list[Stop]]:
+        return ask.rules.constraints(self.target, rows, steps), ask.rules.stops(self.target)
+
     def read_out(self, found: Hypothesis) -> Written:
-        return Written(self.target.decode(found.tokens), found.score, self.target.names(found.tokens), found.logs)
+        return self.read_answer(found, Answering(1), 0.0)
+
+    def read_answer(self, found: Hypothesis, ask: Answering, seconds: float) -> Written:
+        names, text = self.target.names, self.target.decode(found.tokens)
+        if found.finish == "stop":  # a stop may begin in the middle of a token
+            text = text[: min(place for stop in ask.rules.stop if stop and (place := text.find(stop)) >= 0)]
+        others = [
+            dict(zip(names([token for token, _ in step]), [log for _, log in step], strict=True))
+            for step in found.alternatives
+        ]
+        return Written(text, found.score, names(found.tokens), found.logs, found.finish, seconds, others)

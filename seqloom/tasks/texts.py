@@ -25,7 +25,7 @@ from ..metrics.copied import copied, summary
 from ..metrics.likelihood import Unit
 from ..models import Generator, device_of
 from ..recipe import Recipe
-from ..search import Banned, Pick, Pieces, stream
+from ..search import Banned, Constraint, Pick, Pieces, Written, stream
 from ..search.choosing import Choose
 from .base import Prediction, Question, Scored, evenly
 from .generating import Ask, Continuation, Generation, Told
@@ -200,37 +200,39 @@ class WritesText(Writes):
     def generate(self, model: Generator, prompt: str, ask: Ask) -> Generation:
         """Texts that begin with `prompt`."""
         opening = self.opening(prompt)
-        return Generation(prompt, ask.count, self.told(self.picks(model, opening, ask), opening, ask.count))
+        return Generation(prompt, ask.count, self.told(self.picks(model, opening, ask), opening, ask))
 
-    def told(self, picks: Iterator[list[Pick]], opening: list[int], count: int) -> Iterator[Told]:
+    def told(self, picks: Iterator[list[Pick]], opening: list[int], ask: Ask) -> Iterator[Told]:
         """Tokens as text, whole characters at a time."""
-        pieces = [Pieces(self.target.decode) for _ in range(count)]
+        pieces = [Pieces(self.target.decode, ask.rules.stop) for _ in range(ask.count)]
         for one in pieces:
             one.known = opening  # a word is written with a blank before it, but not if it is the first
-        for pick in (pick for made in picks for pick in made):
-            ends = pick.finish == "end"
-            text = "" if ends else pieces[pick.row].add(pick.token)
-            text += pieces[pick.row].finish() if pick.finish else ""
+        for pick in (pick for made in picks for pick in made if not pieces[pick.row].stopped):
+            ends, piece = pick.finish == "end", pieces[pick.row]
+            text = "" if ends else piece.add(pick.token)
+            text += piece.finish() if pick.finish else ""
             names = self.target.names([token for token, _ in pick.alternatives])
             others = dict(zip(names, [log for _, log in pick.alternatives], strict=True))
             name = "" if ends else self.target.names([pick.token])[0]
-            yield Told(pick.row, text, name, pick.log, pick.finish, others)
+            yield Told(pick.row, text, name, pick.log, "stop" if piece.stopped else pick.finish, others)
 
     def picks(self, model: Generator, opening: list[int], ask: Ask) -> Iterator[list[Pick]]:
         """Token by token. What knows nothing longer than a window begins anew with half of one when it is full."""
         draw = ask.sampling.choose(ask.count)
         written: list[list[int]] = [[] for _ in range(ask.count)]
         rows, done = list(range(ask.count)), 0
+        rules, stops = ask.rules.constraints(self.target, ask.count, ask.length), ask.rules.stops(self.target)
         while rows:
             with torch.no_grad():
                 last, state = self.prompted(model, [opening + written[row] for row in rows])
             steps = min(ask.length - done, self.room(len(opening) + done))
-            choose = partial(again, draw, rows, done)
+            choose, before = partial(again, draw, rows, done), torch.tensor([written[row] for row in rows]).long()
             for made in stream(
                 *(model.stepper(), choose, last, state),
                 steps=steps,
                 end=END,
-                constraints=[Banned([PAD, UNKNOWN, START])],
+                constraints=[Banned([PAD, UNKNOWN, START]), *(partial(after, rule, before) for rule in rules)],
+                stops=stops,
                 alternatives=ask.alternatives,
             ):
                 done += 1
@@ -251,6 +253,12 @@ def share(facts: Iterable[bool]) -> float:
 def again(draw: Choose, rows: Sequence[int], done: int, logs: torch.Tensor, places: Sequence[int], step: int) -> Any:
     """Draw as if there had been no break after `done` steps, and no row had left."""
     return draw(logs, [rows[place] for place in places], done + step)
+
+
+def after(rule: Constraint, before: torch.Tensor, logs: torch.Tensor, written: Written) -> torch.Tensor:
+    """A rule that knows what was written before the last break, (rows, done)."""
+    whole = torch.cat([before[written.rows], written.tokens], 1)
+    return rule(logs, Written(whole, written.rows))
 
 
 def onward(pick: Pick, row: int, done: int, length: int) -> Pick:

@@ -7,10 +7,10 @@ from seqloom.runs import load, train
 
 from ..browser import chromium
 
-WORDS = ["good film", "bad plot", "fine film", "awful plot"] * 8
+WORDS = ["good", "bad", "fine", "awful"] * 8
 EVIL = "</script><b id=evil>x</b>"
 CASES = {
-    "writes": ("transduce", "transformer", [(text, text[::-1]) for text in WORDS], "good film"),
+    "writes": ("transduce", "transformer", [(text, text[::-1]) for text in WORDS], "good"),
     "labels": ("classify", "lstm", [(text, EVIL if text[0] in "gf" else "sad & <low>") for text in WORDS], EVIL),
 }
 QUICK = ("model.size=16", "train.steps=8", "train.watch=2", "train.batch=256")
@@ -47,7 +47,7 @@ def opened(browser, page_file, told, **how):
 MARKS = """() => {
   const kinds = ["rect path", "line path", "symbol path", "rule line", "text text", "area path", "image image"];
   const count = name => document.querySelectorAll(kinds.map(kind => `#chart-${name} .mark-${kind}`).join()).length;
-  return Object.fromEntries(Object.keys(window.views).map(name => [name, count(name)]));
+  return Object.fromEntries(Object.keys(views).map(name => [name, count(name)]));
 }"""
 
 
@@ -71,7 +71,7 @@ def test_a_report_opens_from_disk_without_a_network_and_draws_every_chart(browse
     page = opened(browser, file, told)
     check_every_chart(page)
     assert told == []
-    look = load(pages / "writes").look("good film")
+    look = load(pages / "writes").look("good")
     labels = page.evaluate(
         "() => [...document.querySelectorAll('#chart-attention .role-axis-label text')].map(one => one.textContent)"
     )

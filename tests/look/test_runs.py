@@ -38,6 +38,7 @@ def test_every_view_of_a_run_is_drawn_from_the_real_tokens(runs, task, kind):
     views = look.views()
     assert {"model", "gradients", "field", "attribution"} <= set(views)
     assert ("gates" in views) == (kind == "lstm") and ("heads" in views) == (kind == "transformer")
+    assert ("beam" in views) == (task == "transduce")
     read = [name for name in look.names.source or look.names.inputs if name != "<start>"]
     assert "".join(read).replace("␣", "") == "goodfilm"
     for name, draw in views.items():

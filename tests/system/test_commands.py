@@ -13,7 +13,7 @@ import torch
 
 from seqloom.cli import main
 from seqloom.recipe import Recipe
-from seqloom.runs import train
+from seqloom.runs import load, train
 
 from ..recipes import backwards
 
@@ -238,6 +238,80 @@ def test_predict_streams_its_answers(run):
     process.communicate()
 
 
+def answers(out):
+    return [[one["output"] for one in json.loads(line)["predictions"]] for line in out.splitlines()]
+
+
+def test_predictions_obey_the_rules_they_are_given(seqloom, run):
+    def asked(*options):
+        code, out, err = seqloom("predict", run, "abcd", "feg", "--json", *options)
+        assert code == 0, err
+        return answers(out)
+
+    plain = asked("--width", 4)
+    assert plain[0][0] == "dcba" and len(plain[0]) == 4
+    assert not any("c" in text for found in asked("--ban", "c") for text in found)
+    assert not any("dc" in text for found in asked("--ban", "dc") for text in found)
+    assert all("h" in text for found in asked("--require", "h") for text in found)
+    assert all(text.startswith("gg") for found in asked("--prefix", "gg") for text in found)
+    assert asked("--width", 1, "--stop", "cb")[0] == ["d"]
+    assert all(len(text) <= 2 for found in asked("--max-length", 2) for text in found)
+    assert all(len(text) >= 6 for found in asked("--min-length", 6) for text in found)
+    assert all(len(set(text)) == len(text) for found in asked("--no-repeat", 1, "--min-length", 6) for text in found)
+    assert [len(found) for found in asked("--width", 4, "--groups", 2, "--best", 2)] == [2, 2]
+    drawn = asked("--draw", 3, "--temperature", 3, "--seed", 5)
+    assert drawn == asked("--draw", 3, "--temperature", 3, "--seed", 5) and [len(found) for found in drawn] == [3, 3]
+    code, out, _ = seqloom("predict", run, "feg", "--json", "--draw", 3, "--temperature", 3, "--seed", 5)
+    assert answers(out) == drawn[1:]  # whatever stands beside it
+
+
+def test_predictions_tell_what_else_was_likely_and_how_long_it_took(seqloom, run):
+    _, out, _ = seqloom("predict", run, "abcd", "--width", 1, "--alternatives", 3, "--json")
+    [best] = json.loads(out)["predictions"]
+    assert best["finish"] == "end" and best["seconds"] > 0 and len(best["alternatives"]) == len(best["logs"]) == 5
+    for log, others in zip(best["logs"], best["alternatives"], strict=True):
+        assert abs(max(others.values()) - log) < 1e-6 and len(others) == 3
+
+
+def test_a_streamed_answer_is_the_answer(seqloom, run):
+    for options in (("--width", 1), ("--width", 1, "--stop", "cb"), ("--draw", 1, "--temperature", 2, "--seed", 3)):
+        whole = seqloom("predict", run, "abcd", "feg", *options)
+        assert seqloom("predict", run, "abcd", "feg", "--stream", *options) == whole and whole[0] == 0
+    pieces = load(run).stream("abcd")
+    assert next(pieces) == "d" and "".join(pieces) == "cba"
+    code, _, err = seqloom("predict", run, "abcd", "--stream", "--width", 4)
+    assert code == 2 and "one answer at a time" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--temperature", 0.5), "say --draw 1, or more"),
+        (("--require", "ab"), "a token can be required, but 'ab' is 2 of them: a b"),
+        (("--ban", "%"), "holds what this model never writes"),
+        (("--width", 3, "--alternatives", 2), "width 1"),
+        (("--width", 3, "--groups", 2), "cannot be shared out evenly"),
+    ],
+)
+def test_rules_that_cannot_be_are_one_sentence(options, expected, seqloom, run):
+    code, _, err = seqloom("predict", run, "abcd", *options)
+    assert code == 2 and expected in err and err.count("\n") == 1
+
+
+def test_weights_of_eight_bits_are_measured_and_kept_in_the_run(seqloom, run, tmp_path):
+    code, out, err = seqloom("quantise", run, "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    exact = told["scores"]["exact"]
+    assert told["split"] == "validation" and abs(exact["change"]) < 0.05 < exact["int8"]
+    assert exact["change"] == exact["int8"] - exact["float32"]
+    assert json.loads((run / "int8.json").read_text()) == told
+    plain, rounded = (json.loads(seqloom("predict", run, "abcd", "--json", *more)[1]) for more in ((), ("--int8",)))
+    first, second = plain["predictions"][0], rounded["predictions"][0]
+    assert first["output"] == second["output"] and first["logs"] != second["logs"]
+    assert seqloom("score", run)[0] == 0  # the folder still vouches for itself
+
+
 # --- writing freely -------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +344,24 @@ def test_texts_come_as_json_with_tokens_and_what_else_was_likely(seqloom, writer
     assert "text-1.txt" in err
     pieces = [json.loads(line) for line in seqloom(*words, "--stream")[1].splitlines()]
     assert {piece["number"] for piece in pieces if "number" in piece} == {0, 1}
+
+
+def test_texts_obey_the_rules_they_are_given(seqloom, writer):
+    """Over the end of the model's window, too."""
+
+    def text(*options):
+        code, out, err = seqloom("generate", writer, "--prompt", "7 green", "--length", 60, "--json", *options)
+        assert code == 0, err
+        return json.loads(out)
+
+    assert "e" not in text("--ban", "e")["text"]
+    assert "on" not in text("--ban", "on")["text"]
+    assert text("--prefix", " wall")["text"].startswith(" wall")
+    stopped = text("--temperature", 0, "--stop", "tt")
+    assert stopped["finish"] == "stop" and "bo".endswith(stopped["text"][-2:]) and "tt" not in stopped["text"]
+    written = text("--no-repeat", 3, "--seed", 2)["text"]
+    parts = [written[place : place + 3] for place in range(len(written) - 2)]
+    assert len(parts) == len(set(parts)) > 40
 
 
 def test_what_cannot_be_written_is_one_sentence(seqloom, writer, run):

@@ -1,0 +1,40 @@
+"""Weights of eight bits: those of an output are whole numbers from −127 to 127, times a scale of their own.
+
+A model whose weights are rounded reads and scores as any other. When it writes, compiled steps read a byte for each
+weight instead of four: what a small batch waits for is memory.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor, nn
+
+LARGEST = 127
+eight_bits: ContextVar[bool] = ContextVar("eight_bits", default=False)
+
+
+@contextmanager
+def in_eight_bits(wanted: bool) -> Iterator[None]:
+    """Steps that are prepared inside of this are to read bytes, if so."""
+    before = eight_bits.set(wanted)
+    try:
+        yield
+    finally:
+        eight_bits.reset(before)
+
+
+def rounded(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Bytes (outputs, inputs), and the scale of each output."""
+    scale = weight.abs().amax(1) / LARGEST
+    return (weight / scale.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]).round().to(torch.int8), scale
+
+
+@torch.no_grad()
+def round_weights(module: nn.Module) -> None:
+    """Let the weights of all plain products inside become what eight bits can say."""
+    for part in module.modules():
+        if type(part) is nn.Linear:
+            whole, scale = rounded(part.weight)
+            part.weight.copy_(whole * scale[:, None])

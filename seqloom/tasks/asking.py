@@ -1,0 +1,94 @@
+"""What may be asked of a task that writes, as a person says it. Knows tokenizers, and no model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..data.tokenizers import Tokenizer
+from ..data.vocabulary import END, UNKNOWN
+from ..errors import SearchError
+from ..search import (
+    BannedPhrases,
+    Constraint,
+    MinLength,
+    NoRepeat,
+    Prefix,
+    RepetitionPenalty,
+    Required,
+    Sampling,
+    Stop,
+    StopText,
+)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What every text obeys. Texts here are turned into tokens as the model's own are."""
+
+    ban: Sequence[str] = ()  # never written
+    require: Sequence[str] = ()  # written somewhere; a token each
+    prefix: str = ""  # what is written first
+    stop: Sequence[str] = ()  # what ends a text, which then ends before it
+    no_repeat: int = 0  # no so many tokens in a row are written twice; 0 is free
+    repetition_penalty: float = 1.0  # what was written before becomes so much rarer
+    min_length: int = 0  # tokens at least
+
+    def __post_init__(self) -> None:
+        for name in ("no_repeat", "min_length"):
+            if getattr(self, name) < 0:
+                raise SearchError(f"{name} is {getattr(self, name)}, but it is at least 0")
+
+    def constraints(self, tokenizer: Tokenizer, rows: int, steps: int) -> list[Constraint]:
+        """For so many rows and tokens at most."""
+        found: list[Constraint] = []
+        if self.ban:
+            found.append(BannedPhrases([tokens_of(tokenizer, text) for text in self.ban]))
+        if self.prefix:
+            found.append(Prefix([tokens_of(tokenizer, self.prefix)] * rows))
+        if self.min_length:
+            found.append(MinLength(min(self.min_length, steps), END))
+        if self.require:
+            found.append(Required([single(tokenizer, text) for text in self.require], END, steps))
+        if self.no_repeat:
+            found.append(NoRepeat(self.no_repeat))
+        if self.repetition_penalty != 1:
+            found.append(RepetitionPenalty(self.repetition_penalty))
+        return found
+
+    def stops(self, tokenizer: Tokenizer) -> list[Stop]:
+        return [StopText(tokenizer.decode, self.stop)] if any(self.stop) else []
+
+
+@dataclass(frozen=True)
+class Answering:
+    """How answers are searched for: by a beam, or drawn where there is a sampling."""
+
+    width: int
+    groups: int = 1
+    diversity: float = 0.5
+    best: int = 0  # how many answers are given; 0 is all that are kept
+    length_penalty: float | None = None  # the recipe's, if not given
+    max_length: int = 0  # tokens at most; 0 is the recipe's
+    sampling: Sampling | None = None
+    count: int = 1  # how many answers are drawn
+    alternatives: int = 0  # how many of the likeliest tokens are told for each step
+    rules: Rules = Rules()
+
+    def __post_init__(self) -> None:
+        if self.alternatives and self.sampling is None and self.width > 1:
+            raise SearchError("what else was likely is told of answers that are written one by one: width 1")
+
+
+def tokens_of(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The tokens of a text that is part of a rule; all of it must be known."""
+    found: list[int] = tokenizer.encode(text).tolist()
+    if not found or UNKNOWN in found:
+        raise SearchError(f"the rule {text[:80]!r} is empty or holds what this model never writes")
+    return found
+
+
+def single(tokenizer: Tokenizer, text: str) -> int:
+    found = tokens_of(tokenizer, text)
+    if len(found) > 1:
+        names = " ".join(tokenizer.names(found))
+        raise SearchError(f"a token can be required, but {text[:80]!r} is {len(found)} of them: {names[:80]}")
+    return found[0]

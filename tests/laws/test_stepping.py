@@ -1,0 +1,225 @@
+"""What single steps are made of: compiled products and the rest against PyTorch's, and what a state holds."""
+
+import shutil
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from seqloom.layers import compiled, compiled_steps
+from seqloom.layers.cache import LEAST, Cache
+from seqloom.layers.rounding import in_eight_bits, round_weights, rounded
+from seqloom.layers.state import Shared, repeat, select, walk_state
+from seqloom.layers.stepping import encoded
+from seqloom.search import beam
+from seqloom.search.choosing import leading
+
+from .zoo import ENCODERS, MASKS, SIZE, D, poisoned, talker, writer
+
+close = torch.testing.assert_close
+each_kind = pytest.mark.parametrize("dtype", [torch.float, torch.double])
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def steps():
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler here")
+    assert compiled.use()
+    yield
+    compiled.use(False)
+
+
+# --- compiled parts ---
+
+
+@each_kind
+@pytest.mark.parametrize("rows", [*range(1, 15), 32])
+@pytest.mark.parametrize("outputs", [1, 15, 16, 64, 65, 200])
+def test_a_compiled_product_is_the_product(rows, outputs, dtype, steps):
+    weight, bias = torch.randn(outputs, 37, dtype=dtype), torch.randn(outputs, dtype=dtype)
+    x = torch.randn(rows, 50, dtype=dtype)[:, 5:42]  # rows that stand further apart than they are wide
+    close(compiled_steps.product(weight, bias)(x), F.linear(x, weight, bias))
+    close(compiled_steps.product(weight, None)(x), F.linear(x, weight))
+
+
+def test_a_large_product_is_shared_out_among_threads(steps):
+    weight, x, before = torch.randn(700, 300), torch.randn(9, 300), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        close(compiled_steps.product(weight, None)(x), F.linear(x, weight), atol=1e-4, rtol=1e-4)
+    finally:
+        torch.set_num_threads(before)
+
+
+@torch.no_grad()
+def test_weights_are_laid_out_again_when_they_change(steps):
+    linear, x = nn.Linear(8, 24), torch.randn(2, 8)
+    first = compiled_steps.product(linear.weight, linear.bias)(x)
+    assert compiled_steps.kept_layout(linear.weight, linear.bias, False) is compiled_steps.kept_layout(
+        linear.weight, linear.bias, False
+    )
+    linear.weight.mul_(2)
+    linear.bias.add_(1)
+    found = compiled_steps.product(linear.weight, linear.bias)(x)
+    close(found, linear(x))
+    assert not torch.equal(found, first)
+
+
+@each_kind
+@torch.no_grad()
+def test_compiled_gelu_is_right_everywhere(dtype, steps):
+    x = torch.cat([torch.linspace(-12, 12, 4001, dtype=dtype), torch.tensor([0.0, -100, 100, 1e-20], dtype=dtype)])
+    limit = 1e-12 if dtype is torch.double else 1e-6
+    close(compiled_steps.gelu(dtype)(x.clone()), F.gelu(x), atol=limit, rtol=limit)
+
+
+@each_kind
+@pytest.mark.parametrize(("size", "count"), [(3, 3), (16, 1), (1000, 5), (1003, 64), (70, 65)])
+def test_the_leading_tokens_are_those_of_all_probabilities(size, count, dtype, steps):
+    logits = 5 * torch.randn(4, 1, size, dtype=dtype)
+    values, tokens = leading(logits, count)
+    expected = logits[:, 0].log_softmax(-1).topk(count)
+    close(values, expected[0])
+    assert torch.equal(tokens, expected[1])
+
+
+def test_of_equally_likely_tokens_the_first_leads_and_no_number_is_told_of(steps):
+    assert leading(torch.zeros(1, 1, 40), 3)[1].tolist() == [[0, 1, 2]]
+    logits = torch.zeros(2, 1, 40)
+    logits[1, 0, 7] = torch.nan
+    values, _ = leading(logits, 2)
+    assert values[0].isfinite().all() and values[1].isnan().all()
+
+
+@pytest.mark.parametrize("side", MASKS)
+@pytest.mark.parametrize("name", [name for name in ENCODERS if name.startswith("transformer")])
+@torch.no_grad()
+def test_a_compiled_encoder_is_the_encoder(name, side, steps):
+    model = writer("lstm-luong-dot", name).eval()
+    x, mask = torch.randn(3, 6, D), MASKS[side]
+    expected = model.source.encoder(x, mask)
+    found = encoded(model.source.encoder, poisoned(x, mask), mask)
+    close(tuple(found[:3]), tuple(expected[:3]), atol=1e-5, rtol=1e-4)
+
+
+# --- eight bits ---
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 7, 12])
+def test_a_product_by_bytes_is_that_by_rounded_weights(rows, steps):
+    weight, bias, x = torch.randn(70, 33), torch.randn(70), torch.randn(rows, 33)
+    weight[3] = 0  # nothing to scale by
+    whole, scale = rounded(weight)
+    with in_eight_bits(True):
+        found = compiled_steps.product(weight, bias)(x)
+    close(found, F.linear(x, whole * scale[:, None], bias))
+    assert (found - F.linear(x, weight, bias)).abs().max() > 1e-3
+    close(whole * scale[:, None], weight, atol=float(scale.max()) / 2 * 1.001, rtol=0)
+
+
+def test_rounding_twice_is_rounding_once():
+    linear = nn.Linear(50, 40)
+    round_weights(linear)
+    once = linear.weight.clone()
+    round_weights(linear)
+    close(linear.weight, once, atol=1e-7, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "transformer-post", "transformer-swiglu"])
+@torch.no_grad()
+def test_a_model_of_eight_bits_writes_what_its_rounded_weights_say(name, steps):
+    model = talker(name).eval()
+    last, before = torch.tensor([[1], [5]]), model(torch.tensor([[1], [5]]), model.start(2))[0]
+    model.round_weights()
+    expected, state = model(last, model.start(2))
+    found, fast = model.stepper()(last, model.start(2))
+    close(found, expected)
+    close(model.stepper()(last, fast)[0], model(last, state)[0])
+    assert not torch.allclose(expected, before, atol=1e-5)
+
+
+# --- what a state holds ---
+
+
+def held(state) -> int:
+    """Bytes, nothing counted twice."""
+    found: dict[int, int] = {}
+
+    def note(tensor):
+        found[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    def leaf(one):
+        if isinstance(one, Cache):
+            for tensor in (one.store.steps, one.store.valid):
+                note(tensor) if tensor is not None else None
+        else:
+            assert isinstance(one, Shared)
+            list(map(note, one.tensors))
+        return one
+
+    walk_state(note, leaf, state)
+    return sum(found.values())
+
+
+def room(length: int) -> int:
+    """Steps that a cache of so many steps, read one by one, has room for."""
+    found = LEAST
+    while found < length:
+        found = 2 * (found + 1)
+    return found
+
+
+@pytest.mark.parametrize(("length", "beams"), [(1, 1), (16, 3), (17, 3), (60, 2)])
+@torch.no_grad()
+def test_memory_is_what_the_formula_says(length, beams):
+    """As `docs/generating.md` states it."""
+    rows, source, layers = 2, 5, 2
+    model = writer("transformer-pre", "gru-both").eval()  # two layers of SIZE
+    state = model.start(rows, torch.randint(3, 12, (rows, source)), torch.ones(rows, source, dtype=torch.bool))
+    state, step = repeat(state, beams), model.stepper()
+    for _ in range(length):
+        _, state = step(torch.ones(rows * beams, 1).long(), state)
+    own = 4 * layers * rows * beams * room(length) * 2 * SIZE
+    memory = 4 * layers * rows * source * 2 * SIZE + rows * source
+    assert held(state) == own + memory + 8 * rows * beams  # and a count of what was read
+    assert length <= room(length) <= max(LEAST, 2 * length)
+
+
+@torch.no_grad()
+def test_reordering_copies_what_is_filled_and_keeps_the_room():
+    cache = Cache.of(torch.zeros(3, 0, 4), torch.zeros(3, 0, dtype=torch.bool)).append(torch.randn(3, 5, 4), None)
+    cache.store.steps[:, 5:] = torch.nan
+    moved = select(cache, torch.tensor([2, 0, 0, 1]))
+    close(moved.read()[0], cache.read()[0][[2, 0, 0, 1]])
+    assert moved.store.steps.shape[1] == cache.store.steps.shape[1] > 5
+    grown = moved.append(torch.ones(4, 1, 4), None)
+    assert grown.store is moved.store
+
+
+@torch.no_grad()
+def test_beams_do_not_repeat_their_source():
+    """What is projected of a source is the same tensor from the first step of a beam to its last."""
+    model = writer("transformer-pre", "gru-both").eval()
+    state = model.start(2, torch.randint(3, 12, (2, 5)), torch.ones(2, 5, dtype=torch.bool))
+    held_first = {leaf.tensors[0].data_ptr() for leaf in shared_of(state)}
+    kept = []
+
+    def step(last, state):
+        kept.append({leaf.tensors[0].data_ptr() for leaf in shared_of(state)})
+        return model.stepper()(last, state)
+
+    beam(step, torch.ones(2, 1).long(), state, width=4, steps=5, end=None)
+    assert len(kept) == 5 and all(places == held_first for places in kept)
+
+
+def shared_of(state) -> list[Shared]:
+    found = []
+    walk_state(lambda tensor: tensor, lambda leaf: found.append(leaf) or leaf, state)
+    return [leaf for leaf in found if isinstance(leaf, Shared)]
