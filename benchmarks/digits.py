@@ -1,6 +1,6 @@
 """Digits drawn from their names: how many of them a small classifier, trained on real digits, reads as they were meant.
 
-`python benchmarks/digits.py` trains the drawer on MNIST within its budget and a convolutional judge on the same
+`python benchmarks/digits.py` trains the drawer on MNIST for 1500 steps and a convolutional judge on the same
 training images, draws 100 digits of each name, and says how many the judge reads right, beside how many real ones.
 `SEQLOOM_DATA` names the folder with mnist/. The drawer never sees the judge, nor the judge a drawing.
 """
@@ -22,7 +22,7 @@ from seqloom.runs import load, train
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SEQLOOM_DATA") or ROOT.parent / "shared" / "data") / "mnist"
-BUDGET, EACH, TEMPERATURE = "4m", 100, 0.7
+STEPS, EACH, TEMPERATURE = 1500, 100, 0.7
 SETTINGS = (
     *("data.square=7", "data.max_size=1024", f"data.names={','.join(NAMES)}"),
     *("data.validation_share=0.005", "data.test_share=0", "model.embedding=64", "model.decoder.kind=gru"),
@@ -70,7 +70,7 @@ def main() -> None:
     folder = ROOT / "results" / "digits"
     files = [f"data.train={','.join(part('train'))}", f"data.test={','.join(part('t10k'))}"]
     own = [setting for setting in sys.argv[1:] if "=" in setting]
-    recipe = Recipe.read("digits", *files, *SETTINGS, *(own or [f"train.time={BUDGET}"]))
+    recipe = Recipe.read("digits", *files, *SETTINGS, f"train.steps={STEPS}", *own)
     begun = time.time()
     for _ in train(recipe, folder, resume=True, tell=print):
         pass

@@ -11,7 +11,7 @@ from seqloom.recipe import Recipe
 from seqloom.runs import Feed, settle, silent
 from seqloom.training.loop import Training
 
-EVERY, STEPS, REPEATS = 100, 20, 5
+EVERY, STEPS, REPEATS = 100, 10, 3
 CASES = {
     "transduce, lstm 128": ("transduce", "model.kind=lstm", "model.size=128"),
     "transduce, transformer 128": ("transduce", "model.kind=transformer", "model.size=128"),

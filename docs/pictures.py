@@ -8,6 +8,8 @@ into them and writes docs/pictures/*.svg and *.png: what `seqloom look RUN INPUT
 import shutil
 from pathlib import Path
 
+from PIL import Image
+
 from seqloom import Recipe, load, train
 from seqloom.look.charts import save
 from seqloom.runs import SCORES, Run
@@ -46,7 +48,7 @@ STUDIES = {
     "vanishing": {"accuracy": "vanishing-accuracy", "gradients": "vanishing-gradients"},
     "taming": {"curves": "taming"},
 }
-ENDINGS = {"caption": ".png"}  # a picture of a picture
+ENDINGS = {"caption": ".png", "heads": ".png"}  # a picture of a picture, and very many squares
 
 
 def trained(name: str, changes: tuple[str, ...]) -> Run:
@@ -73,6 +75,9 @@ def main() -> None:
 
 
 def told(path: Path) -> None:
+    """How large it is; a photograph's worth of colours is more than a chart needs."""
+    if path.suffix == ".png":
+        Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
     size = path.stat().st_size
     print(f"{path.name}: {size:,} bytes" + (" TOO LARGE" if size > LARGEST else ""))
 

@@ -81,7 +81,14 @@ def picture_chart(
     base = alt.Chart(data(rows))
     ground = (
         base.transform_filter("datum.place == 0")
-        .mark_image(url=picture.url, width=width * scale, height=height * scale, align="left", baseline="top")
+        .mark_image(
+            url=picture.url,
+            width=width * scale,
+            height=height * scale,
+            align="left",
+            baseline="top",
+            smooth=scale < 1,  # the squares of a small one are to be seen
+        )
         .encode(x=alt.value(0), y=alt.value(0))
     )
     shades = base.mark_rect(color="black", stroke=None).encode(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -59,7 +60,7 @@ def costs(
 
 def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]:
     """The recipe's own body and what else could stand in its place, each as deep and wide, all reading forwards."""
-    side = "encoder" if USES[recipe.task].encodes else "decoder"
+    side: Literal["encoder", "decoder"] = "encoder" if USES[recipe.task].encodes else "decoder"
     own = recipe.model.side(side).kind
     found: dict[str, Callable[[], Layer]] = {}
     for kind in dict.fromkeys((own, *BESIDE)):

@@ -48,7 +48,7 @@ class Watching:
     def after(self, before: list[Tensor], norm: float) -> Seen:
         gradients = self._by_layer([p.grad if p.grad is not None else torch.zeros_like(p) for p in self.parameters])
         gradients *= norm / max(float(gradients.norm()), TINY)  # as it was before it was clipped
-        moved = self._by_layer(torch._foreach_sub(self.parameters, before))
+        moved = self._by_layer([now.detach() - then for now, then in zip(self.parameters, before, strict=True)])
         share = moved / self._by_layer(before).clamp(min=TINY)
         return {
             "gradients": dict(zip(self.layers, map(_short, gradients.tolist()), strict=True)),
@@ -60,7 +60,7 @@ class Watching:
             },
         }
 
-    def _by_layer(self, tensors: Sequence[Tensor]) -> Tensor:
+    def _by_layer(self, tensors: list[Tensor]) -> Tensor:
         norms = torch.stack([whole(norm) for norm in torch._foreach_norm(tensors)]).double().cpu()
         squares = torch.zeros(len(self.layers), dtype=torch.float64).index_add_(0, self.places, norms**2)
         return squares.sqrt()

@@ -229,7 +229,7 @@ class Forecast(Task):
             read = Series("a window", panel.times[start:end], values[: examples.context], columns, 0, self.facts.step)
             times = following(read.times[-1:], read.step, examples.horizon)
             target = dict(zip(columns[: self.view.variables], values[examples.context :].T.tolist(), strict=False))
-            nothing = {name: {} for name in target}
+            nothing: dict[str, dict[str, list[float]]] = {name: {} for name in target}
             words = f"{examples.context} rows, the last before {times[0]}"
             asked.append(Question(read, words, "\n".join(table(times, target, nothing)), whole, target))
         return asked

@@ -19,7 +19,7 @@ from seqloom.training.checkpoints import STATE
 from tests.recipes import small
 
 TIMINGS = ("seconds", "tokens_per_second")
-LONG = ("train.steps=30", "train.validate_every=6", "train.checkpoint_every=4", "train.batch=700", "model.dropout=0.2")
+LONG = ("train.steps=20", "train.validate_every=5", "train.checkpoint_every=3", "train.batch=700", "model.dropout=0.2")
 KINDS: dict[str, tuple[str, ...]] = {
     "gru": ("model.kind=gru", "train.smoothing=0.1"),
     "lstm": ("model.kind=lstm", "model.attention=additive", "train.accumulate=2", "train.average=0.9"),
@@ -67,8 +67,16 @@ def training(kind: str, folder: Path) -> None:
         pass
 
 
+@cache
+def warmed() -> None:
+    """A short run of each task here, so that what is slow to load is loaded once and not by each child anew."""
+    for kind in ("gru", *TASKS):
+        list(train(recipe(kind).override("train.steps=1"), home() / f"warm-{kind}"))
+
+
 def child(act: Callable[[], None]) -> int:
     """A process that does this and ends; its number. What is remembered is made before, not by each child anew."""
+    warmed()
     for kind in KINDS:
         recipe(kind)
     number = os.fork()

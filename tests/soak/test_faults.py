@@ -99,7 +99,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
 
     def until_killed() -> None:
         for record in train(recipe(kind), folder):
-            if record.step == 20:
+            if record.step == 15:
                 kill_myself()
 
     assert ended(child(until_killed)) == -signal.SIGKILL
@@ -117,7 +117,7 @@ def test_data_that_has_changed_is_refused_and_the_run_goes_on_once_it_is_back(tm
 
     def until_killed() -> None:
         for record in train(recipe(kind), folder):
-            if record.step == 6 * (number + 1):
+            if record.step == 5 * (number + 1):
                 kill_myself()
 
     assert ended(child(until_killed)) == -signal.SIGKILL
