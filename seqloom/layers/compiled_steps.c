@@ -122,14 +122,36 @@ void NAMED(rounded_product)(long rows, long inputs, long outputs, const REAL *x,
     NAMED(any_product)(1, rows, inputs, outputs, x, x_stride, w, y, y_stride);
 }
 
+static inline REAL NAMED(total)(NAMED(lanes) sums) {
+    REAL part[LANES];
+    memcpy(part, &sums, sizeof part);
+    for (long half = LANES / 2; half; half /= 2)
+        for (long lane = 0; lane < half; lane++) part[lane] += part[lane + half];
+    return part[0];
+}
+
 static inline REAL NAMED(dot)(const REAL *a, const REAL *b, long size) {
     NAMED(lanes) sums = {0};
     long j = 0;
     for (; j + LANES <= size; j += LANES) sums += *(const NAMED(lanes) *)(a + j) * *(const NAMED(lanes) *)(b + j);
-    REAL sum = 0;
+    REAL sum = NAMED(total)(sums);
     for (; j < size; j++) sum += a[j] * b[j];
-    for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
     return sum;
+}
+
+/* y (size) = the sum of `count` vectors that stand `stride` apart, each times its weight. */
+static inline void NAMED(mix)(const REAL *weights, const REAL *vectors, long count, long stride, long size, REAL *y) {
+    long j = 0;
+    for (; j + LANES <= size; j += LANES) {
+        NAMED(lanes) sum = {0};
+        for (long t = 0; t < count; t++) sum += *(const NAMED(lanes) *)(vectors + t * stride + j) * weights[t];
+        *(NAMED(lanes) *)(y + j) = sum;
+    }
+    for (; j < size; j++) {
+        REAL sum = 0;
+        for (long t = 0; t < count; t++) sum += weights[t] * vectors[t * stride + j];
+        y[j] = sum;
+    }
 }
 
 /* Scores become weights that sum to 1; what is not valid gets none, and where nothing is valid all get none. */
@@ -166,9 +188,7 @@ void NAMED(attend)(long rows, long per, long heads, long width, long value_width
             REAL *out = y + (row * heads + head) * value_width;
             for (long t = 0; t < seen; t++) weights[t] = scale * NAMED(dot)(asked, keys + t * stride, width);
             NAMED(weigh)(weights, shown, seen);
-            for (long j = 0; j < value_width; j++) out[j] = 0;
-            for (long t = 0; t < seen; t++)
-                for (long j = 0; j < value_width; j++) out[j] += weights[t] * values[t * stride + j];
+            NAMED(mix)(weights, values, seen, stride, value_width, out);
         }
     }
 }
@@ -187,9 +207,7 @@ void NAMED(look)(long rows, long per, long length, long size, long value_size, c
             weights[t] = NAMED(dot)(bent, judge, size);
         }
         NAMED(weigh)(weights, valid + row / per * length, length);
-        for (long j = 0; j < value_size; j++) out[j] = 0;
-        for (long t = 0; t < length; t++)
-            for (long j = 0; j < value_size; j++) out[j] += weights[t] * value[t * value_size + j];
+        NAMED(mix)(weights, value, length, value_size, value_size, out);
     }
 }
 
@@ -219,14 +237,14 @@ void NAMED(add_norm)(long rows, long size, const REAL *x, const REAL *change, co
         for (long j = 0; j < size; j++) y[j] = x[j] + (change ? change[row * size + j] : 0);
         long even = size / LANES * LANES;
         for (long j = 0; j < even; j += LANES) sums += *(NAMED(lanes) *)(y + j);
-        for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
+        sum = NAMED(total)(sums);
         for (long j = even; j < size; j++) sum += y[j];
         REAL mean = centred ? sum / size : 0;
         for (long j = 0; j < even; j += LANES) {
             NAMED(lanes) gap = *(NAMED(lanes) *)(y + j) - mean;
             squares += gap * gap;
         }
-        for (long lane = 0; lane < LANES; lane++) square += squares[lane];
+        square = NAMED(total)(squares);
         for (long j = even; j < size; j++) square += (y[j] - mean) * (y[j] - mean);
         REAL share = 1 / (REAL)sqrt((double)(square / size) + epsilon);
         for (long j = 0; j < size; j++) y[j] = (y[j] - mean) * share * scale[j] + shift[j];
@@ -293,7 +311,7 @@ void NAMED(leading)(long rows, long size, long count, const REAL *logits, REAL *
             for (long j = 0; j < even; j += LANES) sums += *(NAMED(lanes) *)(part + j);
             for (long j = even; j < length; j++) sum += part[j];
         }
-        for (long lane = 0; lane < LANES; lane++) sum += sums[lane];
+        sum += NAMED(total)(sums);
         const REAL total = best[0] + (REAL)log((double)sum);
         for (long place = 0; place < count; place++) best[place] -= total;
     }

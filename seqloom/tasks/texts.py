@@ -226,7 +226,8 @@ class WritesText(Writes):
             with torch.no_grad():
                 last, state = self.prompted(model, [opening + written[row] for row in rows])
             steps = min(ask.length - done, self.room(len(opening) + done))
-            choose, before = partial(again, draw, rows, done), torch.tensor([written[row] for row in rows]).long()
+            choose = partial(again, draw, rows, done)
+            before = torch.tensor([written[row] for row in rows], device=last.device).long()
             for made in stream(
                 *(model.stepper(), choose, last, state),
                 steps=steps,

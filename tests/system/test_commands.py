@@ -367,7 +367,7 @@ def test_texts_obey_the_rules_they_are_given(seqloom, writer):
 def test_what_cannot_be_written_is_one_sentence(seqloom, writer, run):
     assert seqloom("generate", run)[2] == (
         f"error: {run}: a run whose task is transduce answers what it is asked: seqloom predict; "
-        "only language and music are written freely\n"
+        "only language and music are written freely, and images drawn\n"
     )
     code, _, err = seqloom("generate", writer, "--count", "2", "--stream")
     assert code == 2 and err == "error: 2 texts at once cannot be streamed as plain text: say --count 1, or --json\n"
