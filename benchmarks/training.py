@@ -25,9 +25,9 @@ from _timing import QUICK, best, chosen, megabytes, most, peak, table, threads
 from _trainers import END, MODELS, START, Examples, HuggingFace, Keras, Notebook
 from torch.nn import functional as F
 
+from seqloom.course import Feed, silent
 from seqloom.layers.large_vocabulary import LinearCrossEntropy
 from seqloom.recipe import Recipe
-from seqloom.runs import Feed, silent
 from seqloom.tasks import TASKS
 from seqloom.training.loop import Training
 

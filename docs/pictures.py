@@ -11,8 +11,9 @@ from pathlib import Path
 from PIL import Image
 
 from seqloom import Recipe, load, train
+from seqloom.folders import SCORES
 from seqloom.look.charts import save
-from seqloom.runs import SCORES, Run
+from seqloom.runs import Run
 from seqloom.studies import study
 
 HERE = Path(__file__).parent

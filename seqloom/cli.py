@@ -105,8 +105,9 @@ def train(
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
     from .cards import asked
+    from .folders import next_folder
     from .recipe import Recipe
-    from .runs import load, next_folder
+    from .runs import load
     from .runs import train as train_run
     from .terminal import follow, notes, show_scores, stopping
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from .data.samples.dates import WrittenDate, dates_with_locales
 from .errors import SeqloomError
+from .folders import next_folder
 from .look.charts import save
 from .recipe import Recipe
-from .runs import Run, load, next_folder, train
+from .runs import Run, load, train
 from .tasks.base import Prediction
 from .terminal import follow, notes, show_scores, show_table
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import RecipeError
+from .folders import SCORES
 from .recipe import Recipe
-from .runs import SCORES, Run, load, train
+from .runs import Run, load, train
 from .tasks.base import Tell
 
 Floats = NDArray[np.floating]

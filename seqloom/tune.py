@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import MissingExtra, RecipeError, RunError
+from .folders import RECORDS
 from .recipe import Recipe
-from .runs import RECORDS, train
+from .runs import train
 from .training.files import locked, telling
 from .training.manifests import MANIFEST
 

@@ -20,6 +20,8 @@ LEVELS = (
     ("__init__",),
     ("tune", "studies"),
     ("runs",),
+    ("course",),
+    ("folders",),
     ("checkups",),
     ("reports",),
     ("tasks", "look", "exchange", "cards"),

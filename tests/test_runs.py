@@ -12,8 +12,9 @@ import torch
 from safetensors.torch import load_file, save
 
 from seqloom.errors import DataError, RecipeError, RunError
+from seqloom.folders import flat, next_folder
 from seqloom.recipe import Recipe
-from seqloom.runs import flat, load, next_folder, train
+from seqloom.runs import load, train
 from seqloom.training.files import json_bytes
 from seqloom.training.manifests import replace
 

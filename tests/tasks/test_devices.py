@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from seqloom.course import Feed, silent
 from seqloom.recipe import Recipe
-from seqloom.runs import Feed, silent
 from seqloom.tasks import TASKS
 from seqloom.tasks.generating import Ask, Generates
 from seqloom.training.loop import Training, evaluating
