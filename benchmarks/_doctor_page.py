@@ -55,6 +55,8 @@ def helped(case: Ill, results: dict[int, Done]) -> bool:
 
 def ill_table(done: Done, part: str, ills: dict[str, Ill]) -> list[str]:
     found = cases(done, part)
+    if not found:
+        return ["Not run yet."]
     lines = [
         "| illness | first finding | right at | typed | loss before → after | score before → after | helped |",
         "|---|---|---|---|---|---|---|",

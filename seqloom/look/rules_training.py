@@ -13,18 +13,19 @@ def below_baseline(checkup: Checkup) -> Finding | None:
     """Not one score is better than what can be said without reading."""
     worst: Finding | None = None
     for name, score in checkup.scores.items():
-        rivals = {rival: value for rival, value in (score.get("baselines") or {}).items() if rival in TRIVIAL}
+        sign = -1 if score.get("better") == "lower" else 1
+        rivals = {rival: sign * value for rival, value in (score.get("baselines") or {}).items() if rival in TRIVIAL}
         if not rivals:
             continue
-        sign = -1 if score.get("better") == "lower" else 1
-        rival = max(rivals, key=lambda one, rivals=rivals, sign=sign: sign * rivals[one])
-        if sign * score["value"] > sign * rivals[rival]:
+        rival = max(rivals, key=rivals.__getitem__)
+        if sign * score["value"] > rivals[rival]:
             return None
+        beside = sign * rivals[rival]
         worst = worst or Finding(
             "no better than a baseline",
             0.52,
-            f"{name} is {score['value']:.3g}, but {rival} alone gets {rivals[rival]:.3g}.",
-            {"score": float(score["value"]), "baseline": float(rivals[rival])},
+            f"{name} is {score['value']:.3g}, but {rival} alone gets {beside:.3g}.",
+            {"score": float(score["value"]), "baseline": float(beside)},
             "",
             "What was learnt is not worth a model; what else is found here may say why.",
         )
