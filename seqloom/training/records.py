@@ -104,6 +104,14 @@ class Progress(BaseModel):
         self.validations_since_best = 0 if best else self.validations_since_best + 1
         return best
 
+    def magnify(self, finite: bool) -> None:
+        """Half as much after a step that has overflown, twice as much after many that have not."""
+        self.steps_so_magnified = self.steps_so_magnified + 1 if finite else 0
+        if not finite:
+            self.magnified /= 2
+        elif self.steps_so_magnified == MAGNIFY_AFTER:
+            self.magnified, self.steps_so_magnified = 2 * self.magnified, 0
+
     def begin_anew(self) -> None:
         """Forget what the last record has told."""
         self.loss_sum = self.loss_count = self.recent_seconds = 0.0
