@@ -24,26 +24,26 @@ MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
     "dates": (
         ("transduce", "model.kind=lstm", "model.size=64", "train.steps=1400", "train.rate=4e-3", "train.watch=40"),
         "3 mai 2024",
-        ("attention", "model", "gates", "kept", "flow", "spectra", "curves"),
+        ("attention", "model", "gates", "flow", "spectra"),
     ),
     "dates-transformer": (
         ("transduce", "model.kind=transformer", "model.size=64", "model.depth=2", "model.heads=4", "train.steps=500"),
         "3 mai 2024",
-        ("heads", "starved"),
+        ("heads",),
     ),
     "names": (
         ("classify", "model.size=64", "train.steps=300"),
         "Königreich der Niederlande",
-        ("attribution", "order"),
+        ("attribution",),
     ),
     "shapes": (("caption", "model.size=64", "train.steps=500", "train.rate=4e-3"), None, ("attention",)),
     "manual": (
         ("language", "model.size=96", "train.steps=300"),
         "The statement is executed",
-        ("next", "gradients"),
+        ("next",),
     ),
 }
-DRAWN = {("shapes", "attention"): "caption", ("names", "order"): "order"}  # where the name of the view says too little
+DRAWN = {("shapes", "attention"): "caption"}  # where the name of the view says too little
 STUDIES = {
     "vanishing": {"accuracy": "vanishing-accuracy", "gradients": "vanishing-gradients"},
     "taming": {"curves": "taming"},

@@ -81,7 +81,7 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
     recurrence = "orthogonal" if body.kind == "orthogonal" else body.recurrence
 
     def prepared(inputs: int, size: int) -> Cell:
-        made = initialised(make(inputs, size), body.initial, body.forget_bias)
+        made = initialised(make(inputs, size), body.initial, body.forget_bias, body.gain)
         if recurrence != "free":
             made = held(made, orthogonal if recurrence == "orthogonal" else spectral_norm)
         if body.recurrent_dropout:

@@ -355,21 +355,24 @@ def look(
 
 @app.command()
 def doctor(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="An input to examine the model on; a file, if it reads no text.")],
+    run: Annotated[Path, typer.Argument(help="A run folder; it need not have come to its end.")],
+    seconds: Annotated[
+        float, typer.Option(min=0, help="How long short trials may take where it has not learnt; 0 is none.")
+    ] = 15.0,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """What ails a run, the worst first, each finding with its measurement and the setting to change."""
-    from .runs import load
+    """What ails a run, the worst first, each finding with its measurement and what to type."""
+    from .runs import diagnose
+    from .terminal import notes
 
-    loaded = load(run)
-    found = loaded.diagnose(text if loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1])
+    found = diagnose(run, seconds=seconds, tell=notes.print)
     if as_json:
         print(json.dumps([asdict(finding) for finding in found], ensure_ascii=False, indent=2))
         return
-    for finding in found:
-        print(f"{finding.name}: {finding.says} Try {finding.change or 'to look at the data'}.")
+    for number, finding in enumerate(found, 1):
+        print(f"{number}. {finding.name}: {finding.says} {finding.why}")
+        print(f"   type: {finding.change}" if finding.change else "   no setting of the model helps here")
     if not found:
         print("nothing stands out")
 

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
+TRIED = 15.0  # seconds that the trials of a diagnosis may take
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
 EIGHT = "int8.json"
 
@@ -607,7 +608,7 @@ class Run:
         given = self._first(examples) if given is None else given
         look = self.look(given, answer, examples=examples)
         try:
-            findings: list[Finding] | str = self.diagnose(given, answer)
+            findings: list[Finding] | str = self.diagnose(examples)
         except SeqloomError as error:
             findings = f"It could not be examined: {error}."
         scores = self.scores if (self.folder / SCORES).exists() else {}
@@ -671,19 +672,44 @@ class Run:
         replace(self.folder, EIGHT, json_bytes(result))
         return result
 
-    def diagnose(self, given: Any, answer: str | None = None) -> "list[Finding]":
-        """What ails the model, from its records, its scores, its data and one example; the worst first."""
-        from .look.anatomy import examine
-        from .look.doctor import diagnose
-        from .look.findings import Checkup
-        from .look.schedules import curves
+    def diagnose(self, examples: object = None, seconds: float = TRIED) -> "list[Finding]":
+        """What ails the model, the worst first: see `diagnose`."""
+        return diagnose(self.folder, self.task.cell, examples, seconds)
 
-        look = self.look(given, answer)
-        records = self.history.records
-        data = read_json(self.folder / "data.json")["report"]
-        skipped = records[-1]["skipped"] if records else 0
-        anatomy = examine(look.model, look.batch)
-        return diagnose(Checkup(self.recipe, anatomy, curves(records), skipped, self.scores["scores"], data))
+
+def diagnose(
+    folder: Path | str,
+    cell: MakeCell | None = None,
+    examples: object = None,
+    seconds: float = TRIED,
+    tell: Tell = silent,
+) -> "list[Finding]":
+    """What ails a run, the worst first, also one that broke off: from its records, its scores, its training examples
+    and, where it has not learnt, from short trials that take about so many `seconds` in all.
+
+    The examples are read again where the recipe says; those that came from Python have to be given again. Where they
+    are not at hand, the records have to do.
+    """
+    from .checkups import Told, checkup
+    from .look.doctor import diagnose as judge
+    from .reports import own_data
+
+    folder = Path(folder)
+    check_version(folder)
+    recipe = own_recipe(folder)
+    check_cell(folder, cell)
+    task = TASKS[recipe.task].form(recipe).restore(recipe, read_json(folder / "task.json"))
+    task.cell = cell
+    scores = read_json(folder / SCORES)["scores"] if (folder / SCORES).exists() else {}
+    told = Told(read_records(folder / RECORDS), scores, read_json(folder / "data.json")["report"])
+    prepared = None
+    try:
+        prepared = own_data(folder, task, examples)
+    except SeqloomError as error:
+        tell(f"the training examples are not at hand, so only the records are looked at: {error}")
+    model = load(folder, cell, "cpu").model if WEIGHTS in read_manifest(folder) else None
+    assert model is None or isinstance(model, Generator | Labeller)
+    return judge(checkup(task, told, model, prepared, seconds))
 
 
 def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto", int8: bool = False) -> Run:

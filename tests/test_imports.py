@@ -20,6 +20,7 @@ LEVELS = (
     ("__init__",),
     ("tune", "studies"),
     ("runs",),
+    ("checkups",),
     ("reports",),
     ("tasks", "look", "exchange", "cards"),
     ("training", "build", "metrics", "baselines"),

@@ -122,6 +122,16 @@ def test_every_command_and_code_block_of_the_page_runs(page, tmp_path):
         check(command, folder, page.name)
 
 
+def test_every_picture_of_the_pages_is_there_and_small_and_every_one_that_is_there_is_shown():
+    shown = {
+        (page.parent / name).resolve()
+        for page in PAGES
+        for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text("utf-8"))
+    }
+    assert shown == {path for path in (ROOT / "docs" / "pictures").iterdir()} and len(shown) >= 10
+    assert all(path.stat().st_size < 150_000 for path in shown)
+
+
 def test_blocks_are_found_with_their_commands():
     page = "\n".join(
         [

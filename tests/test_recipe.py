@@ -182,6 +182,7 @@ def test_the_settings_and_defaults_that_others_rely_on():
         memory_size = 0
         forget_bias = 1.0
         initial = "even"
+        gain = 1.0
         recurrence = "free"
         peephole = "diagonal"
         peephole_gates = "ifo"
@@ -199,6 +200,7 @@ def test_the_settings_and_defaults_that_others_rely_on():
         time = ""
         seed = 0
         batch = 4096
+        shuffle = true
         accumulate = 1
         window = 0
         optimiser = "adamw"

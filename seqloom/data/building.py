@@ -221,7 +221,7 @@ class _Writer:
         self._ids = FlatWriter(folder, f"{name}-ids", codec.dtype, codec.shape)
         self._texts = FlatWriter(folder, f"{name}-texts", np.dtype(np.uint8)) if isinstance(like, Texts) else None
         self._counts = np.zeros(len(codec), dtype=np.int64)
-        self._cut = self._dropped = self._unknown = self._missing = self._numbers = 0
+        self._whole = self._cut = self._dropped = self._unknown = self._missing = self._numbers = 0
 
     def encode(self, raws: Sequence[Raw], starts: NDArray[np.bool_]) -> tuple[Ragged, Texts | None]:
         """Ids, and the texts that a perfect model would write; what goes on begins with the blank it was cut at."""
@@ -236,6 +236,7 @@ class _Writer:
 
     def write(self, ids: Ragged, texts: Texts | None, kept: Rows, starts: NDArray[np.bool_]) -> None:
         """Append the kept rows, their ids cut to the greatest length."""
+        self._whole = max(self._whole, int(ids.lengths.max(initial=0)))
         long = self.too_long(ids)
         cut = np.isin(long, kept, assume_unique=True).sum()
         self._cut += int(cut)
@@ -277,6 +278,7 @@ class _Writer:
             missing_share=self._missing / max(1, self._numbers),
             lengths=histogram(lengths),
             balance=self._codec.balance(self._counts),
+            whole=self._whole,
         )
 
 

@@ -20,7 +20,7 @@ from seqloom.data.ragged import Ragged, Texts
 from seqloom.data.report import DataReport
 from seqloom.errors import DataError, RunError
 
-FORMAT = 2  # of the cache's entries; another number, other keys
+FORMAT = 3  # of the cache's entries; another number, other keys
 
 
 @dataclass(frozen=True, eq=False)

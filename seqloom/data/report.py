@@ -17,6 +17,7 @@ class SideReport:
     missing_share: float = 0.0  # of the numbers
     lengths: dict[str, int] = field(default_factory=dict)  # examples by the range of their length
     balance: dict[str, int] = field(default_factory=dict)  # examples by label
+    whole: int = 0  # tokens of the longest example before anything was cut or dropped
 
 
 @dataclass(frozen=True)

@@ -461,13 +461,16 @@ INITIAL: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def initialised(cell: C, how: str = "even", forget: float | None = None) -> C:
-    """The cell with its matrices started in another way, gate by gate, and the forget gate open by so much."""
+def initialised(cell: C, how: str = "even", forget: float | None = None, gain: float = 1.0) -> C:
+    """The cell with its matrices started in another way, gate by gate, those it looks at its state with so many times
+    as large, and the forget gate open by so much."""
     matrices = [(name, weight) for name, weight in cell.named_parameters() if weight.dim() == 2 and name[0] in "WUP"]
     units = cell.sizes[-1] if cell.entries[-1] == "c" else cell.size
     for _, weight in matrices if how != "even" else ():
         for block in weight.data.split(units if len(weight) % units == 0 else len(weight)):
             INITIAL[how](block)
+    for name, weight in matrices if gain != 1 else ():
+        weight.data *= gain if name[0] == "U" else 1
     biases = [bias for name, bias in cell.W.named_parameters() if name.endswith("bias")]
     if forget is not None and "f" in cell.blocks and biases:
         places = biases[-1].data.chunk(len(cell.blocks))

@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..layers.base import Memory
+from ..layers.padding import last, pick, take, to_front
 from ..models import Batch, Generator, Labeller
 from .reading import INPUTS, SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
 
 Floats = NDArray[np.floating]
 OUTPUTS = 64  # outputs that are asked, at most, evenly over the sequence
+# From how small a share of the largest influence on learning can begin: measured on recall at a distance, where models
+# that are trained on one distance learn up to about this lag and not beyond (docs/doctor.md).
+REACH = 1 / 1000
 
 
 @dataclass(frozen=True)
@@ -55,23 +59,26 @@ def influence_by_lag(model: Model, batch: Batch, directions: int = 4) -> Floats:
 
     The whole batch is asked at once; of a model that writes about a source, what it reads itself counts.
     """
-    lengths = batch.mask.sum(1)
+    lengths = batch.mask.sum(1).cpu()
     longest = int(lengths.max()) if len(lengths) else 0
+    if not longest:
+        return np.zeros(0)
+    with quiet(model):
+        vectors, outputs = embedded(model, batch, INPUTS)
+        whole = outputs.shape[1] == batch.mask.shape[1]
+        ends = pick(outputs, last(batch.mask)) if whole else outputs[:, -1]
+        moved = _moved_rows(vectors, ends, directions)
+    order, _ = to_front(batch.mask.cpu())
+    rows = take(moved[..., None], order)[..., 0]  # padding behind, whatever side it was on
     total, count = torch.zeros(longest), torch.zeros(longest)
-    for row in range(len(batch.inputs)):
-        if not lengths[row]:
-            continue
-        alone = single(batch, row)
-        with quiet(model):
-            vectors, outputs = embedded(model, alone, INPUTS)
-            moved = _moved(vectors, outputs[0, -1], directions, 0).flip(0)
-        total[: len(moved)] += moved
-        count[: len(moved)] += 1
+    for row, length in zip(rows, lengths.tolist(), strict=True):
+        total[:length] += row[:length].flip(0)
+        count[:length] += 1
     mean: Floats = (total / count.clamp(min=1)).numpy()
     return mean
 
 
-def memory_length(influence: Floats, share: float = 0.05) -> int:
+def memory_length(influence: Floats, share: float = REACH) -> int:
     """The furthest lag at which an element still moves the output by this share of the most any element does."""
     if not len(influence) or not influence.max() > 0:
         return 0
@@ -79,15 +86,15 @@ def memory_length(influence: Floats, share: float = 0.05) -> int:
 
 
 def embedded(model: Model, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
-    """The vectors of one side as a leaf (1, S, D), and the outputs that follow from them (1, T, D)."""
+    """The vectors of one side as a leaf (B, S, D), and the outputs that follow from them (B, T, D)."""
     if isinstance(model, Generator):
         assert side == INPUTS or model.source is not None
         if side == SOURCE and model.source is not None:
             vectors = _leaf(model.source.embed(batch.source[0]))
             memory: Memory = model.source.encoder(vectors, batch.source[1])
-            return vectors, model.features(batch.inputs, model.decoder.start(1, memory), batch.mask)[0]
+            return vectors, model.features(batch.inputs, model.decoder.start(len(vectors), memory), batch.mask)[0]
         vectors = _leaf(model.embed(batch.inputs))
-        return vectors, model.decoder(vectors, model.start(1, *batch.source), batch.mask)[0]
+        return vectors, model.decoder(vectors, model.start(len(vectors), *batch.source), batch.mask)[0]
     if isinstance(model, Labeller):
         vectors = _leaf(model.embed(batch.inputs))
         memory = model.encoder(vectors, batch.mask)
@@ -109,4 +116,16 @@ def _moved(vectors: Tensor, output: Tensor, directions: int, seed: int) -> Tenso
         [gradient] = torch.autograd.grad(output @ direction, vectors, retain_graph=True, allow_unused=True)
         if gradient is not None:
             square += gradient[0].norm(dim=-1).square().cpu().float() / directions
+    return square.sqrt()
+
+
+def _moved_rows(vectors: Tensor, outputs: Tensor, directions: int) -> Tensor:
+    """The norm of ∂output/∂vectors at each element of each row, which depend on nothing of one another: (B, S)."""
+    chance = torch.Generator().manual_seed(0)
+    square = torch.zeros(vectors.shape[:2])
+    for _ in range(directions):
+        direction = torch.randn(outputs.shape[1:], generator=chance, dtype=torch.float64).to(outputs)
+        [gradient] = torch.autograd.grad((outputs * direction).sum(), vectors, retain_graph=True, allow_unused=True)
+        if gradient is not None:
+            square += gradient.norm(dim=-1).square().cpu().float() / directions
     return square.sqrt()

@@ -1,187 +1,129 @@
-"""Rules about how training went, its scores and its data. Each docstring says when the rule speaks."""
+"""Rules about how training went and what it came to, from the records and the scores. Each docstring says when the
+rule speaks.
+"""
 
 from .findings import Checkup, Finding
-from .schedules import Curves
+
+TRIVIAL = ("most frequent", "chance", "uniform", "unigram", "mean", "constant", "copy")  # what takes no reading
+LEARNT = 0.02  # of the blind loss: a validation that saved less has shown nothing
+BY_HEART = 0.5  # of the first loss: a model that gets below this with a few examples can learn
 
 
-def unstable(checkup: Checkup) -> Finding | None:
-    """Steps were skipped, or the loss ended more than a fifth of its fall above its lowest: the steps are too large."""
-    losses, train = checkup.curves.training[:, 1], checkup.recipe.train
-    if len(losses) < 3:
+def below_baseline(checkup: Checkup) -> Finding | None:
+    """Not one score is better than what can be said without reading."""
+    worst: Finding | None = None
+    for name, score in checkup.scores.items():
+        rivals = {rival: value for rival, value in (score.get("baselines") or {}).items() if rival in TRIVIAL}
+        if not rivals:
+            continue
+        sign = -1 if score.get("better") == "lower" else 1
+        rival = max(rivals, key=lambda one, rivals=rivals, sign=sign: sign * rivals[one])
+        if sign * score["value"] > sign * rivals[rival]:
+            return None
+        worst = worst or Finding(
+            "no better than a baseline",
+            0.52,
+            f"{name} is {score['value']:.3g}, but {rival} alone gets {rivals[rival]:.3g}.",
+            {"score": float(score["value"]), "baseline": float(rivals[rival])},
+            "",
+            "What was learnt is not worth a model; what else is found here may say why.",
+        )
+    return worst
+
+
+def nothing_to_learn(checkup: Checkup) -> Finding | None:
+    """Validation saved less than a fiftieth of the blind loss, no element tells anything about the answer by itself,
+    and a few examples can be learnt by heart: so it is not training that fails."""
+    found = checkup.evidence
+    if found is None or len(checkup.curves.validation) < 2 or checkup.skill > LEARNT or found.dependence.most > 0:
         return None
-    fall = max(float(losses[0] - losses.min()), 1e-9)
-    rise = float(losses[-1] - losses.min()) / fall
-    never = losses.min() > 0.97 * losses[0] and _gradient_growth(checkup.curves) > 3
-    if not checkup.skipped and rise < 0.2 and not never:
-        return None
-    radius = max(checkup.anatomy.radius.values(), default=0.0)
-    clip = not train.clip and radius > 1.2
-    return Finding(
-        "unstable training",
-        0.95,
-        f"The loss ended {rise:.0%} of its whole fall above its lowest point; {checkup.skipped} steps were skipped.",
-        {"rise": rise, "skipped": float(checkup.skipped), "spectral radius": radius},
-        "train.clip=1" if clip else f"train.rate={train.rate / 10:.2g}",
-        "A recurrent matrix that stretches what it remembers makes gradients explode; clipping shortens them."
-        if clip
-        else "Steps that are too large jump over what they look for.",
-    )
-
-
-def too_slow(checkup: Checkup) -> Finding | None:
-    """More than a tenth of the whole fall came in the last quarter, and all of it was below two fifths of the loss."""
-    losses, train = checkup.curves.training, checkup.recipe.train
-    if len(losses) < 8:
-        return None
-    quarter = len(losses) // 4
-    first, before, last = (
-        float(losses[part, 1].mean()) for part in (slice(0, 2), slice(-2 * quarter, -quarter), slice(-quarter, None))
-    )
-    fall = first - last
-    late = (before - last) / fall if fall > 0 else 0.0
-    share = fall / first if first > 0 else 0.0
-    if late < 0.1 or share > 0.4:
+    left = checkup.trying.by_heart if checkup.trying is not None else 0.0 if checkup.fitted > 0.1 else 1.0
+    if left > BY_HEART:
         return None
     return Finding(
-        "still learning when it stopped",
-        0.7,
-        f"The loss fell by only {share:.0%} in all, and {late:.0%} of that in the last quarter of training.",
-        {"late share of the fall": late, "share of the loss": share},
-        f"train.rate={min(train.rate * 10, 100):.2g}",
-        "The steps are so small that training ends on the way; more steps would help, too, but take longer.",
+        "nothing to learn",
+        0.99,
+        f"On validation {checkup.skill:.1%} of what reading nothing leaves was saved, though a few examples are learnt "
+        f"by heart down to {left:.0%} of their loss, and no element by itself says anything about the answer.",
+        {"saved": checkup.skill, "left by heart": left},
+        "",
+        "What is to be told does not follow from what is read: look at the labels, and leave the model as it is.",
     )
 
 
 def overfitting(checkup: Checkup) -> Finding | None:
-    """The validation loss ended a tenth above its best while the training loss went on falling."""
+    """The validation loss ended a tenth above its best, before the last fifth, and training is known far better."""
     validation, training = checkup.curves.validation, checkup.curves.training
     if len(validation) < 4 or len(training) < 4:
         return None
     best = int(validation[:, 1].argmin())
     worse = float(validation[-1, 1] / max(validation[best, 1], 1e-9)) - 1
     later = training[training[:, 0] > validation[best, 0], 1]
-    if worse < 0.1 or best > 0.8 * len(validation) or not len(later) or later[-1] > later[0]:
+    if worse < 0.1 or best > 0.8 * len(validation) or len(later) < 2 or later[-1] > later[0]:
         return None
     dropout = checkup.recipe.model.dropout
     return Finding(
         "learns by heart",
-        min(0.9, 0.5 + worse),
+        min(0.7, 0.5 + worse / 2),
         f"The validation loss was best at step {validation[best, 0]:.0f} and ended {worse:.0%} above that, "
         "while the training loss went on falling.",
         {"best step": float(validation[best, 0]), "worse by": worse},
-        f"model.dropout={min(0.6, max(0.2, dropout + 0.2)):.1g}",
+        f"model.dropout={min(0.6, max(0.3, dropout + 0.2)):.1g}",
         "What is left out at random cannot be relied on; the best weights are kept anyway, so fewer steps would do.",
     )
 
 
-def too_much_dropout(checkup: Checkup) -> Finding | None:
-    """With a dropout of two fifths or more, training is a quarter harder than validation."""
-    training, validation = checkup.curves.training[:, 1], checkup.curves.validation[:, 1]
-    dropout = checkup.recipe.model.dropout
-    if dropout < 0.4 or not len(training) or not len(validation):
+def gave_up(checkup: Checkup) -> Finding | None:
+    """Patience ended training before two thirds of its steps, within three validations, while training went well."""
+    train, validation = checkup.recipe.train.resolved(), checkup.curves.validation
+    if not 0 < train.patience <= 3 or len(validation) < 2 or not checkup.scores:
         return None
-    gap = float(training[-max(1, len(training) // 10) :].mean() / max(float(validation[-1]), 1e-9)) - 1
-    if gap < 0.25:
-        return None
-    return Finding(
-        "too much is left out",
-        0.8,
-        f"With dropout {dropout:g} the training loss is {gap:.0%} above the validation loss: it is made too hard.",
-        {"dropout": dropout, "gap": gap},
-        "model.dropout=0.1",
-        "Dropout is for models that learn by heart; this one cannot even learn what it is shown.",
-    )
-
-
-def warmup_needed(checkup: Checkup) -> Finding | None:
-    """A deep Transformer that normalises behind, with a warm-up below a fiftieth of all steps, hardly learnt."""
-    train, body = checkup.recipe.train.resolved(), checkup.recipe.model.side("encoder")
+    share = float(validation[-1, 0]) / max(train.steps, 1)
     losses = checkup.curves.training[:, 1]
-    if body.kind != "transformer" or body.norm != "post" or body.depth < 6 or len(losses) < 3:
-        return None
-    share, fall = train.warmup / max(train.steps, 1), float(1 - losses.min() / max(losses[0], 1e-9))
-    if share > 0.02 or fall > 0.3:
+    falling = len(losses) > 3 and losses[-3:].mean() < losses[:3].mean()
+    if share > 0.66 or not falling or checkup.skill > 0.9 or checkup.fitted - checkup.skill > 0.2:
         return None
     return Finding(
-        "no warm-up",
-        0.9,
-        f"{body.depth} layers normalise behind, the warm-up is {share:.1%} of all steps, the loss fell by {fall:.0%}.",
-        {"warm-up share": share, "fall": fall, "depth": float(body.depth)},
-        "model.norm=pre",
-        "At the start the upper layers' gradients are far larger than the lower ones'; a norm in front evens them out.",
-    )
-
-
-def below_baseline(checkup: Checkup) -> Finding | None:
-    """A score is no better than what anyone could do without a model."""
-    for name, score in checkup.scores.items():
-        rivals = score.get("baselines") or {}
-        sign = -1 if score.get("better") == "lower" else 1
-        rival = max(rivals, key=lambda one: sign * rivals[one], default="")
-        if rival and sign * score["value"] <= sign * rivals[rival]:
-            return Finding(
-                "no better than a baseline",
-                1.0,
-                f"{name} is {score['value']:.3g}, but {rival} alone gets {rivals[rival]:.3g}.",
-                {"score": float(score["value"]), "baseline": float(rivals[rival])},
-            )
-    return None
-
-
-def nothing_to_learn(checkup: Checkup) -> Finding | None:
-    """The training loss fell by a tenth or more, but no validation was ever better than the first one by a fiftieth."""
-    validation, training = checkup.curves.validation[:, 1], checkup.curves.training[:, 1]
-    if len(validation) < 4 or len(training) < 4:
-        return None
-    learnt = float(1 - training[-1] / max(training[0], 1e-9))
-    gained = float(1 - validation.min() / max(validation[0], 1e-9))
-    if learnt < 0.1 or gained > 0.02:
-        return None
-    return Finding(
-        "nothing to learn",
-        0.98,
-        f"The training loss fell by {learnt:.0%}, the validation loss never by more than {gained:.1%}.",
-        {"learnt": learnt, "gained": gained},
-        "",
-        "What the model learnt of the examples does not hold for others: look at the labels before the model.",
-    )
-
-
-def cut_off(checkup: Checkup) -> Finding | None:
-    """A twentieth of the training examples or more were cut or dropped for their length."""
-    train = checkup.data.get("splits", {}).get("train")
-    if not train or not train.get("examples"):
-        return None
-    cut = sum(train[side].get("cut", 0) for side in ("source", "target") if side in train) + train.get("dropped", 0)
-    share = cut / (train["examples"] + train.get("dropped", 0))
-    if share < 0.05:
-        return None
-    return Finding(
-        "examples are cut off",
+        "stopped too early",
         0.65,
-        f"{share:.0%} of the training examples were cut or dropped as longer than {checkup.recipe.data.max_length}.",
-        {"share": share},
-        f"data.max_length={2 * checkup.recipe.data.max_length}",
-        "What the answer depends on may stand behind the cut.",
+        f"Training stopped after {share:.0%} of its steps, because {train.patience} validations were no better.",
+        {"share of the steps": share, "patience": float(train.patience)},
+        "train.patience=0",
+        "One validation may be worse by chance; the best weights are kept anyway.",
     )
 
 
-def padding(checkup: Checkup) -> Finding | None:
-    """More than two fifths of what is computed is padding."""
-    share = float(checkup.data.get("padded_share", 0.0))
-    if share < 0.4:
+def weights_shrunk(checkup: Checkup) -> Finding | None:
+    """Decay pulled the matrices to less than half of the size they began with."""
+    found, train = checkup.evidence, checkup.recipe.train
+    if found is None or not found.weights.start or train.weight_decay < 0.05 or checkup.skill > 0.9:
+        return None
+    left = found.weights.now / found.weights.start
+    if left > 0.5:
         return None
     return Finding(
-        "padding",
-        0.2,
-        f"{share:.0%} of the training batches is padding: that much of the time is spent on nothing.",
-        {"share": share},
-        f"train.batch={2 * checkup.recipe.train.batch}",
-        "In larger batches rows of like length find one another; very long examples may be worth dropping.",
+        "decay too strong",
+        0.6 + 0.3 * (1 - left),
+        f"With train.weight_decay {train.weight_decay:g} the matrices have {left:.0%} of the size they began with.",
+        {"left": left, "decay": train.weight_decay},
+        "train.weight_decay=0.01",
+        "What is pulled to zero faster than it learns forgets what it learnt.",
     )
 
 
-def _gradient_growth(found: Curves) -> float:
-    """How many times as large the gradient was at its largest as at first."""
-    norms = found.gradients[:, 1]
-    return float(norms.max() / max(norms[0], 1e-12)) if len(norms) else 1.0
+def gradients_cut(checkup: Checkup) -> Finding | None:
+    """The usual gradient is a hundred times as long as what it is shortened to, and the model has not learnt."""
+    train, norms = checkup.recipe.train, checkup.curves.gradients[:, 1]
+    if not train.clip or len(norms) < 3 or checkup.skill > 0.5:
+        return None
+    times = float(sorted(norms)[len(norms) // 2]) / train.clip
+    if times < 100:
+        return None
+    return Finding(
+        "gradients cut too short",
+        0.7,
+        f"The usual gradient is {times:.0f} times as long as train.clip lets through.",
+        {"times": times},
+        "train.clip=1",
+        "Clipping is for the few steps that are too large; here it shortens every one.",
+    )

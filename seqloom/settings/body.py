@@ -105,6 +105,9 @@ Initial = Annotated[
     Literal["even", "xavier", "orthogonal", "identity", "normal"],
     Field(description="How recurrent weights start: evenly within one over the root of the size, or as named."),
 ]
+Gain = Annotated[
+    float, Field(ge=0, le=100, description="How many times as large recurrent weights start as model.initial has it.")
+]
 Recurrence = Annotated[
     Literal["free", "orthogonal", "spectral"],
     Field(description="Whether the recurrent matrix keeps all its singular values at one, the largest, or none."),
@@ -179,6 +182,7 @@ class Body(Section):
     memory_size: MemorySize
     forget_bias: ForgetBias
     initial: Initial
+    gain: Gain
     recurrence: Recurrence
     peephole: Peephole
     peephole_gates: PeepholeGates

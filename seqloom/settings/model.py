@@ -19,6 +19,7 @@ from .body import (
     Dropout,
     FeedForward,
     ForgetBias,
+    Gain,
     Heads,
     Initial,
     Kind,
@@ -90,6 +91,7 @@ class Part(Section):
     memory_size: MemorySize | None = None
     forget_bias: ForgetBias | None = None
     initial: Initial | None = None
+    gain: Gain | None = None
     recurrence: Recurrence | None = None
     peephole: Peephole | None = None
     peephole_gates: PeepholeGates | None = None
@@ -159,6 +161,7 @@ class Model(Section):
     memory_size: MemorySize = 0
     forget_bias: ForgetBias = 1.0
     initial: Initial = "even"
+    gain: Gain = 1.0
     recurrence: Recurrence = "free"
     peephole: Peephole = "diagonal"
     peephole_gates: PeepholeGates = "ifo"

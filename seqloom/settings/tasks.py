@@ -35,7 +35,7 @@ ALONE = (
     *(*NAMED, *DRAWING),
     *(*SUMMED, *TAGGED, *NUMERIC, *IMAGES, "model.encoder", "model.merge", "model.patch", "search"),
     *("data.source", "data.source_tokens", "data.shared", "data.tag", "data.separator", "data.max_length"),
-    *("data.too_long", "model.attention", "model.look", "model.hard"),
+    *("data.too_long", "model.attention", "model.look", "model.hard", "train.shuffle"),
 )  # what there must be a source, or a label, for
 WINDOW = 128  # elements that a text without end is read in, unless train.window says otherwise
 ROWS = (  # what only tasks have whose examples are rows of texts

@@ -59,6 +59,10 @@ class Train(Section):
     batch: int = Field(
         default=4096, ge=1, le=10**9, description="Tokens a batch: source and target together, padding included."
     )
+    shuffle: bool = Field(
+        default=True,
+        description="Whether every epoch reads the examples in an order of its own; if not, they come as they stand.",
+    )
     accumulate: int = Field(
         default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
     )

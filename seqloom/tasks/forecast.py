@@ -148,8 +148,9 @@ class Forecast(Task):
     # --- windows ---
 
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
-        """Windows in a drawn order. What one takes in a batch is what is read of it, in elements."""
-        rows = shuffle(len(prepared.parts["train"]), self.recipe.train.seed, epoch)
+        """Windows in a drawn order, or as they stand. What one takes in a batch is what is read of it, in elements."""
+        train, count = self.recipe.train, len(prepared.parts["train"])
+        rows = shuffle(count, train.seed, epoch) if train.shuffle else np.arange(count)
         size = self.at_once(self.recipe.train.batch)
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 

@@ -105,8 +105,10 @@ class Rows(Task):
         return {side: len(codec) for side, codec in self.codecs.items()}
 
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
-        lengths = self.lengths(prepared.splits["train"].ids)
-        return batches.order(lengths, self.recipe.train.batch, self.recipe.train.seed, epoch)
+        lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
+        if not train.shuffle:
+            return batches.as_they_stand(lengths, train.batch)
+        return batches.order(lengths, train.batch, train.seed, epoch)
 
     def padded_share(self, prepared: Prepared) -> float:
         return batches.padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))

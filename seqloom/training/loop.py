@@ -81,7 +81,11 @@ def fit(
         training.restore(checkpoint, checkpoint.step <= changed)
         yield from training.tell(validate)
     while not training.finished:
-        training.advance()
+        try:
+            training.advance()
+        except RunError:  # what led to it is told before: whoever looks for the reason reads the records
+            yield training.last_words()
+            raise
         [stops] = ranks.summed(stop is not None and stop.is_set())
         if stops or training.checkpoint_due:
             checkpoint = training.checkpoint()
@@ -311,6 +315,10 @@ class Training:
         elif step == 1 or step % RECORD_EVERY == 0 or self.progress.watched:
             yield self._told("step", {}, False)
         self.trained.train()  # whoever looked at it may have left it in another mode
+
+    def last_words(self) -> Record:
+        """The record of a step after which training cannot go on."""
+        return self._told("step", {}, False)
 
     def _validated(self, validate: Validate) -> dict[str, float]:
         """The scores that the first process finds, in all of them."""

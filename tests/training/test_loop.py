@@ -336,6 +336,7 @@ def test_ten_skipped_steps_in_a_row_are_too_many(tmp_path: Path) -> None:
         for record in run.walk():
             if record.step == 10:
                 good = weights_of(run.objective)
+    assert (record.step, record.skipped) == (10 + SKIPPED_AT_MOST, SKIPPED_AT_MOST)  # what led to it is told first
     last = run.feed.asked[-1]
     assert f"step {10 + SKIPPED_AT_MOST}:" in str(error.value) and "\n" not in str(error.value)
     assert f"the examples {', '.join(map(str, last))}" in str(error.value)

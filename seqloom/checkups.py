@@ -1,0 +1,99 @@
+"""From a run to what its diagnosis needs: the run's own training examples are read again and measured with its model,
+and short trials are made ready. What the numbers mean is the business of `look.doctor`.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from .look.anatomy import examine
+from .look.evidence import gather
+from .look.findings import NOTHING, Checkup
+from .look.schedules import curves
+from .look.trials import Trials
+from .models import Batch, Generator, Labeller, Objective
+from .recipe import Recipe
+from .tasks.base import Prepared, Task
+
+COUNTED = 60  # batches that are read to be counted
+EXAMINED = 16  # rows that the inside is measured on
+
+
+class Order:
+    """The training part of a task's data, as the loop wants it."""
+
+    def __init__(self, task: Task, prepared: Prepared) -> None:
+        self._task, self._prepared = task, prepared
+
+    def order(self, epoch: int) -> Sequence[Any]:
+        return self._task.order(self._prepared, epoch)
+
+    def batch(self, rows: Any) -> Batch:
+        return self._task.batch(self._prepared, rows)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run's folder tells without its examples."""
+
+    records: Sequence[dict[str, Any]]
+    scores: dict[str, Any]
+    data: dict[str, Any]  # the report
+
+
+def checkup(
+    task: Task, told: Told, model: Labeller | Generator | None, prepared: Prepared | None, seconds: float
+) -> Checkup:
+    """Everything that can be known: without a trained model, of what training would begin with; without the examples,
+    of the records alone."""
+    recipe = task.recipe
+    skipped = max((record["skipped"] for record in told.records), default=0)
+    known = Checkup(recipe, NOTHING, curves(told.records), skipped, told.scores, told.data)
+    if prepared is None:
+        return known
+    fresh = begun(task, recipe)
+    shown = fresh if model is None else model
+    batches, drawn = some_batches(task, prepared, recipe), some_batches(task, prepared, drawn_order(recipe))
+    return replace(
+        known,
+        anatomy=examine(shown, batches[len(batches) // 2].rows(slice(0, EXAMINED))),
+        evidence=gather(shown, fresh, batches, drawn),
+        trying=Trials(lambda changed: beginning(task, prepared, changed), recipe, seconds) if seconds else None,
+    )
+
+
+def some_batches(task: Task, prepared: Prepared, recipe: Recipe) -> list[Batch]:
+    """Batches of the first epoch, evenly over it."""
+    asked = changed(task, recipe)
+    order = asked.order(prepared, 0)
+    places = torch.linspace(0, len(order) - 1, min(len(order), COUNTED)).long().tolist()
+    return [asked.batch(prepared, order[place]) for place in places]
+
+
+def drawn_order(recipe: Recipe) -> Recipe:
+    return recipe if recipe.train.shuffle else recipe.override("train.shuffle=true")
+
+
+def changed(task: Task, recipe: Recipe) -> Task:
+    """The same task by another recipe."""
+    other = copy.copy(task)
+    other.recipe = recipe
+    return other
+
+
+def begun(task: Task, recipe: Recipe) -> Labeller | Generator:
+    """The model as it was before its first step."""
+    torch.manual_seed(recipe.train.seed)
+    other = changed(task, recipe)
+    model = other.build()
+    other.begin(model, lambda line: None)
+    assert isinstance(model, Labeller | Generator)
+    return model
+
+
+def beginning(task: Task, prepared: Prepared, recipe: Recipe) -> tuple[Objective, Order]:
+    other = changed(task, recipe)
+    return other.objective(begun(task, recipe)), Order(other, prepared)

@@ -1,0 +1,158 @@
+"""What a diagnosis is made from, against what is known: closed forms, delay lines, windows, drawn labels."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from seqloom.build import prepared_cell
+from seqloom.layers.base import Encoder, final
+from seqloom.layers.cells import CELLS
+from seqloom.layers.heads import Categorical, Mean, Normal
+from seqloom.layers.recurrent import recurrent_encoder
+from seqloom.layers.transformer import transformer
+from seqloom.look.dependence import dependence, information
+from seqloom.look.evidence import blind_loss, entropy, mixture, usual_answer
+from seqloom.look.memory import memory_of
+from seqloom.look.sway import asked_lags, sway_by_lag
+from seqloom.models import Batch, Labeller
+from seqloom.recipe import Recipe
+
+SYMBOLS, LENGTH = 5, 12
+
+
+def everywhere(inputs):
+    return torch.ones(inputs.shape[:2], dtype=torch.bool)
+
+
+def drawn(rows=400, seed=0):
+    return torch.randint(SYMBOLS, (rows, LENGTH), generator=torch.Generator().manual_seed(seed))
+
+
+def delay_line(steps):
+    """Answers with the symbol it read so many steps before the last: a register that everything is shifted along."""
+    size = SYMBOLS * (steps + 1)
+    layer = recurrent_encoder(CELLS["rnn-identity"], SYMBOLS, [size], merge="none")
+    model = Labeller(nn.Embedding(SYMBOLS, SYMBOLS), Encoder(layer, final), Categorical(size, SYMBOLS), each=False)
+    cell = layer.layers[0].cell
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
+    nn.init.eye_(model.embed.weight)
+    nn.init.eye_(cell.W.weight)
+    cell.U.weight.data[SYMBOLS:, :-SYMBOLS] = torch.eye(size - SYMBOLS)
+    model.head.project.weight.data[:, -SYMBOLS:] = 20 * torch.eye(SYMBOLS)
+    return model
+
+
+@pytest.mark.parametrize("steps", [0, 3, 7])
+def test_a_delay_line_remembers_exactly_as_long_as_it_is(steps):
+    x = drawn(64)
+    found = sway_by_lag(delay_line(steps), Batch(x, everywhere(x), x[:, -1 - steps]))
+    assert found.length == steps == memory_of(delay_line(steps), Batch(x, everywhere(x), x[:, 0])).length
+    np.testing.assert_allclose(found.moved[found.lags == steps], 1, atol=1e-4)
+    np.testing.assert_allclose(found.moved[found.lags != steps], 0, atol=1e-6)
+
+
+def test_padding_does_not_count_as_a_step():
+    x = torch.nn.functional.pad(drawn(64), (0, 5))
+    mask = torch.arange(LENGTH + 5).expand(len(x), -1) < LENGTH
+    assert sway_by_lag(delay_line(3), Batch(x, mask, x[:, 0])).length == 3
+
+
+def test_a_window_cannot_remember_more_than_it_sees():
+    """Whatever it has learnt: of a new Transformer the gradient tells, and it ends where the window does."""
+    torch.manual_seed(0)
+    x = torch.randint(SYMBOLS, (32, 40))
+    for window, depth in ((4, 1), (4, 2), (9, 1)):
+        body = Encoder(transformer(8, 8, depth, 2, causal=True, window=window), final)
+        model = Labeller(nn.Embedding(SYMBOLS, 8), body, Categorical(8, 3), each=False)
+        found = memory_of(model, Batch(x, everywhere(x), x[:, 0] % 3))
+        assert found.length <= depth * (window - 1)
+        assert (found.sway.moved[found.sway.lags > depth * (window - 1)] == 0).all()
+        assert (found.influence[depth * (window - 1) + 1 :] == 0).all()
+
+
+def test_near_lags_are_all_asked_and_far_ones_in_small_steps():
+    lags = asked_lags(500, also=[333, 900])
+    assert (lags[:16] == np.arange(16)).all() and 333 in lags and lags[-1] == 499
+    assert (lags[17:] / lags[16:-1] < 1.2).all() and len(lags) < 70
+
+
+@pytest.mark.parametrize("lag", [0, 4, 9])
+def test_the_answer_depends_on_the_element_it_is_made_of(lag):
+    x = drawn(2000)
+    found = dependence([Batch(x, everywhere(x), x[:, -1 - lag])], each=False)
+    assert found.reach == lag and found.bits[lag] == pytest.approx(math.log2(SYMBOLS), rel=0.02)
+    assert (np.delete(found.bits, lag) == 0).all()
+
+
+def test_an_answer_to_every_element_depends_on_what_came_so_long_before():
+    x = drawn(300)
+    found = dependence([Batch(x, everywhere(x), torch.roll(x, 2, 1))], each=True)
+    assert found.reach == 2 and found.bits[2] > 2 and (found.bits[[0, 1, 3]] == 0).all()
+
+
+def test_nothing_depends_on_drawn_labels_however_many_and_however_few_the_rows():
+    chance = np.random.default_rng(0)
+    for rows in (60, 300, 4000):
+        for symbols, labels in ((2, 2), (60, 24)):  # of which most pairs never occur
+            read, told = chance.integers(symbols, size=rows), chance.integers(labels, size=rows)
+            assert information(read, told) == 0
+
+
+def test_the_blind_loss_of_labels_is_their_entropy():
+    labels = torch.tensor([0] * 50 + [1] * 30 + [2] * 20)
+    x = torch.zeros(100, 3, dtype=torch.long)
+    model = delay_line(1)
+    shares = np.array([0.5, 0.3, 0.2])
+    assert blind_loss(model, [Batch(x, everywhere(x), labels)]) == pytest.approx(-(shares * np.log(shares)).sum())
+    assert entropy(np.array([4, 4])) == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize("head", [Mean, Normal])
+def test_the_blind_loss_of_numbers_is_their_spread(head):
+    torch.manual_seed(0)
+    target = 3 + 2 * torch.randn(500, 1)
+    layer = recurrent_encoder(CELLS["gru"], 4, [6], merge="none")
+    make = Mean(6, 1, 1) if head is Mean else Normal(6, 1)
+    model = Labeller(nn.Embedding(SYMBOLS, 4), Encoder(layer, final), make, each=False)
+    x = torch.zeros(500, 3, dtype=torch.long)
+    told = target[:, None] if head is Mean else target
+    variance = float(target.var(correction=0))
+    expected = variance if head is Mean else 0.5 * math.log(2 * math.pi * math.e * variance)
+    assert blind_loss(model, [Batch(x, everywhere(x), told)]) == pytest.approx(expected, rel=0.1)
+
+
+def test_batches_in_order_of_their_labels_are_not_mixed():
+    x, labels = drawn(640), torch.arange(640) // 128
+    mixed = torch.randperm(640, generator=torch.Generator().manual_seed(0))
+
+    def batches(order):
+        return [Batch(x[rows], everywhere(x[rows]), labels[rows]) for rows in order.split(32)]
+
+    assert mixture(batches(torch.arange(640))) == 0
+    assert mixture(batches(mixed)) == pytest.approx(1, abs=0.03)
+    assert mixture([Batch(x, everywhere(x), torch.randn(640, 1))] * 5) is None
+
+
+def test_a_model_that_says_the_same_to_everything_is_seen():
+    model, x = delay_line(0), drawn()
+    labels = (x[:, 0] == 0).long()
+    nn.init.zeros_(model.head.project.weight)
+    model.head.project.bias.data[0] = 1
+    found = usual_answer(model, [Batch(x, everywhere(x), labels)])
+    assert found.answers == 1 and found.targets == pytest.approx(float((labels == 0).float().mean()))
+
+
+def test_recurrent_weights_start_as_many_times_as_large_as_the_gain_says():
+    def built(*settings):
+        torch.manual_seed(0)
+        recipe = Recipe.of({"task": "classify"}).override("model.size=8", *settings)
+        return prepared_cell(recipe.model.side("encoder"), None)(4, 8)
+
+    for kind in ("rnn", "lstm", "gru"):
+        plain, large = (built(f"model.kind={kind}", f"model.gain={gain}") for gain in (1, 3))
+        torch.testing.assert_close(large.U.weight, 3 * plain.U.weight)
+        torch.testing.assert_close(large.W.weight, plain.W.weight)
