@@ -56,6 +56,7 @@ class Mosaic(Symbols):
             fits = whole = False
         if not fits or not whole or not len(squares) or len(np.unique(squares, axis=0)) < len(squares):
             raise RunError("the mosaic is not a size, a side, and different squares of that side")
+        assert isinstance(side, int)
         return cls((height, width, channels), side, squares)
 
     @property
@@ -111,7 +112,7 @@ def cut_up(images: Bytes, side: int) -> Bytes:
     return squares.reshape(count, down * across, side * side * channels)
 
 
-def nearest(squares: Bytes, known: Bytes) -> NDArray[np.int64]:
+def nearest(squares: Bytes, known: Bytes | Singles) -> NDArray[np.int64]:
     """For each square (N, D) the number of the known one (K, D) that differs least."""
     centres = known.astype(np.float32)
     lengths = (centres**2).sum(1)
