@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from _rivals import RIVALS, Rival
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SEQLOOM_DATA") or ROOT.parent / "shared" / "data")
 WORK = ROOT / "results"
@@ -29,15 +31,15 @@ class Row(NamedTuple):
     title: str
     recipe: str
     settings: str  # {} stands for the folder of the data
-    score: str  # the one that the mark is about
+    score: str  # the one that the mark is about; then others that are told
     mark: str
     budget: str
+    rival: str = ""  # of _rivals.py, what else is tried on the same test part
 
 
 ROWS = {
     "imdb-course": Row(
-        "IMDB, the course's own model (1 layer, d 32, 2 heads), trained on the first 200 words; "
-        "test reviews are read whole",
+        "IMDB, the course's own model (1 layer, d 32, 2 heads, 200 words)",
         "classify",
         "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
         "data.source_tokens=words data.lowercase=true data.max_size=50000 data.max_length=200 data.too_long=cut "
@@ -51,9 +53,9 @@ ROWS = {
         "TREC questions, 6 classes",
         "classify",
         "data.train={}/trec/TREC.train.all.gz data.test={}/trec/TREC.test.all.gz data.format=txt data.separator=' ' "
-        "data.source=2 data.target=1 data.source_tokens=words data.lowercase=true model.kind=convolution "
-        "model.size=300 model.embedding=200 model.window=3 model.depth=2 model.pool=largest model.dropout=0.5 "
-        "train.batch=1024 train.rate=1e-3 train.smoothing=0.2",
+        "data.source=2 data.target=1 data.source_tokens=words data.lowercase=true model.kind=gru model.size=256 "
+        "model.embedding=200 model.both_ways=true model.pool=largest model.dropout=0.4 train.batch=1024 "
+        "train.rate=2e-3 train.smoothing=0.1",
         "accuracy",
         "90 %",
         "1m",
@@ -90,6 +92,138 @@ ROWS = {
         "94.0 %",
         "10m",
     ),
+    "imdb": Row(
+        "IMDB, from scratch",
+        "classify",
+        "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
+        "data.source_tokens=words data.lowercase=true data.max_size=50000 data.max_length=400 data.too_long=cut "
+        "data.validation_share=0.05 model.kind=transformer model.size=64 model.heads=2 model.feed_forward=128 "
+        "model.dropout=0.3 train.batch=16384 train.rate=2e-3",
+        "accuracy",
+        "88.5 %",
+        "12m",
+    ),
+    "shakespeare": Row(
+        "tiny Shakespeare, characters; the last tenth is both validation and what is scored, as in the mark",
+        "shakespeare",
+        "data.train={}/tinyshakespeare/input.txt.gz",
+        "perplexity",
+        "5.75 (1.75 nats)",
+        "3m",
+    ),
+    "cmudict": Row(
+        "CMUdict, spelling to sound",
+        "pronounce",
+        "data.train={}/cmudict/cmudict-0.7b.train.txt.gz data.validation={}/cmudict/cmudict-0.7b.dev.txt.gz "
+        "data.test={}/cmudict/cmudict-0.7b.test.txt.gz model.kind=lstm model.size=256 model.look=after "
+        "model.attention=general model.dropout=0.3 train.batch=4096 train.rate=2e-3",
+        "exact",
+        "74 % of words (word error 26 %)",
+        "30m",
+    ),
+    "multi30k-transformer": Row(
+        "Multi30k English to German, test 2016, Transformer",
+        "translate",
+        "data.train={}/multi30k/train.en.gz,{}/multi30k/train.de.gz "
+        "data.validation={}/multi30k/val.en.gz,{}/multi30k/val.de.gz "
+        "data.test={}/multi30k/test_2016_flickr.en.gz,{}/multi30k/test_2016_flickr.de.gz data.lowercase=true "
+        "model.size=128 model.depth=2 model.dropout=0.2 train.batch=2048 train.rate=2e-3",
+        "BLEU",
+        "32",
+        "30m",
+    ),
+    "multi30k-recurrent": Row(
+        "Multi30k English to German, test 2016, recurrent net with attention",
+        "translate",
+        "data.train={}/multi30k/train.en.gz,{}/multi30k/train.de.gz "
+        "data.validation={}/multi30k/val.en.gz,{}/multi30k/val.de.gz "
+        "data.test={}/multi30k/test_2016_flickr.en.gz,{}/multi30k/test_2016_flickr.de.gz data.lowercase=true "
+        "model.kind=lstm model.size=256 model.depth=1 model.look=after model.attention=general model.dropout=0.3 "
+        "train.batch=2048 train.rate=2e-3",
+        "BLEU",
+        "32",
+        "30m",
+    ),
+    "wikitext": Row(
+        "WikiText-2, words",
+        "wikitext",
+        "data.train={}/wikitext2/train.txt.gz data.validation={}/wikitext2/valid.txt.gz "
+        "data.test={}/wikitext2/test.txt.gz",
+        "perplexity",
+        "110",
+        "30m",
+    ),
+    "ett-linear": Row(
+        "ETTh1, 96 hours ahead, all seven variables, linear",
+        "forecast",
+        "data.sample= data.train={}/ett/ETTh1.csv.gz data.time=date data.context=336 data.horizon=96 data.season=24 "
+        "data.train_rows=8640 data.validation_rows=2880 data.test_rows=2880 model.quantiles=[] model.relative=last "
+        "model.alone=true model.kind=linear model.dropout=0 train.batch=10752 train.rate=2e-3",
+        "MSE (scaled)",
+        "0.375",
+        "3m",
+    ),
+    "ett-gru": Row(
+        "ETTh1, 96 hours ahead, all seven variables, GRU over days",
+        "forecast",
+        "data.sample= data.train={}/ett/ETTh1.csv.gz data.time=date data.context=336 data.horizon=96 data.season=24 "
+        "data.train_rows=8640 data.validation_rows=2880 data.test_rows=2880 model.quantiles=[] model.relative=last "
+        "model.alone=true model.kind=gru model.span=24 model.size=128 train.batch=448 train.rate=1e-3",
+        "MSE (scaled)",
+        "0.40",
+        "3m",
+    ),
+    "delhi": Row(
+        "Delhi climate, 7 days ahead",
+        "climate",
+        "data.train={}/delhi_climate/DailyDelhiClimateTrain.csv data.test={}/delhi_climate/DailyDelhiClimateTest.csv "
+        "data.variables=meantemp,humidity",
+        "MAE of meantemp,MAE of humidity",
+        "below every baseline",
+        "1m",
+        "AutoETS",
+    ),
+    "beijing": Row(
+        "Beijing PM2.5 with gaps, 24 hours ahead",
+        "gaps",
+        "data.sample= data.train={}/beijing_pm25/pollution.csv.gz data.time=year,month,day,hour data.variables=pm2.5 "
+        "data.inputs=DEWP,TEMP,PRES,Iws,Is,Ir data.train_rows=26304 data.validation_rows=8760 data.test_rows=8760 "
+        "data.season=24 data.context=72 data.horizon=24 data.calendar=true model.relative=none model.size=64 "
+        "train.batch=4608 train.rate=2e-3",
+        "MAE",
+        "below every baseline, by an interval",
+        "3m",
+        "forward fill and GRU",
+    ),
+    "chorales": Row(
+        "JSB chorales, quarter notes",
+        "chorales",
+        "data.train={}/jsb_chorales/jsb-chorales-quarter.json.gz",
+        "nats a step",
+        "8.43 nats",
+        "5m",
+    ),
+    "tunes": Row(
+        "Irish tunes in ABC notation",
+        "music",
+        "data.sample= data.train={}/irish_abc/irish.abc.gz data.on_bad_row=skip model.size=256 model.embedding=64 "
+        "model.dropout=0.2 train.batch=2048 train.window=256 train.rate=3e-3",
+        "well formed,perplexity,copied",
+        "95 % of 100",
+        "10m",
+    ),
+    "flickr8k": Row(
+        "Flickr8k, thumbnails of 64 pixels",
+        "caption",
+        "data.sample= data.format=sheets "
+        "data.train={}/flickr8k_64px/images.tsv.gz#train,{}/flickr8k_64px/captions.tsv.gz "
+        "data.validation={}/flickr8k_64px/images.tsv.gz#dev,{}/flickr8k_64px/captions.tsv.gz "
+        "data.test={}/flickr8k_64px/images.tsv.gz#test,{}/flickr8k_64px/captions.tsv.gz "
+        "data.lowercase=true data.min_count=3 model.patch=8 model.size=192 model.dropout=0.4",
+        "BLEU,chrF",
+        "above every baseline",
+        "20m",
+    ),
 }
 
 
@@ -100,11 +234,14 @@ def settings_of(name: str, data: str) -> list[str]:
 
 def run(name: str) -> None:
     """Train a row, or go on with it, and write its result into the ledger."""
-    row, folder = ROWS[name], WORK / name
+    row, folder, cores = ROWS[name], WORK / name, os.cpu_count()
     begun = time.time()
     train = [sys.executable, "-m", "seqloom", "train", *settings_of(name, str(DATA))]
     subprocess.run([*train, "--into", str(folder), "--resume"], check=True, cwd=ROOT)
     scores = json.loads((folder / "scores.json").read_text())["scores"]
+    rival = RIVALS[row.rival](folder) if row.rival else Rival({})
+    for score, value in rival.scores.items():
+        scores[score]["baselines"][row.rival] = value
     records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     recipe = (folder / "recipe.toml").read_text()
     seed = next(line.split("=")[1].strip() for line in recipe.splitlines() if line.startswith("seed"))
@@ -115,11 +252,12 @@ def run(name: str) -> None:
             "budget": row.budget,
             "score": row.score,
             "scores": scores,
+            "note": rival.note,
             "steps": records[-1]["step"],
             "seconds": round(records[-1]["seconds"]),
             "whole": round(time.time() - begun),
             "seed": int(seed),
-            "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+            "machine": f"{os.environ.get('OMP_NUM_THREADS', cores)} of {cores} cores, {platform.machine()}",
         }
     }
     LEDGER.write_text(json.dumps(done, indent=2, ensure_ascii=False) + "\n")
@@ -134,31 +272,39 @@ def page(done: dict[str, dict[str, Any]]) -> str:
     head = """# Results on real data
 
 Every row is one run of the product as it is: `python benchmarks/results.py NAME` trains it within its budget of time
-and scores the test part once. Settings were chosen on validation examples; for `trec` the test scores of three weaker
-settings were seen meanwhile. The data is not part of the project; its folder is named by `SEQLOOM_DATA`. Marks are
-published figures or the courses' own; the interval is a bootstrap over the test examples (95 %); seconds are those of
-training with its validations, on the machine that is named.
+and scores the test part once. Settings were chosen on validation examples; for `trec` the test scores of six other
+settings were seen meanwhile (the best of them 0.898, by a convolution that validation ranks lower). The data is not part
+of the project; its folder is named by `SEQLOOM_DATA`. Marks are published figures or the courses' own; the interval is a
+bootstrap over the test examples (95 %); seconds are those of training with its validations, on the machine that is
+named, with other work beside it where it is one core. `imdb-course`, `mnist-rows` and `ewt` were made before
+`model.dropout` was also put in front of the last product, and before weights were chosen by accuracy.
 
 | row | data | reached | 95 % interval | mark | baselines | steps | seconds | seed | machine |
 |---|---|---|---|---|---|---|---|---|---|
 """
-    return head + "".join(f"{line(name, one)}\n" for name, one in done.items()) + commands(done)
+    notes = "".join(f"\n`{name}`: {one['note']}\n" for name, one in done.items() if one.get("note"))
+    return head + "".join(f"{line(name, one)}\n" for name, one in done.items()) + notes + commands(done)
 
 
 def line(name: str, one: dict[str, Any]) -> str:
-    score = one["scores"][one["score"]]
-    low, high = score["interval"]
-    rivals = ", ".join(f"{rival} {value:.3f}" for rival, value in score["baselines"].items())
+    told = {score: one["scores"][score] for score in one["score"].split(",")}
     cells = [
         name,
         one["title"],
-        f"{one['score']} **{score['value']:.3f}**",
-        f"{low:.3f}–{high:.3f}",
+        "<br>".join(f"{score} **{shown(found['value'])}**" for score, found in told.items()),
+        "<br>".join("–".join(map(shown, found["interval"])) for found in told.values()),
         one["mark"],
-        rivals,
+        "<br>".join(
+            ", ".join(f"{rival} {shown(value)}" for rival, value in found["baselines"].items())
+            for found in told.values()
+        ),
     ]
     cells += [f"{one['steps']:,}", str(one["seconds"]), str(one["seed"]), one["machine"]]
     return f"| {' | '.join(cells)} |"
+
+
+def shown(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def commands(done: dict[str, dict[str, Any]]) -> str:

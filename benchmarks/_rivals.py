@@ -1,0 +1,63 @@
+"""What else is tried on the test part of a forecast, where the product itself has no such baseline."""
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from seqloom.baselines.numbers import filled
+from seqloom.baselines.statistical import statistical
+from seqloom.data.histories import read_histories
+from seqloom.data.readers import Skipped
+from seqloom.data.series import Series
+from seqloom.metrics.score import ratio, score_sums
+from seqloom.runs import load, train
+from seqloom.tasks.rivals import block, blocked
+
+
+class Rival(NamedTuple):
+    scores: dict[str, float]  # by the name of the run's own score
+    note: str = ""
+
+
+def statistician(folder: Path) -> Rival:
+    """AutoETS with a season of a week, fitted on the training series, then applied to all that came before a window."""
+    run = load(folder)
+    task, prepared = type(run.task).prepare(run.recipe, lambda line: None)
+    windows, [training] = prepared.parts["test"], prepared.training
+    count = len(task.facts.variables)
+    past = [filled(windows.panel.values[: start + windows.context], np.zeros(count)) for start in windows.starts]
+    said = statistical("AutoETS", prepared.scale.apply(training.values), past, windows.horizon, 7)
+    errors = np.nanmean(np.abs(said - windows.targets()) * prepared.scale.spread, (0, 1))
+    return Rival({f"MAE of {name}": float(error) for name, error in zip(task.facts.variables, errors, strict=True)})
+
+
+def forward_filled(folder: Path) -> Rival:
+    """A GRU of the same settings that is given the last values in place of missing ones, as if they were new."""
+    run = load(folder)
+    recipe = run.recipe
+    [series] = read_histories(recipe.data.train[0], recipe.data, Skipped())
+    carried = filled(series.values, np.zeros(series.values.shape[1]))
+    whole = Series(series.name, series.times, carried, series.columns, 0, series.step)
+    with tempfile.TemporaryDirectory() as place:
+        list(train(recipe.override("data.train=[]", "model.kind=gru"), Path(place) / "run", examples=whole))
+        other = load(Path(place) / "run")
+        errors = []
+        for one, given in ((run, series), (other, whole)):
+            _, prepared = type(one.task).prepare(one.recipe, lambda line: None, given)
+            windows = prepared.parts["test"]
+            rows = windows.starts[:, None] + np.arange(windows.context, windows.context + windows.horizon)
+            said = one.task.point(one.task.forecast(one.model, windows))[..., 0]
+            said = said * prepared.scale.spread[0] + prepared.scale.mean[0]
+            errors.append(np.abs(said - series.values[rows, 0]))
+    less = blocked((errors[0] - errors[1])[..., None], block(len(rows), windows))[..., 0]
+    sums = np.stack([np.nansum(less, 1), (~np.isnan(less)).sum(1)], 1)
+    score = score_sums(sums, ratio, "lower", "", intervals=True)
+    assert score.interval is not None
+    low, high = score.interval
+    note = f"MAE less that of forward fill and GRU, on the same hours: {score.value:+.2f} ({low:+.2f} to {high:+.2f})."
+    return Rival({"MAE": float(np.nanmean(errors[1]))}, note)
+
+
+RIVALS = {"AutoETS": statistician, "forward fill and GRU": forward_filled}
