@@ -267,10 +267,10 @@ class _Writer:
         if self._texts:
             self._texts.finish()
         lengths = np.diff(self._ids.offsets)
-        tokens = int(lengths.sum())
+        tokens, longest = int(lengths.sum()), int(lengths.max(initial=0))
         return SideReport(
             tokens,
-            longest=int(lengths.max(initial=0)),
+            longest=longest,
             mean=tokens / max(1, len(lengths)),
             cut=self._cut,
             dropped=self._dropped,
@@ -278,7 +278,7 @@ class _Writer:
             missing_share=self._missing / max(1, self._numbers),
             lengths=histogram(lengths),
             balance=self._codec.balance(self._counts),
-            whole=self._whole,
+            whole=max(self._whole, longest),  # what came in pieces is longer than each
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.autograd.graph import increment_version
 
 from ..layers.state import State, detach
 from ..models import Batch, device_of
@@ -59,6 +60,8 @@ def update(
     if made.finite:
         scale(gradients, norm, count, settings)
         optimiser.step()
+        # A fused optimiser changes weights without a trace; whoever keeps what he made of them is to notice.
+        increment_version(list(trained.parameters()))
     return made
 
 

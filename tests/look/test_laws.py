@@ -118,5 +118,5 @@ def test_a_single_row_has_no_padding_and_an_empty_one_is_one_wide():
 
 
 def test_a_memory_reaches_as_far_as_the_share_that_is_asked_for():
-    assert memory_length(np.array([1.0, 0.5, 0.04, 0.06, 0.01])) == 3
+    assert memory_length(np.array([1.0, 0.5, 0.04, 0.06, 0.01]), 0.05) == 3
     assert memory_length(np.zeros(4)) == memory_length(np.zeros(0)) == 0

@@ -232,7 +232,8 @@ def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
     for row in range(2, 3000):
         values[row] = 0.6 * values[row - 1] - 0.3 * values[row - 2] + chance.standard_normal()
     recipe = forecasting(
-        *("model.kind=linear", "model.quantiles=[]", "model.relative=none", "data.context=4", "data.horizon=1"),
+        *("model.kind=linear", "model.quantiles=[]", "model.relative=none", "model.dropout=0"),
+        *("data.context=4", "data.horizon=1"),
         *(
             "train.steps=250",
             "train.batch=2048",

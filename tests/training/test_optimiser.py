@@ -8,8 +8,9 @@ from torch import nn
 
 from seqloom.errors import RunError
 from seqloom.training.optimiser import load_memory, memory_of, optimiser_of, scale, set_rate
+from seqloom.training.steps import update
 
-from .tiny import Guesser, same, settings
+from .tiny import Guesser, Rows, same, settings
 
 
 def test_matrices_decay_and_biases_and_norms_do_not() -> None:
@@ -167,3 +168,11 @@ def test_a_memory_that_does_not_fit_is_refused(change: Change) -> None:
     fitting = {name: tensor for name, tensor in memory.items() if tensor is not None}
     with pytest.raises(RunError, match=r"^step-3: .*(tell\.bias|elsewhere)"):
         load_memory(optimiser_of(module, settings()), module, fitting, "step-3")
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "adam", "radam", "sgd"])
+def test_every_step_leaves_a_trace_on_the_weights_for_those_who_keep_something_made_of_them(optimiser: str) -> None:
+    module, rows, given = Guesser(), Rows(), settings(optimiser=optimiser)
+    before = [parameter._version for parameter in module.parameters()]
+    update(module, optimiser_of(module, given), [rows.batch(rows.order(0)[0])], given)
+    assert all(now._version > then for now, then in zip(module.parameters(), before, strict=True))
