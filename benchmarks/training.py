@@ -25,10 +25,11 @@ from _timing import QUICK, best, chosen, megabytes, most, peak, table, threads
 from _trainers import END, MODELS, START, Examples, HuggingFace, Keras, Notebook
 from torch.nn import functional as F
 
-from seqloom.course import Feed, silent
+from seqloom.course import silent
 from seqloom.layers.large_vocabulary import LinearCrossEntropy
 from seqloom.recipe import Recipe
 from seqloom.tasks import TASKS
+from seqloom.tasks.base import Feed
 from seqloom.training.loop import Training
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,23 +16,10 @@ from .look.schedules import curves
 from .look.trials import Trials
 from .models import Batch, Generator, Labeller, Objective
 from .recipe import Recipe
-from .tasks.base import Prepared, Task
+from .tasks.base import Feed, Prepared, Task
 
 COUNTED = 60  # batches that are read to be counted
 EXAMINED = 16  # rows that the inside is measured on
-
-
-class Order:
-    """The training part of a task's data, as the loop wants it."""
-
-    def __init__(self, task: Task, prepared: Prepared) -> None:
-        self._task, self._prepared = task, prepared
-
-    def order(self, epoch: int) -> Sequence[Any]:
-        return self._task.order(self._prepared, epoch)
-
-    def batch(self, rows: Any) -> Batch:
-        return self._task.batch(self._prepared, rows)
 
 
 @dataclass(frozen=True)
@@ -94,6 +81,6 @@ def begun(task: Task, recipe: Recipe) -> Labeller | Generator:
     return model
 
 
-def beginning(task: Task, prepared: Prepared, recipe: Recipe) -> tuple[Objective, Order]:
+def beginning(task: Task, prepared: Prepared, recipe: Recipe) -> tuple[Objective, Feed]:
     other = changed(task, recipe)
-    return other.objective(begun(task, recipe)), Order(other, prepared)
+    return other.objective(begun(task, recipe)), Feed(other, prepared)

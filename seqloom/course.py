@@ -31,12 +31,12 @@ from .folders import (
 from .layers.cells import MakeCell
 from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
-from .tasks.base import Prepared, Scored, Task, Tell
+from .tasks.base import Feed, Prepared, Scored, Task, Tell
 from .training.checkpoints import Checkpoints
 from .training.devices import Machine, choose, machine_for
 from .training.events import Events
 from .training.files import json_bytes, locked, read_json, sweep, write_atomically
-from .training.loop import Rows, fit
+from .training.loop import fit
 from .training.manifests import MANIFEST, read_manifest, replace, write_manifest
 from .training.probe import estimate, steps_for
 from .training.processes import Ranks, join, part_company
@@ -48,19 +48,6 @@ from .training.ways import ways_here
 
 def silent(line: str) -> None:
     """Tell nobody."""
-
-
-class Feed:
-    """The training part of a task's data, as the loop wants it."""
-
-    def __init__(self, task: Task, prepared: Prepared) -> None:
-        self.task, self.prepared = task, prepared
-
-    def order(self, epoch: int) -> Sequence[Rows]:
-        return self.task.order(self.prepared, epoch)
-
-    def batch(self, rows: Rows) -> Any:
-        return self.task.batch(self.prepared, rows)
 
 
 def train(

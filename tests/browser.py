@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -18,10 +19,7 @@ def chromium() -> Iterator:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("there is no chromium on this machine: apt-get install chromium")
-    driver = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: it comes with seqloom[dev]"
-    )
-    with driver.sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         try:
             yield browser

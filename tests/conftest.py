@@ -1,12 +1,15 @@
 """What every test stands on: one thread, fixed random searches, a cache of its own, and where real data lies."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
+
+from seqloom.layers import compiled
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,3 +37,21 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data: {folder} is not there (set SEQLOOM_DATA to the folder that holds it)")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _as_compiled_as_before() -> Iterator[None]:
+    """Asking for weights of eight bits also asks for compiled steps, in the whole process: not in the next test."""
+    before = list(compiled.wanted)
+    yield
+    compiled.wanted[:] = before
+
+
+@pytest.fixture
+def steps() -> Iterator[None]:
+    """With compiled kernels."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler here")
+    assert compiled.use()
+    yield
+    compiled.use(False)

@@ -206,3 +206,16 @@ def lines_of(file: str) -> Iterator[str]:
                     raise DataError("is not UTF-8 text", file, number) from None
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})", file) from None
+
+
+class Feed:
+    """The training part of a task's data, as the loop wants it."""
+
+    def __init__(self, task: Task, prepared: Prepared) -> None:
+        self.task, self.prepared = task, prepared
+
+    def order(self, epoch: int) -> Sequence[Any]:
+        return self.task.order(self.prepared, epoch)
+
+    def batch(self, rows: Any) -> Batch:
+        return self.task.batch(self.prepared, rows)

@@ -1,7 +1,5 @@
 """Ways around the equations that `test_layers.py` does not take: compiled steps, PyTorch's LSTM, single steps."""
 
-import shutil
-
 import pytest
 import torch
 
@@ -14,15 +12,6 @@ from .zoo import D, stirred
 
 SIZES = (1, 12, 37)  # less than the processor takes at once, a little more, and with a rest
 KINDS = [name for name in FAST if CELLS[name](D, 4).kernel().function in compiled.COMPILED]
-
-
-@pytest.fixture
-def steps():
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler here")
-    assert compiled.use()
-    yield
-    compiled.use(False)
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
 """What single steps are made of: compiled products and the rest against PyTorch's, and what a state holds."""
 
-import shutil
-
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from seqloom.layers import compiled, compiled_steps
+from seqloom.layers import compiled_steps
 from seqloom.layers.cache import LEAST, Cache
 from seqloom.layers.rounding import in_eight_bits, round_weights, rounded
 from seqloom.layers.state import Shared, repeat, select, walk_state
@@ -24,15 +22,6 @@ each_kind = pytest.mark.parametrize("dtype", [torch.float, torch.double])
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
-
-
-@pytest.fixture
-def steps():
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler here")
-    assert compiled.use()
-    yield
-    compiled.use(False)
 
 
 # --- compiled parts ---

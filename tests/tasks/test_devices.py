@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from seqloom.course import Feed, silent
+from seqloom.course import silent
 from seqloom.recipe import Recipe
 from seqloom.tasks import TASKS
+from seqloom.tasks.base import Feed
 from seqloom.tasks.generating import Ask, Generates
 from seqloom.training.loop import Training, evaluating
 

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from seqloom.errors import DataError
 from seqloom.recipe import Recipe
@@ -69,10 +70,9 @@ def test_a_drawing_that_is_cut_short_is_dark_where_nothing_was_drawn(run):
 
 
 def test_drawings_are_kept_as_images(run, tmp_path):
-    image = pytest.importorskip("PIL.Image")
     texts = run.generate("across", count=2).finish()
     [first, second] = run.keep(texts, tmp_path / "drawings")
-    with image.open(first) as opened:
+    with Image.open(first) as opened:
         assert (np.asarray(opened)[..., None] == run.task.image(texts[0].tokens)).all()
 
 
