@@ -16,9 +16,7 @@ from .findings import Checkup, Finding
 
 ROOM = 0.9  # a model that has taken more than this of the surprise away has nothing to gain
 STUCK = 0.05  # one that has taken less has learnt next to nothing
-HELPS = (
-    0.05  # of the blind loss: a trial that gains less shows nothing. Healthy runs gained up to …, see docs/doctor.md
-)
+HELPS = 0.05  # of the blind loss: a trial that gains less shows nothing
 LARGE = 0.5  # a step of which no healthy run makes the like
 MOVES = (0.1, 0.03)  # how far a step moves the weights, as a share of their size, where training goes well
 NEARLY = 0.02  # of the blind loss: of changes that gain the same, the smaller one
