@@ -2,16 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from . import launch, options
-from .errors import DataError, RecipeError, SeqloomError
+from . import launch, writing
+from .errors import RecipeError, SeqloomError
+from .options import Debug, Json
 
 app = typer.Typer(
     help="From your own sequences to a trained, measured, understood model.",
@@ -20,12 +19,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
-
-Item = TypeVar("Item")
-
-PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the first answers to come soon
 
 
 def main() -> None:
@@ -105,7 +98,7 @@ def train(
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
     from .cards import asked
-    from .folders import next_folder
+    from .folders import MANIFEST, next_folder
     from .recipe import Recipe
     from .runs import load
     from .runs import train as train_run
@@ -128,6 +121,7 @@ def train(
         flags = [flag for flag, given in said.items() if given]
         command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
         raise typer.Exit(launch.launch(command, processes))
+    ended = False
     with stopping() as stop:
         resume = resume or launch.again()
         records = train_run(given, folder, resume=resume, changed_data=changed_data, tell=notes.print, stop=stop)
@@ -135,7 +129,8 @@ def train(
     if not launch.first():
         raise typer.Exit(0 if ended else 130)
     if not ended and stop.is_set():
-        notes.print(f"stopped and saved; go on with: seqloom train --into {folder} --resume")
+        onward = f"stopped and saved; go on with: seqloom train --into {folder} --resume"
+        notes.print(onward if (folder / MANIFEST).exists() else "stopped before there was anything to save")
         raise typer.Exit(130)
     if not as_json:
         run = load(folder)
@@ -209,114 +204,8 @@ def score(
         show_scores(reports)
 
 
-@app.command()
-def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None,
-    file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None,
-    width: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
-    ] = None,
-    best: Annotated[int, typer.Option(min=0, help="How many answers are shown; 0 is all that are kept.")] = 0,
-    groups: Annotated[int, typer.Option(min=1, help="Share the width out among beams that avoid each other.")] = 1,
-    diversity: Annotated[float, typer.Option(min=0, help="How much they do.")] = 0.5,
-    length_penalty: Annotated[
-        float | None, typer.Option(min=0, help="The power of its length that a score is divided by.")
-    ] = None,
-    max_length: Annotated[int, typer.Option(min=0, help="The most tokens to write; 0 is the recipe's.")] = 0,
-    draw: Annotated[int, typer.Option(min=0, help="Draw so many answers by chance instead of searching.")] = 0,
-    temperature: options.Temperature = 1.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
-    min_p: options.MinP = 0.0,
-    seed: options.Seed = 0,
-    alternatives: options.Alternatives = 0,
-    ban: options.Ban = None,
-    require: options.Require = None,
-    prefix: options.Prefix = "",
-    stop: options.Stop = None,
-    no_repeat: options.NoRepeat = 0,
-    repetition_penalty: options.RepetitionPenalty = 1.0,
-    min_length: options.MinLength = 0,
-    int8: options.Int8 = False,
-    stream: options.Stream = False,
-    tag: Annotated[
-        str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
-    ] = None,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Answers to texts given as arguments, in a file, or on standard input."""
-    from .runs import load
-    from .search import Sampling
-    from .tasks.asking import Answering, Rules
-
-    loaded = load(run, int8=int8)
-    if inputs and file:
-        raise DataError("inputs are given as arguments and as a file: choose one")
-    if not loaded.task.reads_text and not file:
-        raise DataError("this model reads no text: name a file of inputs with --file")
-    rules = Rules(ban or (), require or (), prefix, stop or (), no_repeat, repetition_penalty, min_length)
-    sampling = Sampling(temperature, top_k, top_p, min_p, seed)
-    if sampling != Sampling() and not draw:
-        raise RecipeError("temperature, top-k, top-p, min-p and seed are about drawing: say --draw 1, or more")
-    ways = groups, diversity, best, length_penalty, max_length, sampling if draw else None, max(draw, 1), alternatives
-    shown = draw or best or width or 1
-    asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
-    if stream:
-        if as_json or alternatives or draw > 1 or (width or 1) > 1:
-            raise RecipeError(
-                "one answer at a time can be streamed, as text: say --width 1 or --draw 1, without --json"
-            )
-        for _, value in asked:
-            for piece in loaded.stream(value if tag is None else (value, tag), Answering(1, *ways, rules)):
-                print(piece, end="", flush=True)
-            print()
-        return
-    for some in batched(asked, PREDICT_AT_ONCE):
-        given = [value if tag is None else (value, tag) for _, value in some]
-        left = loaded.task.unread(given)
-        if Answering(1, *ways, rules) == Answering(1):
-            found = loaded.predict_many(given, width)
-        else:
-            found = loaded.answer(given, Answering(width or loaded.recipe.search.width, *ways, rules))
-        for (text, _), answers, unread in zip(some, found, left, strict=True):
-            if unread:
-                longest = loaded.recipe.data.max_length
-                print(f"{text[:40]!r}: read up to data.max_length = {longest}; {unread} left unread", file=sys.stderr)
-            if as_json:
-                told = {"input": text, "predictions": [asdict(answer) for answer in answers]}
-                print(json.dumps(told | ({"unread": unread} if unread else {}), ensure_ascii=False), flush=True)
-            elif shown == 1:
-                print(answers[0].output, flush=True)
-            else:
-                print(text)
-                for answer in answers:
-                    print(f"  {answer.score:8.3f}  {answer.output}")
-
-
-@app.command()
-def quantise(
-    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes.")],
-    on: Annotated[
-        list[Path] | None, typer.Option(help="A file to score on; the run's own validation part if not given.")
-    ] = None,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """What weights of eight bits do to the scores of a run; predict --int8 and generate --int8 write with them."""
-    from .runs import load
-    from .terminal import show_table
-
-    found = load(run).quantise(*(on or []))
-    if as_json:
-        print(json.dumps(found, ensure_ascii=False, indent=2))
-        return
-    rows = [
-        [name, *(f"{values[key]:.4f}" for key in ("float32", "int8")), f"{values['change']:+.4f}"]
-        for name, values in found["scores"].items()
-    ]
-    show_table(["score", "float32", "int8", "change"], rows)
+app.command()(writing.predict)
+app.command()(writing.quantise)
 
 
 @app.command()
@@ -403,74 +292,7 @@ def study(
     print(f"runs, pictures and results.json are in {folder}")
 
 
-@app.command()
-def generate(
-    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music, draw.")],
-    prompt: Annotated[str, typer.Option(help="What the text begins with; the name of what is drawn.")] = "",
-    length: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 400,
-    temperature: options.Temperature = 1.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
-    min_p: options.MinP = 0.0,
-    seed: options.Seed = 0,
-    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many texts.")] = 1,
-    alternatives: options.Alternatives = 0,
-    ban: options.Ban = None,
-    require: options.Require = None,
-    prefix: options.Prefix = "",
-    stop: options.Stop = None,
-    no_repeat: options.NoRepeat = 0,
-    repetition_penalty: options.RepetitionPenalty = 1.0,
-    min_length: options.MinLength = 0,
-    int8: options.Int8 = False,
-    stream: options.Stream = False,
-    into: Annotated[Path | None, typer.Option(help="A folder for files: texts, tunes to play, drawings.")] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Say which shares end, are well formed, and stand in the training texts.")
-    ] = False,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Texts written on from a beginning."""
-    from .runs import load
-    from .tasks.asking import Rules
-
-    if stream and count > 1 and not as_json:
-        raise RecipeError(f"{count} texts at once cannot be streamed as plain text: say --count 1, or --json")
-    loaded = load(run, int8=int8)
-    found = loaded.generate(
-        prompt,
-        length=length,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        seed=seed,
-        count=count,
-        alternatives=alternatives,
-        rules=Rules(ban or (), require or (), prefix, stop or (), no_repeat, repetition_penalty, min_length),
-    )
-    if stream:
-        print("" if as_json else prompt, end="", flush=True)
-        for piece in found:
-            shown = json.dumps(asdict(piece), ensure_ascii=False) + "\n" if as_json else piece.text
-            print(shown, end="", flush=True)
-    texts = found.finish()
-    if stream and not as_json:
-        print()
-    for text in texts if as_json or not stream else ():
-        if as_json:
-            print(json.dumps({"prompt": prompt} | asdict(text), ensure_ascii=False), flush=True)
-        else:
-            print(text.output, end="\n" if count == 1 else "\n\n", flush=True)
-    for line in loaded.keep(texts, into) if into else ():
-        print(line, file=sys.stderr)
-    if check and as_json:
-        print(json.dumps({"checks": loaded.check(texts)}, ensure_ascii=False))
-    elif check:
-        from .terminal import checks
-
-        print("\n".join(checks(loaded.check(texts))))
+app.command()(writing.generate)
 
 
 @app.command()
@@ -493,22 +315,3 @@ def certify(as_json: Json = False, debug: Debug = False) -> None:
         show_table(["family", "subject", "claim", "value", "gradient", "limit", ""], rows)
         print(f"{sum(one.holds for one in found)} of {len(found)} certificates hold")
     raise typer.Exit(0 if all(one.holds for one in found) else 1)
-
-
-def given_lines(inputs: list[str] | None) -> Iterator[str]:
-    """The inputs of a prediction, as arguments or from standard input."""
-    if inputs:
-        yield from inputs
-        return
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise DataError("is not UTF-8 text", "standard input", number) from None
-
-
-def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of at most this many."""
-    rest = iter(items)
-    while group := list(islice(rest, size)):
-        yield group

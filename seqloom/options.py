@@ -1,9 +1,13 @@
-"""Options of the command line that several commands have: what is written, and how it is chosen."""
+"""Options of the command line that several commands have."""
 
 from typing import Annotated
 
 import typer
 
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
+
+# What is written, and how it is chosen.
 Temperature = Annotated[float, typer.Option(min=0, help="0 is the likeliest token each time, 1 as learnt.")]
 TopK = Annotated[int, typer.Option(min=0, help="Draw from so many of the likeliest tokens; 0 is all.")]
 TopP = Annotated[float, typer.Option(min=0, max=1, help="Draw from the likeliest that have this share.")]

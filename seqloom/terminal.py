@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import threading
+from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -21,23 +22,34 @@ from .training.records import Record
 if TYPE_CHECKING:
     from .tune import Trial
 
+PATIENCE = 8.0  # seconds: a service manager kills after ten
 WIDE = 160  # where nobody watches, a row stays on its line
 notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
-    """The first Ctrl-C or SIGTERM sets the event, so that training can end in good order; the second interrupts."""
+    """The first Ctrl-C or SIGTERM sets the event, so that training can end in good order; the second interrupts.
+
+    So does the first after a while: who sends it does not wait for a long validation, and what is on disk can bear it.
+    """
     event = threading.Event()
+    impatience = threading.Timer(PATIENCE, interrupt_main)
 
     def stop(number: int, frame: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
         event.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        impatience.start()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield event
+    except KeyboardInterrupt:
+        if not event.is_set():
+            raise
     finally:
+        impatience.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 

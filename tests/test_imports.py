@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "seqloom"
 LEVELS = (
     ("__main__",),
     ("cli", "serve", "demo"),
-    ("certify",),
+    ("certify", "writing"),
     ("terminal", "launch", "options"),
     ("__init__",),
     ("tune", "studies"),
