@@ -139,9 +139,38 @@ static inline REAL NAMED(dot)(const REAL *a, const REAL *b, long size) {
     return sum;
 }
 
-/* y (size) = the sum of `count` vectors that stand `stride` apart, each times its weight. */
+/* How well a vector agrees with each of `count` that stand `stride` apart; four at a time, as one waits for its sums. */
+static inline void NAMED(dots)(const REAL *a, const REAL *vectors, long count, long stride, long size, REAL scale,
+                               REAL *y) {
+    long t = 0;
+    for (; t + 4 <= count; t += 4) {
+        const REAL *b = vectors + t * stride;
+        NAMED(lanes) sums[4] = {{0}};
+        long j = 0;
+        for (; j + LANES <= size; j += LANES) {
+            const NAMED(lanes) some = *(const NAMED(lanes) *)(a + j);
+            for (long n = 0; n < 4; n++) sums[n] += some * *(const NAMED(lanes) *)(b + n * stride + j);
+        }
+        for (long n = 0; n < 4; n++) {
+            REAL sum = NAMED(total)(sums[n]);
+            for (long rest = j; rest < size; rest++) sum += a[rest] * b[n * stride + rest];
+            y[t + n] = scale * sum;
+        }
+    }
+    for (; t < count; t++) y[t] = scale * NAMED(dot)(a, vectors + t * stride, size);
+}
+
+/* y (size) = the sum of `count` vectors that stand `stride` apart, each times its weight. What stands side by side in
+   memory is read together. */
 static inline void NAMED(mix)(const REAL *weights, const REAL *vectors, long count, long stride, long size, REAL *y) {
     long j = 0;
+    for (; j + 8 * LANES <= size; j += 8 * LANES) {
+        NAMED(lanes) sums[8] = {{0}};
+        for (long t = 0; t < count; t++)
+            for (long n = 0; n < 8; n++)
+                sums[n] += *(const NAMED(lanes) *)(vectors + t * stride + j + n * LANES) * weights[t];
+        memcpy(y + j, sums, sizeof sums);
+    }
     for (; j + LANES <= size; j += LANES) {
         NAMED(lanes) sum = {0};
         for (long t = 0; t < count; t++) sum += *(const NAMED(lanes) *)(vectors + t * stride + j) * weights[t];
@@ -175,22 +204,20 @@ void NAMED(attend)(long rows, long per, long heads, long width, long value_width
                    long valid_stride, const REAL *fresh, REAL *y) {
     const long size = heads * (width + value_width), seen = length - first;
     const REAL scale = 1 / (REAL)sqrt((double)width);
-#pragma omp parallel for schedule(static) if (rows * seen * size > WORTH)
-    for (long row = 0; row < rows; row++) {
-        REAL *source = steps + row / per * source_stride;
-        const unsigned char *shown = valid ? valid + row / per * valid_stride + first : 0;
-        if (fresh) memcpy(source + (length - 1) * stride, fresh + row * query_stride, size * sizeof(REAL));
-        source += first * stride;
-        REAL weights[seen];
+    for (long row = 0; fresh && row < rows; row++)
+        memcpy(steps + row / per * source_stride + (length - 1) * stride, fresh + row * query_stride,
+               size * sizeof(REAL));
+#pragma omp parallel for schedule(static) collapse(2) if (rows * seen * size > WORTH)
+    for (long row = 0; row < rows; row++)
         for (long head = 0; head < heads; head++) {
-            const REAL *asked = query + row * query_stride + head * width, *keys = source + head * width;
+            const REAL *source = steps + row / per * source_stride + first * stride;
             const REAL *values = source + heads * width + head * value_width;
-            REAL *out = y + (row * heads + head) * value_width;
-            for (long t = 0; t < seen; t++) weights[t] = scale * NAMED(dot)(asked, keys + t * stride, width);
-            NAMED(weigh)(weights, shown, seen);
-            NAMED(mix)(weights, values, seen, stride, value_width, out);
+            REAL weights[seen];
+            NAMED(dots)(query + row * query_stride + head * width, source + head * width, seen, stride, width, scale,
+                        weights);
+            NAMED(weigh)(weights, valid ? valid + row / per * valid_stride + first : 0, seen);
+            NAMED(mix)(weights, values, seen, stride, value_width, y + (row * heads + head) * value_width);
         }
-    }
 }
 
 /* Additive attention, w · tanh(k + q): each row looks at the `length` keys and values of its source. */
