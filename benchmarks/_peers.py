@@ -1,17 +1,21 @@
-"""The same weights in other libraries: Hugging Face's Marian and GPT-2, and CTranslate2 in a process of its own."""
+"""The same weights in other libraries: Hugging Face's Marian and GPT-2, Joey NMT, CTranslate2 in its own process."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seqloom.layers.base import Encoder, mean
+from seqloom.layers import LSTM
+from seqloom.layers.attending import Luong
+from seqloom.layers.attention import AdditiveAttention
+from seqloom.layers.base import Encoder, Stack, ends, mean
 from seqloom.layers.embeddings import Tokens
 from seqloom.layers.heads import Categorical
 from seqloom.layers.positions import Waves
@@ -132,6 +136,58 @@ def gpt2(model: Generator, depth: int, size: int, vocabulary: int, heads: int, l
                 value = old[f"{ours}.{kind}"]
                 new[f"{name}{theirs}.{kind}"] = value.t() if kind == "weight" else value
     peer.load_state_dict({name: value.detach() for name, value in new.items()})
+    return peer
+
+
+def looking(size: int, embedding: int, vocabulary: int) -> tuple[Generator, nn.LSTM, nn.LSTM]:
+    """Joey NMT's shape: two LSTMs on each side, additive attention after the scan. And these as torch has them."""
+    torch.manual_seed(0)
+    reader = nn.LSTM(embedding, size // 2, 2, batch_first=True, bidirectional=True)
+    writer = nn.LSTM(embedding, size, 2, batch_first=True)
+    source = Source(Tokens(vocabulary, embedding), Encoder(LSTM.from_torch(reader).stack, ends))
+    decoder = Stack(*LSTM.from_torch(writer).stack.layers, Luong(size, size, AdditiveAttention(size, size)))
+    model = Generator(Tokens(vocabulary, embedding), decoder, Categorical(size, vocabulary), source).eval()
+    model.head.project.bias.data[:] = 0
+    model.head.project.bias.data[END] = -1e4  # it never ends by itself
+    decoder.layers[-1].attention.shift.bias.data[:] = 0  # which Joey NMT has not
+    return model, reader, writer
+
+
+def joey(model: Generator, read: nn.LSTM, write: nn.LSTM, vocabulary: int) -> Any:
+    """Joey NMT's model with our weights; nothing where it is not installed (`pip install joeynmt`)."""
+    try:
+        from joeynmt.decoders import RecurrentDecoder
+        from joeynmt.embeddings import Embeddings
+        from joeynmt.encoders import RecurrentEncoder
+        from joeynmt.model import Model
+        from joeynmt.vocabulary import Vocabulary
+    except ImportError:
+        return None
+    names = {"unk": 0, "pad": 1, "bos": START, "eos": END}
+    special = {f"{name}_token": f"<{name}>" for name in names} | {f"{name}_id": place for name, place in names.items()}
+    words = Vocabulary([str(n) for n in range(4, vocabulary)], SimpleNamespace(**special, sep_token=None, lang_tags=[]))
+    size, embedding = write.hidden_size, write.input_size
+    reader = RecurrentEncoder("lstm", size // 2, embedding, 2)
+    writer = RecurrentDecoder(
+        "lstm", embedding, size, reader, "bahdanau", 2, vocabulary, init_hidden="zero", input_feeding=False
+    )
+    tables = [Embeddings(embedding, vocab_size=vocabulary) for _ in range(2)]
+    peer = Model(reader, writer, *tables, words, words).eval()
+    reader.rnn.load_state_dict(read.state_dict())
+    writer.rnn.load_state_dict(write.state_dict())
+    look = model.decoder.layers[-1]
+    with torch.no_grad():
+        for table, ours in zip(tables, (model.source.embed, model.embed), strict=True):
+            table.lut.weight.copy_(ours.weight * embedding**0.5)
+        for theirs, mine in (
+            (writer.attention.key_layer, look.attention.key),
+            (writer.attention.query_layer, look.attention.shift),
+            (writer.attention.energy_layer, look.attention.judge),
+            (writer.att_vector_layer, look.join),
+            (writer.output_layer, model.head.project),
+        ):
+            theirs.weight.copy_(mine.weight)
+        writer.att_vector_layer.bias.copy_(look.join.bias)
     return peer
 
 

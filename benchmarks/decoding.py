@@ -3,28 +3,24 @@
 Each ratio is the peer's time divided by ours: above 1 we are faster. "Compiled" is ours with compiled steps. All take
 turns in one run, the best of several counts. `python benchmarks/decoding.py [quick] [busy] [small] [recurrent] [large]
 [language] [attention] [int8]`: all sections, or those named; `busy` is for a machine that others use: one thread, and
-the processor's time instead of the clock's. Joey NMT and OpenNMT-py are not measured here.
+the processor's time instead of the clock's. Joey NMT stands beside the others where it is installed.
 """
 
 import sys
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import partial
+from typing import Any
 
 import torch
-from _peers import END, START, CTranslate2, gpt2, marian, speaker, translator
+from _peers import END, START, CTranslate2, gpt2, joey, looking, marian, speaker, translator
 from _timing import BUSY, Act, best, peak, table
 from torch import Tensor, nn
 
 from seqloom.layers import GRU, LSTM, compiled
-from seqloom.layers.attending import bahdanau_decoder
-from seqloom.layers.attention import AdditiveAttention
-from seqloom.layers.base import Encoder, ends
-from seqloom.layers.cells import CELLS
 from seqloom.layers.embeddings import Tokens
 from seqloom.layers.heads import Categorical
-from seqloom.layers.recurrent import recurrent_encoder
-from seqloom.models import Generator, Source
+from seqloom.models import Generator
 from seqloom.search import beam, greedy
 
 SECTIONS = ("small", "recurrent", "large", "language", "attention", "int8")
@@ -188,22 +184,45 @@ def bandwidth() -> float:
     return numbers.numel() * 4 / seconds / 1e9
 
 
+def joeys(peer: Any, source: Tensor, width: int) -> list[list[int]]:
+    from joeynmt.search import beam_search, greedy
+
+    mask = torch.ones_like(source, dtype=torch.bool)[:, None]
+    with torch.no_grad():
+        read, last, _, _ = peer(
+            return_type="encode", src=source, src_length=torch.full((len(source),), READ), src_mask=mask
+        )
+        given = {"model": peer, "encoder_output": read, "encoder_hidden": last, "src_mask": mask}
+        limits = {"max_output_length": WRITE, "min_output_length": WRITE}
+        if width == 1:
+            found, _, _ = greedy(**given, **limits)
+        else:
+            found, _, _ = beam_search(beam_size=width, alpha=0, **given, **limits)
+    return torch.as_tensor(found).long().tolist()
+
+
 def attention() -> str:
-    """An LSTM that translates with additive attention: 2 × 512 each side, beam 5. No peer stands beside it."""
-    torch.manual_seed(0)
-    source = Source(Tokens(VOCABULARY, 256), Encoder(recurrent_encoder(CELLS["lstm"], 256, [512, 512]), ends))
-    hands = source.encoder.layer.hands
-    decoder = bahdanau_decoder(CELLS["lstm"], 256, [512, 512], 512, AdditiveAttention(512, 512), hands)
-    model = Generator(Tokens(VOCABULARY, 256), decoder, Categorical(512, VOCABULARY), source).eval()
-    model.head.project.bias.data[END] = -1e4
+    """An LSTM that translates with additive attention: 2 × 512 each side, the reader both ways."""
+    model, *layers = looking(512, 256, VOCABULARY)
+    peer = joey(model, *layers, VOCABULARY)
     rows = []
     for batch in (1, 32):
         given = torch.randint(4, VOCABULARY, (batch, READ))
-        acts: list[Act] = []
         for width in (1, 5):
-            acts += with_and_without(partial(ours, model, given, width))
-        rows.append([str(batch), *(f"{seconds / batch * 1e3:.2f}" for seconds in best(acts, ROUNDS))])
-    return table(["batch", "greedy, ms a sentence", "compiled", "beam 5, ms a sentence", "compiled"], rows)
+            acts = with_and_without(partial(ours, model, given, width))
+            if peer is None:
+                rows.append([str(batch), str(width), *(f"{one / batch * 1e3:.2f}" for one in best(acts, ROUNDS))])
+                continue
+            alike = same(ours(model, given, width), joeys(peer, given, width))
+            mine, quick, theirs = best([*acts, partial(joeys, peer, given, width)], ROUNDS)
+            each = [f"{seconds / batch * 1e3:.2f}" for seconds in (mine, quick)]
+            rows.append(
+                [str(batch), str(width), *each, f"{theirs / mine:.2f}", f"{theirs / quick:.2f}", f"{alike:.0%}"]
+            )
+    columns = ["batch", "width", "ours, ms a sentence", "compiled"]
+    if peer is None:
+        return table(columns, rows) + "\n\nJoey NMT is not installed, so it does not stand beside them."
+    return table([*columns, "Joey NMT / ours", "Joey NMT / compiled", "same answers"], rows)
 
 
 def eight_bits() -> str:

@@ -47,6 +47,8 @@ static inline __attribute__((always_inline)) void NAMED(tile)(const long rows, c
                     rounded ? (NAMED(lanes)){0} : *(const NAMED(lanes) *)(w.numbers + at + p * deep + half * LANES);
     if (!rounded) at += PANEL;
     for (long k = 0; k < inputs; k++, at += PANEL) {
+        if (rows > 3) /* the panel after this one comes nearer, a line at a time */
+            __builtin_prefetch(rounded ? (const void *)(w.bytes + at + deep) : (const void *)(w.numbers + at + deep), 0, 2);
 #pragma GCC unroll 8
         for (long p = 0; p < panels; p++) {
             const NAMED(lanes) low = NAMED(load)(rounded, w, at + p * deep);
@@ -284,6 +286,7 @@ void NAMED(lstm_step)(long rows, long size, NAMED(in) gates, NAMED(in) more, NAM
 #pragma omp parallel for schedule(static) if (rows * size > WORTH / 10)
     for (long row = 0; row < rows; row++) {
         NAMED(in) a = gates + row * 4 * size, b = more + row * 4 * size;
+#pragma GCC ivdep
         for (long j = 0; j < size; j++) {
             REAL in = NAMED(sigmoid)(a[j] + b[j]);
             REAL forget = NAMED(sigmoid)(a[size + j] + b[size + j]);
@@ -300,6 +303,7 @@ void NAMED(gru_step)(long rows, long size, NAMED(in) gates, NAMED(in) more, NAME
 #pragma omp parallel for schedule(static) if (rows * size > WORTH / 10)
     for (long row = 0; row < rows; row++) {
         NAMED(in) a = gates + row * 3 * size, b = more + row * 3 * size;
+#pragma GCC ivdep
         for (long j = 0; j < size; j++) {
             REAL reset = NAMED(sigmoid)(a[j] + b[j]);
             REAL update = NAMED(sigmoid)(a[size + j] + b[size + j]);
