@@ -98,11 +98,12 @@ def train(
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
     from .cards import asked
-    from .folders import MANIFEST, next_folder
+    from .folders import next_folder
     from .recipe import Recipe
     from .runs import load
     from .runs import train as train_run
     from .terminal import follow, notes, show_scores, stopping
+    from .training.manifests import MANIFEST
 
     if launch.launched() and into is None:
         raise RecipeError("several processes need to know the run folder: --into FOLDER")

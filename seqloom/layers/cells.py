@@ -21,6 +21,7 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from . import compiled, kernels, lstm_kernels
 from .base import Entries
+from .padding import blank
 from .state import single
 from .tap import Tap, watched
 
@@ -61,7 +62,10 @@ class Cell(nn.Module):
         return tuple(self.taps[name](entry) for name, entry in zip(self.entries, self(x, entries), strict=True))
 
     def scan(self, x: Tensor, entries: Entries, mask: Tensor | None = None) -> tuple[Tensor, Entries]:
-        """All outputs over x (B, T, inputs), and the last entries; in single precision always: errors would add up."""
+        """All outputs over x (B, T, inputs), zeros for padding, and the last entries.
+
+        What stands in padding is not read. In single precision always: errors would add up.
+        """
         if torch.is_autocast_enabled(x.device.type):
             with torch.autocast(x.device.type, enabled=False):
                 return self.scan(single(x), tuple(map(single, entries)), mask)
@@ -72,7 +76,8 @@ class Cell(nn.Module):
         with parametrize.cached():  # a U that is computed from something else is so once, not at every step
             fast = self.kernel() if unseen else None
             if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
-                return walk(self.step, self.W(x), entries, mask)
+                y, entries = walk(self.step, self.W(blank(x, mask)), entries, mask)
+                return blank(y, mask), entries
             return kernels.scan(compiled.faster(fast, x), self.W, x, entries, mask)
 
     def once(self, x: Tensor, entries: Entries) -> Entries:

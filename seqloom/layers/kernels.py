@@ -58,7 +58,7 @@ class Kernel:
 def scan(
     kernel: Kernel, read: Callable[[Tensor], Tensor], x: Tensor, entries: Entries, mask: Tensor | None
 ) -> tuple[Tensor, Entries]:
-    """What `cells.walk` computes, through the kernel: all outputs over x (B, T, D), and the last entries."""
+    """What `Cell.scan` promises, through the kernel: all outputs over x (B, T, D), and the last entries."""
     batch, time, _ = x.shape
     if mask is None and kernel.whole is not None and x.dtype == torch.float32 and x.device.type == "cpu":
         return kernel.whole(x, entries)
@@ -67,7 +67,7 @@ def scan(
         return steps[0].unflatten(0, (time, batch)).transpose(0, 1), tuple(step[-batch:] for step in steps)
     packing = Packing.of(mask)
     if not packing.counts:
-        return entries[0][:, None].expand(-1, time, -1), entries
+        return x.new_zeros(batch, time, entries[0].shape[1]), entries
     first = tuple(entry.index_select(0, packing.rows) for entry in entries)
     steps = run(kernel, read(x.flatten(0, 1).index_select(0, packing.index)), packing.counts, first)
     home = packing.rows.argsort()

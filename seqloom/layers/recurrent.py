@@ -88,8 +88,7 @@ class Recurrent(Layer):
         return (state,)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        y, state = self.cell.scan(blank(x, mask), state, mask)
-        return blank(y, mask), state
+        return self.cell.scan(x, state, mask)
 
 
 def zeros(cell: Cell, batch: int) -> Entries:
