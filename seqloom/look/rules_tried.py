@@ -208,11 +208,12 @@ def small_batches(checkup: Checkup) -> Suspicion | None:
 
 
 def too_small(checkup: Checkup) -> Suspicion | None:
-    """Eight features or fewer, or vectors of four, training had arrived, and its examples are known no better than
-    others."""
+    """Eight features or fewer, or vectors of four, training had arrived, or had hardly left, and its examples are known
+    no better than others."""
     body, model = side_of(checkup.recipe), checkup.recipe.model.resolved()
     width = min(body.sizes)
-    if checkup.evidence is None or checkup.fitted - checkup.skill > 0.1 or checkup.late > 0.3:
+    under_way = checkup.late > 0.3 and checkup.skill > 0.1
+    if checkup.evidence is None or checkup.fitted - checkup.skill > 0.1 or under_way:
         return None
     if 0 < model.embedding <= 4 < width:
         return Suspicion(
