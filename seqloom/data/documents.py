@@ -12,10 +12,9 @@ from pathlib import PurePath
 
 from seqloom.data.abc import read_abc
 from seqloom.data.fasta import read_fasta
-from seqloom.data.layout import Layout
 from seqloom.data.lines import Fault, Line, fault_of, read_lines
 from seqloom.data.onward import PIECE, Onward, whole
-from seqloom.data.origins import Origin, digest
+from seqloom.data.origins import Files, digest
 from seqloom.data.readers import Reading, Skipped, kept, read_rows
 from seqloom.data.sources import Example
 from seqloom.errors import DataError
@@ -27,18 +26,10 @@ ENDINGS = {
 }
 
 
-class Documents(Origin):
+class Documents(Files):
     """Documents of files, by part."""
 
-    def __init__(self, layout: Layout) -> None:
-        data = layout.data
-        if not data.train:
-            raise DataError("no texts are given: data.train names a file, or data.sample a built-in sample")
-        given = {"train": data.train, "validation": data.validation, "test": data.test}
-        self._layout = layout
-        self._files = {part: files for part, files in given.items() if files}
-        self.parts = tuple(self._files)
-        self.names = tuple(name for files in self._files.values() for name in files)
+    what = "texts are"
 
     def content(self) -> dict[str, list[str]]:
         format = self._layout.data.format

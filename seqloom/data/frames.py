@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from seqloom.data.chorales import HIGHEST, LOWEST, read_chorales
 from seqloom.data.codec import Codec, Raw
 from seqloom.data.layout import Layout
-from seqloom.data.origins import Origin, digest
+from seqloom.data.origins import Origin, digest, files_by_part
 from seqloom.data.ragged import Ragged, Rows
 from seqloom.data.readers import Skipped
 from seqloom.data.sources import Example
@@ -73,10 +73,7 @@ class Pieces(Origin):
 
     def __init__(self, layout: Layout) -> None:
         data = layout.data
-        if not data.train:
-            raise DataError("no music is given: data.train names a file")
-        given = {"train": data.train, "validation": data.validation, "test": data.test}
-        self._files = {part: files[0] for part, files in given.items() if files}
+        self._files = {part: files[0] for part, files in files_by_part(data, "music is").items()}
         self._encoding = data.encoding
         inside = {part for part in read_pieces(self._files["train"], data.encoding) if part not in self._files}
         self._files |= {part: self._files["train"] for part in inside}

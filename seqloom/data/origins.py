@@ -13,6 +13,7 @@ from seqloom.data.lines import check_file
 from seqloom.data.readers import Skipped, format_of, named_split
 from seqloom.data.sources import Example, read_files
 from seqloom.errors import DataError
+from seqloom.recipe import Data
 
 PARTS = ("train", "validation", "test")
 
@@ -31,14 +32,19 @@ class Origin(ABC):
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]: ...
 
 
+def files_by_part(data: Data, what: str) -> dict[str, Sequence[str]]:
+    """The files that the recipe names; for training there is at least one."""
+    if not data.train:
+        raise DataError(f"no {what} given: data.train names a file, or data.sample a built-in sample")
+    given = {"train": data.train, "validation": data.validation, "test": data.test}
+    return {part: files for part, files in given.items() if files}
+
+
 class Files(Origin):
+    what = "examples are"
+
     def __init__(self, layout: Layout) -> None:
-        data = layout.data
-        if not data.train:
-            raise DataError("no examples are given: data.train names a file, or data.sample a built-in sample")
-        given = {"train": data.train, "validation": data.validation, "test": data.test}
-        self._layout = layout
-        self._files = {part: files for part, files in given.items() if files}
+        self._layout, self._files = layout, files_by_part(layout.data, self.what)
         self.parts = tuple(self._files)
         self.names = tuple(name for files in self._files.values() for name in files)
 
