@@ -148,7 +148,7 @@ ROWS = {
         "WikiText-2, words",
         "wikitext",
         "data.train={}/wikitext2/train.txt.gz data.validation={}/wikitext2/valid.txt.gz "
-        "data.test={}/wikitext2/test.txt.gz",
+        "data.test={}/wikitext2/test.txt.gz train.sampled=8192 train.batch=1400 train.validate_every=2000",
         "perplexity",
         "110",
         "30m",
