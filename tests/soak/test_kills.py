@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqloom import runs as program
+from seqloom import course as program
 from seqloom.training import checkpoints as writing
 from seqloom.training.checkpoints import Checkpoint, Checkpoints
 
