@@ -49,8 +49,24 @@ def test_what_is_asked_for_is_not_measured() -> None:
 
 def test_speeds_are_those_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {torch.float32: 2.0, torch.bfloat16: 8.0}
-    monkeypatch.setattr(devices, "product_time", lambda device, dtype: times[dtype])
+    monkeypatch.setattr(devices, "product_time", lambda device, dtype, given_up=False: times[dtype])
     assert measured.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.25}
+
+
+def test_a_busy_moment_does_not_make_single_precision_look_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = iter([9.0, 2.0, 1.0])  # single, bfloat16, single again
+    monkeypatch.setattr(devices, "product_time", lambda device, dtype, given_up=False: next(taken))
+    assert measured.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.5}
+
+
+@pytest.mark.parametrize(("given_up", "time"), [(False, 0.25), (True, 5.0)])
+def test_a_slow_first_product_decides_only_where_others_are_given_up(
+    monkeypatch: pytest.MonkeyPatch, given_up: bool, time: float
+) -> None:
+    ends = [10.0 * n + (0.25 if n else 5.0) for n in range(5)]
+    clock = iter([0.0, *(t for n, end in enumerate(ends) for t in (10.0 * n, end)), 99.0])
+    monkeypatch.setattr(devices, "perf_counter", lambda: next(clock))
+    assert devices.product_time(torch.device("cpu"), torch.float32, given_up) == time
 
 
 def test_a_product_is_timed_on_this_machine() -> None:
