@@ -2,8 +2,9 @@
 
 `python benchmarks/streaming.py` writes a text of 5 GB into a temporary folder, prepares it for the task `language`
 (characters) and trains a GRU on it for 300 steps, in a process of its own, whose resident memory (file pages that are
-mapped included) is looked at ten times a second. A number of megabytes as the argument makes the text that long, and
-the limit is 1 GB in any case. The folder is removed afterwards. The order of the batches is made twice and compared.
+mapped included) is looked at ten times a second, its own highest mark as well. A number of megabytes as the argument
+makes the text that long, and the limit is 1 GB in any case. The folder is removed afterwards. The order of the batches
+is made twice and compared.
 """
 
 import hashlib
@@ -67,6 +68,15 @@ def resident(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in children)
 
 
+def highest(pid: int) -> int:
+    """The most bytes that a process itself has had in memory, however short the moment was."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM")), 0)
+
+
 def orders_twice(cache: Path) -> bool:
     """Whether the order of an epoch's batches is the same when it is made again; of a Transformer, which is drawn."""
     from seqloom.data import streams
@@ -96,7 +106,7 @@ def main() -> None:
         command = [sys.executable, "-c", PROGRAM, str(folder / "text.txt"), str(folder / "run")]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
             while process.poll() is None:
-                peak = max(peak, resident(process.pid))
+                peak = max(peak, resident(process.pid), highest(process.pid))
                 time.sleep(0.1)
             assert process.stdout is not None
             told = process.stdout.read()

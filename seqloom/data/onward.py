@@ -13,6 +13,7 @@ from seqloom.data.stores import release
 
 PIECE = 1 << 20  # characters of a piece, about
 LOOK = 1 << 16  # bytes in which the next line break is looked for at once
+HELD = 64  # pieces that are looked at before their memory is let go of: the system maps far more than is looked at
 
 
 class Onward(str):
@@ -40,6 +41,8 @@ def in_pieces(texts: Texts, rows: Rows, size: int = PIECE) -> tuple[Texts, NDArr
         begins = [start]
         while (cut := _break_after(texts.bytes, begins[-1] + size, stop)) < stop:
             begins.append(cut)
+            if len(begins) % HELD == 0:
+                release(texts.bytes)
         places += begins
         starts += [True] + [False] * (len(begins) - 1)
     release(texts.bytes)
