@@ -130,7 +130,7 @@ def train(
     if not launch.first():
         raise typer.Exit(0 if ended else 130)
     if not ended and stop.is_set():
-        onward = f"stopped and saved; go on with: seqloom train --into {folder} --resume"
+        onward = f"stopped; go on with: seqloom train --into {folder} --resume"
         notes.print(onward if (folder / MANIFEST).exists() else "stopped before there was anything to save")
         raise typer.Exit(130)
     if not as_json:
