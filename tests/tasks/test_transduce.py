@@ -1,5 +1,7 @@
 """Transduction beyond two plain columns: a tag that says what to write, one vocabulary, examples from Python."""
 
+import itertools
+
 import numpy as np
 import pandas
 import pytest
@@ -9,7 +11,7 @@ from PIL import Image
 from seqloom.errors import DataError, RecipeError
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
-from seqloom.tasks import TASKS
+from seqloom.tasks import TASKS, tells
 from seqloom.tasks.transduce import Transduce
 
 WORDS = ["abc", "bca", "cab", "bac", "acb", "cba", "aab", "bba", "cca", "abb"]
@@ -83,6 +85,20 @@ def test_lists_and_data_frames_from_python_train_alike(tmp_path):
         list(train(recipe, tmp_path / name, examples=given))
         weights.append((tmp_path / name / "model.safetensors").read_bytes())
     assert weights[0] == weights[1] == weights[2]
+
+
+def test_the_quick_look_at_validation_goes_over_all_of_a_sorted_file(monkeypatch):
+    pairs = [(word, word) for word in sorted("".join(pair) for pair in itertools.product("abcd", repeat=2))]
+    task, prepared = Transduce.prepare(
+        Recipe().override(*QUICK).resolved(), print, {"train": pairs, "validation": pairs}
+    )
+    asked, predict = [], task.predict
+    monkeypatch.setattr(task, "predict", lambda model, inputs, width: asked.extend(inputs) or predict(model, inputs, 1))
+    for most, expected in ((4, ["aa", "ba", "ca", "da"]), (16, [word for word, _ in pairs])):
+        asked.clear()
+        monkeypatch.setattr(tells, "QUICK", most)
+        task.validate(task.build(), prepared)
+        assert asked == expected
 
 
 @pytest.mark.parametrize(
