@@ -1,5 +1,6 @@
 """Recipes: every setting, what is refused and in which words, what is derived, and TOML there and back."""
 
+import importlib
 import itertools
 import math
 import subprocess
@@ -1206,6 +1207,14 @@ def test_what_the_schema_refuses_is_refused(name, value):
     if not fits(schema, schema, values):
         with pytest.raises(RecipeError):
             Recipe.of(values)
+
+
+def test_every_row_of_the_results_is_a_recipe_that_can_be_read(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
+    results = importlib.import_module("results")
+    for name, row in results.ROWS.items():
+        recipe, *settings = results.settings_of(name, "DATA")
+        assert Recipe.read(recipe).override(*settings).resolved().train.time == row.budget
 
 
 def test_two_recipes_are_equal_when_their_settings_are():
