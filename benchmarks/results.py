@@ -268,7 +268,8 @@ def run(name: str) -> None:
 def curve(records: list[dict[str, Any]]) -> str:
     """How the perplexity on validation fell."""
     seen = [(one["seconds"] / 60, math.exp(one["scores"]["loss"])) for one in records if one.get("scores")]
-    return "perplexity on validation " + ", ".join(f"{found:.0f} after {minutes:.0f} min" for minutes, found in seen) + "."
+    told = ", ".join(f"{found:.0f} after {minutes:.0f} min" for minutes, found in seen)
+    return f"perplexity on validation: {told}."
 
 
 def ledger() -> dict[str, dict[str, Any]]:
