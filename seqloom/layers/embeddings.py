@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from .positions import rates, waves
+
 
 class Tokens(nn.Module):
     """A learnt vector for each of `symbols`. They start small and are scaled up, so that they can serve a head too."""
@@ -32,7 +34,11 @@ class Notes(nn.Module):
 
 
 class Patches(nn.Module):
-    """An image as a sequence of squares, row by row, each through a learnt product (Dosovitskiy et al., 2021)."""
+    """An image as a sequence of squares, row by row, each through a learnt product (Dosovitskiy et al., 2021).
+
+    To each is added where it stands: the first half of the features is waves of its row, the second of its column.
+    A decoder that looks at the squares would otherwise not know what is above what.
+    """
 
     def __init__(self, channels: int, side: int, size: int) -> None:
         super().__init__()
@@ -43,7 +49,13 @@ class Patches(nn.Module):
         height, width = (-extent % self.side for extent in image.shape[2:])
         squares = nn.functional.unfold(nn.functional.pad(image, (0, width, 0, height)), self.side, stride=self.side)
         vectors: Tensor = self.product(squares.mT)
-        return vectors
+        return vectors + self.places(vectors, -(-image.shape[3] // self.side))
+
+    def places(self, vectors: Tensor, across: int) -> Tensor:
+        """Waves (patches, size) of the rows and columns, `across` squares to a row."""
+        number, size = torch.arange(vectors.shape[1], device=vectors.device), vectors.shape[2]
+        halves = ((number // across, size - size // 2), (number % across, size // 2))
+        return torch.cat([waves(place, rates(width).to(vectors), width) for place, width in halves], -1)
 
 
 class Values(nn.Module):

@@ -21,6 +21,12 @@ def rates(size: int) -> Tensor:
     return 10000.0 ** (-torch.arange(0, size, 2) / size)
 
 
+def waves(positions: Tensor, rate: Tensor, size: int) -> Tensor:
+    """Sines and cosines of positions (…): (…, size). An odd size ends on a sine."""
+    angle = positions[..., None] * rate
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., :size]
+
+
 class Waves(Layer):
     """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read."""
 
@@ -34,9 +40,7 @@ class Waves(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         positions, state = counted(x, state, mask)
-        angle = positions[..., None] * self.rate
-        waves = torch.stack([angle.sin(), angle.cos()], -1).flatten(2)[..., : x.shape[2]]  # an odd size ends on a sine
-        return blank(x + waves, mask), state
+        return blank(x + waves(positions, self.rate, x.shape[2]), mask), state
 
 
 class LearntPositions(Layer):

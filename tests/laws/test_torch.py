@@ -1,5 +1,8 @@
 """PyTorch's own layers: weights in and out, and the same numbers."""
 
+import itertools
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -99,13 +102,14 @@ def test_what_pytorch_does_not_have_does_not_become_one():
             to_torch(transformer(12, 12, 1, 3, causal=False, positions="none", **options))
 
 
-def test_patches_are_a_convolution_that_does_not_overlap():
-    torch.manual_seed(0)
-    patches, image = Patches(3, 4, 10), torch.randn(2, 3, 8, 12)
-    expected = (
-        nn.functional.conv2d(image, patches.product.weight.view(10, 3, 4, 4), patches.product.bias, stride=4)
-        .flatten(2)
-        .mT
-    )
-    close(patches(image), expected, atol=1e-5, rtol=1e-5)
-    assert patches(image[:, :, :7, :9]).shape == (2, 6, 10)
+def test_patches_are_a_convolution_that_does_not_overlap_and_where_each_stands():
+    patches, image = Patches(3, 4, 9), torch.randn(2, 3, 8, 12)
+    squares = nn.functional.conv2d(image, patches.product.weight.view(9, 3, 4, 4), patches.product.bias, stride=4)
+    places = torch.zeros(9, 2, 3)
+    for row, column in itertools.product(range(2), range(3)):
+        for feature in range(9):  # five tell the row, four the column
+            place, width, number = (row, 5, feature) if feature < 5 else (column, 4, feature - 5)
+            angle = place / 10000 ** (number // 2 * 2 / width)
+            places[feature, row, column] = math.cos(angle) if number % 2 else math.sin(angle)
+    close(patches(image), (squares + places).flatten(2).mT, atol=1e-5, rtol=1e-5)
+    assert patches(image[:, :, :7, :9]).shape == (2, 6, 9)
