@@ -140,7 +140,7 @@ ROWS = {
         "data.train={}/multi30k/train.en.gz,{}/multi30k/train.de.gz "
         "data.validation={}/multi30k/val.en.gz,{}/multi30k/val.de.gz "
         "data.test={}/multi30k/test_2016_flickr.en.gz,{}/multi30k/test_2016_flickr.de.gz "
-        "train.batch=2048 train.rate=2e-3",
+        "data.max_size=4000 train.batch=1024 train.rate=1.5e-3",
         "BLEU",
         "32",
         "30m",
@@ -149,7 +149,7 @@ ROWS = {
         "WikiText-2, words",
         "wikitext",
         "data.train={}/wikitext2/train.txt.gz data.validation={}/wikitext2/valid.txt.gz "
-        "data.test={}/wikitext2/test.txt.gz train.sampled=8192 train.batch=1400 train.validate_every=2000",
+        "data.test={}/wikitext2/test.txt.gz train.sampled=2048 train.validate_every=4000",
         "perplexity",
         "110",
         "30m",
@@ -216,12 +216,11 @@ ROWS = {
     ),
     "flickr8k": Row(
         "Flickr8k, thumbnails of 64 pixels",
-        "caption",
-        "data.sample= data.format=sheets "
+        "flickr",
         "data.train={}/flickr8k_64px/images.tsv.gz#train,{}/flickr8k_64px/captions.tsv.gz "
         "data.validation={}/flickr8k_64px/images.tsv.gz#dev,{}/flickr8k_64px/captions.tsv.gz "
         "data.test={}/flickr8k_64px/images.tsv.gz#test,{}/flickr8k_64px/captions.tsv.gz "
-        "data.lowercase=true data.min_count=3 model.patch=8 model.size=192 model.dropout=0.4",
+        "model.size=192",
         "BLEU,chrF",
         "above every baseline",
         "20m",

@@ -10,8 +10,8 @@ Image = NDArray[np.uint8]
 SIDE = 24
 COLOURS = {"red": (220, 40, 40), "green": (40, 180, 60), "blue": (50, 80, 230), "yellow": (230, 210, 40)}
 SHAPES = ("square", "disc", "cross", "ring")
-SIZES = {"small": 4, "large": 7}
-PLACES = {"left of": (0, 1), "above": (1, 0)}
+SIZES = {"small": 4, "large": 8}
+PLACES = ("left of", "above")
 COUNTS = {"train": 4000, "validation": 300, "test": 300}
 SEED = 1915  # the year of a famous black square
 
@@ -22,7 +22,7 @@ def shapes() -> dict[str, list[tuple[Image, str]]]:
     found: dict[str, list[tuple[Image, str]]] = {part: [] for part in COUNTS}
     while any(len(found[part]) < count for part, count in COUNTS.items()):
         first, second = _thing(chance), _thing(chance)
-        place = chance.choice(list(PLACES))
+        place = chance.choice(PLACES)
         caption = f"a {' '.join(first)} is {place} a {' '.join(second)}"
         part = _part_of(caption)
         if len(found[part]) < COUNTS[part]:
@@ -41,16 +41,16 @@ def _thing(chance: random.Random) -> tuple[str, str, str]:
 
 
 def _drawn(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: random.Random) -> Image:
-    """Two things on a grey ground, a little noisy, each somewhere in its half."""
+    """Two things on a grey ground, a little noisy: each in its half, nearly in line, so that one caption is right."""
     noise = np.random.default_rng(chance.getrandbits(32))
     image = noise.integers(100, 140, (SIDE, SIDE, 3)).astype(np.uint8)
-    vertical, _ = PLACES[place]
+    middle = 2 * chance.randint(3, SIDE // 2 - 4)
     for number, (size, colour, shape) in enumerate((first, second)):
         reach = SIZES[size]
-        along = reach // 2 + 2 + chance.randint(0, 3) + number * SIDE // 2
-        across = chance.randint(reach // 2 + 2, SIDE - reach // 2 - 3)
-        row, column = (along, across) if vertical else (across, along)
-        image[_mask(shape, reach, min(row, SIDE - 3), min(column, SIDE - 3))] = COLOURS[colour]
+        along = 5 + 2 * chance.randint(0, 1) + number * SIDE // 2
+        across = middle + 2 * chance.randint(-1, 1)
+        row, column = (along, across) if place == "above" else (across, along)
+        image[_mask(shape, reach, row, column)] = COLOURS[colour]
     return image[None]
 
 
