@@ -118,7 +118,7 @@ ROWS = {
         "pronounce",
         "data.train={}/cmudict/cmudict-0.7b.train.txt.gz data.validation={}/cmudict/cmudict-0.7b.dev.txt.gz "
         "data.test={}/cmudict/cmudict-0.7b.test.txt.gz model.kind=lstm model.size=256 model.look=after "
-        "model.attention=dot model.dropout=0.3 train.batch=4096 train.rate=2e-3",
+        "model.attention=dot model.dropout=0.2 train.batch=2048 train.rate=1.5e-3",
         "exact",
         "74 % of words (word error 26 %)",
         "30m",
