@@ -149,7 +149,7 @@ ROWS = {
         "WikiText-2, words",
         "wikitext",
         "data.train={}/wikitext2/train.txt.gz data.validation={}/wikitext2/valid.txt.gz "
-        "data.test={}/wikitext2/test.txt.gz train.sampled=2048 train.validate_every=4000",
+        "data.test={}/wikitext2/test.txt.gz train.sampled=2048",
         "perplexity",
         "110",
         "30m",
@@ -219,8 +219,7 @@ ROWS = {
         "flickr",
         "data.train={}/flickr8k_64px/images.tsv.gz#train,{}/flickr8k_64px/captions.tsv.gz "
         "data.validation={}/flickr8k_64px/images.tsv.gz#dev,{}/flickr8k_64px/captions.tsv.gz "
-        "data.test={}/flickr8k_64px/images.tsv.gz#test,{}/flickr8k_64px/captions.tsv.gz "
-        "model.size=192",
+        "data.test={}/flickr8k_64px/images.tsv.gz#test,{}/flickr8k_64px/captions.tsv.gz",
         "BLEU,chrF",
         "above every baseline",
         "20m",

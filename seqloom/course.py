@@ -213,16 +213,16 @@ def spoken(seconds: float) -> str:
 
 
 def with_steps(task: Task, prepared: Prepared, model: nn.Module) -> Recipe:
-    """The recipe with its time budget turned into steps."""
+    """The recipe with its time budget turned into steps, and steps between validations."""
     recipe, feed = task.recipe, Feed(task, prepared)
-    steps = steps_for(
+    steps, every = steps_for(
         seconds(recipe.train.time),
         task.objective(model),
         feed,
         recipe.train,
         lambda: task.validate(model, prepared),
     )
-    return recipe.changed("train.steps", steps).resolved()
+    return recipe.changed("train.steps", steps).changed("train.validate_every", every).resolved()
 
 
 def kept_records(

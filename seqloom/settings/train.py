@@ -136,7 +136,9 @@ class Train(Section):
         description="Steps between looks at the gradient of every layer and at recurrent weights; 0 is never.",
     )
     validate_every: Steps = Field(
-        default=0, description="Steps between validations; 0 is a twentieth of all, at most 500."
+        default=0,
+        description="Steps between validations; 0 is a twentieth of all, at most 500, and with train.time so many that "
+        "they take about a tenth of it.",
     )
     best: Literal["", "loss", "score"] = Field(
         default="",
@@ -146,7 +148,10 @@ class Train(Section):
     patience: int = Field(
         default=0, ge=0, le=10**9, description="Validations without progress after which training stops; 0 is never."
     )
-    checkpoint_every: Steps = Field(default=0, description="Steps between checkpoints; 0 is as between validations.")
+    checkpoint_every: Steps = Field(
+        default=0,
+        description="Steps between checkpoints; 0 is a twentieth of all, at most 500 or those to a validation.",
+    )
     keep: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
 
     @property
@@ -162,13 +167,14 @@ class Train(Section):
         steps = self.known_steps
         if not steps:
             return self
-        validate_every = self.validate_every or min(500, max(1, steps // 20))
+        usual = min(500, max(1, steps // 20))
+        validate_every = self.validate_every or usual
         return self.model_copy(
             update={
                 "steps": steps,
                 "warmup": self.warmup or min(1000, max(1, steps // 20)),
                 "validate_every": validate_every,
-                "checkpoint_every": self.checkpoint_every or validate_every,
+                "checkpoint_every": self.checkpoint_every or min(validate_every, usual),
             }
         )
 

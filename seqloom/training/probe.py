@@ -17,12 +17,14 @@ TRIALS = 8
 SOME = 1 << 16  # batches that the trial ones are chosen from
 TRIALS_AT_LEAST = 3
 SHARE = 0.05  # of the budget: what the trial steps may take
+LOOKS = 0.1  # of the budget: what validations may take, where nothing says how often they come
+FEWEST = 2  # validations all the same
 
 
-def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train, validate: Validate) -> int:
-    """The most steps that, with their validations, take no more than this time; at least one.
+def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train, validate: Validate) -> tuple[int, int]:
+    """The most steps that, with their validations, take no more than this time; at least one. And how often to look.
 
-    From then on only steps count: the caller stores the number in the recipe, so that a run can be repeated.
+    From then on only steps count: the caller stores both in the recipe, so that a run can be repeated.
     """
     with untouched(objective):
         step = step_time(objective, feed, settings, seconds * SHARE)
@@ -39,17 +41,22 @@ def estimate(objective: Objective, feed: Feed, settings: Train) -> float:
         return settings.steps * step_time(objective, feed, settings, 0.0)
 
 
-def most_steps(seconds: float, step: float, validation: float, settings: Train) -> int:
-    """The number of steps of such a length that, with validations as often as the settings say, fit in."""
+def most_steps(seconds: float, step: float, validation: float, settings: Train) -> tuple[int, int]:
+    """The number of steps of such a length that fit in with their validations, and the steps between these."""
+    looks = max(FEWEST, int(LOOKS * seconds / max(validation, 1e-9)))
+
+    def every(steps: int) -> int:
+        usual = settings.model_copy(update={"steps": steps, "time": ""}).resolved().validate_every
+        return usual if settings.validate_every else max(usual, -(-steps // looks))
 
     def duration(steps: int) -> float:
-        every = settings.model_copy(update={"steps": steps, "time": ""}).resolved().validate_every
-        return steps * step + -(-steps // every) * validation
+        return steps * step + -(-steps // every(steps)) * validation
 
     # As the validations are counted out of the steps, a few steps more may take a little less time; what is found
     # fits in all the same.
     at_most = max(1, int(seconds / step))
-    return max(1, bisect_right(range(1, at_most + 1), seconds, key=duration))
+    steps = max(1, bisect_right(range(1, at_most + 1), seconds, key=duration))
+    return steps, every(steps)
 
 
 def spread(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:

@@ -34,7 +34,7 @@ def test_probing_leaves_no_trace(training: bool) -> None:
         assert not same(weights_of(objective), weights), "the steps of the trial are real ones"
         return calm()
 
-    assert steps_for(5.0, objective, feed, unresolved(), validate) > 1
+    assert steps_for(5.0, objective, feed, unresolved(), validate)[0] > 1
     assert same(weights_of(objective), weights)
     assert torch.equal(torch.get_rng_state(), random)
     assert objective.training is training
@@ -78,9 +78,9 @@ def test_the_budget_is_divided_by_the_mean_step_and_validations_are_counted(monk
 
     # 4.5 seconds a step and 9 seconds for every tenth: 54 seconds for 10 steps
     given = unresolved(validate_every=10)
-    assert steps_for(5400.0, objective, feed, given, validate) == 1000
-    assert steps_for(5400.0 + 9 + 4.4, objective, feed, given, validate) == 1000
-    assert steps_for(5400.0 + 9 + 4.6, objective, feed, given, validate) == 1001
+    assert steps_for(5400.0, objective, feed, given, validate) == (1000, 10)
+    assert steps_for(5400.0 + 9 + 4.4, objective, feed, given, validate) == (1000, 10)
+    assert steps_for(5400.0 + 9 + 4.6, objective, feed, given, validate) == (1001, 10)
 
 
 def test_a_small_budget_is_not_spent_on_trials(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,15 +96,33 @@ def test_what_is_found_fits_in_and_one_step_is_the_least(
     seconds: float, step: float, validation: float, every: int
 ) -> None:
     given = unresolved(validate_every=every)
-    steps = most_steps(seconds, step, validation, given)
+    steps, found = most_steps(seconds, step, validation, given)
 
     def duration(steps: int) -> float:
-        resolved = Train(steps=steps, validate_every=every).resolved()
-        return steps * step + np.ceil(steps / resolved.validate_every) * validation
+        return float(steps * step + np.ceil(steps / found) * validation)
 
     assert steps == 1 or duration(steps) <= seconds
     assume(every)  # then time grows with every step, and what is found is the most
-    assert duration(steps + 1) > seconds
+    assert found == every and duration(steps + 1) > seconds
+
+
+@given(st.floats(100, 2000), st.floats(1e-2, 0.2), st.floats(0, 300))
+def test_validations_take_a_tenth_of_the_budget_unless_two_take_more(
+    seconds: float, step: float, validation: float
+) -> None:
+    steps, every = most_steps(seconds, step, validation, unresolved())
+    looks = np.ceil(steps / every)
+    usual = Train(steps=steps).resolved().validate_every
+    assert every >= usual and (looks <= 2 or looks * validation <= seconds / 10 or every == usual)
+    if every > usual:  # rarer by no more than it must be
+        assert np.ceil(steps / (every - 1)) > max(2, int(seconds / 10 / max(validation, 1e-9)))
+
+
+def test_rare_validations_do_not_make_checkpoints_rare() -> None:
+    assert Train(steps=40_000, validate_every=20_000).resolved().checkpoint_every == 500
+    assert Train(steps=400, validate_every=200).resolved().checkpoint_every == 20
+    assert Train(steps=400, validate_every=10).resolved().checkpoint_every == 10
+    assert Train(steps=400, validate_every=200, checkpoint_every=300).resolved().checkpoint_every == 300
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60))
