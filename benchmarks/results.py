@@ -139,8 +139,7 @@ ROWS = {
         "translate-attention",
         "data.train={}/multi30k/train.en.gz,{}/multi30k/train.de.gz "
         "data.validation={}/multi30k/val.en.gz,{}/multi30k/val.de.gz "
-        "data.test={}/multi30k/test_2016_flickr.en.gz,{}/multi30k/test_2016_flickr.de.gz "
-        "data.max_size=4000 train.batch=1024 train.rate=1.5e-3",
+        "data.test={}/multi30k/test_2016_flickr.en.gz,{}/multi30k/test_2016_flickr.de.gz",
         "BLEU",
         "32",
         "30m",

@@ -37,7 +37,7 @@ MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
         "Königreich der Niederlande",
         ("attribution",),
     ),
-    "shapes": (("caption", "model.size=64", "train.steps=500", "train.rate=4e-3"), None, ("attention",)),
+    "shapes": (("caption",), None, ("attention",)),
     "manual": (
         ("language", "model.size=96", "train.steps=300"),
         "The statement is executed",
