@@ -158,7 +158,7 @@ ROWS = {
         "WikiText-2, words",
         "wikitext",
         "data.train={}/wikitext2/train.txt.gz data.validation={}/wikitext2/valid.txt.gz "
-        "data.test={}/wikitext2/test.txt.gz train.sampled=2048",
+        "data.test={}/wikitext2/test.txt.gz",
         "perplexity",
         "110",
         "30m",
