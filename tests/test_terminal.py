@@ -70,7 +70,7 @@ def test_nobody_is_interrupted_who_was_not_asked_to_stop(monkeypatch):
 
 def test_a_stopped_run_has_a_checkpoint_of_its_last_step_and_no_scores(tmp_path):
     stop = threading.Event()
-    for record in train(small(tmp_path), tmp_path / "run", stop=stop):
+    for record in train(small(tmp_path, "train.checkpoint_every=4"), tmp_path / "run", stop=stop):
         last = record
         stop.set()
     assert last.kind == "step" and not (tmp_path / "run" / "scores.json").exists()
