@@ -44,6 +44,11 @@ Parts = Annotated[tuple[Text, ...], BeforeValidator(_as_tuple, json_schema_input
 Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
+def even_part(whole: int, most: int) -> int:
+    """The largest part of `whole` steps that divides them, from half of `most` to `most`; the whole, if none does."""
+    return next((part for part in range(min(whole, most), most // 2, -1) if whole % part == 0), whole)
+
+
 class Train(Section):
     steps: Steps = Field(
         default=0,
@@ -150,7 +155,7 @@ class Train(Section):
     )
     checkpoint_every: Steps = Field(
         default=0,
-        description="Steps between checkpoints; 0 is a twentieth of all, at most 500 or those to a validation.",
+        description="Steps between checkpoints; 0 is about a twentieth of all, so that one precedes every validation.",
     )
     keep: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
 
@@ -174,7 +179,7 @@ class Train(Section):
                 "steps": steps,
                 "warmup": self.warmup or min(1000, max(1, steps // 20)),
                 "validate_every": validate_every,
-                "checkpoint_every": self.checkpoint_every or min(validate_every, usual),
+                "checkpoint_every": self.checkpoint_every or even_part(validate_every, usual),
             }
         )
 

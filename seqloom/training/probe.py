@@ -47,7 +47,7 @@ def most_steps(seconds: float, step: float, validation: float, settings: Train) 
 
     def every(steps: int) -> int:
         usual = settings.model_copy(update={"steps": steps, "time": ""}).resolved().validate_every
-        return usual if settings.validate_every else max(usual, -(-steps // looks))
+        return usual if settings.validate_every else usual * -(-steps // (looks * usual))  # checkpoints stay usual
 
     def duration(steps: int) -> float:
         return steps * step + -(-steps // every(steps)) * validation

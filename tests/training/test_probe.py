@@ -113,9 +113,18 @@ def test_validations_take_a_tenth_of_the_budget_unless_two_take_more(
     steps, every = most_steps(seconds, step, validation, unresolved())
     looks = np.ceil(steps / every)
     usual = Train(steps=steps).resolved().validate_every
-    assert every >= usual and (looks <= 2 or looks * validation <= seconds / 10 or every == usual)
+    assert every % usual == 0 and (looks <= 2 or looks * validation <= seconds / 10 or every == usual)
+    assert Train(steps=steps, validate_every=every).resolved().checkpoint_every == usual
     if every > usual:  # rarer by no more than it must be
-        assert np.ceil(steps / (every - 1)) > max(2, int(seconds / 10 / max(validation, 1e-9)))
+        assert np.ceil(steps / (every - usual)) > max(2, int(seconds / 10 / max(validation, 1e-9)))
+
+
+@given(st.integers(1, 10**5), st.integers(1, 10**5))
+def test_a_checkpoint_precedes_every_validation_unless_another_interval_is_given(steps: int, every: int) -> None:
+    settled = Train(steps=steps, validate_every=every).resolved()
+    usual = min(500, max(1, steps // 20))
+    assert every % settled.checkpoint_every == 0
+    assert settled.checkpoint_every == every or usual / 2 < settled.checkpoint_every <= usual
 
 
 def test_rare_validations_do_not_make_checkpoints_rare() -> None:
