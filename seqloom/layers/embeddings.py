@@ -43,6 +43,10 @@ class Patches(nn.Module):
     def __init__(self, channels: int, side: int, size: int) -> None:
         super().__init__()
         self.side, self.product = side, nn.Linear(channels * side * side, size)
+        self.register_buffer("down", rates(size - size // 2), persistent=False)
+        self.register_buffer("right", rates(size // 2), persistent=False)
+        self.down: Tensor
+        self.right: Tensor
 
     def forward(self, image: Tensor) -> Tensor:
         """Image (B, channels, height, width) -> (B, patches, size). A square at the edge is filled up with zeros."""
@@ -54,8 +58,8 @@ class Patches(nn.Module):
     def places(self, vectors: Tensor, across: int) -> Tensor:
         """Waves (patches, size) of the rows and columns, `across` squares to a row."""
         number, size = torch.arange(vectors.shape[1], device=vectors.device), vectors.shape[2]
-        halves = ((number // across, size - size // 2), (number % across, size // 2))
-        return torch.cat([waves(place, rates(width).to(vectors), width) for place, width in halves], -1)
+        rows = waves(number // across, self.down, size - size // 2)
+        return torch.cat([rows, waves(number % across, self.right, size // 2)], -1)
 
 
 class Values(nn.Module):
