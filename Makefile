@@ -1,11 +1,12 @@
-# Everything a person does with this project. Each target sets the project up first, once: the stamp .venv/.ready is
+# Everything a person does with this project. Each target sets the project up first, once: the stamps in .venv are
 # renewed only when pyproject.toml or constraints.txt changes, so from the second time on nothing needs a network.
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
-EXTRAS  := samples,look,track,tune,music,images,parquet,hf,dev
-PIP     := .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# What the demo needs, and what everything else does.
+DEMO    := samples,look
+ALL     := $(DEMO),track,tune,music,images,parquet,hf,dev
 # One thread a worker: two workers with two threads each on two cores only wait for one another.
-PYTEST  := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal
+PYTEST  := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal -rs
 NAME    ?=
 
 .DEFAULT_GOAL := help
@@ -21,16 +22,18 @@ help:
 	@echo "make pictures  draw the pictures of the documentation anew (minutes)"
 	@echo "make wheel   build the wheel into dist/"
 
-# torch comes first and alone, at its exact pin: see constraints.txt. hatchling comes with it because the package is
-# built without isolation, with the pinned tools and not with whatever is newest today.
-.venv/.ready: pyproject.toml constraints.txt
-	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	$(PIP) torch hatchling
-	$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]'
-	touch $@
+.venv/.ready-demo: pyproject.toml constraints.txt
+	@echo "Setting up what the demo needs (once)"
+	@$(PYTHON) tools/install.py $(DEMO)
+	@touch $@
 
-demo: .venv/.ready
-	.venv/bin/python -m seqloom.demo
+.venv/.ready: pyproject.toml constraints.txt
+	@echo "Setting up everything that tests and checks need (once)"
+	@$(PYTHON) tools/install.py $(ALL)
+	@touch .venv/.ready-demo $@
+
+demo: .venv/.ready-demo
+	@.venv/bin/python -m seqloom.demo
 
 test: .venv/.ready
 	$(PYTEST) tests
