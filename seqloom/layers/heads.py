@@ -78,6 +78,11 @@ class Categorical(Head):
         total = LinearCrossEntropy.apply(features, target, layer.weight, layer.bias, *self.rules, self.chunk)
         return total, total.new_tensor(len(features))
 
+    def log_probability(self, expected: Tensor, told: Tensor, mask: Tensor) -> Tensor:
+        """Of all that is `told` (B, T) together, where the mask is true: (B,)."""
+        logs = single(expected).log_softmax(-1).gather(-1, told[..., None]).squeeze(-1)
+        return logs.masked_fill(~mask, 0).sum(-1)
+
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         if temperature == 0:
             return expected.argmax(-1)

@@ -48,7 +48,8 @@ class Labelled(Prediction):
 
 @dataclass(frozen=True)
 class Tagged(Prediction):
-    """All labels that are likelier than not, and how probable each one is."""
+    """All labels that are likelier than not, and how probable each one is; the score is the log-probability of just
+    these, each label told apart."""
 
     probabilities: dict[str, float]
 

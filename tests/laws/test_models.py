@@ -102,6 +102,19 @@ def test_a_crf_equals_brute_force(side):
     close(head.loss(poisoned(x, mask), target, mask)[0], expected)
 
 
+@pytest.mark.parametrize("side", MASKS)
+def test_a_crf_knows_the_log_probability_of_any_path_by_brute_force(side):
+    head, x, mask, told = chain(), torch.randn(3, 6, SIZE), MASKS[side], torch.randint(3, (3, 6))
+    found = head.log_probability(head(poisoned(x, mask)), told, mask)
+    for row in range(3):
+        if not mask[row].any():
+            assert found[row] == 0
+            continue
+        every = list(paths(head, x[row, mask[row]]))
+        own = dict((tuple(tags), worth) for tags, worth in every)[tuple(told[row, mask[row]].tolist())]
+        close(found[row], own - torch.stack([worth for _, worth in every]).logsumexp(0))
+
+
 def test_a_crf_draws_paths_as_often_as_they_are_likely():
     head, x = chain(), torch.randn(1, 2, SIZE)
     drawn = head.sample(head(x).expand(20_000, -1, -1))
