@@ -53,6 +53,16 @@ def leading(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return largest(likelihoods(logits), count)
 
 
+def leading_allowed(logits: Tensor, count: int, banned: Tensor) -> tuple[Tensor, Tensor]:
+    """As `leading`, without the `banned` tokens; where too few are left, some with a log of minus infinity."""
+    if not len(banned):
+        return leading(logits, count)
+    values, tokens = leading(logits, min(count + len(banned), logits.shape[-1]))  # so many are enough
+    values = values.masked_fill((tokens[..., None] == banned).any(-1), -torch.inf)
+    values, order = values.sort(stable=True, descending=True)
+    return values[:, :count], tokens.gather(1, order[:, :count])
+
+
 def likeliest(logs: Tensor, rows: Sequence[int], count: int) -> Tensor:
     """`logs.argmax(-1)`, by way of the maxima of columns where there are many: those are found four times as fast."""
     number, size = logs.shape
