@@ -37,7 +37,8 @@ QUICK = 1000  # windows of a validation
 
 @dataclass(frozen=True)
 class Outlook(Prediction):
-    """What comes next: when, the forecast of each variable, and the quantiles around it by their level."""
+    """What comes next: when, the forecast of each variable, and the quantiles around it by their level. There is one
+    answer, so the score, which ranks answers, is 0."""
 
     times: list[str]
     values: dict[str, list[float]]

@@ -153,6 +153,19 @@ def test_the_score_of_a_label_is_its_log_probability_and_that_of_several_theirs_
             assert answer.score == pytest.approx(sets[best], abs=1e-5)
 
 
+def test_a_rating_is_scored_with_all_of_its_digits():
+    examples = [(text, repr(123456 + 3 * (label == "glad") + 0.01 * n)) for n, (text, label) in enumerate(TOKENS)]
+    task, model = fresh("classify", examples, W, "data.target_type=number")
+    told = np.array([one.value for [one] in task.predict(model, [text for text, _ in examples])])
+    errors = told - np.array([float(target) for _, target in examples])
+    scores = task.score(model, examples)
+    assert scores["absolute error"].score.value == pytest.approx(np.abs(errors).mean())
+    assert scores["root mean square error"].score.value == pytest.approx((errors**2).mean() ** 0.5)
+    targets = np.array([float(target) for _, target in examples])
+    explained = 1 - (errors**2).sum() / ((targets - targets.mean()) ** 2).sum()
+    assert scores["R²"].score.value == pytest.approx(explained)
+
+
 def test_a_rating_is_a_number_with_its_doubt(tmp_path):
     parts = {part: RATED for part in ("train", "validation", "test")}
     list(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -131,6 +132,33 @@ def test_probabilities_of_all_that_can_come_next_sum_to_one_without_padding_and_
     chances = raw[:, possible].double().softmax(-1)
     expected = [-math.log(chances[place, possible.index(token)]) for place, token in enumerate(ids)]
     assert task.losses(model, encoded) == pytest.approx(np.array(expected), abs=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_the_score_of_a_text_that_is_written_on_is_the_sum_of_its_tokens_when_they_are_given(temperature):
+    task, model = eager("language")
+    [text] = task.generate(model, "the red", Ask(12, temperature)).finish()
+    ids = [task.target.symbols.index(token) for token in text.tokens]
+    last, state = task.prompted(model, [task.opening("the red")])
+    [known] = score(model, last, state, [ids], end=END if text.finish == "end" else None, piece=100)
+    assert text.logs == pytest.approx(known.logs, abs=1e-4)
+    assert text.score == pytest.approx(sum(known.logs), abs=1e-4)
+
+
+def test_baselines_of_a_language_count_only_what_is_written():
+    """By hand: every token as often as in training and once more, all of them alike, padding and start never."""
+    kind, examples, given = CASES["language"]
+    recipe = Recipe.of({"task": kind}).override(*given, "data.documents=lines").resolved()
+    task, prepared = TASKS[kind].prepare(recipe, str, {"train": examples, "test": examples[:5]})
+    torch.manual_seed(0)
+    found = task.score(task.build().eval(), task.examples(prepared, "test"))["perplexity"].baselines
+    possible = [number for number in range(len(task.target)) if number not in (PAD, START)]
+    parts = [task.examples(prepared, part) for part in ("train", "test")]
+    counted, told = ([n for (text,) in part for n in (*task.target.encode(text).tolist(), END)] for part in parts)
+    seen = Counter(counted)
+    total = seen.total() + len(possible)
+    expected = np.exp(-np.mean([np.log((seen[token] + 1) / total) for token in told]))
+    assert found["unigram"] == pytest.approx(expected) and found["uniform"] == pytest.approx(len(possible))
 
 
 def test_no_text_is_among_the_answers_twice():
