@@ -34,7 +34,7 @@ from .base import (
     refuse_impossible,
     score_of,
 )
-from .choosing import largest, leading_allowed
+from .choosing import largest, leading
 from .constraints import banned_always, known
 from .tree import Candidate, Recorder
 
@@ -162,6 +162,7 @@ class Beams:
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
         self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
         self.banned = banned_always(rules.constraints)
+        self.never: Tensor | None = None  # the same where the logits are
         self.sums: Floats = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
         self.steps: list[Trace] = []
         self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
@@ -203,8 +204,9 @@ class Beams:
         """Group by group, each avoiding the tokens of those before it at this step."""
         rules, (batch, slots) = self.rules, self.sums.shape
         if self.banned is not None and rules.groups == 1:
-            never = known(self.banned, logits[:, -1])
-            values, tokens = leading_allowed(logits, min(rules.places, logits.shape[-1]), never)
+            if self.banned and self.never is None:
+                self.never = known(self.banned, logits[:, -1])
+            values, tokens = leading(logits, min(rules.places, logits.shape[-1]), self.never)
             gains = floats(values)
             return [self.ranked(0, Found(tokens.cpu().numpy(), gains, gains, gains))]
         logs = likelihoods(logits)

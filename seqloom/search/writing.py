@@ -23,7 +23,7 @@ from .base import (
     likelihoods,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, largest, leading_allowed, likeliest
+from .choosing import Choose, Sampling, largest, leading, likeliest
 from .constraints import banned_always, known
 
 
@@ -55,6 +55,7 @@ def stream(
     banned = banned_always(constraints)
     # Of the likeliest token's distribution nothing else is needed, unless somebody asks what else was likely.
     quick = choose is likeliest and banned is not None and not (alternatives and banned)
+    never = None  # what is banned, where the logits are
     rows, history = list(range(len(last))), History(len(last), last.device)
     tokens: list[list[int]] = [[] for _ in rows]
     for count in range(1, steps + 1):
@@ -63,8 +64,8 @@ def stream(
         with torch.no_grad():
             logits, state = step(last, state)
             if quick:
-                most = max(1, min(alternatives, logits.shape[-1]))
-                values, places = leading_allowed(logits, most, known(banned or [], logits[:, -1]))
+                never = known(banned, logits[:, -1]) if banned and never is None else never
+                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), never)
                 chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
                 others = listed(values, places) if alternatives else []
             else:

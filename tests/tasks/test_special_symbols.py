@@ -15,6 +15,7 @@ from seqloom.models import Generator
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
 from seqloom.search import Sampling, exact, score
+from seqloom.search.choosing import leading
 from seqloom.tasks import TASKS
 from seqloom.tasks.asking import Answering, Rules
 from seqloom.tasks.base import Task
@@ -63,6 +64,22 @@ def test_no_special_symbol_is_in_any_answer(name, way):
             assert not SPECIAL & set(one.tokens)
             for step in one.alternatives:
                 assert not {"<pad>", "<sos>"} & set(step) and all(map(math.isfinite, step.values()))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_prepared_steps_give_them_no_probability_either(compiled, request):
+    if compiled:
+        request.getfixturevalue("steps")
+    task, model = eager("transduce")
+    state = model.start(3, *task.about(task.encode_inputs(INPUTS), [0, 1, 2]))
+    last, step = torch.tensor([[START], [5], [6]]), model.stepper()
+    with torch.no_grad():
+        expected, found = model(last, state)[0], step(last, state)[0]
+    torch.testing.assert_close(found, expected)
+    assert (found[..., [PAD, START]] == -torch.inf).all() and found.isfinite().sum() == 3 * (len(task.target) - 2)
+    logs, tokens = leading(found, len(task.target))  # those that are impossible come last
+    assert (logs[:, -2:] == -torch.inf).all() and not {PAD, START} & set(tokens[:, :-2].flatten().tolist())
+    torch.testing.assert_close(logs.exp().sum(1), torch.ones(3))
 
 
 def test_an_answer_that_is_streamed_has_none_either():
