@@ -6,6 +6,7 @@ from functools import partial
 from torch import nn
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
+from .data.vocabulary import NEVER_WRITTEN
 from .layers.attending import Luong, bahdanau_decoder, luong_decoder
 from .layers.attention import SCORES, Attention, Pooling
 from .layers.base import Encoder, Layer, Pool, Stack, ends, final, largest, mean, whole
@@ -191,8 +192,9 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
 
 
 def categorical(inputs: int, symbols: int, smoothing: float) -> Categorical:
-    """The next of `symbols`; where there are many, their logits are never held all at once."""
-    return Categorical(inputs, symbols, LOGITS // symbols if symbols > LARGE else 0, smoothing)
+    """The next of the `symbols` of a vocabulary; where there are many, their logits are never held all at once."""
+    chunk = LOGITS // symbols if symbols > LARGE else 0
+    return Categorical(inputs, symbols, chunk, smoothing, impossible=NEVER_WRITTEN)
 
 
 def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:

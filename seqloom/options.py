@@ -21,5 +21,6 @@ Stop = Annotated[list[str] | None, typer.Option(help="A text before which the wr
 NoRepeat = Annotated[int, typer.Option(min=0, help="No so many tokens in a row are written twice; 0 is free.")]
 RepetitionPenalty = Annotated[float, typer.Option(min=1, help="What was written becomes so much rarer; 1 is free.")]
 MinLength = Annotated[int, typer.Option(min=0, help="The fewest tokens to write.")]
+AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Let <unk> be written, for what is not known.")]
 Int8 = Annotated[bool, typer.Option("--int8", help="Write with weights of eight bits: quicker, and less exact.")]
 Stream = Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")]

@@ -47,6 +47,7 @@ def predict(
     no_repeat: options.NoRepeat = 0,
     repetition_penalty: options.RepetitionPenalty = 1.0,
     min_length: options.MinLength = 0,
+    allow_unknown: options.AllowUnknown = False,
     int8: options.Int8 = False,
     stream: options.Stream = False,
     tag: Annotated[
@@ -65,7 +66,8 @@ def predict(
         raise DataError("inputs are given as arguments and as a file: choose one")
     if not loaded.task.reads_text and not file:
         raise DataError("this model reads no text: name a file of inputs with --file")
-    rules = Rules(ban or (), require or (), prefix, stop or (), no_repeat, repetition_penalty, min_length)
+    words = ban or (), require or (), prefix, stop or ()
+    rules = Rules(*words, no_repeat, repetition_penalty, min_length, allow_unknown)
     sampling = Sampling(temperature, top_k, top_p, min_p, seed)
     if sampling != Sampling() and not draw:
         raise RecipeError("temperature, top-k, top-p, min-p and seed are about drawing: say --draw 1, or more")
@@ -122,6 +124,7 @@ def generate(
     no_repeat: options.NoRepeat = 0,
     repetition_penalty: options.RepetitionPenalty = 1.0,
     min_length: options.MinLength = 0,
+    allow_unknown: options.AllowUnknown = False,
     int8: options.Int8 = False,
     stream: options.Stream = False,
     into: Annotated[Path | None, typer.Option(help="A folder for files: texts, tunes to play, drawings.")] = None,
@@ -138,6 +141,7 @@ def generate(
     if stream and count > 1 and not as_json:
         raise RecipeError(f"{count} texts at once cannot be streamed as plain text: say --count 1, or --json")
     loaded = load(run, int8=int8)
+    words = ban or (), require or (), prefix, stop or ()
     found = loaded.generate(
         prompt,
         length=length,
@@ -148,7 +152,7 @@ def generate(
         seed=seed,
         count=count,
         alternatives=alternatives,
-        rules=Rules(ban or (), require or (), prefix, stop or (), no_repeat, repetition_penalty, min_length),
+        rules=Rules(*words, no_repeat, repetition_penalty, min_length, allow_unknown),
     )
     if stream:
         print("" if as_json else prompt, end="", flush=True)

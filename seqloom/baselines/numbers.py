@@ -1,7 +1,8 @@
 """Forecasts without learning, and the linear autoregression every forecaster is measured against (SPEC C6).
 
 Histories are (N, T, V): N windows of T steps of V variables; forecasts are (N, H, V) for the H steps that follow. They
-have no gaps: `filled` carries the last known value on first. Scales, calendars and files are not known here.
+have no gaps: `filled` carries the last known value on first. Only the seasonal naive forecast reads gaps as they are:
+what was carried on belongs to another part of the season. Scales, calendars and files are not known here.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ Floats = NDArray[np.float64]
 
 
 def filled(history: ArrayLike, usual: ArrayLike) -> Floats:
-    """Every gap (NaN) gets the last value before it, and at the beginning the `usual` value of its variable (V,)."""
+    """Every gap (NaN) gets the last value before it, and at the beginning the `usual` one: of its variable (V,), or of
+    the variable in its window (N, 1, V)."""
     values = np.asarray(history, dtype=np.float64)
     steps = np.arange(values.shape[-2])[:, None]
     latest = np.maximum.accumulate(np.where(np.isnan(values), -1, steps), axis=-2)
@@ -28,10 +30,19 @@ def persistence(history: ArrayLike, horizon: int) -> Floats:
 
 
 def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Floats:
-    """The last season again and again."""
-    values = _whole(history)
-    assert values.shape[1] >= season, "a history of at least one season"
-    return values[:, -season:][:, np.arange(horizon) % season]
+    """The last season again and again; the history may have gaps (NaN), though no variable may be missing altogether.
+
+    Where the last season has a gap, the value at the same place of the season before counts, and so on; what is
+    missing in every season takes the last known value of the history.
+    """
+    values = np.asarray(history, dtype=np.float64)
+    assert values.ndim == 3 and values.shape[1] >= season, "windows × steps × variables, of at least one season"
+    latest = filled(values, np.nan)[:, -1:]
+    assert not np.isnan(latest).any(), "a value of each variable: see `filled`"
+    early = np.full((len(values), -values.shape[1] % season, values.shape[2]), np.nan)
+    seasons = np.concatenate([early, values], 1).reshape(len(values), -1, season, values.shape[2])
+    last = filled(seasons.swapaxes(1, 2), latest[:, None])[:, :, -1]
+    return last[:, np.arange(horizon) % season]
 
 
 def mean(history: ArrayLike, horizon: int) -> Floats:

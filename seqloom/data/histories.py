@@ -4,7 +4,9 @@ All of them become `Series` with the same columns, the ones to forecast first. K
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from seqloom.recipe import Data
 def histories(data: Data, examples: object, skipped: Skipped) -> dict[str, list[Series]]:
     """The series of each part that has some of its own; `train` always has."""
     if examples is not None:
-        return {part: from_python(given, data, skipped) for part, given in _by_part(examples).items()}
+        return {part: told_apart(from_python(given, data, skipped)) for part, given in _by_part(examples).items()}
     if data.sample:
         return {"train": [chosen(series, data) for series in sampled(data.sample)]}
     found = {}
@@ -85,6 +87,16 @@ def from_python(given: Any, data: Data, skipped: Skipped) -> list[Series]:
     if isinstance(given, list | tuple) and given and (isinstance(given[0], Series) or hasattr(given[0], "shape")):
         return [series for one in given for series in from_python(one, data, skipped)]
     return [_of_array(given, data)]
+
+
+def told_apart(found: list[Series]) -> list[Series]:
+    """Series with a name each: arrays have none of their own, so they are known by where they stand in the list."""
+    times: Counter[str] = Counter()
+    for place, series in enumerate(found):
+        times[series.name] += 1
+        if times[series.name] > 1:
+            found[place] = replace(series, name=f"{series.name} {times[series.name]}")
+    return found
 
 
 def _of_frame(frame: Any, data: Data, skipped: Skipped) -> list[Series]:

@@ -52,12 +52,16 @@ class Panel:
     values: Singles  # (R, D), NaN where missing
     calendar: Singles  # (R, F), sines and cosines of when it was
     times: Times  # (R,)
+    names: tuple[str, ...]  # of the series
+    begins: Starts  # the first row of each series
 
     @classmethod
     def of(cls, series: Sequence[Series], scale: Scale, calendar: bool) -> "Panel":
         values = np.concatenate([scale.apply(one.values) for one in series])
         times = np.concatenate([one.times for one in series])
-        return cls(values, np.concatenate([calendar_of(one, calendar) for one in series]), times)
+        features = np.concatenate([calendar_of(one, calendar) for one in series])
+        begins = np.cumsum([0, *(len(one.times) for one in series[:-1])], dtype=np.int64)
+        return cls(values, features, times, tuple(one.name for one in series), begins)
 
 
 def calendar_of(series: Series, wanted: bool) -> Singles:
@@ -99,6 +103,10 @@ class Windows(Sequence[Window]):
 
     def take(self, starts: Starts) -> "Windows":
         return Windows(self.panel, starts, self.context, self.horizon, self.apart)
+
+    def series(self) -> Starts:
+        """The number of the series in the panel that each window is cut from."""
+        return np.searchsorted(self.panel.begins, self.starts, side="right") - 1
 
     def contexts(self) -> tuple[Singles, Singles]:
         """All that is read: the values (N, context, D), and when it was (N, context, F)."""

@@ -10,6 +10,7 @@ from seqloom.errors import RunError
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
+NEVER_WRITTEN = (PAD, START)  # they stand around texts, never in one: whatever writes gives them no probability
 
 
 class Vocabulary:

@@ -25,11 +25,15 @@ class CRF(Head):
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         mask = everywhere(features) if mask is None else mask
+        logs = self.log_probability(self(blank(features, mask)), target, mask)
+        return -logs.sum(), mask.sum().to(logs)
+
+    def log_probability(self, expected: Tensor, told: Tensor, mask: Tensor) -> Tensor:
+        """Of the path `told` (B, T) among all paths of its length: (B,). Where nothing is to be told, it is certain."""
         order, _ = to_front(mask)
-        scores, tags, mask = single(self(take(blank(features, mask), order))), take(target, order), take(mask, order)
+        scores, tags, mask = single(take(blank(expected, mask), order)), take(told, order), take(mask, order)
         total = self.forwards(scores, mask, 1.0, torch.logsumexp)[:, -1] + self.last
-        surprise = total.logsumexp(-1) - self.score(scores, tags, mask)
-        return surprise[mask[:, 0]].sum(), mask.sum().to(surprise)
+        return (self.score(scores, tags, mask) - total.logsumexp(-1)).masked_fill(~mask[:, 0], 0)
 
     def score(self, scores: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """What one path is worth: (B,)."""

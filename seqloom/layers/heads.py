@@ -44,21 +44,36 @@ class Categorical(Head):
 
     With `chunk`, the loss takes that many elements at a time and never holds the logits of all. In training,
     `smoothing` gives that share of the belief to all classes alike (Szegedy et al., 2016), and a class counts as much
-    as its one of `weights` says; otherwise the loss is the plain surprise.
+    as its one of `weights` says; otherwise the loss is the plain surprise. Classes that are `impossible` have the logit
+    minus infinity everywhere, so the others share all of the probability, in the loss as in what is told.
     """
 
     weights: Tensor
+    impossible: Tensor
 
     def __init__(
-        self, inputs: int, classes: int, chunk: int = 0, smoothing: float = 0.0, weights: Sequence[float] = ()
+        self,
+        inputs: int,
+        classes: int,
+        chunk: int = 0,
+        smoothing: float = 0.0,
+        weights: Sequence[float] = (),
+        impossible: Sequence[int] = (),
     ) -> None:
         super().__init__()
+        assert not (weights and impossible), "classes that count differently can all be told"
         self.project, self.chunk, self.smoothing = nn.Linear(inputs, classes), chunk, smoothing
         self.register_buffer("weights", torch.tensor(weights), persistent=False)
+        self.register_buffer("impossible", torch.tensor(impossible, dtype=torch.long), persistent=False)
+
+    @property
+    def bias(self) -> Tensor:
+        """With minus infinity for what is impossible: closed here, it costs nothing where there are many logits."""
+        bias = self.project.bias
+        return bias.index_fill(0, self.impossible, -torch.inf) if len(self.impossible) else bias
 
     def forward(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.project(features)
-        return logits
+        return F.linear(features, self.project.weight, self.bias)
 
     @property
     def rules(self) -> tuple[Tensor | None, float]:
@@ -68,15 +83,25 @@ class Categorical(Head):
 
     def surprise(self, features: Tensor, target: Tensor) -> Tensor:
         weights, smoothing = self.rules
-        return F.cross_entropy(single(self(features)), target, weights, reduction="none", label_smoothing=smoothing)
+        logits = single(self(features))
+        if not smoothing or not len(self.impossible):
+            return F.cross_entropy(logits, target, weights, reduction="none", label_smoothing=smoothing)
+        logs = logits.log_softmax(-1)
+        shared = logs.index_fill(-1, self.impossible, 0).sum(-1) / (logs.shape[-1] - len(self.impossible))
+        return -(1 - smoothing) * logs.gather(-1, target[:, None])[:, 0] - smoothing * shared
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         features, target = valid(features, target, mask)
         if not self.chunk or len(features) <= self.chunk:
             return counted(self.surprise(features, target))
-        layer = self.project
-        total = LinearCrossEntropy.apply(features, target, layer.weight, layer.bias, *self.rules, self.chunk)
+        layer, rules = self.project, (*self.rules, self.impossible)
+        total = LinearCrossEntropy.apply(features, target, layer.weight, layer.bias, *rules, self.chunk)
         return total, total.new_tensor(len(features))
+
+    def log_probability(self, expected: Tensor, told: Tensor, mask: Tensor) -> Tensor:
+        """Of all that is `told` (B, T) together, where the mask is true: (B,)."""
+        logs = single(expected).log_softmax(-1).gather(-1, told[..., None]).squeeze(-1)
+        return logs.masked_fill(~mask, 0).sum(-1)
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         if temperature == 0:

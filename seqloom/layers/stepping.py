@@ -224,7 +224,9 @@ def tokens(module: Tokens) -> Change:
 def answer_of(head: Head) -> Callable[[Tensor], Any]:
     """What a head tells from features (B, D), with time again: (B, 1, …)."""
     if type(head) is Categorical:
-        project = change_of(head.project)
+        project, impossible = change_of(head.project), head.impossible
+        if len(impossible):
+            return lambda y: project(y).index_fill_(1, impossible, -torch.inf)[:, None]
         return lambda y: project(y)[:, None]
     return lambda y: head(y[:, None])
 

@@ -47,13 +47,18 @@ def seasonal_scale(training: ArrayLike, season: int = 1) -> Floats:
 def mase(predictions: ArrayLike, targets: ArrayLike, scale: ArrayLike, *, intervals: bool = True) -> Score:
     """Mean absolute scaled error: below 1 is better than repeating the last season was on the training series.
 
-    `scale` is that of the training part (`seasonal_scale`), one number, or one a variable.
+    `scale` is that of the training part of the series that a target belongs to (`seasonal_scale`): one number, one a
+    variable, or one a target, as arrays broadcast. A series that never changed in training has none (0, or NaN): its
+    targets are left out and counted.
     """
     predicted, given = _pair(predictions, targets)
-    unit = np.asarray(scale, dtype=np.float64)
-    assert (unit > 0).all(), "a training series that never changes has no scale"
+    unit = np.broadcast_to(np.asarray(scale, dtype=np.float64), given.shape)
+    scaled = unit > 0
+    left = int((~scaled & ~np.isnan(given)).sum())
     words = "errors of the seasonal naive forecast in training; below 1 beats it"
-    return _mean(np.abs(predicted - given) / unit, given, _ratio, words, intervals)
+    words += f"; {left:,} targets of series without such errors are left out" if left else ""
+    errors = np.divide(np.abs(predicted - given), unit, out=np.zeros(given.shape), where=scaled)
+    return _mean(errors, np.where(scaled, given, np.nan), _ratio, words, intervals)
 
 
 def quantile_loss(

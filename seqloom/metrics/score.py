@@ -36,7 +36,7 @@ class Score:
     better: Better
     scale: str
     signature: str = ""  # sacrebleu's account of how the number came about; empty where there is nothing to choose
-    missing: int = 0  # targets that are not known and were left out
+    missing: int = 0  # targets that were left out: they are not known, or their series has no scale
 
     def to_json(self) -> dict[str, object]:
         """For a file or a program; what there is not is left out."""

@@ -10,7 +10,7 @@ them is decided here, by the processor. A hypothesis is a way back through the s
 for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,10 +35,12 @@ from .base import (
     score_of,
 )
 from .choosing import largest, leading
+from .constraints import banned_always, known
 from .tree import Candidate, Recorder
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Meaning = Callable[[Hypothesis], Hashable]  # what a hypothesis says: two that say the same are one answer
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Rules:
     best: int = 0
     constraints: Sequence[Constraint] = ()
     stops: Sequence[Stop] = ()
+    meaning: Meaning | None = None
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -83,14 +86,17 @@ def beam(
     best: int = 0,
     constraints: Sequence[Constraint] = (),
     stops: Sequence[Stop] = (),
+    meaning: Meaning | None = None,
     recorder: Recorder | None = None,
 ) -> list[list[Hypothesis]]:
     """The best continuations of each row of `last` (B, 1), best first: as many as the beam is wide, or `best` of them.
 
-    Asked for fewer than its width, a search ends as soon as nothing can come before those it has.
+    Asked for fewer than its width, a search ends as soon as nothing can come before those it has. Of those with the
+    same `meaning`, which are different ways to write the same, the best stands for all, with its own score; the others
+    hold no place once they are finished.
     """
     check(steps, last)
-    rules = Rules(width, steps, end, length_penalty, groups, diversity, best or width, constraints, stops)
+    rules = Rules(width, steps, end, length_penalty, groups, diversity, best or width, constraints, stops, meaning)
     search = Beams(rules, len(last), last.device, recorder)
     for count in range(steps):
         with torch.no_grad():
@@ -154,6 +160,9 @@ class Beams:
         self.rules, self.recorder, self.device = rules, recorder, device
         self.sources = list(range(sources))  # those still searched
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
+        self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
+        self.banned = banned_always(rules.constraints)
+        self.never: Tensor | None = None  # the same where the logits are
         self.sums: Floats = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
         self.steps: list[Trace] = []
         self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
@@ -178,7 +187,7 @@ class Beams:
         parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
         origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
         self.steps.append(Trace(origin, tokens.ravel(), logs.ravel()))
-        if rules.constraints or rules.stops:
+        if self.banned is None or rules.stops:
             newest = torch.from_numpy(tokens.reshape(-1, 1)).to(self.device)
             self.tokens = torch.cat([self.tokens[torch.from_numpy(origin).to(self.device)], newest], 1)
         going = self.close(sums, tokens)
@@ -194,8 +203,10 @@ class Beams:
     def choose(self, logits: Tensor) -> list[Chosen]:
         """Group by group, each avoiding the tokens of those before it at this step."""
         rules, (batch, slots) = self.rules, self.sums.shape
-        if not rules.constraints and rules.groups == 1:
-            values, tokens = leading(logits, min(rules.places, logits.shape[-1]))
+        if self.banned is not None and rules.groups == 1:
+            if self.banned and self.never is None:
+                self.never = known(self.banned, logits[:, -1])
+            values, tokens = leading(logits, min(rules.places, logits.shape[-1]), self.never)
             gains = floats(values)
             return [self.ranked(0, Found(tokens.cpu().numpy(), gains, gains, gains))]
         logs = likelihoods(logits)
@@ -247,10 +258,14 @@ class Beams:
         stopped.ravel()[list(kept)] = True
         self.finished = inside & (ends | stopped)
         if self.finished.any():
-            for row in self.finished.ravel().nonzero()[0].tolist():
-                source = self.sources[row // rules.width]
-                self.pools[source].append(self.hypothesis(row, sums, kept.get(row)))
             new = np.where(self.finished.reshape(scores.shape), scores, -np.inf)
+            for row in self.finished.ravel().nonzero()[0].tolist():
+                source, one = self.sources[row // rules.width], self.hypothesis(row, sums, kept.get(row))
+                self.pools[source].append(one)
+                if rules.meaning is not None:
+                    said = row % rules.width // rules.places, rules.meaning(one)
+                    new.flat[row] = -np.inf if said in self.said[source] else new.flat[row]
+                    self.said[source].add(said)
             self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : rules.places]
         return inside & ~self.finished
 
@@ -314,7 +329,7 @@ class Beams:
             rows = (keep[:, None] * rules.width + np.arange(rules.width)).ravel()
             self.sources = [self.sources[place] for place in keep]
             self.sums, self.pooled, self.steps[-1] = self.sums[keep], self.pooled[keep], self.steps[-1].only(rows)
-            if rules.constraints or rules.stops:
+            if self.banned is None or rules.stops:
                 self.tokens = self.tokens[torch.from_numpy(rows).to(self.device)]
             tokens, origin = tokens[rows], origin[rows]
         last = torch.from_numpy(tokens).to(self.device)
@@ -337,7 +352,8 @@ class Beams:
         if self.recorder is not None:
             for source in self.sources:
                 self.recorder.close(source, "finished", "length")
-        return [unique(sorted(pool, key=lambda one: -one.score))[: self.rules.best] for pool in self.pools]
+        meaning = self.rules.meaning or written
+        return [unique(sorted(pool, key=lambda one: -one.score), meaning)[: self.rules.best] for pool in self.pools]
 
 
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -349,9 +365,13 @@ def floats(values: Tensor) -> Floats:
     return values.cpu().numpy().astype(np.float64)
 
 
-def unique(ranked: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Groups may find the same."""
-    first: dict[tuple[int, ...], Hypothesis] = {}
+def written(one: Hypothesis) -> Hashable:
+    return (*one.tokens, len(one.logs))
+
+
+def unique(ranked: Sequence[Hypothesis], meaning: Meaning) -> list[Hypothesis]:
+    """Groups may find the same, and what is written in different ways may mean the same."""
+    first: dict[Hashable, Hypothesis] = {}
     for one in ranked:
-        first.setdefault((*one.tokens, len(one.logs)), one)
+        first.setdefault(meaning(one), one)
     return list(first.values())

@@ -45,12 +45,22 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return found, places.gather(1, index)
 
 
-def leading(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others."""
+def leading(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others.
+
+    Those that are `banned` are none of them; where too few are left, some have a log of minus infinity.
+    """
     last = logits[:, -1]
-    if count <= MOST and compiled_steps.usable(last) and last.is_contiguous():
-        return compiled_steps.leading(last, count)
-    return largest(likelihoods(logits), count)
+    most = min(count + (0 if banned is None else len(banned)), last.shape[1])  # so many are enough
+    if most > MOST or not compiled_steps.usable(last) or not last.is_contiguous():
+        logs = likelihoods(logits)
+        return largest(logs if banned is None else logs.index_fill_(1, banned, -torch.inf), count)
+    values, tokens = compiled_steps.leading(last, most)
+    if banned is not None:
+        values = values.masked_fill_((tokens[..., None] == banned).any(-1), -torch.inf)
+        values, order = values.sort(stable=True, descending=True)
+        tokens = tokens.gather(1, order)
+    return values[:, :count], tokens[:, :count]
 
 
 def likeliest(logs: Tensor, rows: Sequence[int], count: int) -> Tensor:

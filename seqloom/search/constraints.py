@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import SearchError
-from .base import Written
+from .base import Constraint, Written
 
 NEVER = -torch.inf
 
@@ -23,6 +23,12 @@ class Banned:
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
         return logs.index_fill(1, known(self.tokens, logs), NEVER)
+
+
+def banned_always(constraints: Sequence[Constraint]) -> list[int] | None:
+    """The tokens that are forbidden whatever was written; None if a constraint has to know what was."""
+    fixed = [constraint for constraint in constraints if isinstance(constraint, Banned)]
+    return [token for one in fixed for token in one.tokens] if len(fixed) == len(constraints) else None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from .base import (
     refuse_impossible,
 )
 from .choosing import Choose, Sampling, largest, leading, likeliest
+from .constraints import banned_always, known
 
 
 class Pick(NamedTuple):
@@ -51,6 +52,10 @@ def stream(
 ) -> Iterator[list[Pick]]:
     """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
     check(steps, last)
+    banned = banned_always(constraints)
+    # Of the likeliest token's distribution nothing else is needed, unless somebody asks what else was likely.
+    quick = choose is likeliest and banned is not None and not (alternatives and banned)
+    never = None  # what is banned, where the logits are
     rows, history = list(range(len(last))), History(len(last), last.device)
     tokens: list[list[int]] = [[] for _ in rows]
     for count in range(1, steps + 1):
@@ -58,8 +63,9 @@ def stream(
             return
         with torch.no_grad():
             logits, state = step(last, state)
-            if choose is likeliest and not constraints:  # nothing else of the distribution is needed
-                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])))
+            if quick:
+                never = known(banned, logits[:, -1]) if banned and never is None else never
+                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), never)
                 chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
                 others = listed(values, places) if alternatives else []
             else:
@@ -78,7 +84,7 @@ def stream(
             picks.append(Pick(row, token, log, kept, finish, others[place] if others else ()))
         yield picks
         last = chosen[:, None]
-        history = history.grown(last) if constraints else history
+        history = history.grown(last) if banned is None else history
         going = [place for place, pick in enumerate(picks) if not pick.finish]
         if len(going) < len(rows):
             rows, places = [rows[place] for place in going], torch.tensor(going, dtype=torch.long, device=last.device)
@@ -97,8 +103,9 @@ def finished(tokens: list[int], end: int | None, stops: Sequence[Stop], full: bo
 
 
 def listed(values: Tensor, places: Tensor) -> list[Alternatives]:
-    """The likeliest tokens of each row with their log-probabilities."""
-    return [list(zip(*pair, strict=True)) for pair in zip(places.tolist(), values.tolist(), strict=True)]
+    """The likeliest tokens of each row with their log-probabilities; what is impossible is none of them."""
+    pairs = zip(places.tolist(), values.tolist(), strict=True)
+    return [[(token, log) for token, log in zip(*pair, strict=True) if log > -torch.inf] for pair in pairs]
 
 
 class History:

@@ -116,6 +116,7 @@ USES: dict[str, Use] = {
         (
             *(*SUMMED, *TAGGED, *NUMERIC, *DOCUMENTS, *FORECASTING, "model.patch"),
             *("data.target_tokens", "data.shared", "data.tag", "data.max_length", "data.too_long"),
+            "search.allow_unknown",
         ),
     ),
 }

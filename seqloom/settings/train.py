@@ -125,7 +125,10 @@ class Train(Section):
         description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
     )
     smoothing: float = Field(
-        default=0.0, ge=0, lt=1, description="Label smoothing: the share of probability spread over all tokens."
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Label smoothing: the share of probability spread over all that can be told.",
     )
     sampled: int = Field(
         default=0,
@@ -207,4 +210,7 @@ class Search(Section):
     )
     max_length: int = Field(
         default=0, ge=0, le=10**7, description="The most tokens written; 0 is twice the longest training target and 10."
+    )
+    allow_unknown: bool = Field(
+        default=False, description="Whether <unk>, which stands for what the vocabulary does not have, may be written."
     )

@@ -1,7 +1,7 @@
 """Tasks that write about something: a text, numbers, an image. What is read, and what is written, token by token."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, cast
@@ -24,6 +24,7 @@ from ..layers.state import repeat
 from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
 from ..search import Constraint, Hypothesis, Recorder, Sampling, Stop, beam, likeliest, write
+from ..search.base import score_of
 from ..search.choosing import Choose, seeds_of
 from . import sources
 from .asking import Answering, Rules
@@ -130,6 +131,10 @@ class About(Rows):
             raise SearchError("rules about texts are for tasks that write texts")
         return [], []
 
+    def meaning(self, ask: Answering) -> Callable[[Hypothesis], Hashable] | None:
+        """What makes two answers of a beam the same one, if not their symbols."""
+        return None
+
     def write(
         self, model: Generator, encoded: Encoded, rows: Any, ask: Answering, recorder: Recorder | None = None
     ) -> list[list[Hypothesis]]:
@@ -138,6 +143,7 @@ class About(Rows):
         state = model.start(len(rows), *self.about(encoded, rows))
         last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
         rules, stops = self.rules(ask, each * len(rows), steps)
+        penalty = self.recipe.search.length_penalty if ask.length_penalty is None else ask.length_penalty
         if ask.sampling is None and (ask.width > 1 or recorder is not None):
             return beam(
                 step,
@@ -146,12 +152,13 @@ class About(Rows):
                 width=ask.width,
                 steps=steps,
                 end=end,
-                length_penalty=self.recipe.search.length_penalty if ask.length_penalty is None else ask.length_penalty,
+                length_penalty=penalty,
                 groups=ask.groups,
                 diversity=ask.diversity,
                 best=ask.best,
                 constraints=[*own, *rules],
                 stops=stops,
+                meaning=self.meaning(ask),
                 recorder=recorder,
             )
         found = write(
@@ -165,6 +172,7 @@ class About(Rows):
             stops=stops,
             alternatives=ask.alternatives,
         )
+        found = [one._replace(score=score_of(sum(one.logs), len(one.logs), penalty)) for one in found]
         groups = [found[start : start + each] for start in range(0, len(found), each)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
 

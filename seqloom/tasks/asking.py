@@ -7,6 +7,7 @@ from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import SearchError
 from ..search import (
+    Banned,
     BannedPhrases,
     Constraint,
     MinLength,
@@ -31,6 +32,7 @@ class Rules:
     no_repeat: int = 0  # no so many tokens in a row are written twice; 0 is free
     repetition_penalty: float = 1.0  # what was written before becomes so much rarer
     min_length: int = 0  # tokens at least
+    allow_unknown: bool = False  # whether the symbol for what the vocabulary does not have may be written
 
     def __post_init__(self) -> None:
         for name in ("no_repeat", "min_length"):
@@ -39,7 +41,7 @@ class Rules:
 
     def constraints(self, tokenizer: Tokenizer, rows: int, steps: int) -> list[Constraint]:
         """For so many rows and tokens at most."""
-        found: list[Constraint] = []
+        found: list[Constraint] = [] if self.allow_unknown else [Banned([UNKNOWN])]
         if self.ban:
             found.append(BannedPhrases([tokens_of(tokenizer, text) for text in self.ban]))
         if self.prefix:

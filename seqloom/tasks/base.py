@@ -41,7 +41,7 @@ class Prediction:
     """One answer: what a person reads, and how sure the model is of it; tasks add what else there is to say."""
 
     output: str
-    score: float  # what answers are ranked by
+    score: float  # what answers are ranked by: a log-probability, unless a task says otherwise
 
     def __str__(self) -> str:
         return self.output

@@ -48,7 +48,8 @@ class Labelled(Prediction):
 
 @dataclass(frozen=True)
 class Tagged(Prediction):
-    """All labels that are likelier than not, and how probable each one is."""
+    """All labels that are likelier than not, and how probable each one is; the score is the log-probability of just
+    these, each label told apart."""
 
     probabilities: dict[str, float]
 
@@ -134,7 +135,7 @@ class Classify(Rows):
         part = prepared.splits["validation"]
         known = np.flatnonzero(part.ids["target"].values != NONE) if isinstance(self.target, Labels) else slice(None)
         loss = self.loss(model, {side: ids.take(np.arange(len(part))[known]) for side, ids in part.ids.items()})
-        outputs = [best.output for best, *_ in self.answer(model, part.ids["source"])]
+        outputs = [measured(best) for best, *_ in self.answer(model, part.ids["source"])]
         targets = list(part.raws["target"])
         if isinstance(self.target, Rating):
             return {"loss": loss, "absolute error": mae(*ratings(outputs, targets), intervals=False).value}
@@ -142,7 +143,7 @@ class Classify(Rows):
 
     def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         given, targets = zip(*examples, strict=True)
-        outputs = [best.output for best, *_ in self.predict(model, given, 1)]
+        outputs = [measured(best) for best, *_ in self.predict(model, given, 1)]
         lengths = sources.lengths(self.source, self.source.encode_many(given), self.recipe.model.patch)
         return scored(MEASURES[self.target.kind], outputs, targets, self.rivals(given), lengths)
 
@@ -213,6 +214,11 @@ class Classify(Rows):
                 logs, places = expected.cpu().double().log_softmax(-1).topk(min(width, len(names)))
                 found = zip(logs.tolist(), places.tolist(), strict=True)
                 return [Labelled(names[place], log, math.exp(log)) for log, place in found]
+
+
+def measured(answer: Prediction) -> str:
+    """What is scored of an answer: a number with all of its digits, not as it is shown."""
+    return repr(answer.value) if isinstance(answer, Estimated) else answer.output
 
 
 def ratings(outputs: Sequence[str], targets: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

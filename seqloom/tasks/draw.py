@@ -37,7 +37,7 @@ Image = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Drawn(Prediction):
-    """A drawing in five shades, and as numbers; ranked by the mean log-probability of a square."""
+    """A drawing in five shades, and as numbers; the score is that of its squares, as of the tokens of a text."""
 
     squares: list[str]
     pixels: list[Any]  # rows of pixels from 0 to 255, or of their colours
@@ -87,9 +87,9 @@ class Draw(About):
     def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         """How surprising real images are, and how many of its own are most like a real one of the same name."""
         encoded = self.encode(examples)
-        ours, told = self.losses(model, encoded), encoded["target"].values
-        seen = np.array(self.facts["counts"], dtype=np.float64) + 1
-        rivals = {"uniform": uniform(told, len(self.target)), "squares alone": -np.log(seen / seen.sum())[told]}
+        ours, told = self.losses(model, encoded), encoded["target"].values - len(SPECIALS)
+        seen = np.array(self.facts["counts"][len(SPECIALS) :], dtype=np.float64) + 1  # of squares: nothing else is told
+        rivals = {"uniform": uniform(told, len(seen)), "squares alone": -np.log(seen / seen.sum())[told]}
         beside = {name: self.mean(losses, False).value for name, losses in rivals.items()}
         found = {"nats a square": Scored(self.mean(ours, True), beside)}
         return found | self.readable(model, *zip(*examples, strict=True))

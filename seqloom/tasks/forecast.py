@@ -37,7 +37,8 @@ QUICK = 1000  # windows of a validation
 
 @dataclass(frozen=True)
 class Outlook(Prediction):
-    """What comes next: when, the forecast of each variable, and the quantiles around it by their level."""
+    """What comes next: when, the forecast of each variable, and the quantiles around it by their level. There is one
+    answer, so the score, which ranks answers, is 0."""
 
     times: list[str]
     values: dict[str, list[float]]
@@ -121,9 +122,11 @@ class Forecast(Task):
         columns, lags = variables + len(facts.inputs), {len(weights) for weights in rivals.weights}
         if not variables or {len(facts.mean), len(facts.spread)} != {columns}:
             raise RunError("task.json does not hold one mean and one spread for each of its variables")
-        known = {len(rivals.unit), len(rivals.centre), len(rivals.weights)}
+        known = {len(rivals.centre), len(rivals.weights), *map(len, rivals.unit), *map(len, rivals.level)}
         if known != {variables} or len(lags) != 1 or not 0 < min(lags) <= recipe.data.context:
             raise RunError("task.json does not hold what baselines know of each of its variables")
+        if not rivals.series or {len(rivals.unit), len(rivals.level)} != {len(rivals.series)}:
+            raise RunError("task.json does not hold what baselines know of each of its series")
         return cls(recipe, facts)
 
     def saved(self) -> dict[str, Any]:

@@ -30,36 +30,56 @@ class Rivals(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     season: int
-    unit: list[FiniteFloat]  # of each variable: how far it is from itself a season earlier
+    series: list[str]
+    unit: list[list[FiniteFloat]]  # of each series, by variable: how far it is from itself a season earlier; 0 if never
+    level: list[list[FiniteFloat]]  # of each series, by variable: its mean, on the scale of training
     weights: list[list[FiniteFloat]]  # of each variable, by lag, for the next row
     centre: list[FiniteFloat]
 
     @classmethod
     def fit(cls, training: Sequence[Series], scale: Scale, variables: int, data: Data) -> "Rivals":
         rows = [scale.apply(series.values)[-FITTED:, :variables].astype(np.float64) for series in training]
-        known = [filled(one, np.zeros(variables)) for one in rows]
+        level = [known_mean(one, np.zeros(variables)) for one in rows]
+        known = [filled(one, own) for one, own in zip(rows, level, strict=True)]
         lags, longest = min(data.context, LAGS), max(map(len, rows))
         stacked = np.full((len(rows), longest, variables), np.nan)
         for place, one in zip(stacked, known, strict=True):
             place[longest - len(one) :] = one
         fitted = LinearAutoregression.fit(stacked, lags)
-        units = [
-            metrics.seasonal_scale(s.values[:, :variables], data.season) for s in training if len(s.times) > data.season
-        ]
-        unit = np.mean(units, 0) if units else np.zeros(variables)
-        weights = fitted.weights[..., 0].tolist()
-        return cls(season=data.season, unit=unit.tolist(), weights=weights, centre=fitted.centre.tolist())
+        units = [seasonal_unit(series.values[:, :variables], data.season) for series in training]
+        return cls(
+            season=data.season,
+            series=[series.name for series in training],
+            unit=[unit.tolist() for unit in units],
+            level=[own.tolist() for own in level],
+            weights=fitted.weights[..., 0].tolist(),
+            centre=fitted.centre.tolist(),
+        )
+
+    def of(self, windows: Windows, facts: list[list[float]]) -> Floats:
+        """What is known of the series that each window is cut from, (N, variables); 0 of one that training had not.
+
+        Where training had a single series, whatever its name, every other one is taken to go on from it.
+        """
+        place = {name: number for number, name in enumerate(self.series)}
+        numbers = [0 if len(self.series) == 1 else place.get(name, -1) for name in windows.panel.names]
+        known = np.array([*facts, [0.0] * len(facts[0])])
+        return known[np.array(numbers)[windows.series()]]
 
     def forecasts(self, windows: Windows, variables: int) -> dict[str, Floats]:
         """What each of them says, (N, horizon, variables)."""
         linear = LinearAutoregression(np.array(self.weights)[..., None], np.array(self.centre))
         found: dict[str, list[Floats]] = {}
         for start in range(0, len(windows), CHUNK):
-            values, _ = windows[start : start + CHUNK].contexts()
-            history = filled(values[..., :variables], np.zeros(variables))
+            chunk = windows[start : start + CHUNK]
+            values = chunk.contexts()[0][..., :variables].astype(np.float64)
+            # Gaps are told from the series itself: all of them together know nothing of where one of them stands.
+            level = known_mean(values, self.of(chunk, self.level))[:, None]
+            values = np.where(np.isnan(values).all(1, keepdims=True), level, values)
+            history = filled(values, level)
             said = {"persistence": persistence(history, windows.horizon)}
             if 1 < self.season <= windows.context:
-                said["seasonal naive"] = seasonal_naive(history, windows.horizon, self.season)
+                said["seasonal naive"] = seasonal_naive(values, windows.horizon, self.season)
             said["linear autoregression"] = linear.forecast(history, windows.horizon)
             for name, one in said.items():
                 found.setdefault(name, []).append(one)
@@ -91,9 +111,10 @@ def forecast_scores(
         return Scored(plain, {name: metric(one[..., part], truth[..., part]).value for name, one in others.items()})
 
     scores = {"MSE (scaled)": beside(metrics.mse), "MAE (scaled)": beside(metrics.mae)}
-    unit = np.array(rivals.unit) / scale.spread
-    if (unit > 0).all():
-        scores["MASE"] = beside(lambda guess, given: metrics.mase(guess, given, unit))
+    unit = np.broadcast_to((rivals.of(windows, rivals.unit) / scale.spread)[:, None], targets.shape)
+    if (unit > 0).any():
+        units = blocked(unit, size)
+        scores["MASE"] = beside(lambda guess, given: metrics.mase(guess, given, units))
     if len(levels) > 1:
         quantiles = blocked(forecasts, size)
         scores |= spread_scores(quantiles, truth, others, levels, padding)
@@ -118,6 +139,18 @@ def spread_scores(
     rival = {name: metrics.quantile_loss(one, truth, levels, intervals=False).value for name, one in repeated.items()}
     inside = metrics.coverage(quantiles[..., 0], quantiles[..., -1], truth, levels[-1] - levels[0])
     return {"quantile loss (scaled)": Scored(plain(loss), rival), "coverage": Scored(plain(inside), {})}
+
+
+def seasonal_unit(values: Floats, season: int) -> Floats:
+    """How far a series (T, V) is from itself a season earlier; 0 if it is too short to say."""
+    return metrics.seasonal_scale(values, season) if len(values) > season else np.zeros(values.shape[1])
+
+
+def known_mean(values: Floats, otherwise: Floats) -> Floats:
+    """The mean over time of series (…, T, V); of what is missing altogether, what it is `otherwise` (…, V)."""
+    known = ~np.isnan(values)
+    count = known.sum(-2)
+    return np.where(count > 0, np.where(known, values, 0).sum(-2) / np.maximum(count, 1), otherwise)
 
 
 def in_units(metric: metrics.numbers.Metric, spread: float) -> metrics.numbers.Metric:

@@ -18,7 +18,7 @@ from ..data.listed import BETWEEN, TagLists, elements
 from ..data.prepare import Prepared
 from ..data.ragged import Ragged
 from ..layers.crf import CRF
-from ..layers.heads import Categorical, Head
+from ..layers.heads import Categorical, Deep, Head
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
 from ..models import Batch, Labeller, Labelling, Objective, device_of
 from ..recipe import Recipe
@@ -30,7 +30,7 @@ from .scoring import Measure, scored
 
 @dataclass(frozen=True)
 class TaggedSequence(Prediction):
-    """A tag for each element; ranked by the mean log-probability of a tag, where the model has one for each."""
+    """A tag for each element; the score is the log-probability of all of them together, given what was read."""
 
     words: list[str]  # as they were cut; numbers have none
     tags: list[str]
@@ -137,22 +137,23 @@ class Tag(Rows):
         for row, (tags, log) in zip(owner.tolist(), self.answer(model, pieces), strict=True):
             told[row] += tags
             logs[row] += log
-        answers = zip(inputs, told, logs, strict=True)
-        return [[self.read_out(given, tags, log / max(len(tags), 1))] for given, tags, log in answers]
+        return [[self.read_out(*answer)] for answer in zip(inputs, told, logs, strict=True)]
 
     @torch.no_grad()
     def answer(self, model: Labeller, encoded: Ragged) -> list[tuple[list[str], float]]:
-        """The tags of each sequence and the sum of their log-probabilities."""
+        """The tags of each sequence and their log-probability, all together."""
         answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
+        head = model.head.head if isinstance(model.head, Deep) else model.head
+        assert isinstance(head, CRF | Categorical)
         for rows in batches.sequential(encoded.lengths, ROOM):
             read = sources.read(self.source, encoded, rows, self.recipe.model)
             inputs, mask = (part.to(device_of(model)) for part in read)
             expected = model(inputs, mask)
-            best = model.head.sample(expected, 0, mask)
-            logs = expected.log_softmax(-1).gather(2, best[..., None]).squeeze(2) * mask
+            best = head.sample(expected, 0, mask)
+            logs = head.log_probability(expected, best, mask).tolist()
             for number, row in enumerate(rows):
                 tags = [self.target.names[place] for place in best[number][mask[number]].tolist()]
-                answers[row] = tags, float(logs[number].sum())
+                answers[row] = tags, logs[number]
         return answers
 
     def read_out(self, given: Raw, tags: list[str], score: float) -> TaggedSequence:

@@ -1,8 +1,8 @@
 """Tasks that write texts about something, and how good these are beside what needs no model. Knows no files."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +23,8 @@ QUICK = 256  # validation examples that are written out each time
 
 @dataclass(frozen=True)
 class Written(Prediction):
-    """An answer token by token; it is ranked by the mean log-probability of a token."""
+    """An answer token by token; the score is the sum of their log-probabilities, over a power of their number
+    (`search.length_penalty`): to the power of 1 it is their mean."""
 
     tokens: list[str]
     logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
@@ -98,7 +99,12 @@ class Tells(About):
             yield rest
 
     def rules(self, ask: Answering, rows: int, steps: int) -> tuple[list[Constraint], list[Stop]]:
-        return ask.rules.constraints(self.target, rows, steps), ask.rules.stops(self.target)
+        allowed = replace(ask.rules, allow_unknown=ask.rules.allow_unknown or self.recipe.search.allow_unknown)
+        return allowed.constraints(self.target, rows, steps), allowed.stops(self.target)
+
+    def meaning(self, ask: Answering) -> Callable[[Hypothesis], str]:
+        """Answers mean the same if their texts do, however they are cut into tokens and spaced."""
+        return lambda one: " ".join(self.read_answer(one, ask, 0.0).output.split())
 
     def read_out(self, found: Hypothesis) -> Written:
         return self.read_answer(found, Answering(1), 0.0)

@@ -18,7 +18,7 @@ from ..data.readers import Skipped
 from ..data.stores import release
 from ..data.streams import Stream
 from ..data.tokenizers import Tokenizer
-from ..data.vocabulary import END, PAD, START, UNKNOWN
+from ..data.vocabulary import END, NEVER_WRITTEN, START, UNKNOWN
 from ..errors import RecipeError
 from ..metrics import bits_per_character, blocks, perplexity
 from ..metrics.copied import copied, summary
@@ -133,15 +133,19 @@ class WritesText(Writes):
         return found
 
     def rivals(self, encoded: Encoded) -> dict[str, Floats]:
-        """The losses of models that only count; that of longer stretches only where the training text is at hand."""
-        stream = self.stream(encoded)
-        told, size = stream.targets(np.arange(len(stream))), len(self.target)
-        seen = np.array(self.facts["counts"], dtype=np.float64) + 1  # every token may come
+        """The losses of models that only count; that of longer stretches only where the training text is at hand.
+
+        They too know what is never written: tokens are counted without it.
+        """
+        stream, size = self.stream(encoded), len(self.target) - len(NEVER_WRITTEN)
+        number = np.cumsum(~np.isin(np.arange(len(self.target)), NEVER_WRITTEN)) - 1  # among those that are
+        told = number[stream.targets(np.arange(len(stream)))]
+        seen = np.delete(np.array(self.facts["counts"], dtype=np.float64), NEVER_WRITTEN) + 1  # any of them may come
         found = {"uniform": uniform(told, size), "unigram": -np.log(seen / seen.sum())[told]}
         if self.prepared is not None:
             text = self.stream(self.prepared.splits["train"].ids)
             order = LETTERS if self.target.kind == "characters" else OTHERS
-            counted = text.targets(np.arange(min(len(text), COUNTED)))
+            counted = number[text.targets(np.arange(min(len(text), COUNTED)))]
             if len(counted) >= order:
                 found[f"{order}-gram"] = NGram.fit(counted, size, order).losses(told)
         return found
@@ -159,8 +163,8 @@ class WritesText(Writes):
         answers: list[list[Prediction]] = []
         for text in inputs:
             logits, _ = model(*self.prompted(model, [self.opening(text)]))
-            logits[..., [PAD, START]] = -torch.inf
-            logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(min(width or SHOWN, len(self.target) - 2))
+            most = min(width or SHOWN, len(self.target) - len(NEVER_WRITTEN))
+            logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(most)
             names = self.target.names(places.tolist())
             found = zip(names, logs.tolist(), strict=True)
             answers.append([Next(name, log, float(np.exp(log))) for name, log in found])
@@ -232,7 +236,7 @@ class WritesText(Writes):
                 *(model.stepper(), choose, last, state),
                 steps=steps,
                 end=END,
-                constraints=[Banned([PAD, UNKNOWN, START]), *(partial(after, rule, before) for rule in rules)],
+                constraints=[rule if isinstance(rule, Banned) else partial(after, rule, before) for rule in rules],
                 stops=stops,
                 alternatives=ask.alternatives,
             ):

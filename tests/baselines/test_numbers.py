@@ -40,6 +40,19 @@ def test_gaps_take_the_value_before_them_and_at_first_the_usual_one():
     assert filled(np.full((1, 2, 1), gap), [4]).tolist() == [[[4], [4]]]
 
 
+@pytest.mark.parametrize(("steps", "season"), [(24, 7), (21, 7), (10, 10), (9, 1)])
+def test_a_gap_of_the_last_season_is_filled_from_the_same_place_of_the_seasons_before(steps, season):
+    history = windows(8, steps)
+    history[np.random.default_rng(9).random(history.shape) < 0.6] = np.nan
+    history[:, 3] = 5.0  # something of each is known
+    said = seasonal_naive(history, 12, season)
+    for row, ahead, variable in np.ndindex(*said.shape):
+        column = history[row, :, variable]
+        same = [column[step] for step in range(steps) if (steps + ahead - step) % season == 0]
+        known = [value for value in same if value == value] or [value for value in column if value == value]
+        assert said[row, ahead, variable] == known[-1]
+
+
 def test_the_weights_of_a_linear_recurrence_are_found_again():
     weights = np.array([-0.5, 0.3, 0.9])  # the oldest lag first
     draw = np.random.default_rng(0)

@@ -11,16 +11,21 @@ from seqloom.layers.large_vocabulary import LinearCrossEntropy
 
 @pytest.mark.parametrize("chunk", [1, 7, 100])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_value_and_gradient_are_those_of_torch(chunk: int, smoothing: float, weighted: bool) -> None:
+@pytest.mark.parametrize(("weighted", "impossible"), [(False, ()), (True, ()), (False, (0, 2))])
+def test_value_and_gradient_are_those_of_torch(
+    chunk: int, smoothing: float, weighted: bool, impossible: tuple[int, ...]
+) -> None:
+    """Of the classes that are possible alone: for torch, the others are not there."""
     torch.manual_seed(0)
     features, matrix, bias = (
         torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in ((23, 5), (40, 5), (40,))
     )
-    target, weights = torch.randint(0, 40, (23,)), torch.rand(40, dtype=torch.double) if weighted else None
-    ours: Tensor = LinearCrossEntropy.apply(features, target, matrix, bias, weights, smoothing, chunk)
-    logits = F.linear(features, matrix, bias)
-    theirs = F.cross_entropy(logits, target, weights, reduction="sum", label_smoothing=smoothing)
+    target, weights = torch.randint(3, 40, (23,)), torch.rand(40, dtype=torch.double) if weighted else None
+    closed = torch.tensor(impossible, dtype=torch.long)
+    ours: Tensor = LinearCrossEntropy.apply(features, target, matrix, bias, weights, smoothing, closed, chunk)
+    possible = [number for number in range(40) if number not in impossible]
+    logits = F.linear(features, matrix, bias)[:, possible]
+    theirs = F.cross_entropy(logits, target - len(impossible), weights, reduction="sum", label_smoothing=smoothing)
     torch.testing.assert_close(ours, theirs)
     given = features, matrix, bias
     for mine, other in zip(torch.autograd.grad(3 * ours, given), torch.autograd.grad(3 * theirs, given), strict=True):
@@ -30,7 +35,9 @@ def test_value_and_gradient_are_those_of_torch(chunk: int, smoothing: float, wei
 def test_large_logits_do_not_overflow() -> None:
     features, target = torch.full((4, 1), 1e4), torch.tensor([0, 1, 0, 1])
     matrix = torch.tensor([[1.0], [-1.0]])
-    found = LinearCrossEntropy.apply(features, target, matrix, torch.zeros(2), None, 0.0, 3)
+    found = LinearCrossEntropy.apply(
+        features, target, matrix, torch.zeros(2), None, 0.0, torch.tensor([], dtype=torch.long), 3
+    )
     assert found == F.cross_entropy(features @ matrix.T, target, reduction="sum") == 4e4
 
 

@@ -74,6 +74,32 @@ def test_a_loss_in_chunks_is_the_same(chunk):
     close(*found)
 
 
+@pytest.mark.parametrize("chunk", [0, 4])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_an_impossible_class_is_told_never_and_has_no_part_in_the_loss(smoothing, chunk):
+    """As if it were not there: the loss, its gradients and all probabilities are those of a head without it."""
+    head = Categorical(SIZE, 7, chunk, smoothing, impossible=(0, 2)).double()
+    less = Categorical(SIZE, 5, chunk, smoothing).double()
+    possible = [1, 3, 4, 5, 6]
+    less.project.weight.data, less.project.bias.data = head.project.weight[possible], head.project.bias[possible]
+    x, classes = torch.randn(3, 6, SIZE).double(), torch.randint(5, (3, 6))
+    target = torch.tensor(possible)[classes]
+    for train in (True, False):
+        found = []
+        for one, told in ((head.train(train), target), (less.train(train), classes)):
+            features = x.clone().requires_grad_()
+            total, _ = one.loss(features, told, MASKS["between"])
+            W, b, own = torch.autograd.grad(total, [one.project.weight, one.project.bias, features])
+            found.append((total, *((W[possible], b[possible]) if one is head else (W, b)), own))
+            assert one is less or not (W[[0, 2]].any() or b[[0, 2]].any())
+        close(*found)
+    chances = head(x).softmax(-1)
+    close(chances[..., possible], less(x).softmax(-1))
+    assert not chances[..., [0, 2]].any() and not head(x).isnan().any()
+    drawn = head.sample(head(x).expand(200, 3, 6, 7), 50.0)
+    assert set(drawn.unique().tolist()) == set(possible)
+
+
 def chain():
     head = CRF(SIZE, 3)
     for parameter in head.parameters():
@@ -100,6 +126,19 @@ def test_a_crf_equals_brute_force(side):
         expected = expected + total - dict((tuple(t), w) for t, w in every)[tuple(target[row, mask[row]].tolist())]
         assert best[row, mask[row]].tolist() == max(every, key=lambda pair: pair[1])[0]
     close(head.loss(poisoned(x, mask), target, mask)[0], expected)
+
+
+@pytest.mark.parametrize("side", MASKS)
+def test_a_crf_knows_the_log_probability_of_any_path_by_brute_force(side):
+    head, x, mask, told = chain(), torch.randn(3, 6, SIZE), MASKS[side], torch.randint(3, (3, 6))
+    found = head.log_probability(head(poisoned(x, mask)), told, mask)
+    for row in range(3):
+        if not mask[row].any():
+            assert found[row] == 0
+            continue
+        every = list(paths(head, x[row, mask[row]]))
+        own = dict((tuple(tags), worth) for tags, worth in every)[tuple(told[row, mask[row]].tolist())]
+        close(found[row], own - torch.stack([worth for _, worth in every]).logsumexp(0))
 
 
 def test_a_crf_draws_paths_as_often_as_they_are_likely():

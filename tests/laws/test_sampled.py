@@ -10,10 +10,10 @@ from seqloom.layers.sampled import Sampled
 CLASSES, SIZE = 40, 6
 
 
-def case(draws: int, rows: int = 5) -> tuple[Sampled, torch.Tensor, torch.Tensor]:
+def case(draws: int, rows: int = 5, impossible: tuple[int, ...] = ()) -> tuple[Sampled, torch.Tensor, torch.Tensor]:
     torch.manual_seed(0)
-    head = Sampled(Categorical(SIZE, CLASSES), draws).double()
-    return head, torch.randn(rows, SIZE).double(), torch.randint(CLASSES, (rows,))
+    head = Sampled(Categorical(SIZE, CLASSES, impossible=impossible), draws).double()
+    return head, torch.randn(rows, SIZE).double(), torch.randint(3, CLASSES, (rows,))
 
 
 @pytest.mark.parametrize("draws", [1, 7, 60])
@@ -27,8 +27,9 @@ def test_the_sum_over_all_classes_is_met_on_average(draws: int) -> None:
     assert many.std() > 0
 
 
-def test_with_very_many_draws_the_loss_and_its_gradients_are_the_whole_ones() -> None:
-    head, features, target = case(20_000)
+@pytest.mark.parametrize("impossible", [(), (0, 2)])
+def test_with_very_many_draws_the_loss_and_its_gradients_are_the_whole_ones(impossible: tuple[int, ...]) -> None:
+    head, features, target = case(20_000, impossible=impossible)
     features.requires_grad_()
     leaves = [features, *head.parameters()]
     drawn = torch.autograd.grad(head.loss(features, target)[0], leaves)

@@ -129,6 +129,23 @@ def test_a_scale_a_variable_is_used_for_that_variable():
     assert mase(np.zeros((3, 2, 2)), np.broadcast_to([1.0, 10.0], (3, 2, 2)), scale).value == 1
 
 
+def test_mase_of_several_series_scales_each_by_its_own_and_leaves_out_those_without():
+    draw = np.random.default_rng(0)
+    targets, scales = draw.normal(size=(6, 4, 2)), np.exp(draw.normal(size=(6, 1, 2)))
+    predictions = targets + draw.normal(size=targets.shape)
+    targets[0, 0, 0], scales[1, 0, 1], scales[2, 0, 0] = np.nan, 0, np.nan
+    expected = [
+        abs(predictions[cell] - targets[cell]) / scales[cell[0], 0, cell[2]]
+        for cell in np.ndindex(*targets.shape)
+        if not np.isnan(targets[cell]) and scales[cell[0], 0, cell[2]] > 0
+    ]
+    score = mase(predictions, targets, scales)
+    assert score.value == pytest.approx(np.mean(expected)) and score.missing == 1 + 4 + 4
+    assert "8 targets" in score.scale
+    nothing = mase(predictions, targets, 0)
+    assert np.isnan(nothing.value) and nothing.interval is None and nothing.missing == targets.size
+
+
 def test_steps_and_variables_are_scored_one_by_one():
     predictions, targets = with_gaps(1, (20, 4, 3))
     steps, variables = per_step(mae, predictions, targets), per_variable(mae, predictions, targets)

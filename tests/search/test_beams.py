@@ -74,6 +74,64 @@ def test_a_beam_is_the_same_search_spelled_out(width, penalty):
         assert [all_tokens(one) for one in found[row]] == reference(toy, row, width, 6, penalty)
 
 
+def letters(one):
+    """What it says: 1 and 2 are two ways to write one letter, and 3 is a blank that nobody sees."""
+    return "".join("a" if token < 3 else "b" for token in one.tokens if token != 3)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_of_those_that_mean_the_same_the_best_stands_for_all(penalty):
+    toy = Toy(5, sharpness=1.0)
+    whole = beam(toy, *toy.begin(4), width=500, steps=4, end=END, length_penalty=penalty, meaning=letters)
+    for row, found in enumerate(whole):
+        best = {}
+        for one in toy.every(row, 4, penalty):  # the best comes first
+            best.setdefault(letters(one), one)
+        assert [one.tokens for one in found] == [one.tokens for one in best.values()]
+        assert [one.score for one in found] == pytest.approx([one.score for one in best.values()], abs=1e-5)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("best", [0, 2, 3])
+def test_what_means_the_same_takes_no_place_from_what_does_not(best, groups):
+    """Nothing is said twice, and more is said than is left of the same beam when its answers are merged afterwards."""
+    settings = {"width": 4, "steps": 8, "end": END, "best": best, "groups": groups}
+    merged = apart = 0
+    for seed in range(20):
+        toy = Toy(5, seed, sharpness=1.0)
+        for found in beam(toy, *toy.begin(2), **settings, meaning=letters):
+            assert len({letters(one) for one in found}) == len(found)
+            apart += len(found)
+        merged += sum(len({letters(one) for one in found}) for found in beam(toy, *toy.begin(2), **settings))
+    assert apart > merged
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_what_is_never_written_is_left_out_alike_whether_or_not_the_distribution_is_worked_out(
+    width, compiled, request
+):
+    if compiled:
+        request.getfixturevalue("steps")
+    toy, banned = Toy(7, sharpness=1.0), Banned([2, 5])
+
+    def slowly(logs, written):
+        return banned(logs, written)
+
+    quick, slow = (
+        [*beam(toy, *toy.begin(8), width=width, steps=6, end=END, constraints=[constraint])]
+        + [[one] for one in greedy(toy, *toy.begin(8), steps=6, end=END, constraints=[constraint])]
+        for constraint in (banned, slowly)
+    )
+    assert [[one.tokens for one in row] for row in quick] == [[one.tokens for one in row] for row in slow]
+    for row, others in zip(quick, slow, strict=True):
+        for one, other in zip(row, others, strict=True):
+            close(torch.tensor(one.logs), torch.tensor(other.logs))
+            assert not {2, 5} & {*one.tokens}
+    free = beam(toy, *toy.begin(8), width=width, steps=6, end=END)
+    assert any({2, 5} & {*one.tokens} for row in free for one in row)
+
+
 def test_sources_that_are_decided_leave_the_batch():
     toy = Toy(4, sharpness=3.0)
     beam(toy, *toy.begin(12), width=2, steps=30, end=END)

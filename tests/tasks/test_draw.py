@@ -2,14 +2,18 @@
 
 import gzip
 import struct
+from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from seqloom.data.vocabulary import SPECIALS, START
 from seqloom.errors import DataError
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
+from seqloom.search import score
 
 BARS = {"down": np.s_[:, 2:4], "across": np.s_[2:4, :], "all": np.s_[:, :]}
 
@@ -42,6 +46,28 @@ def test_a_name_is_drawn_as_images_of_that_name_are(run):
         image, bright = np.array(best.pixels), np.zeros((6, 6), bool)
         bright[BARS[name]] = True
         assert ((image > 100) == bright).all() and len(best.squares) == 9
+
+
+def test_the_score_of_a_drawing_is_that_of_its_squares_when_they_are_given(run):
+    task, model = run.task, run.model
+    for answers, name in ((run.predict("down", width), "down") for width in (1, 3)):
+        for one in answers:
+            state = model.start(1, *task.about(task.encode_inputs([name]), [0]))
+            ids = [len(SPECIALS) + int(square) for square in one.squares]
+            [known] = score(model, torch.tensor([[START]]), state, [ids], end=None, piece=100)
+            assert one.score == pytest.approx(sum(known.logs) / len(ids), abs=1e-4)
+
+
+def test_baselines_know_that_only_squares_are_drawn(run):
+    """Counted by hand: each square as often as in training, and once more."""
+    task, examples = run.task, bars(24, 2)
+    baselines = task.score(run.model, examples)["nats a square"].baselines
+    seen = Counter(square for image, _ in bars(90) for square in task.target.encode_many([image])[0].tolist())
+    count = len(task.target) - len(SPECIALS)
+    told = [square for image, _ in examples for square in task.target.encode_many([image])[0].tolist()]
+    assert baselines["uniform"] == pytest.approx(np.log(count))
+    expected = np.mean([-np.log((seen[square] + 1) / (seen.total() + count)) for square in told])
+    assert baselines["squares alone"] == pytest.approx(expected)
 
 
 def test_the_scores_say_that_drawings_can_be_read(run):

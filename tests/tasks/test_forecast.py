@@ -1,6 +1,7 @@
 """Forecasts see the past alone, on a scale of training alone; windows, gaps, kinds, scores and answers."""
 
 import json
+from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from seqloom import metrics
-from seqloom.baselines.numbers import persistence, seasonal_naive
+from seqloom.baselines.numbers import LinearAutoregression
 from seqloom.cli import app
 from seqloom.data.panel import prepare
 from seqloom.data.samples import SERIES
@@ -261,18 +262,14 @@ def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
     model, windows = task.build().eval(), prepared.parts["test"]
     scores = task.score(model, windows)
     contexts, targets = windows.contexts()[0].astype(float), windows.targets().astype(float)
-    for row in contexts:  # the plainest way to fill
-        for column in row.T:
-            for place in range(CONTEXT):
-                if np.isnan(column[place]):
-                    column[place] = column[place - 1] if place else 0
     said = task.forecast(model, windows)
     mse = scores["MSE (scaled)"]
     assert mse.score.value == pytest.approx(metrics.mse(said[..., 1], targets).value)
     assert mse.score.missing == np.isnan(targets).sum()
-    assert mse.baselines["persistence"] == pytest.approx(metrics.mse(persistence(contexts, HORIZON), targets).value)
-    naive = metrics.mse(seasonal_naive(contexts, HORIZON, 4), targets).value
-    assert mse.baselines["seasonal naive"] == pytest.approx(naive)
+    level = [[0.0, 0.0]] * len(contexts)  # there is one series, so its mean is that of all
+    for name, season in (("persistence", 1), ("seasonal naive", 4)):
+        expected = metrics.mse(last_known(contexts, season, level), targets).value
+        assert mse.baselines[name] == pytest.approx(expected)
     spread = np.array(task.facts.spread)
     errors = (said[..., 1] - targets) * spread
     assert scores["MAE of variable 2"].score.value == pytest.approx(np.nanmean(np.abs(errors[..., 1])))
@@ -282,6 +279,109 @@ def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
     assert scores["MASE"].score.value == pytest.approx(np.nanmean(np.abs(errors) / unit))
     inside = (said[..., 0] <= targets) & (targets <= said[..., -1])
     assert scores["coverage"].score.value == pytest.approx(inside[~np.isnan(targets)].mean())
+
+
+def last_known(contexts: np.ndarray, season: int, level: Sequence[Sequence[float]]) -> np.ndarray:
+    """The last season again, spelled out: of the same place in the season the last known value, or else the last known
+    value of all, or else the level of the series."""
+    said = np.zeros((len(contexts), HORIZON, contexts.shape[2]))
+    for window, variable in np.ndindex(len(contexts), contexts.shape[2]):
+        column = contexts[window, :, variable].tolist()
+        known = [value for value in column if value == value]
+        for step in range(HORIZON):
+            there = [row for row in range(len(column)) if (len(column) + step - row) % season == 0]
+            same = [column[row] for row in there if column[row] == column[row]]
+            said[window, step, variable] = [level[window][variable], *known[-1:], *same[-1:]][-1]
+    return said
+
+
+def carried(column: np.ndarray, usual: float) -> list[float]:
+    """A column without gaps: each takes the value before it, the first ones the usual one."""
+    latest, found = usual, []
+    for value in column.tolist():
+        latest = value if value == value else latest
+        found.append(latest)
+    return found
+
+
+def unlike() -> list[np.ndarray]:
+    """Series that move by very different amounts around very different levels; the last one never moves."""
+    chance, waves = np.random.default_rng(5), np.sin(np.arange(200) * np.pi / 2)[:, None]
+    series = [100.0 * n + 10.0**n * (waves + 0.3 * chance.standard_normal((200, 1))) for n in range(3)]
+    return [*series, np.full((200, 1), 7.0)]
+
+
+def test_an_error_is_scaled_by_the_training_part_of_its_own_series():
+    series = unlike()
+    task, prepared = Forecast.prepare(forecasting(), silent, series)
+    torch.manual_seed(0)
+    model, windows = task.build().eval(), prepared.parts["test"]
+    score = task.score(model, windows)["MASE"]
+    said, targets = task.forecast(model, windows)[..., 1], windows.targets().astype(float)
+    contexts, spread = windows.contexts()[0].astype(float), task.facts.spread[0]
+    each = len(windows) // 4  # the series are equally long
+    scaled, rival = [], []
+    for number, one in enumerate(series[:3]):
+        training, own = one[:160], slice(number * each, (number + 1) * each)
+        unit = np.abs(training[4:] - training[:-4]).mean()
+        scaled.append(np.abs(said[own] - targets[own]).mean() * spread / unit)
+        rival.append(np.abs(contexts[own][:, 4:7] - targets[own]).mean() * spread / unit)
+    assert score.score.value == pytest.approx(np.mean(scaled), rel=1e-4)
+    assert score.baselines["seasonal naive"] == pytest.approx(np.mean(rival), rel=1e-4)
+    left = each * HORIZON  # of the series that never moves
+    assert score.score.missing == left and f"{left:,} targets" in score.score.scale
+
+
+def test_series_of_another_file_are_scaled_by_those_of_the_same_name(tmp_path):
+    series = dict(zip("abcd", unlike(), strict=True))
+
+    def table(names: str) -> str:
+        rows = [f"{name},{row},{value}\n" for name in names for row, value in enumerate(series[name][:, 0])]
+        (tmp_path / f"{names}.csv").write_text("id,time,value\n" + "".join(rows))
+        return str(tmp_path / f"{names}.csv")
+
+    columns = "data.series=id", "data.time=time", "data.variables=value"
+    task, _ = Forecast.prepare(forecasting(f"data.train={table('abd')}", *columns), silent)
+    windows = task.read([table("cb")])  # one is new, and one is known
+    torch.manual_seed(0)
+    model = task.build().eval()
+    score = task.score(model, windows)["MASE"].score
+    each = len(windows) // 2
+    errors = np.abs(task.forecast(model, windows)[each:, :, :, 1] - windows.targets()[each:]) * task.facts.spread[0]
+    training = series["b"][:160]
+    assert score.value == pytest.approx(errors.mean() / np.abs(training[4:] - training[:-4]).mean(), rel=1e-4)
+    assert score.missing == each * HORIZON
+
+
+def test_gaps_are_told_from_the_series_itself_and_not_from_all_of_them():
+    series = unlike()
+    chance = np.random.default_rng(6)
+    for one in series:
+        one[chance.random(one.shape) < 0.5] = np.nan
+        one[:20] = np.nan
+        one[170:180] = np.nan  # longer than a context: some windows know nothing at all
+    task, prepared = Forecast.prepare(forecasting(), silent, series)
+    windows = prepared.parts["test"]
+    contexts, mean, spread = windows.contexts()[0].astype(float), task.facts.mean[0], task.facts.spread[0]
+    each = len(windows) // 4
+    levels = np.repeat([(np.nanmean(one[:160]) - mean) / spread for one in series], each)
+    said = task.facts.rivals.forecasts(windows, 1)
+    assert np.isnan(contexts).all(1).any() and np.isnan(contexts[:, 0]).any()
+    for name, season in (("persistence", 1), ("seasonal naive", 4)):
+        assert said[name] == pytest.approx(last_known(contexts, season, levels[:, None]), abs=1e-5)
+    scaled = [(one[:160, 0] - mean) / spread for one in series]
+    whole = np.array([carried(one, np.nanmean(one)) for one in scaled])
+    fitted = LinearAutoregression.fit(whole[..., None], CONTEXT)
+    assert task.facts.rivals.weights[0] == pytest.approx(fitted.weights[0, :, 0], abs=1e-3)
+    # A linear map reads, before the first known value, the mean of what the window knows.
+    rivals, lags = task.facts.rivals, len(task.facts.rivals.weights[0])
+    for window, context in enumerate(contexts[..., 0]):
+        known = context[~np.isnan(context)]
+        past = [value - rivals.centre[0] for value in carried(context, known.mean() if len(known) else levels[window])]
+        for _ in range(HORIZON):
+            past.append(float(np.dot(rivals.weights[0], past[-lags:])))
+        expected = np.array(past[-HORIZON:]) + rivals.centre[0]
+        assert said["linear autoregression"][window, :, 0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_neighbouring_windows_are_drawn_together():

@@ -1,6 +1,7 @@
 """Classify and tag: sources and targets of every sort are learnt by heart, resumed; what is wrong is said."""
 
 import gzip
+import itertools
 import json
 import random
 
@@ -89,6 +90,80 @@ def test_sources_and_targets_of_every_sort_are_learnt_by_heart_and_resumed(name,
     list(train(given, tmp_path / "cut", examples=parts, resume=True))
     weights = [(tmp_path / folder / "model.safetensors").read_bytes() for folder in ("whole", "cut")]
     assert weights[0] == weights[1]
+
+
+def fresh(task: str, examples, *overrides: str):
+    """A task and a model of it whose opinions are strong and learnt from nothing."""
+    made, _ = TASKS[task].prepare(recipe(task, *overrides).resolved(), str, {"train": examples, "test": examples})
+    torch.manual_seed(0)
+    model = made.build().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.5)
+    return made, model
+
+
+@pytest.mark.parametrize("hidden", ["", "model.hidden=6"])
+@pytest.mark.parametrize("crf", [True, False])
+def test_the_score_of_tags_is_their_log_probability_among_all_tags_of_that_length(crf, hidden):
+    texts = ["plot good film", "a", "awful the film bad fine"]
+    tags = ["N\tA\tN", "D", "A\tD\tN\tA\tA"]
+    examples = [("\t".join(text.split()), tag) for text, tag in zip(texts, tags, strict=True)]
+    task, model = fresh("tag", examples, f"model.crf={str(crf).lower()}", *filter(None, [hidden]))
+    for text, [answer] in zip(texts, task.predict(model, texts), strict=True):
+        batch = task.batch_of(task.encode([("\t".join(text.split()), "\t".join(answer.tags))]), [0])
+        with torch.no_grad():
+            scores = model(batch.inputs, batch.mask)[0].double().numpy()
+        head = getattr(model.head, "head", model.head)
+        worth = {}
+        for path in itertools.product(range(len(task.target)), repeat=len(scores)):
+            worth[path] = sum(scores[place, tag] for place, tag in enumerate(path))
+            if crf:
+                worth[path] += (head.first[path[0]] + head.last[path[-1]]).item()
+                worth[path] += sum(head.pairs[pair].item() for pair in itertools.pairwise(path))
+        best = max(worth, key=lambda path: worth[path])
+        assert [task.target.names[tag] for tag in best] == answer.tags
+        total = np.logaddexp.reduce(list(worth.values()))
+        assert answer.score == pytest.approx(worth[best] - total, abs=1e-4)
+        assert len(answer.tags) == 1 or answer.score < -1e-2  # else it would say nothing
+
+
+def test_the_score_of_a_label_is_its_log_probability_and_that_of_several_theirs_together():
+    for examples, more in ((TOKENS, ()), (SETS, ("data.target_type=labels",))):
+        task, model = fresh("classify", examples, W, *more)
+        given = [text for text, _ in examples[:5]]
+        for text, answers in zip(given, task.predict(model, given, 2), strict=True):
+            batch = task.batch_of(task.encode([(text, examples[0][1])]), [0])
+            with torch.no_grad():
+                logits = model(batch.inputs, batch.mask)[0].double().numpy()
+            if not more:
+                chances = np.exp(logits) / np.exp(logits).sum()
+                expected = {name: np.log(chance) for name, chance in zip(task.target.names, chances, strict=True)}
+                assert {one.output: one.score for one in answers} == pytest.approx(expected, abs=1e-5)
+                assert answers[0].score >= answers[1].score
+                continue
+            chances = 1 / (1 + np.exp(-logits))
+            sets = {}
+            for told in itertools.product([0, 1], repeat=len(chances)):
+                names = tuple(name for name, there in zip(task.target.names, told, strict=True) if there)
+                sets[names] = np.log(np.where(told, chances, 1 - chances)).sum()
+            [answer] = answers
+            best = max(sets, key=lambda names: sets[names])
+            assert sorted(best) == sorted(filter(None, answer.output.replace("-", "").split(", ")))
+            assert answer.score == pytest.approx(sets[best], abs=1e-5)
+
+
+def test_a_rating_is_scored_with_all_of_its_digits():
+    examples = [(text, repr(123456 + 3 * (label == "glad") + 0.01 * n)) for n, (text, label) in enumerate(TOKENS)]
+    task, model = fresh("classify", examples, W, "data.target_type=number")
+    told = np.array([one.value for [one] in task.predict(model, [text for text, _ in examples])])
+    errors = told - np.array([float(target) for _, target in examples])
+    scores = task.score(model, examples)
+    assert scores["absolute error"].score.value == pytest.approx(np.abs(errors).mean())
+    assert scores["root mean square error"].score.value == pytest.approx((errors**2).mean() ** 0.5)
+    targets = np.array([float(target) for _, target in examples])
+    explained = 1 - (errors**2).sum() / ((targets - targets.mean()) ** 2).sum()
+    assert scores["R²"].score.value == pytest.approx(explained)
 
 
 def test_a_rating_is_a_number_with_its_doubt(tmp_path):

@@ -59,6 +59,19 @@ def test_every_kind_learns_chords_goes_on_and_writes(kind, tmp_path):
     assert weights[0] == weights[1]
 
 
+def test_the_score_of_a_frame_is_its_log_probability_key_by_key(tmp_path):
+    task, _, model = polyphony(tmp_path)
+    torch.nn.init.normal_(model.head.project.weight)
+    before = ["60 64", "61 65"]
+    [[answer]] = task.predict(model, ["\n".join(before)])
+    frames = np.concatenate([np.ones((1, KEYS)), frames_of("\n".join(before))])
+    with torch.no_grad():
+        chances = model(torch.from_numpy(frames)[None].float(), model.start(1))[0][0, -1].double().sigmoid().numpy()
+    sounds = frames_of(answer.output)[0].astype(bool)
+    assert (sounds == (chances > 0.5)).all()
+    assert answer.score == pytest.approx(np.log(np.where(sounds, chances, 1 - chances)).sum(), abs=1e-4)
+
+
 def test_a_model_of_chords_without_an_opinion_loses_88_coins_a_step(tmp_path):
     task, prepared, model = polyphony(tmp_path)
     torch.nn.init.zeros_(model.head.project.weight)
