@@ -34,7 +34,7 @@ from .base import (
     refuse_impossible,
     score_of,
 )
-from .choosing import largest, leading
+from .choosing import is_compiled, largest, leading
 from .tree import Candidate, Recorder
 
 Floats = NDArray[np.float64]
@@ -91,7 +91,7 @@ def beam(
     """
     check(steps, last)
     rules = Rules(width, steps, end, length_penalty, groups, diversity, best or width, constraints, stops)
-    search = Beams(rules, len(last), last.device, recorder)
+    search = Beams(rules, len(last), last.device, recorder, is_compiled(step))
     for count in range(steps):
         with torch.no_grad():
             logits, state = step(last, state)
@@ -150,8 +150,10 @@ class Trace(NamedTuple):
 class Beams:
     """All sources at one step. A row of the batch is a slot of a group of a source, in that order."""
 
-    def __init__(self, rules: Rules, sources: int, device: torch.device, recorder: Recorder | None) -> None:
-        self.rules, self.recorder, self.device = rules, recorder, device
+    def __init__(
+        self, rules: Rules, sources: int, device: torch.device, recorder: Recorder | None, quick: bool
+    ) -> None:
+        self.rules, self.recorder, self.device, self.quick = rules, recorder, device, quick
         self.sources = list(range(sources))  # those still searched
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
         self.sums: Floats = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
@@ -195,7 +197,7 @@ class Beams:
         """Group by group, each avoiding the tokens of those before it at this step."""
         rules, (batch, slots) = self.rules, self.sums.shape
         if not rules.constraints and rules.groups == 1:
-            values, tokens = leading(logits, min(rules.places, logits.shape[-1]))
+            values, tokens = leading(logits, min(rules.places, logits.shape[-1]), self.quick)
             gains = floats(values)
             return [self.ranked(0, Found(tokens.cpu().numpy(), gains, gains, gains))]
         logs = likelihoods(logits)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import SearchError
-from ..layers import compiled_steps
-from .base import likelihoods
+from ..layers import compiled, compiled_steps
+from .base import Step, likelihoods
 
 # Log-probabilities (N, V), the rows they belong to, the number of the step -> a token for each (N,).
 Choose = Callable[[Tensor, Sequence[int], int], Tensor]
@@ -45,10 +45,19 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return found, places.gather(1, index)
 
 
-def leading(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others."""
+def is_compiled(step: Step) -> bool:
+    """Whether a step goes by compiled kernels; of one that does not say so, whether they are asked for here."""
+    told: bool | None = getattr(step, "compiled", None)
+    return compiled.asked() if told is None else told
+
+
+def leading(logits: Tensor, count: int, quick: bool) -> tuple[Tensor, Tensor]:
+    """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others.
+
+    `quick` is by a compiled kernel, where that can be.
+    """
     last = logits[:, -1]
-    if count <= MOST and compiled_steps.usable(last) and last.is_contiguous():
+    if quick and count <= MOST and compiled_steps.possible(last) and last.is_contiguous():
         return compiled_steps.leading(last, count)
     return largest(likelihoods(logits), count)
 

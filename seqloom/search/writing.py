@@ -23,7 +23,7 @@ from .base import (
     likelihoods,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, largest, leading, likeliest
+from .choosing import Choose, Sampling, is_compiled, largest, leading, likeliest
 
 
 class Pick(NamedTuple):
@@ -51,7 +51,7 @@ def stream(
 ) -> Iterator[list[Pick]]:
     """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
     check(steps, last)
-    rows, history = list(range(len(last))), History(len(last), last.device)
+    rows, history, quick = list(range(len(last))), History(len(last), last.device), is_compiled(step)
     tokens: list[list[int]] = [[] for _ in rows]
     for count in range(1, steps + 1):
         if not rows:
@@ -59,7 +59,7 @@ def stream(
         with torch.no_grad():
             logits, state = step(last, state)
             if choose is likeliest and not constraints:  # nothing else of the distribution is needed
-                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])))
+                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), quick)
                 chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
                 others = listed(values, places) if alternatives else []
             else:
