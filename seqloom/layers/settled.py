@@ -14,13 +14,13 @@ M = TypeVar("M", bound=nn.Module)
 
 def settled(module: M) -> M:
     """The module or, if a weight in it is computed, a copy that has the result in its place and shares all else."""
-    parts = {name: None if part is None else settled(part) for name, part in module._modules.items()}
-    computed = "parametrizations" in parts
-    if not computed and all(parts[name] is part for name, part in module._modules.items()):
+    inner = {name: settled(part) for name, part in module._modules.items() if part is not None and part._modules}
+    computed = "parametrizations" in inner
+    if not computed and all(part is module._modules[name] for name, part in inner.items()):
         return module
     copy: M = object.__new__(parametrize.type_before_parametrizations(module))
-    copy.__dict__ = module.__dict__ | {"_modules": parts}
+    copy.__dict__ = module.__dict__ | {"_modules": module._modules | inner}
     if computed:
-        del parts["parametrizations"]
+        del copy._modules["parametrizations"]
         copy.__dict__ |= {name: getattr(module, name) for name in module.parametrizations}  # type: ignore[union-attr]
     return copy
