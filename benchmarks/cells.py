@@ -179,9 +179,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if COMPILED and not compiled.use():
+    if COMPILED and compiled.library() is None:
         sys.exit("no C compiler: the compiled kernels cannot be measured here")
-    if "alone" in sys.argv:
-        print(alone(*sys.argv[2:7]))
-    else:
-        main()
+    with compiled.using(COMPILED or None):
+        if "alone" in sys.argv:
+            print(alone(*sys.argv[2:7]))
+        else:
+            main()

@@ -55,12 +55,12 @@ def with_and_without(act: Act) -> list[Act]:
     """Plainly, and with compiled steps."""
 
     def plain() -> object:
-        compiled.use(False)
-        return act()
+        with compiled.using(False):
+            return act()
 
     def quick() -> object:
-        compiled.use()
-        return act()
+        with compiled.using():
+            return act()
 
     return [plain, quick]
 
@@ -77,8 +77,8 @@ def translation(depth: int, size: int, feed_forward: int, heads: int) -> str:
     for batch in (1, 32):
         source = torch.randint(4, VOCABULARY, (batch, READ))
         for width in (1, 5):
-            compiled.use()
-            answers = ours(model, source, width)
+            with compiled.using():
+                answers = ours(model, source, width)
             alike = (
                 same(answers, hugging_face(peer, source, width)),
                 same(answers, third.translate(source.tolist(), width, WRITE)),
@@ -120,8 +120,8 @@ def language() -> str:
             )
         return found[0, 1:].tolist()
 
-    compiled.use()
-    alike = mine(256) == theirs(256)
+    with compiled.using():
+        alike = mine(256) == theirs(256)
     here, quick, there = best([*with_and_without(lambda: mine(256)), lambda: theirs(256)], ROUNDS)
     each = [f"{seconds / 256 * 1e3:.2f}" for seconds in (here, quick)]
     rows = [["256", *each, f"{there / here:.2f}", f"{there / quick:.2f}", "yes" if alike else "no"]]
@@ -166,8 +166,8 @@ def recurrent() -> str:
                 found = greedy(model.stepper(), last, model.start(len(last)), steps=steps, end=None)
                 return [one.tokens for one in found]
 
-            compiled.use()
-            alike = same(mine(), loop())
+            with compiled.using():
+                alike = same(mine(), loop())
             here, quick, there = best([*with_and_without(mine), loop], ROUNDS)
             moved = weights * steps / quick / 1e9
             each = [f"{seconds / steps * 1e3:.2f}" for seconds in (here, quick)]
@@ -230,7 +230,7 @@ def eight_bits() -> str:
     plain = translator(6, 512, 2048, VOCABULARY, 8)
     small = deepcopy(plain)
     small.round_weights()
-    compiled.use()
+    small.compiled = plain.compiled = True
     rows = []
     for batch in (1, 32):
         source = torch.randint(4, VOCABULARY, (batch, READ))

@@ -17,6 +17,7 @@ from .look.trials import Trials
 from .models import Batch, Generator, Labeller, Objective
 from .recipe import Recipe
 from .tasks.base import Feed, Prepared, Task
+from .training.randomness import undisturbed
 
 COUNTED = 60  # batches that are read to be counted
 EXAMINED = 16  # rows that the inside is measured on
@@ -73,10 +74,11 @@ def changed(task: Task, recipe: Recipe) -> Task:
 
 def begun(task: Task, recipe: Recipe) -> Labeller | Generator:
     """The model as it was before its first step."""
-    torch.manual_seed(recipe.train.seed)
     other = changed(task, recipe)
-    model = other.build()
-    other.begin(model, lambda line: None)
+    with undisturbed():
+        torch.manual_seed(recipe.train.seed)
+        model = other.build()
+        other.begin(model, lambda line: None)
     assert isinstance(model, Labeller | Generator)
     return model
 

@@ -5,12 +5,12 @@ A `Labeller` reads and answers; a `Generator` writes, one element at a time. The
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
+from .layers import compiled
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.heads import Head
@@ -73,6 +73,7 @@ class Generator(nn.Module):
         self.embed, self.decoder, self.head, self.source = embed, decoder, head, source
         self.dropout = nn.Dropout(dropout)
         self.eight_bits = False
+        self.compiled: bool | None = None  # whether its kernels are compiled ones; none: as it is asked for elsewhere
 
     def round_weights(self) -> None:
         """Let what writes go on with weights of eight bits: quicker where compiled steps are in use, and less exact."""
@@ -81,10 +82,12 @@ class Generator(nn.Module):
         self.eight_bits = True
 
     def start(self, batch: int, *source: Tensor) -> State:
-        return self.decoder.start(batch, self.source(*source) if self.source else None)
+        with compiled.using(self.compiled):
+            return self.decoder.start(batch, self.source(*source) if self.source else None)
 
     def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        seen, state = self.decoder(self.embed(y), state, mask)
+        with compiled.using(self.compiled):
+            seen, state = self.decoder(self.embed(y), state, mask)
         return self.dropout(seen), state
 
     def forward(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Any, State]:
@@ -92,18 +95,9 @@ class Generator(nn.Module):
         features, state = self.features(y, state, mask)
         return self.head(features), state
 
-    def stepper(self) -> Callable[[Tensor, State], tuple[Any, State]]:
+    def stepper(self) -> "Stepper":
         """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
-        embed = self.embed if self.training else change_of(self.embed)
-        with in_eight_bits(self.eight_bits):
-            move, answer = prepared(self.decoder), answer_of(self.head)
-
-        def step(last: Tensor, state: State) -> tuple[Any, State]:
-            with torch.no_grad():
-                y, state = move(embed(last)[:, 0], state)
-                return answer(y), state
-
-        return step
+        return Stepper(self)
 
     def prompt(self, y: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
         """Read each row up to its last element. That one (B, 1, ...) and the state are where a search begins."""
@@ -112,6 +106,23 @@ class Generator(nn.Module):
         if y.shape[1] > 1:
             _, state = self.features(y, state, unread)
         return pick(y, end)[:, None], state
+
+
+class Stepper:
+    """A generator prepared for many steps. It writes into room of its own: every search at a time has one to itself."""
+
+    __slots__ = ("answer", "compiled", "embed", "move")
+
+    def __init__(self, model: Generator) -> None:
+        with compiled.using(model.compiled), in_eight_bits(model.eight_bits):
+            self.compiled = compiled.asked()
+            self.embed = model.embed if model.training else change_of(model.embed)
+            self.move, self.answer = prepared(model.decoder), answer_of(model.head)
+
+    def __call__(self, last: Tensor, state: State) -> tuple[Any, State]:
+        with torch.no_grad():
+            y, state = self.move(self.embed(last)[:, 0], state)
+            return self.answer(y), state
 
 
 class Batch(NamedTuple):

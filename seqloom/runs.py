@@ -242,8 +242,8 @@ class Run:
             examples, part = task.examples(prepared, "validation"), "validation"
         found = []
         for eight in (False, True):
-            if eight:
-                eight_bits(self)
+            if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with
+                self.model = eight_bits(self, deepcopy(self.model))
             scores = self.task.score(self.model, examples)
             found.append({name: one.score.value for name, one in scores.items()})
         plain, rounded = found
@@ -323,13 +323,15 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     load_weights(model, weights, folder / WEIGHTS)
     run = Run(folder, task, model.to(choose(device)).eval())
     if int8:
-        eight_bits(run)
+        eight_bits(run, run.model)
     return run
 
 
-def eight_bits(run: Run) -> None:
-    """Let a run go on with weights of eight bits."""
-    if not isinstance(run.model, Generator):
+def eight_bits(run: Run, model: nn.Module) -> Generator:
+    """A model of the run, which from now on writes with weights of eight bits, by compiled steps."""
+    if not isinstance(model, Generator):
         raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")
-    run.model.round_weights()
-    compiled.use()  # without a compiler it is no quicker, which is said
+    model.round_weights()
+    model.compiled = True
+    compiled.library()  # without a compiler it is no quicker, which is said
+    return model

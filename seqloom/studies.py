@@ -110,12 +110,14 @@ def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
 
     from .look.chart_beside import backwards
     from .look.gradients import gradient_flow
+    from .training.randomness import undisturbed
 
     examples = sorted(run.task.examples(run.own_data(), "test"), key=lambda one: -len(one[0]))[:rows]
     model: Any = run.model
     if fresh:
-        torch.manual_seed(run.recipe.train.seed)
-        model = run.task.build()
+        with undisturbed():
+            torch.manual_seed(run.recipe.train.seed)
+            model = run.task.build()
     shown = [run.task.show(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]
     flows = [gradient_flow(model, batch)[0].norms[0] for batch in shown]
     return backwards(np.mean(flows, 0))

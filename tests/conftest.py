@@ -44,19 +44,11 @@ def shared_data() -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _as_compiled_as_before() -> Iterator[None]:
-    """Asking for weights of eight bits also asks for compiled steps, in the whole process: not in the next test."""
-    before = list(compiled.wanted)
-    yield
-    compiled.wanted[:] = before
-
-
 @pytest.fixture
 def steps() -> Iterator[None]:
     """With compiled kernels."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler here")
-    assert compiled.use()
-    yield
-    compiled.use(False)
+    assert compiled.library() is not None
+    with compiled.using():
+        yield

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from ..layers import Heads, Layer, Memory, Stack
+from ..layers import Heads, Layer, Memory, Stack, recording
 from ..layers.cells import Cell, GRUCell, LSTMCell, MakeCell, ProjectedLSTMCell, RNNCell
 from ..layers.positions import Still
 from ..layers.residual import RESIDUALS
@@ -95,9 +95,8 @@ def spelled_out_heads_agree(causal: bool) -> Gaps:
     """What somebody who watches the weights gets, against PyTorch's fused function."""
     attend = stirred(Heads(SIZE, HEADS, width=3, values=2))
     query, keys, values = leaf(2, HEADS, 5, 3), leaf(2, HEADS, 5, 3), leaf(2, HEADS, 5, 2)
-    hook = attend.weights.register_forward_hook(lambda *_: None)
-    ours = attend(query, keys, values, causal=causal)
-    hook.remove()
+    with recording(attend):
+        ours = attend(query, keys, values, causal=causal)
     theirs = attend.join(F.scaled_dot_product_attention(query, keys, values, is_causal=causal))
     return compare([ours], [theirs], [query, keys, values, *attend.parameters()])
 

@@ -6,6 +6,7 @@ lookup is vectorised, Python touches each word only to hash it. Knows nothing of
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
+from threading import Lock
 
 import numpy as np
 
@@ -22,14 +23,17 @@ class UnitTable:
         self._encode = encode
         self._rows: dict[str, int] = {}
         self._ids = Ragged.of([])
+        self._lock = Lock()
 
     def encode(self, texts: Iterable[Sequence[str]]) -> Ragged:
         """The ids of each text, given as its units."""
         cut = list(texts)
         units = list(chain.from_iterable(cut))
-        self._learn(set(units))
-        rows = np.fromiter(map(self._rows.__getitem__, units), np.int64, len(units))
-        found = self._ids.take(rows)
+        with self._lock:  # what is known from then on stays where it is, whatever other threads add
+            self._learn(set(units))
+            known, ids = self._rows, self._ids
+        rows = np.fromiter(map(known.__getitem__, units), np.int64, len(units))
+        found = ids.take(rows)
         ends = offsets_of(np.fromiter(map(len, cut), np.int64, len(cut)))  # in units; in ids they are:
         return Ragged(found.values, found.offsets[ends])
 

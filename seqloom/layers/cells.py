@@ -22,6 +22,7 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 from . import compiled, kernels, lstm_kernels
 from .base import Entries
 from .padding import blank
+from .settled import settled
 from .state import single
 from .tap import Tap, watched
 
@@ -73,12 +74,12 @@ class Cell(nn.Module):
         if x.shape[1] == 1 and mask is None and unseen:
             entries = self.once(x[:, 0], entries)
             return entries[0][:, None], entries
-        with parametrize.cached():  # a U that is computed from something else is so once, not at every step
-            fast = self.kernel() if unseen else None
-            if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
-                y, entries = walk(self.step, self.W(blank(x, mask)), entries, mask)
-                return blank(y, mask), entries
-            return kernels.scan(compiled.faster(fast, x), self.W, x, entries, mask)
+        cell = settled(self)
+        fast = cell.kernel() if unseen else None
+        if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
+            y, entries = walk(cell.step, cell.W(blank(x, mask)), entries, mask)
+            return blank(y, mask), entries
+        return kernels.scan(compiled.faster(fast, x), cell.W, x, entries, mask)
 
     def once(self, x: Tensor, entries: Entries) -> Entries:
         """A single step on an input (B, inputs), as in generating."""

@@ -1,9 +1,9 @@
 """Kernels whose steps are compiled: for those who ask for it and have a C compiler.
 
 Between two matrix products, which stay PyTorch's, a step is one pass over its numbers (`compiled.c`) instead of some
-ten operations. `use()` or the environment variable SEQLOOM_COMPILED=1 turns this on; the C compiler that `CC` names, or
-`cc`, is called once a process and takes a second or two. Without one, everything goes on as before, with a warning.
-The same laws hold as for the kernels that are replaced.
+ten operations. The environment variable SEQLOOM_COMPILED=1 asks for this, or `using` for what its block calls; the C
+compiler that `CC` names, or `cc`, is called once a process and takes a second or two. Without one, everything goes on
+as before, with a warning. The same laws hold as for the kernels that are replaced.
 """
 
 import ctypes
@@ -14,9 +14,12 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -38,22 +41,37 @@ NUMBERS = {  # how many numbers each C function takes after its arrays
     "lstm_forward": 4,
     "lstm_backward": 5,
 }
-wanted: list[bool] = []  # what `use` was last told
+wanted: ContextVar[bool | None] = ContextVar("wanted", default=None)  # what `using` was told; none: nothing
+compiling = Lock()
 
 
-def use(compiled: bool = True) -> bool:
-    """Use compiled kernels from now on, or no longer. Says whether they are in use: without a compiler they are not."""
-    wanted[:] = [compiled]
-    return compiled and library() is not None
+@contextmanager
+def using(compiled: bool | None = True) -> Iterator[None]:
+    """Inside of this, and in this thread alone, kernels are compiled ones or not; none leaves it as it is."""
+    if compiled is None:
+        yield
+        return
+    before = wanted.set(compiled)
+    try:
+        yield
+    finally:
+        wanted.reset(before)
 
 
 def asked() -> bool:
-    return wanted[-1] if wanted else os.environ.get(VARIABLE) == "1"
+    told = wanted.get()
+    return os.environ.get(VARIABLE) == "1" if told is None else told
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """`compiled.c`, compiled for this very processor; the file is gone once it is loaded."""
+    """`compiled.c`, compiled for this very processor; none, with a warning, where that cannot be."""
+    with compiling:  # the second of two threads waits for what the first one makes
+        return made()
+
+
+@cache
+def made() -> ctypes.CDLL | None:
     command = shlex.split(os.environ.get("CC", "cc"))
     if shutil.which(command[0]) is None:
         warnings.warn(
@@ -73,7 +91,10 @@ def library() -> ctypes.CDLL | None:
 
 
 def loaded(compiler: list[str], linker: list[str]) -> ctypes.CDLL:
-    """Linked apart from OpenMP's own library: threads are those that PyTorch has brought along."""
+    """Linked apart from OpenMP's own library: threads are those that PyTorch has brought along.
+
+    The file is gone once it is loaded.
+    """
     source = str(Path(__file__).with_suffix(".c"))
     with tempfile.TemporaryDirectory() as folder:
         parts, result = str(Path(folder, "compiled.o")), str(Path(folder, "compiled.so"))

@@ -40,9 +40,11 @@ laid_out: Any = WeakTensorKeyDictionary()  # weights -> how they were then, and 
 
 def usable(weight: Tensor) -> bool:
     """Whether steps with these weights can be compiled, and somebody wants it."""
-    if not compiled.asked() or weight.dtype not in compiled.NAMES or weight.device.type != "cpu":
-        return False
-    return compiled.library() is not None
+    return compiled.asked() and possible(weight)
+
+
+def possible(weight: Tensor) -> bool:
+    return weight.dtype in compiled.NAMES and weight.device.type == "cpu" and compiled.library() is not None
 
 
 def symbol(name: str, dtype: torch.dtype) -> Any:

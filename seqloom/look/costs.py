@@ -45,7 +45,8 @@ def costs(
     """Each body, made anew, on random vectors (batch, length, inputs)."""
     found = []
     for name, make in bodies.items():
-        layer = make()
+        with torch.random.fork_rng([]):  # what others draw goes on as if no weights had been drawn here
+            layer = make()
         parameters = sum(parameter.numel() for parameter in layer.parameters())
         for length in lengths:
             chance = torch.Generator().manual_seed(length)

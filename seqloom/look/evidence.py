@@ -14,7 +14,7 @@ from ..layers.heads import Categorical, Head
 from ..models import Batch, Generator, Labeller, Labelling, Objective, Writing
 from .dependence import Dependence, dependence
 from .memory import Remembers, memory_of
-from .reading import features, quiet
+from .reading import apart, features, quiet
 from .spectra import spectra
 from .sway import kind_of
 
@@ -85,6 +85,7 @@ def objective_of(model: Labeller | Generator) -> Objective:
 @torch.no_grad()
 def mean_loss(model: Labeller | Generator, batches: Sequence[Batch], dropping: bool = False) -> float:
     """Of a target, with or without dropout; smoothing and weights of classes never count."""
+    model = apart(model) if dropping else model
     objective, total, count = objective_of(model), 0.0, 0.0
     with quiet(model), torch.no_grad(), torch.random.fork_rng([]):
         torch.manual_seed(0)

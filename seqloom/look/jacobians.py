@@ -5,8 +5,6 @@ really there, and their product is the exact Jacobian over the steps. What reach
 attention to a source, is held fixed.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +18,7 @@ from ..layers.cells import Cell
 from ..layers.tap import recording
 from ..models import Batch
 from .places import Level, recurrences
-from .reading import Model, features, mask_of_side, quiet, single
+from .reading import Model, apart, features, mask_of_side, quiet, single
 from .spectra import recurrent_blocks, spectrum, steepest
 
 Floats = NDArray[np.floating]
@@ -38,28 +36,24 @@ class Decay:
 
 def decays(model: Model, batch: Batch) -> list[Decay]:
     """Of every recurrence of the model, on the first row of the batch."""
-    batch = single(batch)
-    found = [level for level in recurrences(model) if mask_of_side(batch, level.side).any()]
+    batch, read = single(batch), apart(model)
+    calls = [(level, _calls(same.cell)) for level, same in zip(recurrences(model), recurrences(read), strict=True)]
+    with quiet(read), torch.no_grad(), recording(read, "*taps.*"):
+        features(read, batch)
     with quiet(model):
-        with torch.no_grad(), recording(model, "*taps.*"), _calls([level.cell for level in found]) as calls:
-            features(model, batch)
-        return [_decay(level, calls[level.cell]) for level in found]
+        return [_decay(level, seen) for level, seen in calls if mask_of_side(batch, level.side).any()]
 
 
-@contextmanager
-def _calls(cells: list[Cell | None]) -> Iterator[dict[Any, list[tuple[Tensor, Entries]]]]:
-    """What each cell is given at each step of its walk."""
-    seen: dict[Any, list[tuple[Tensor, Entries]]] = {cell: [] for cell in cells}
+def _calls(cell: Cell | None) -> list[tuple[Tensor, Entries]]:
+    """What the cell will be given at each step of its walk."""
+    assert cell is not None
+    seen: list[tuple[Tensor, Entries]] = []
 
     def listen(cell: nn.Module, given: tuple[Any, ...]) -> None:
-        seen[cell].append((given[0].detach(), tuple(entry.detach() for entry in given[1])))
+        seen.append((given[0].detach(), tuple(entry.detach() for entry in given[1])))
 
-    hooks = [cell.register_forward_pre_hook(listen) for cell in seen if cell is not None]
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
+    cell.register_forward_pre_hook(listen)
+    return seen
 
 
 def step_jacobian(cell: Cell, x: Tensor, entries: Entries) -> Tensor:

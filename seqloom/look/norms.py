@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..models import Batch
 from .places import place_name
-from .reading import Model, features, quiet
+from .reading import Model, apart, features, quiet
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Shrinkage:
 
 def shrinkage(model: Model, batch: Batch) -> list[Shrinkage]:
     """Of every LayerNorm or RMSNorm on the way, in order. Padding does not count: it is all zeros."""
+    model = apart(model)
     passed: dict[str, list[tuple[Tensor, Tensor]]] = {}
 
     def listen(name: str) -> Any:
@@ -32,13 +33,10 @@ def shrinkage(model: Model, batch: Batch) -> list[Shrinkage]:
         return hook
 
     norms = {name: part for name, part in model.named_modules() if isinstance(part, nn.LayerNorm | nn.RMSNorm)}
-    hooks = [part.register_forward_hook(listen(name)) for name, part in norms.items()]
-    try:
-        with quiet(model), torch.no_grad():
-            features(model, batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    for name, part in norms.items():
+        part.register_forward_hook(listen(name))
+    with quiet(model), torch.no_grad():
+        features(model, batch)
     return [_shrinkage(place_name(model, name), norms[name], pairs) for name, pairs in passed.items()]
 
 

@@ -6,7 +6,9 @@ a model comes out as it went in: its mode, its gradients, and the chance that ev
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +18,7 @@ from ..layers.padding import everywhere, last, pick
 from ..models import Batch, Generator, Labeller, Labelling, Writing
 
 Model = Labeller | Generator | Encoder | Layer
+M = TypeVar("M", bound=nn.Module)
 SOURCE, INPUTS = "source", "inputs"  # the sides of a batch: what is written about, and what is read step by step
 
 
@@ -71,15 +74,25 @@ def mask_of_side(batch: Batch, side: str) -> Tensor:
 
 @contextmanager
 def quiet(model: nn.Module) -> Iterator[None]:
-    """Without dropout, and with gradients, whatever was set before; afterwards as before."""
-    modes = {part: part.training for part in model.modules()}
-    model.eval()
+    """Without dropout, and with gradients, whatever was set before; afterwards as before.
+
+    To a model that is not being trained nothing is done, so that many may look at once.
+    """
+    trained = [part for part in model.modules() if part.training]
+    for part in trained:
+        part.training = False
     try:
         with torch.enable_grad():
             yield
     finally:
-        for part, mode in modes.items():
-            part.training = mode
+        for part in trained:
+            part.training = True
+
+
+def apart(model: M) -> M:
+    """The model once more, with the very same weights: what is hung on its modules is seen by nobody else."""
+    weights = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return deepcopy(model, weights)
 
 
 def features(model: Model, batch: Batch) -> Tensor:

@@ -23,7 +23,7 @@ from .base import (
     likelihoods,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, largest, leading, likeliest
+from .choosing import Choose, Sampling, is_compiled, largest, leading, likeliest
 from .constraints import banned_always, known
 
 
@@ -52,7 +52,7 @@ def stream(
 ) -> Iterator[list[Pick]]:
     """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
     check(steps, last)
-    banned = banned_always(constraints)
+    banned, compiled = banned_always(constraints), is_compiled(step)
     # Of the likeliest token's distribution nothing else is needed, unless somebody asks what else was likely.
     quick = choose is likeliest and banned is not None and not (alternatives and banned)
     never = None  # what is banned, where the logits are
@@ -65,7 +65,7 @@ def stream(
             logits, state = step(last, state)
             if quick:
                 never = known(banned, logits[:, -1]) if banned and never is None else never
-                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), never)
+                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), compiled, never)
                 chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
                 others = listed(values, places) if alternatives else []
             else:

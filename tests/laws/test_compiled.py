@@ -15,12 +15,13 @@ KINDS = [name for name in FAST if CELLS[name](D, 4).kernel().function in compile
 
 
 @pytest.fixture
-def undecided(monkeypatch):
+def anew():
     """As in a new process."""
-    monkeypatch.setattr(compiled, "wanted", [])
-    compiled.library.cache_clear()
+    for known in (compiled.library, compiled.made):
+        known.cache_clear()
     yield
-    compiled.library.cache_clear()
+    for known in (compiled.library, compiled.made):
+        known.cache_clear()
 
 
 def both(cell, mask, dtype, time=6):
@@ -56,8 +57,8 @@ def test_compiled_steps_are_taken(name, steps):
     kernel = CELLS[name](D, 4).kernel()
     assert compiled.faster(kernel, torch.zeros(1)).function is compiled.COMPILED[kernel.function]
     assert compiled.faster(kernel, torch.zeros(1, dtype=torch.half)) is kernel
-    compiled.use(False)
-    assert compiled.faster(kernel, torch.zeros(1)) is kernel
+    with compiled.using(False):
+        assert compiled.faster(kernel, torch.zeros(1)) is kernel
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, -0.3, 5.0, -20.0, 88.0, -200.0, 1e30, -1e30, float("inf"), float("nan")])
@@ -74,21 +75,24 @@ def test_compiled_squashing_bears_any_number(dtype, value, steps):
     torch.testing.assert_close(quick, slow, equal_nan=True, atol=3e-7 if dtype == torch.float else 1e-15, rtol=0)
 
 
-def test_the_environment_asks_too(undecided, monkeypatch):
+def test_the_environment_asks_too(monkeypatch):
+    monkeypatch.delenv(compiled.VARIABLE, raising=False)
     assert not compiled.asked()
     monkeypatch.setenv(compiled.VARIABLE, "1")
     assert compiled.asked()
-    compiled.use(False)
-    assert not compiled.asked()
+    with compiled.using(False):
+        assert not compiled.asked()
+    assert compiled.asked()
 
 
 @pytest.mark.parametrize(("compiler", "reason"), [("no-such-compiler", "no C compiler"), ("false", "compiler failed")])
-def test_without_a_compiler_all_goes_on_as_before(compiler, reason, undecided, monkeypatch):
+def test_without_a_compiler_all_goes_on_as_before(compiler, reason, anew, monkeypatch):
     monkeypatch.setenv("CC", compiler)
     with pytest.warns(UserWarning, match=reason):
-        assert not compiled.use()
+        assert compiled.library() is None
     kernel = CELLS["gru"](D, 4).kernel()
-    assert compiled.faster(kernel, torch.zeros(1)) is kernel
+    with compiled.using():
+        assert compiled.faster(kernel, torch.zeros(1)) is kernel
 
 
 @pytest.mark.parametrize("time", [1, 2, 6])
