@@ -24,9 +24,15 @@ def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, all of them finite."""
-    return parse_tensors(read_bytes(path), path)
+def read_tensors(path: Path, most: int | None = None) -> dict[str, Tensor]:
+    """The tensors of a safetensors file of at most so many bytes, all of them finite."""
+    return parse_tensors(read_bytes(path, most), path)
+
+
+def most_bytes(module: nn.Module) -> int:
+    """What a file of this module's weights has at most: eight bytes a number, and a line about each tensor."""
+    tensors = module.state_dict()
+    return sum(8 * tensor.numel() + len(name) + 500 for name, tensor in tensors.items()) + 10_000
 
 
 def parse_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
