@@ -26,7 +26,7 @@ from torch import nn
 from .errors import RecipeError, RunError
 from .layers.cells import MakeCell
 from .recipe import Recipe
-from .schemas import Config, Data, Scores, Told, checked
+from .schemas import MOST_SYMBOLS, Config, Data, Scores, Told, checked
 from .tasks import TASKS
 from .tasks.base import Prepared, Task, Tell
 from .training.files import (
@@ -89,6 +89,12 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
         "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
         "version": version.encode(),
     }
+    for side, size in task.vocabularies().items():
+        if size > MOST_SYMBOLS:
+            raise RunError(
+                f"{folder}: the {side} has {size:,} different symbols, and a vocabulary of more than {MOST_SYMBOLS:,} "
+                "is not read again: leave out rare ones with data.max_size or data.min_count"
+            )
     for name, content in settled.items():
         if len(content) > (most := largest(folder / name)):  # said before anything is learnt that could not be read
             raise RunError(
@@ -136,12 +142,12 @@ def read_scores(folder: Path) -> dict[str, Any]:
 
 def read_task(folder: Path, recipe: Recipe, cell: MakeCell | None) -> Task:
     """The task as it has learnt to read; a cell of one's own must be the one it was trained with."""
-    check_cell(folder, cell)
     saved = read_json(folder / "task.json")
     try:
         task = TASKS[recipe.task].form(recipe).restore(recipe, saved)
     except RunError as error:
         raise RunError(f"{folder / 'task.json'}: {str(error).removeprefix('task.json ')}") from None
+    check_cell(folder, cell)
     task.cell = cell
     return task
 

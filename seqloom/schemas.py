@@ -6,7 +6,7 @@ type and no number that is none; what does not fit is refused in one sentence wi
 """
 
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,7 +16,8 @@ SHOWN = 60  # characters of what was found that a sentence shows
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Name = Annotated[str, Field(max_length=10_000)]
+Name = Annotated[str, Field(max_length=100_000)]
+MOST_SYMBOLS = 1 << 20  # of a vocabulary
 
 
 class Shape(BaseModel):
@@ -210,3 +211,35 @@ class Scores(Shape):
     examples: Count
     cut: Count = 0
     scores: dict[Name, Scored]
+
+
+# --- task.json: what baselines have learnt ----------------------------------------------------------------------
+
+Chance = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Usual(Shape):
+    usual: str  # the answer that is most frequent
+
+
+class UsualLabel(Shape):
+    usual: str
+    weights: list[Annotated[Number, Field(ge=0)]]  # of each label, where all are to count alike
+
+
+class TagsOfWords(Shape):
+    usual: str
+    tags: dict[str, str]  # of words whose tag is not the usual one
+
+
+class Constant(Shape):
+    constant: str  # the caption that does best for every image
+
+
+class Counted(Shape):
+    counts: Annotated[list[Count], Field(min_length=1)]  # of each symbol in training
+
+
+class Chances(Shape):
+    sounds: Annotated[list[Chance], Field(min_length=1)]  # of each key to sound …
+    goes_on: Annotated[list[list[Chance]], Field(alias="goes on", min_length=2, max_length=2)]  # … after none, or one

@@ -24,7 +24,8 @@ LINE = re.compile(r"^([a-z_]+) = (.*)$", re.MULTILINE)
 
 def mutate(folder: Path, chance: random.Random) -> str:
     """Change one file of the folder, vouch for it, and say what was done."""
-    names = sorted(path.name for path in folder.iterdir() if path.suffix in (".json", ".jsonl", ".toml", ".safetensors"))
+    kinds = (".json", ".jsonl", ".toml", ".safetensors")
+    names = sorted(path.name for path in folder.iterdir() if path.suffix in kinds)
     name = chance.choice([*names, "version", *[one for one in names if one.endswith((".json", ".jsonl"))] * 2])
     before = (folder / name).read_bytes()
     after, said = changed(name, before, chance)

@@ -30,6 +30,7 @@ from ..metrics.copied import copied, copied_scores
 from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..recipe import Recipe
+from ..schemas import Chances
 from ..search import sample
 from .asking import Rules
 from .base import Prediction, Question, Scored, Task, evenly
@@ -137,6 +138,8 @@ def well_formed(right: Sequence[bool], what: str) -> Score:
 
 class Polyphony(Writes):
     """A frame says which keys of a piano sound; each key is told apart, given all frames before."""
+
+    learnt = Chances
 
     @classmethod
     def is_text(cls, recipe: Recipe) -> bool:

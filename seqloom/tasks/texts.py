@@ -25,6 +25,7 @@ from ..metrics.copied import copied, summary
 from ..metrics.likelihood import Unit
 from ..models import Generator, device_of
 from ..recipe import Recipe
+from ..schemas import Counted
 from ..search import Banned, Constraint, Pick, Pieces, Written, stream
 from ..search.choosing import Choose
 from .base import Prediction, Question, Scored, evenly
@@ -51,6 +52,8 @@ class Next(Prediction):
 
 
 class WritesText(Writes):
+    learnt = Counted
+
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data

@@ -107,7 +107,7 @@ class Checkpoints:
                 sync_folder(self.folder.parent)
             try:
                 _write_folder(partial(place), checkpoint.files())
-                if place.exists() or place.is_symlink():  # a damaged one that was passed over: a folder cannot be renamed onto it
+                if os.path.lexists(place):  # a damaged one that was passed over: a folder cannot be renamed onto it
                     self._remove(place)
                 os.replace(partial(place), place)
             except OSError:
@@ -138,7 +138,7 @@ class Checkpoints:
         whole = [step for step in self.steps() if step not in self._damaged]
         with telling(self.folder, "cannot be tidied"):
             for step in [*self._damaged, *whole[self.keep :]]:
-                if self._place(step).exists() or self._place(step).is_symlink():
+                if os.path.lexists(self._place(step)):
                     self._remove(self._place(step))
         self._damaged = set()
 

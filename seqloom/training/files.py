@@ -15,9 +15,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import RunError
 from ..schemas import Shape, checked
@@ -114,7 +115,7 @@ def largest(path: Path) -> int:
 
 
 @contextmanager
-def opened(path: Path, most: int | None = None) -> Iterator[BinaryIO]:
+def opened(path: Path, most: int | None = None) -> Iterator[BufferedReader]:
     """A file to be read, of which nothing has been read yet and which has at most so many bytes."""
     with telling(path, "cannot be read"):
         # Not waiting: a pipe would block for ever, before it could be seen that it is one.

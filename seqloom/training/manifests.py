@@ -7,6 +7,7 @@ leaves a folder that still checks.
 """
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def check_manifest(folder: Path, needed: Iterable[str] = (), later: Iterable[str
 
 def check_sum(path: Path, sums: Iterable[str], most: int | None = None) -> None:
     """Refuse a file that is missing, has more than so many bytes, or is none of those that were vouched for."""
-    if not path.exists() and not path.is_symlink():
+    if not os.path.lexists(path):
         raise RunError(f"{path}: is missing")
     if sha256(path, most) not in sums:
         raise RunError(f"{path}: is damaged (its SHA-256 sum is not the one in {MANIFEST})")
