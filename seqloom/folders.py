@@ -26,7 +26,7 @@ from torch import nn
 from .errors import RecipeError, RunError
 from .layers.cells import MakeCell
 from .recipe import Recipe
-from .schemas import MOST_SYMBOLS, Config, Data, Scores, Told, checked
+from .schemas import Config, Data, Scores, Told, checked
 from .tasks import TASKS
 from .tasks.base import Prepared, Task, Tell
 from .training.files import (
@@ -89,12 +89,6 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
         "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
         "version": version.encode(),
     }
-    for side, size in task.vocabularies().items():
-        if size > MOST_SYMBOLS:
-            raise RunError(
-                f"{folder}: the {side} has {size:,} different symbols, and a vocabulary of more than {MOST_SYMBOLS:,} "
-                "is not read again: leave out rare ones with data.max_size or data.min_count"
-            )
     for name, content in settled.items():
         if len(content) > (most := largest(folder / name)):  # said before anything is learnt that could not be read
             raise RunError(

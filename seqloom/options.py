@@ -22,4 +22,5 @@ NoRepeat = Annotated[int, typer.Option(min=0, help="No so many tokens in a row a
 RepetitionPenalty = Annotated[float, typer.Option(min=1, help="What was written becomes so much rarer; 1 is free.")]
 MinLength = Annotated[int, typer.Option(min=0, help="The fewest tokens to write.")]
 Int8 = Annotated[bool, typer.Option("--int8", help="Write with weights of eight bits: quicker, and less exact.")]
+Timeout = Annotated[float | None, typer.Option(min=0, help="The most seconds a text is written for; 0 is no limit.")]
 Stream = Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")]

@@ -108,9 +108,10 @@ class Run:
         count: int = Ask.count,
         alternatives: int = Ask.alternatives,
         rules: Rules | None = None,
+        timeout: float = Ask.timeout,
     ) -> Generation:
         """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
-        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules())
+        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules(), timeout)
         return self._writer.generate(self.model, prompt, ask)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:

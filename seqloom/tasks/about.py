@@ -23,7 +23,7 @@ from ..layers.padding import mask_of
 from ..layers.state import repeat
 from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
-from ..search import Constraint, Hypothesis, Recorder, Sampling, Stop, beam, likeliest, write
+from ..search import Constraint, Hypothesis, Patience, Recorder, Sampling, Stop, beam, likeliest, write
 from ..search.choosing import Choose, seeds_of
 from . import sources
 from .asking import Answering, Rules
@@ -130,6 +130,10 @@ class About(Rows):
             raise SearchError("rules about texts are for tasks that write texts")
         return [], []
 
+    def patience(self, ask: Answering, answers: int) -> Patience:
+        """So many answers at once may take as long as one after the other."""
+        return Patience(answers * (self.recipe.search.timeout if ask.timeout is None else ask.timeout))
+
     def write(
         self, model: Generator, encoded: Encoded, rows: Any, ask: Answering, recorder: Recorder | None = None
     ) -> list[list[Hypothesis]]:
@@ -138,6 +142,7 @@ class About(Rows):
         state = model.start(len(rows), *self.about(encoded, rows))
         last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
         rules, stops = self.rules(ask, each * len(rows), steps)
+        patience = self.patience(ask, each * len(rows))
         if ask.sampling is None and (ask.width > 1 or recorder is not None):
             return beam(
                 step,
@@ -153,6 +158,7 @@ class About(Rows):
                 constraints=[*own, *rules],
                 stops=stops,
                 recorder=recorder,
+                patience=patience,
             )
         found = write(
             step,
@@ -164,6 +170,7 @@ class About(Rows):
             constraints=[*own, *rules],
             stops=stops,
             alternatives=ask.alternatives,
+            patience=patience,
         )
         groups = [found[start : start + each] for start in range(0, len(found), each)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]

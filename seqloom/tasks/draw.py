@@ -160,6 +160,7 @@ class Draw(About):
             end=None,
             constraints=constraints,
             alternatives=ask.alternatives,
+            patience=ask.patience(),
         ):
             for pick in picks:
                 drawn[pick.row].append(pick.token)

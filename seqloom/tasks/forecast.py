@@ -54,8 +54,8 @@ class Facts(Shape):
     calendar: Annotated[int, Field(ge=0, le=100)]  # features that say when
     step: Annotated[str, Field(pattern=STEP)]  # from row to row
     gaps: bool  # whether values are missing
-    mean: list[Number]
-    spread: list[Annotated[Number, Field(gt=0)]]
+    mean: list[Annotated[Number, Field(ge=-1e38, le=1e38)]]
+    spread: list[Annotated[Number, Field(gt=1e-30, le=1e38)]]
     rivals: Rivals
 
     @property

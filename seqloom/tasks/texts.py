@@ -221,7 +221,7 @@ class WritesText(Writes):
 
     def picks(self, model: Generator, opening: list[int], ask: Ask) -> Iterator[list[Pick]]:
         """Token by token. What knows nothing longer than a window begins anew with half of one when it is full."""
-        draw = ask.sampling.choose(ask.count)
+        draw, patience = ask.sampling.choose(ask.count), ask.patience()
         written: list[list[int]] = [[] for _ in range(ask.count)]
         rows, done = list(range(ask.count)), 0
         rules, stops = ask.rules.constraints(self.target, ask.count, ask.length), ask.rules.stops(self.target)
@@ -238,6 +238,7 @@ class WritesText(Writes):
                 constraints=[Banned([PAD, UNKNOWN, START]), *(partial(after, rule, before) for rule in rules)],
                 stops=stops,
                 alternatives=ask.alternatives,
+                patience=patience,
             ):
                 done += 1
                 told = [onward(pick, rows[pick.row], done, ask.length) for pick in made]
