@@ -31,6 +31,7 @@ from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
 from .recipe import Recipe
 from .search import Recorder, Tree
+from .settings.tasks import USES
 from .tasks.about import About
 from .tasks.asking import Answering, Rules
 from .tasks.base import Prediction, Prepared, Question, Task, Tell
@@ -39,7 +40,7 @@ from .tasks.tells import Tells
 from .training.devices import choose
 from .training.files import json_bytes, telling
 from .training.manifests import check_manifest, check_sum, read_manifest, replace
-from .training.tensors import load_weights, most_bytes, read_tensors
+from .training.tensors import load_weights, most_bytes, read_tensors, tensor_names
 
 if TYPE_CHECKING:
     from .look import Look
@@ -322,6 +323,7 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     task = read_task(folder, own_recipe(folder), cell)
     if read_config(folder).vocabularies != task.vocabularies():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
+    check_depth(folder, task)
     with torch.device("meta"):  # costs nothing: what asks for more than the other has is refused in time
         planned = task.build()
     size, most = sum(parameter.numel() for parameter in planned.parameters()), most_bytes(planned)
@@ -335,6 +337,15 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     if int8:
         eight_bits(run)
     return run
+
+
+def check_depth(folder: Path, task: Task) -> None:
+    """Refuse layers that there are no weights for, before each of them takes its time to be made."""
+    use, model, known = USES[task.recipe.task], task.recipe.model, len(tensor_names(folder / WEIGHTS))
+    sides = [model.side("encoder")] * use.encodes + [model.side("decoder")] * use.decodes
+    layers = sum(len(side.sizes) for side in sides if side.kind != "linear")  # which is one product, however deep
+    if layers > known and task.cell is None:
+        raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {known} tensors")
 
 
 def eight_bits(run: Run) -> None:

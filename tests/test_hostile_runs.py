@@ -17,10 +17,11 @@ from seqloom.data.vocabulary import SPECIALS, Vocabulary
 from seqloom.errors import RunError, SeqloomError
 from seqloom.folders import append_line
 from seqloom.runs import diagnose, load, train
+from seqloom.tasks.transduce import Transduce
 from seqloom.terminal import show_scores, show_table
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoints
-from seqloom.training.files import json_bytes, largest
+from seqloom.training.files import largest
 from seqloom.training.manifests import replace
 from seqloom.training.records import Record
 
@@ -238,6 +239,13 @@ def test_weights_may_be_as_large_as_the_recipe_makes_them_and_no_larger(run):
     refused(lambda: load(run), "model.safetensors", "bytes")
 
 
+def test_layers_without_weights_are_refused_before_they_are_made(run, monkeypatch):
+    recipe = (run / "recipe.toml").read_text().replace("depth = 1\n", "depth = 1000\n")
+    replace(run, "recipe.toml", recipe.encode())
+    monkeypatch.setattr(Transduce, "build", lambda task: pytest.fail("they are made"))
+    refused(lambda: load(run), "2000 layers", "tensors")
+
+
 def test_a_vocabulary_beyond_the_limit_is_refused_before_it_is_learnt_from_and_when_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(vocabulary, "MOST_SYMBOLS", 10)
     assert len(Vocabulary.read([*SPECIALS, *"abcdef"])) == 10
@@ -302,10 +310,3 @@ def test_a_checkpoint_that_is_a_link_is_passed_over_and_what_it_leads_to_is_left
     list(train(None, begun, resume=True, tell=said.append))
     assert any("passed over" in line and "is a link" in line for line in said)
     assert {path.name: path.read_bytes() for path in outside.iterdir()} == before and not place.is_symlink()
-
-
-def test_a_manifest_names_files_of_its_folder_only(run):
-    values = json.loads((run / "manifest.json").read_bytes())
-    values["files"]["../outside"] = ["0" * 64]
-    (run / "manifest.json").write_bytes(json_bytes(values))
-    refused(lambda: load(run), "manifest.json", "../outside")

@@ -1,10 +1,13 @@
 """How long writing may take: a decoder that never ends is ended, and what it wrote says why."""
 
 import itertools
+import json
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from seqloom.cli import app
 from seqloom.errors import SearchError
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
@@ -90,6 +93,14 @@ def test_a_run_that_never_ends_its_answers_is_ended_by_its_recipe_or_who_asks(en
     [[best], [other]] = endless.answer(["abc", "ab"], Answering(1, timeout=3))
     assert best.finish == other.finish == "time" and len(best.tokens) == 6  # two answers have twice the time
     assert "".join(endless.stream("abc")) == endless.predict("abc", width=1)[0].output
+
+
+def test_the_command_line_says_that_the_time_has_cut_an_answer(endless, clock):
+    asked = ["predict", str(endless.folder), "abc", "--min-length", "10", "--timeout", "3", "--json"]
+    told = CliRunner().invoke(app, asked)
+    [answer, *_] = json.loads(told.stdout)["predictions"]
+    assert told.exit_code == 0 and answer["finish"] == "time" and len(answer["tokens"]) == 3
+    assert "'abc': was not written to its end" in told.stderr
 
 
 def test_scores_do_not_depend_on_the_time(endless, clock):
