@@ -70,9 +70,9 @@ def network(recipe: Recipe) -> str:
 
 
 def score_row(name: str, score: dict[str, Any]) -> str:
-    low, high = score["interval"]
+    interval = "{:.3f} – {:.3f}".format(*score["interval"]) if score.get("interval") else "–"
     rivals = ", ".join(f"{rival} {value:.3f}" for rival, value in score["baselines"].items())
-    return f"| {name} | {score['value']:.3f} | {low:.3f} – {high:.3f} | {rivals} | {score['scale']} |"
+    return f"| {name} | {score['value']:.3f} | {interval} | {rivals} | {score['scale']} |"
 
 
 def data_lines(report: dict[str, Any]) -> list[str]:

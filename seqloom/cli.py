@@ -235,6 +235,8 @@ def look(
             raise RecipeError(f"{page}: --view all writes one page, whose name ends in .html")
         print(loaded.report(page, given, answer))
         return
+    for note in loaded.history.notes:
+        print(note, file=sys.stderr)
     looked = loaded.look(given, answer)
     views, lacking = looked.views(), looked.lacking()
     if view in lacking:

@@ -24,6 +24,7 @@ from .folders import (
     check_cell,
     forget_records,
     make_room,
+    read_data,
     report_of,
     same_recipe,
     write_settled,
@@ -172,12 +173,12 @@ def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, te
     """The data of a run that goes on: as it was, or if that is allowed, changed, but read as the run has learnt to."""
     form, known, saved = (
         TASKS[recipe.task].form(recipe),
-        read_json(folder / "data.json"),
+        read_data(folder),
         read_json(folder / "task.json"),
     )
-    changes = known.get("changes", [])
+    changes = [change.model_dump() for change in known.changes]
     task, prepared = form.prepare(recipe, tell, examples, saved if changes else None)
-    if known.get("fingerprint") == prepared.fingerprint:
+    if known.fingerprint == prepared.fingerprint:
         return task, prepared
     if not allowed:
         raise RunError(
@@ -186,7 +187,7 @@ def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, te
         )
     task, prepared = form.prepare(recipe, tell, examples, saved)
     newest = Checkpoints(folder / "checkpoints").newest()
-    changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.get("fingerprint")}]
+    changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.fingerprint}]
     about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
     replace(folder, "data.json", json_bytes(about))
     tell(f"the data has changed: after step {changes[-1]['step']} this run is trained on what is there now")
@@ -254,7 +255,7 @@ def kept_records(
             if first:
                 for reason in checkpoints.passed_over:
                     tell(f"a damaged checkpoint is passed over: {reason}")
-                forget_records(folder / RECORDS, record.step)
+                forget_records(folder / RECORDS, record.step, tell)
                 first = False
             if record.best:
                 replace(folder, WEIGHTS, tensor_bytes(weights_of(model)))

@@ -14,8 +14,24 @@ the program itself are not here: they stay `AssertionError` and the like, with t
 from pathlib import Path
 
 
+def printable(text: str) -> str:
+    """The text on one line: every character that would not be seen as such is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 class SeqloomError(Exception):
-    """Something a person can put right; its text is one sentence for that person."""
+    """Something a person can put right; its text is one sentence for that person, on one line.
+
+    What a file holds may stand in it: a line break or a terminal's control character is shown, not obeyed.
+    """
+
+    def __str__(self) -> str:
+        return printable(self.text())
+
+    def text(self) -> str:
+        return super().__str__()
 
 
 class RecipeError(SeqloomError):
@@ -31,7 +47,7 @@ class DataError(SeqloomError):
         self.file = file
         self.line = line
 
-    def __str__(self) -> str:
+    def text(self) -> str:
         if self.file is None:
             return self.sentence
         place = str(self.file) if self.line is None else f"{self.file}, line {self.line}"
@@ -55,5 +71,5 @@ class MissingExtra(SeqloomError):
         self.extra = extra
         self.command = f"pip install 'seqloom[{extra}]'"
 
-    def __str__(self) -> str:
+    def text(self) -> str:
         return f"{self.package} is needed for this and is not installed: {self.command}"

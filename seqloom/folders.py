@@ -14,7 +14,6 @@ manifest.json      SHA-256 sums of the files above
 checkpoints/       what training goes on from; events.* for TensorBoard
 """
 
-import json
 import os
 import platform
 from importlib import metadata
@@ -27,8 +26,20 @@ from torch import nn
 from .errors import RecipeError, RunError
 from .layers.cells import MakeCell
 from .recipe import Recipe
-from .tasks.base import Prepared, Task
-from .training.files import json_bytes, read_bytes, read_json, telling, write_atomically
+from .schemas import Config, Data, Scores, Told, checked
+from .tasks import TASKS
+from .tasks.base import Prepared, Task, Tell
+from .training.files import (
+    json_bytes,
+    largest,
+    opened,
+    parse_json,
+    read_bytes,
+    read_json,
+    read_shaped,
+    telling,
+    write_atomically,
+)
 from .training.manifests import MANIFEST, check_manifest, write_manifest
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
@@ -79,6 +90,12 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
         "version": version.encode(),
     }
     for name, content in settled.items():
+        if len(content) > (most := largest(folder / name)):  # said before anything is learnt that could not be read
+            raise RunError(
+                f"{folder / name}: would have {len(content):,} bytes, and more than {most:,} are not read again: let "
+                "the vocabulary be smaller, with data.max_size or data.min_count"
+            )
+    for name, content in settled.items():
         write_atomically(folder / name, content)
     write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
 
@@ -90,8 +107,43 @@ def report_of(task: Task, prepared: Prepared) -> dict[str, Any]:
 
 def changed_at(folder: Path) -> int:
     """The last step before the data changed; -1 if it never did."""
-    changes = read_json(folder / "data.json").get("changes", [])
-    return int(changes[-1]["step"]) if changes else -1
+    changes = read_data(folder).changes
+    return changes[-1].step if changes else -1
+
+
+# --- what the files hold --------------------------------------------------------------------------------------
+
+
+def read_config(folder: Path) -> Config:
+    return read_shaped(Config, folder / "config.json")
+
+
+def read_data(folder: Path) -> Data:
+    return read_shaped(Data, folder / "data.json")
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """What was done to the data, as `report_of` told it."""
+    return read_data(folder).report.model_dump(exclude_unset=True)
+
+
+def read_scores(folder: Path) -> dict[str, Any]:
+    """The final scores as `score --json` prints them; none of a run that has not come to its end."""
+    if not os.path.lexists(folder / SCORES):
+        return {}
+    return read_shaped(Scores, folder / SCORES).model_dump(exclude_unset=True) | {"run": str(folder)}
+
+
+def read_task(folder: Path, recipe: Recipe, cell: MakeCell | None) -> Task:
+    """The task as it has learnt to read; a cell of one's own must be the one it was trained with."""
+    saved = read_json(folder / "task.json")
+    try:
+        task = TASKS[recipe.task].form(recipe).restore(recipe, saved)
+    except RunError as error:
+        raise RunError(f"{folder / 'task.json'}: {str(error).removeprefix('task.json ')}") from None
+    check_cell(folder, cell)
+    task.cell = cell
+    return task
 
 
 # --- going on and being asked ---------------------------------------------------------------------------------
@@ -103,7 +155,7 @@ def name_of(cell: MakeCell | None) -> str | None:
 
 def check_cell(folder: Path, cell: MakeCell | None) -> None:
     """A cell of one's own is code: it comes from Python, and a folder only says its name."""
-    wanted = read_json(folder / "config.json").get("cell")
+    wanted = read_config(folder).cell
     if wanted != name_of(cell):
         raise RunError(
             f"{folder}: was trained with {f'a cell of its own, {wanted}' if wanted else 'a built-in cell'}, but "
@@ -126,16 +178,23 @@ def check_version(folder: Path) -> None:
 
 
 def own_recipe(folder: Path) -> Recipe:
+    """The recipe of a run, which leaves nothing open."""
+    path = folder / "recipe.toml"
+    with opened(path):  # a link, a pipe, or what is too large
+        pass
     try:
-        return Recipe.read(folder / "recipe.toml")
+        recipe = Recipe.read(path).resolved()
     except RecipeError as error:
         raise RunError(str(error)) from None
+    if not recipe.train.steps:
+        raise RunError(f"{path}: train.time is {recipe.train.time!r}, but a run that has begun knows its train.steps")
+    return recipe
 
 
 def same_recipe(folder: Path, given: Recipe | None) -> Recipe:
     """The folder's own recipe; one that is given beside it must say the same."""
     check_manifest(folder, SETTLED)
-    own = Recipe.read(folder / "recipe.toml")
+    own = own_recipe(folder)
     if given is None:
         return own
     ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
@@ -163,28 +222,49 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 # --- records ---------------------------------------------------------------------------------------------------
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """The lines of records.jsonl; none of a folder that came without them."""
-    return [json.loads(line) for line in read_bytes(path).splitlines()] if path.exists() else []
+def read_records(path: Path, tell: Tell) -> list[dict[str, Any]]:
+    """The lines of records.jsonl; none of a folder that came without them.
+
+    A kill may have cut the last line: then that one is left out, which is told.
+    """
+    if not os.path.lexists(path):
+        return []
+    found = []
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            place = f"{path}, line {number}"
+            try:
+                values = parse_json(line, place)
+            except RunError:
+                if line.endswith(b"\n"):
+                    raise
+                tell(f"{place}: is cut short, as a kill leaves it, and left out")
+                break
+            found.append(checked(Told, values, place).model_dump(exclude_unset=True))
+    return found
 
 
 def append_line(path: Path, line: str, synced: bool) -> None:
-    with telling(path, "cannot be written"), path.open("a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
-        file.flush()
-        if synced:  # not every line: a lost one is told again on resuming
-            os.fsync(file.fileno())
+    with telling(path, "cannot be written"):
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            if synced:  # not every line: a lost one is told again on resuming
+                os.fsync(file.fileno())
 
 
-def forget_records(path: Path, step: int) -> None:
+def forget_records(path: Path, step: int, tell: Tell) -> None:
     """Take back the records from this step on: a resumed run tells them again. A line cut by a kill goes too."""
-    if not path.exists():
+    if not os.path.lexists(path):
         return
     kept = []
-    for line in read_bytes(path).splitlines(keepends=True):
+    for number, line in enumerate(read_bytes(path).splitlines(keepends=True), 1):
+        place = f"{path}, line {number}"
         try:
-            if json.loads(line)["step"] < step and line.endswith(b"\n"):
+            if checked(Told, parse_json(line, place), place).step < step and line.endswith(b"\n"):
                 kept.append(line)
-        except (ValueError, KeyError, TypeError):
-            continue
+        except RunError as error:
+            if line.endswith(b"\n"):
+                tell(f"a damaged record is left out: {error}")
     write_atomically(path, b"".join(kept))

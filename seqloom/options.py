@@ -23,4 +23,5 @@ RepetitionPenalty = Annotated[float, typer.Option(min=1, help="What was written 
 MinLength = Annotated[int, typer.Option(min=0, help="The fewest tokens to write.")]
 AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Let <unk> be written, for what is not known.")]
 Int8 = Annotated[bool, typer.Option("--int8", help="Write with weights of eight bits: quicker, and less exact.")]
+Timeout = Annotated[float | None, typer.Option(min=0, help="The most seconds a text is written for; 0 is no limit.")]
 Stream = Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")]

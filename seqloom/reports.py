@@ -13,8 +13,9 @@ from .look import Look
 from .look.findings import Finding
 from .look.report import Answered, Story
 from .models import Batch
+from .schemas import Config, Data
 from .tasks.base import Prepared, Question, Task
-from .training.files import read_bytes, read_json
+from .training.files import read_bytes, read_shaped
 
 ASKED = 100  # examples that are answered for a page
 BATCHES = 4  # of training examples, for what needs many
@@ -26,7 +27,7 @@ def own_data(folder: Path, task: Task, examples: object = None) -> Prepared:
     if examples is None and not data.sample and not data.train:
         raise RunError(f"{folder}: was trained on examples from Python; give them again, or name an input")
     prepared: Prepared = type(task).prepare(task.recipe, lambda line: None, examples)[1]
-    if prepared.fingerprint != read_json(folder / "data.json").get("fingerprint"):
+    if prepared.fingerprint != read_shaped(Data, folder / "data.json").fingerprint:
         raise RunError(f"{folder}: the data has changed since this run was trained; name an input")
     return prepared
 
@@ -71,21 +72,22 @@ def story(
 ) -> Story:
     """All that the page tells."""
     recipe, (part, told) = task.recipe, answered
-    config, data = (read_json(folder / name) for name in ("config.json", "data.json"))
+    config, data = read_shaped(Config, folder / "config.json"), read_shaped(Data, folder / "data.json")
+    report = data.report.model_dump()
     versions = read_bytes(folder / "version").decode(errors="replace").splitlines()[1:]
-    size = f"{network(recipe)}: {config['parameters']:,} parameters"
+    size = f"{network(recipe)}: {config.parameters:,} parameters"
     return Story(
         title=f"{folder.resolve().name}: {recipe.about.title or recipe.task}",
         about=[f"{size}, {recipe.train.steps:,} steps, seed {recipe.train.seed}."],
         look=look,
-        data=data["report"],
-        data_lines=data_lines(data["report"]),
+        data=report,
+        data_lines=data_lines(report),
         scores=scores,
         answers=told,
         part=part,
         findings=findings,
         commands=["seqloom train recipe.toml --into runs/again", "seqloom score runs/again"],
         recipe=recipe.to_toml(comments=False),
-        versions=[*versions, f"data: SHA-256 {data['fingerprint']}"],
+        versions=[*versions, f"data: SHA-256 {data.fingerprint}"],
         named=str(folder),
     )

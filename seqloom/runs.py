@@ -12,22 +12,35 @@ from torch import nn
 from .course import report, silent, train
 from .data.ragged import Texts
 from .errors import DataError, RunError, SeqloomError
-from .folders import EIGHT, RECORDS, SCORES, SETTLED, WEIGHTS, check_cell, check_version, own_recipe, read_records
+from .folders import (
+    EIGHT,
+    RECORDS,
+    SETTLED,
+    WEIGHTS,
+    check_version,
+    own_recipe,
+    read_config,
+    read_data,
+    read_records,
+    read_report,
+    read_scores,
+    read_task,
+)
 from .layers import compiled
 from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
 from .recipe import Recipe
 from .search import Recorder, Tree
-from .tasks import TASKS
+from .settings.tasks import USES
 from .tasks.about import About
 from .tasks.asking import Answering, Rules
 from .tasks.base import Prediction, Prepared, Question, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
 from .tasks.tells import Tells
 from .training.devices import choose
-from .training.files import json_bytes, read_json, telling
-from .training.manifests import check_manifest, read_manifest, replace
-from .training.tensors import load_weights, read_tensors
+from .training.files import json_bytes, telling
+from .training.manifests import check_manifest, check_sum, read_manifest, replace
+from .training.tensors import load_weights, most_bytes, read_tensors, tensor_names
 
 if TYPE_CHECKING:
     from .look import Look
@@ -96,9 +109,10 @@ class Run:
         count: int = Ask.count,
         alternatives: int = Ask.alternatives,
         rules: Rules | None = None,
+        timeout: float = Ask.timeout,
     ) -> Generation:
         """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
-        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules())
+        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules(), timeout)
         return self._writer.generate(self.model, prompt, ask)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
@@ -117,7 +131,7 @@ class Run:
             _, prepared = type(self.task).prepare(self.recipe, silent)
         except DataError:
             return ()
-        same = prepared.fingerprint == read_json(self.folder / "data.json").get("fingerprint")
+        same = prepared.fingerprint == read_data(self.folder).fingerprint
         found = prepared.splits["train"].raws.get("target") if same else None
         return found if isinstance(found, Texts) else ()
 
@@ -146,11 +160,11 @@ class Run:
     @cached_property
     def scores(self) -> dict[str, Any]:
         """The scores on the test part that the run ended with."""
-        if not (self.folder / SCORES).exists():
-            raise RunError(
-                f"{self.folder}: has no final scores yet; go on with: seqloom train --into {self.folder} --resume"
-            )
-        return read_json(self.folder / SCORES) | {"run": str(self.folder)}
+        if found := read_scores(self.folder):
+            return found
+        raise RunError(
+            f"{self.folder}: has no final scores yet; go on with: seqloom train --into {self.folder} --resume"
+        )
 
     def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
         """What happens inside while the model answers this input, or is given this answer.
@@ -194,7 +208,7 @@ class Run:
             findings: list[Finding] | str = self.diagnose(examples)
         except SeqloomError as error:
             findings = f"It could not be examined: {error}."
-        scores = self.scores if (self.folder / SCORES).exists() else {}
+        scores = read_scores(self.folder)
         answered = reports.answers(self.folder, self.task, self.model, examples)
         return written(Path(path), report(reports.story(self.folder, self.task, look, scores, answered, findings)))
 
@@ -203,7 +217,8 @@ class Run:
         """What the run remembers of its training."""
         from .look.history import History
 
-        return History(self.recipe, read_records(self.folder / RECORDS))
+        notes: list[str] = []
+        return History(self.recipe, read_records(self.folder / RECORDS, notes.append), notes)
 
     def own_data(self, examples: object = None) -> Prepared:
         """The examples that the run was trained on, read again; those from Python have to be given again."""
@@ -280,11 +295,9 @@ def diagnose(
     folder = Path(folder)
     check_version(folder)
     recipe = own_recipe(folder)
-    check_cell(folder, cell)
-    task = TASKS[recipe.task].form(recipe).restore(recipe, read_json(folder / "task.json"))
-    task.cell = cell
-    scores = read_json(folder / SCORES)["scores"] if (folder / SCORES).exists() else {}
-    told = Told(read_records(folder / RECORDS), scores, read_json(folder / "data.json")["report"])
+    task = read_task(folder, recipe, cell)
+    scores = read_scores(folder).get("scores", {})
+    told = Told(read_records(folder / RECORDS, tell), scores, read_report(folder))
     prepared = None
     try:
         prepared = own_data(folder, task, examples)
@@ -306,17 +319,16 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
-    check_manifest(folder, (*SETTLED, WEIGHTS))
-    recipe = own_recipe(folder)
-    task = TASKS[recipe.task].form(recipe).restore(recipe, read_json(folder / "task.json"))
-    check_cell(folder, cell)
-    task.cell = cell
-    config = read_json(folder / "config.json")
-    if config.get("vocabularies") != task.vocabularies():
+    check_manifest(folder, SETTLED, later=[WEIGHTS])
+    task = read_task(folder, own_recipe(folder), cell)
+    if read_config(folder).vocabularies != task.vocabularies():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
-    weights = read_tensors(folder / WEIGHTS)
-    with torch.device("meta"):  # costs nothing: a recipe that asks for more than the weights fill is refused in time
-        size = sum(parameter.numel() for parameter in task.build().parameters())
+    check_depth(folder, task)
+    with torch.device("meta"):  # costs nothing: what asks for more than the other has is refused in time
+        planned = task.build()
+    size, most = sum(parameter.numel() for parameter in planned.parameters()), most_bytes(planned)
+    check_sum(folder / WEIGHTS, read_manifest(folder)[WEIGHTS], most)
+    weights = read_tensors(folder / WEIGHTS, most)
     if size > sum(tensor.numel() for tensor in weights.values()):
         raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
     model = task.build()
@@ -325,6 +337,15 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     if int8:
         eight_bits(run, run.model)
     return run
+
+
+def check_depth(folder: Path, task: Task) -> None:
+    """Refuse layers that there are no weights for, before each of them takes its time to be made."""
+    use, model, known = USES[task.recipe.task], task.recipe.model, len(tensor_names(folder / WEIGHTS))
+    sides = [model.side("encoder")] * use.encodes + [model.side("decoder")] * use.decodes
+    layers = sum(len(side.sizes) for side in sides if side.kind != "linear")  # which is one product, however deep
+    if layers > known and task.cell is None:
+        raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {known} tensors")
 
 
 def eight_bits(run: Run, model: nn.Module) -> Generator:

@@ -16,15 +16,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from .recipe import Recipe
+from .errors import printable
+from .folders import own_recipe
 from .training.records import Record
 
 if TYPE_CHECKING:
     from .tune import Trial
 
 PATIENCE = 8.0  # seconds: a service manager kills after ten
+NOTHING = {"value": None}  # of a length that a score was not told for
 WIDE = 160  # where nobody watches, a row stays on its line
-notes = Console(stderr=True, highlight=False, soft_wrap=True)
+# Nothing that is printed is markup: names come from files, and "[/bold]" is one as well as any other.
+notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 @contextmanager
@@ -59,7 +62,7 @@ def follow(records: Iterator[Record], folder: Path, as_json: bool) -> bool:
     first = next(records, None)
     if first is None:
         return False
-    steps, ended = Recipe.read(folder / "recipe.toml").train.steps, False  # a time budget has become steps by now
+    steps, ended = own_recipe(folder).train.steps, False  # a time budget has become steps by now
     with _bar(steps) if notes.is_terminal and not as_json else _lines(steps, as_json) as show:
         for record in chain([first], records):
             show(record)
@@ -73,7 +76,7 @@ def _bar(steps: int) -> Iterator[Any]:
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[told]}", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=notes) as progress:
@@ -108,20 +111,26 @@ def _lines(steps: int, as_json: bool) -> Iterator[Any]:
 
 
 def _scores(record: Record) -> str:
-    return "  ".join(
-        f"{'validation loss' if name == 'loss' else name} {value:.3f}" for name, value in record.scores.items()
-    )
+    told = (f"{'validation loss' if name == 'loss' else name} {value:.3f}" for name, value in record.scores.items())
+    return printable("  ".join(told))
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
+def _interval(score: dict[str, Any]) -> str:
+    return "{:.3f} – {:.3f}".format(*score["interval"]) if score.get("interval") else "–"
+
+
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    """Texts as they are: none of them is markup, and what a terminal would obey is shown."""
+    shown = None if title is None else printable(title)
+    table = Table(*map(printable, columns), title=shown, title_justify="left", box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*row)
-    Console(highlight=False, width=None if sys.stdout.isatty() else WIDE).print(table)
+        table.add_row(*map(printable, row))
+    width = None if sys.stdout.isatty() else WIDE
+    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
 
 
 def show_scores(reports: Sequence[dict[str, Any]]) -> None:
@@ -132,7 +141,7 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
             [
                 name,
                 f"{score['value']:.3f}",
-                "{:.3f} – {:.3f}".format(*score["interval"]),
+                _interval(score),
                 *(_number(score["baselines"].get(rival)) for rival in rivals),
                 score["better"],
             ]
@@ -151,7 +160,7 @@ def show_lengths(scores: dict[str, Any]) -> None:
         return
     first = next(iter(split.values()))
     rows = [
-        [length, f"{one['examples']:,}", *(_number(bins[length]["value"]) for bins in split.values())]
+        [length, f"{one['examples']:,}", *(_number(bins.get(length, NOTHING)["value"]) for bins in split.values())]
         for length, one in first.items()
     ]
     show_table(["length of the source", "examples", *split], rows)

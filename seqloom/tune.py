@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .course import silent
 from .errors import MissingExtra, RecipeError, RunError
-from .folders import RECORDS
+from .folders import RECORDS, read_records
 from .recipe import Recipe
 from .runs import train
 from .training.files import locked, telling
@@ -218,7 +219,7 @@ class Stopped(BaseException):
 
 def best_loss(folder: Path) -> float:
     """The lowest validation loss of a run, whoever has trained which part of it."""
-    records = map(json.loads, (folder / RECORDS).read_text("utf-8").splitlines())
+    records = read_records(folder / RECORDS, silent)
     losses = [record["scores"]["loss"] for record in records if record.get("scores")]
     return min((loss for loss in losses if loss is not None), default=math.inf)
 

@@ -48,6 +48,7 @@ def predict(
     repetition_penalty: options.RepetitionPenalty = 1.0,
     min_length: options.MinLength = 0,
     allow_unknown: options.AllowUnknown = False,
+    timeout: options.Timeout = None,
     int8: options.Int8 = False,
     stream: options.Stream = False,
     tag: Annotated[
@@ -80,21 +81,22 @@ def predict(
                 "one answer at a time can be streamed, as text: say --width 1 or --draw 1, without --json"
             )
         for _, value in asked:
-            for piece in loaded.stream(value if tag is None else (value, tag), Answering(1, *ways, rules)):
+            for piece in loaded.stream(value if tag is None else (value, tag), Answering(1, *ways, rules, timeout)):
                 print(piece, end="", flush=True)
             print()
         return
     for some in batched(asked, PREDICT_AT_ONCE):
         given = [value if tag is None else (value, tag) for _, value in some]
         left = loaded.task.unread(given)
-        if Answering(1, *ways, rules) == Answering(1):
+        if Answering(1, *ways, rules, timeout) == Answering(1):
             found = loaded.predict_many(given, width)
         else:
-            found = loaded.answer(given, Answering(width or loaded.recipe.search.width, *ways, rules))
+            found = loaded.answer(given, Answering(width or loaded.recipe.search.width, *ways, rules, timeout))
         for (text, _), answers, unread in zip(some, found, left, strict=True):
             if unread:
                 longest = loaded.recipe.data.max_length
                 print(f"{text[:40]!r}: read up to data.max_length = {longest}; {unread} left unread", file=sys.stderr)
+            say_if_late(text, answers)
             if as_json:
                 told = {"input": text, "predictions": [asdict(answer) for answer in answers]}
                 print(json.dumps(told | ({"unread": unread} if unread else {}), ensure_ascii=False), flush=True)
@@ -125,6 +127,7 @@ def generate(
     repetition_penalty: options.RepetitionPenalty = 1.0,
     min_length: options.MinLength = 0,
     allow_unknown: options.AllowUnknown = False,
+    timeout: options.Timeout = None,
     int8: options.Int8 = False,
     stream: options.Stream = False,
     into: Annotated[Path | None, typer.Option(help="A folder for files: texts, tunes to play, drawings.")] = None,
@@ -153,6 +156,7 @@ def generate(
         count=count,
         alternatives=alternatives,
         rules=Rules(*words, no_repeat, repetition_penalty, min_length, allow_unknown),
+        timeout=timeout or 0.0,
     )
     if stream:
         print("" if as_json else prompt, end="", flush=True)
@@ -160,6 +164,7 @@ def generate(
             shown = json.dumps(asdict(piece), ensure_ascii=False) + "\n" if as_json else piece.text
             print(shown, end="", flush=True)
     texts = found.finish()
+    say_if_late(prompt, texts)
     if stream and not as_json:
         print()
     for text in texts if as_json or not stream else ():
@@ -198,6 +203,12 @@ def quantise(
         for name, values in found["scores"].items()
     ]
     show_table(["score", "float32", "int8", "change"], rows)
+
+
+def say_if_late(asked: str, answers: Iterable[object]) -> None:
+    """A text that the time has cut short looks like any other."""
+    if any(getattr(answer, "finish", "") == "time" for answer in answers):
+        print(f"{asked[:40]!r}: was not written to its end, for lack of time (--timeout)", file=sys.stderr)
 
 
 def given_lines(inputs: list[str] | None) -> Iterator[str]:

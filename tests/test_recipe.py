@@ -395,7 +395,7 @@ def test_bounds_are_exact(name):
         (0, "model.feed_forward train.steps train.seed train.warmup train.weight_decay train.clip train.smoothing"),
         (0, "train.validate_every train.patience train.checkpoint_every search.length_penalty search.max_length"),
         (1, "data.min_count data.max_length model.longest model.heads train.batch train.keep search.width"),
-        (0, "train.window train.momentum train.clip_value train.average train.teacher"),
+        (0, "train.window train.momentum train.clip_value train.average train.teacher search.timeout"),
         (1, "model.decoder.size train.accumulate"),
     ],
 )

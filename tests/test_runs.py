@@ -156,7 +156,7 @@ def test_duplicate_keys_and_strange_json_are_refused(run):
 
 
 def test_a_recipe_that_asks_for_more_than_the_weights_hold_is_refused_before_it_is_built(run):
-    recipe = (run / "recipe.toml").read_text().replace("size = 16", "size = 60000").replace("depth = 1", "depth = 12")
+    recipe = (run / "recipe.toml").read_text().replace("size = 16", "size = 60000").replace("depth = 1", "depth = 4")
     vouched(run, "recipe.toml", recipe.encode())
     refused(run, "parameters")
 

@@ -24,6 +24,7 @@ from seqloom.data.sources import Example
 from seqloom.data.splits import draw
 from seqloom.data.stores import FlatWriter, open_flat
 from seqloom.errors import DataError
+from seqloom.schemas import MOST_SYMBOLS
 
 SPOOLED = 1 << 22  # characters in memory before they go to the disk
 TOLD_EVERY = 250_000  # rows
@@ -197,6 +198,12 @@ def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> d
         if name not in learnt:
             tell(f"learning the {' and '.join(together)}'s {side.kind} from {starts.sum():,} examples")
             learnt |= dict.fromkeys(together, side.learn(seen(*together)))
+            if len(learnt[name]) > MOST_SYMBOLS:  # which would not be read again
+                found = f"the training examples' {' and '.join(together)} has {len(learnt[name]):,} different symbols"
+                raise DataError(
+                    f"{found}, but a vocabulary has at most {MOST_SYMBOLS:,}: leave out rare ones with data.max_size "
+                    "or data.min_count"
+                )
     return learnt
 
 

@@ -20,6 +20,7 @@ DEFAULT_SIZE = 256  # squares, where nobody says how many
 IMAGES, DIFFERENT = 8192, 1 << 16  # images, and different squares of theirs, that are learnt from
 ROUNDS = 15  # of k-means: after them hardly a square moves
 AT_ONCE = 1 << 12  # squares whose distances are held together
+LARGEST = 1 << 26  # numbers of an image
 SHADES = " ░▒▓█"  # from dark to bright
 
 Bytes = NDArray[np.uint8]
@@ -52,6 +53,7 @@ class Mosaic(Symbols):
             squares = np.array([list(bytes.fromhex(square)) for square in written], dtype=np.uint8)  # type: ignore[union-attr]
             whole = squares.shape == (len(squares), side * side * channels) and len(squares) <= 1 << 15  # type: ignore[operator]
             fits = all(isinstance(n, int) and 0 < n < 10**5 for n in (height, width, channels, side))
+            fits = fits and height * width * channels <= LARGEST
         except (TypeError, ValueError):
             fits = whole = False
         if not fits or not whole or not len(squares) or len(np.unique(squares, axis=0)) < len(squares):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from seqloom.errors import RunError
+from seqloom.schemas import MOST_SYMBOLS
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
@@ -48,6 +49,8 @@ def checked_symbols(symbols: Any) -> list[str]:
     """The list of distinct, non-empty texts that `symbols` must be; RunError if it is something else."""
     if not isinstance(symbols, list):
         raise RunError(f"the vocabulary is not a list of symbols but of type {type(symbols).__name__}")
+    if len(symbols) > MOST_SYMBOLS:
+        raise RunError(f"the vocabulary has {len(symbols):,} symbols, more than the {MOST_SYMBOLS:,} that are read")
     seen: set[str] = set()
     for number, symbol in enumerate(symbols):
         if not isinstance(symbol, str) or not symbol or not _is_unicode(symbol):

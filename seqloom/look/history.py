@@ -13,6 +13,7 @@ from .watching import Watched, watched
 class History:
     recipe: Recipe
     records: Sequence[Record] = ()  # the lines of records.jsonl
+    notes: Sequence[str] = ()  # what was said when they were read: of a line that a kill has cut
 
     @cached_property
     def curves(self) -> Curves:

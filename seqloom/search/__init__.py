@@ -5,6 +5,7 @@ Everything here asks a function `step(last, state) -> (logits, state)` and knows
 
 from .base import Constraint as Constraint
 from .base import Hypothesis as Hypothesis
+from .base import Patience as Patience
 from .base import Step as Step
 from .base import Stop as Stop
 from .base import Written as Written

@@ -6,6 +6,7 @@ was written. All of them may be anybody's.
 """
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
@@ -42,8 +43,22 @@ class Hypothesis(NamedTuple):
     tokens: list[int]  # without the end or the stop sequence
     logs: list[float]  # the model's own log-probability of each token written, those that ended it included
     score: float  # what it is ranked by: the sum of its log-probabilities, divided by a power of their number
-    finish: str = "length"  # why it ends here: "end", "stop", or "length" where the room ended
+    finish: str = "length"  # why it ends here: "end", "stop", or "length" or "time" where there was no more of that
     alternatives: Sequence[Alternatives] = ()  # what else each step could have been, where that was asked for
+
+
+class Patience:
+    """Seconds that may be spent on steps; what a reader does between them does not count. 0 is no limit."""
+
+    def __init__(self, seconds: float) -> None:
+        if not seconds >= 0:
+            raise SearchError(f"the most seconds to write for are {seconds:g}, but they cannot be less than 0")
+        self.left = seconds or float("inf")
+
+    def ends(self, begun: float) -> bool:
+        """Whether a step that began then was the last there was time for."""
+        self.left -= perf_counter() - begun
+        return self.left <= 0
 
 
 def likelihoods(logits: Tensor) -> Tensor:

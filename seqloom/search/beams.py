@@ -12,6 +12,7 @@ for.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..layers.state import State, repeat, select
 from .base import (
     Constraint,
     Hypothesis,
+    Patience,
     Step,
     Stop,
     Written,
@@ -88,6 +90,7 @@ def beam(
     stops: Sequence[Stop] = (),
     meaning: Meaning | None = None,
     recorder: Recorder | None = None,
+    patience: Patience | None = None,
 ) -> list[list[Hypothesis]]:
     """The best continuations of each row of `last` (B, 1), best first: as many as the beam is wide, or `best` of them.
 
@@ -98,7 +101,9 @@ def beam(
     check(steps, last)
     rules = Rules(width, steps, end, length_penalty, groups, diversity, best or width, constraints, stops, meaning)
     search = Beams(rules, len(last), last.device, recorder, is_compiled(step))
+    spent = "length"
     for count in range(steps):
+        begun = perf_counter()
         with torch.no_grad():
             logits, state = step(last, state)
             last, origin = search.advance(logits)
@@ -108,7 +113,10 @@ def beam(
                 state = repeat(state, width)  # the first step is the same for all places: it was made once
             if origin is not None:
                 state = select(state, origin)
-    return search.found()
+        if patience is not None and patience.ends(begun):
+            spent = "time"
+            break
+    return search.found(spent)
 
 
 class Chosen:
@@ -346,14 +354,14 @@ class Beams:
         decided: NDArray[np.bool_] = ahead >= rules.best
         return decided
 
-    def found(self) -> list[list[Hypothesis]]:
-        """What is finished and, where the room ended, what is not; best first, nothing twice."""
+    def found(self, spent: str) -> list[list[Hypothesis]]:
+        """What is finished and, where room or time was `spent`, what is not; best first, nothing twice."""
         for row in (self.sums > -np.inf).ravel().nonzero()[0].tolist():
             source = self.sources[row // self.rules.width] if self.count else row
-            self.pools[source].append(self.hypothesis(row, self.sums, None, "length"))
+            self.pools[source].append(self.hypothesis(row, self.sums, None, spent))
         if self.recorder is not None:
             for source in self.sources:
-                self.recorder.close(source, "finished", "length")
+                self.recorder.close(source, "finished", spent)
         meaning = self.rules.meaning or written
         return [unique(sorted(pool, key=lambda one: -one.score), meaning)[: self.rules.best] for pool in self.pools]
 

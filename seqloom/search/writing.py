@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -14,6 +15,7 @@ from .base import (
     Alternatives,
     Constraint,
     Hypothesis,
+    Patience,
     Step,
     Stop,
     Written,
@@ -34,7 +36,7 @@ class Pick(NamedTuple):
     token: int
     log: float  # the model's own log-probability of it
     kept: int  # how many of the row's tokens so far are output: the end is not, nor is a stop sequence
-    finish: str = ""  # why the row ends with it: "end", "stop" or "length"; nothing while it goes on
+    finish: str = ""  # why the row ends with it: "end", "stop", "length" or "time"; nothing while it goes on
     alternatives: Sequence[tuple[int, float]] = ()  # the likeliest tokens of this step, where that was asked for
 
 
@@ -49,6 +51,7 @@ def stream(
     constraints: Sequence[Constraint] = (),
     stops: Sequence[Stop] = (),
     alternatives: int = 0,
+    patience: Patience | None = None,
 ) -> Iterator[list[Pick]]:
     """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
     check(steps, last)
@@ -61,6 +64,7 @@ def stream(
     for count in range(1, steps + 1):
         if not rows:
             return
+        begun = perf_counter()
         with torch.no_grad():
             logits, state = step(last, state)
             if quick:
@@ -75,12 +79,14 @@ def stream(
                 worth = allowed.gather(1, chosen[:, None])[:, 0].tolist() if constraints else []
                 gains = logs.gather(1, chosen[:, None])[:, 0].tolist()
                 others = listed(*largest(logs, min(alternatives, logs.shape[1]))) if alternatives else []
+        late = patience is not None and patience.ends(begun)
+        spent = "length" if count == steps else "time" if late else ""
         picks = []
         for place, (row, token, log) in enumerate(zip(rows, chosen.tolist(), gains, strict=True)):
             if not (worth[place] if worth else log) > -torch.inf:
                 refuse_impossible(row, count, log)
             tokens[row].append(token)
-            kept, finish = finished(tokens[row], end, stops, count == steps)
+            kept, finish = finished(tokens[row], end, stops, spent)
             picks.append(Pick(row, token, log, kept, finish, others[place] if others else ()))
         yield picks
         last = chosen[:, None]
@@ -92,14 +98,14 @@ def stream(
                 last, state, history = last[places], select(state, places), history.selected(places)
 
 
-def finished(tokens: list[int], end: int | None, stops: Sequence[Stop], full: bool) -> tuple[int, str]:
-    """How many of these tokens are output, and why there will be no more, if so."""
+def finished(tokens: list[int], end: int | None, stops: Sequence[Stop], spent: str) -> tuple[int, str]:
+    """How many of these tokens are output, and why there will be no more, if so: `spent` is the room, or the time."""
     if tokens[-1] == end:
         return len(tokens) - 1, "end"
     kept = kept_by(stops, tokens)
     if kept is not None:
         return kept, "stop"
-    return len(tokens), "length" if full else ""
+    return len(tokens), spent
 
 
 def listed(values: Tensor, places: Tensor) -> list[Alternatives]:
@@ -142,8 +148,9 @@ def write(
     constraints: Sequence[Constraint] = (),
     stops: Sequence[Stop] = (),
     alternatives: int = 0,
+    patience: Patience | None = None,
 ) -> list[Hypothesis]:
-    """One continuation of each row of `last` (B, 1), up to its end, a stop, or to `steps` tokens."""
+    """One continuation of each row of `last` (B, 1), up to its end, a stop, to `steps` tokens, or out of time."""
     picks: list[list[Pick]] = [[] for _ in range(len(last))]
     found = stream(
         step,
@@ -155,6 +162,7 @@ def write(
         constraints=constraints,
         stops=stops,
         alternatives=alternatives,
+        patience=patience,
     )
     for made in found:
         for pick in made:

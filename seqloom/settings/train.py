@@ -209,7 +209,13 @@ class Search(Section):
         default=1.0, ge=0, le=10, description="The power of its length that an output's score is divided by; 0 is none."
     )
     max_length: int = Field(
-        default=0, ge=0, le=10**7, description="The most tokens written; 0 is twice the longest training target and 10."
+        default=0, ge=0, le=10**6, description="The most tokens written; 0 is twice the longest training target and 10."
+    )
+    timeout: float = Field(
+        default=60.0,
+        ge=0,
+        le=10**6,
+        description="The most seconds that an answer is written for, when one is asked for; 0 is no limit.",
     )
     allow_unknown: bool = Field(
         default=False, description="Whether <unk>, which stands for what the vocabulary does not have, may be written."

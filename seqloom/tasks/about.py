@@ -23,7 +23,7 @@ from ..layers.padding import mask_of
 from ..layers.state import repeat
 from ..models import Batch, Generator, Objective, Writing, device_of
 from ..recipe import Recipe
-from ..search import Constraint, Hypothesis, Recorder, Sampling, Stop, beam, likeliest, write
+from ..search import Constraint, Hypothesis, Patience, Recorder, Sampling, Stop, beam, likeliest, write
 from ..search.base import score_of
 from ..search.choosing import Choose, seeds_of
 from . import sources
@@ -135,6 +135,10 @@ class About(Rows):
         """What makes two answers of a beam the same one, if not their symbols."""
         return None
 
+    def patience(self, ask: Answering, answers: int) -> Patience:
+        """So many answers at once may take as long as one after the other."""
+        return Patience(answers * (self.recipe.search.timeout if ask.timeout is None else ask.timeout))
+
     def write(
         self, model: Generator, encoded: Encoded, rows: Any, ask: Answering, recorder: Recorder | None = None
     ) -> list[list[Hypothesis]]:
@@ -144,6 +148,7 @@ class About(Rows):
         last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
         rules, stops = self.rules(ask, each * len(rows), steps)
         penalty = self.recipe.search.length_penalty if ask.length_penalty is None else ask.length_penalty
+        patience = self.patience(ask, each * len(rows))
         if ask.sampling is None and (ask.width > 1 or recorder is not None):
             return beam(
                 step,
@@ -160,6 +165,7 @@ class About(Rows):
                 stops=stops,
                 meaning=self.meaning(ask),
                 recorder=recorder,
+                patience=patience,
             )
         found = write(
             step,
@@ -171,6 +177,7 @@ class About(Rows):
             constraints=[*own, *rules],
             stops=stops,
             alternatives=ask.alternatives,
+            patience=patience,
         )
         found = [one._replace(score=score_of(sum(one.logs), len(one.logs), penalty)) for one in found]
         groups = [found[start : start + each] for start in range(0, len(found), each)]

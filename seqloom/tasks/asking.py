@@ -74,6 +74,7 @@ class Answering:
     count: int = 1  # how many answers are drawn
     alternatives: int = 0  # how many of the likeliest tokens are told for each step
     rules: Rules = Rules()
+    timeout: float | None = None  # seconds an answer at most; 0 is no limit, and the recipe's is taken if not given
 
     def __post_init__(self) -> None:
         if self.alternatives and self.sampling is None and self.width > 1:

@@ -12,6 +12,7 @@ from ..data.pictures import Pictures
 from ..data.prepare import Prepared, Split
 from ..metrics import bleu, chrf
 from ..recipe import Recipe
+from ..schemas import Constant
 from .scoring import Measure
 from .tells import Tells
 
@@ -19,6 +20,8 @@ FIELDS = 8  # the side to which images are shrunk before the most alike is looke
 
 
 class Caption(Tells):
+    learnt = Constant
+
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data

@@ -30,6 +30,7 @@ from ..metrics.labels import accuracy, f1, multilabel_f1, subset_accuracy
 from ..metrics.numbers import mae, r2, rmse
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
+from ..schemas import UsualLabel
 from . import sources
 from .base import Prediction, Question, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
@@ -63,6 +64,8 @@ class Estimated(Prediction):
 
 
 class Classify(Rows):
+    learnt = UsualLabel
+
     @property
     def source(self) -> Codec:
         return self.codecs["source"]

@@ -21,6 +21,7 @@ from ..metrics import Score, nats
 from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..recipe import Recipe
+from ..schemas import Counted
 from ..search import Banned, Constraint, Hypothesis, stream
 from .about import About
 from .base import Prediction, Question, Scored, Shown
@@ -45,6 +46,8 @@ class Drawn(Prediction):
 
 class Draw(About):
     """An example is (image, name): what is the same image in two parts is what matters, not the same name."""
+
+    learnt = Counted
 
     @property
     def target(self) -> Mosaic:
@@ -157,6 +160,7 @@ class Draw(About):
             end=None,
             constraints=constraints,
             alternatives=ask.alternatives,
+            patience=ask.patience(),
         ):
             for pick in picks:
                 drawn[pick.row].append(pick.token)

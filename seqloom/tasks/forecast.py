@@ -6,11 +6,11 @@ against, in `rivals`. Knows series and windows of them, not files.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+from pydantic import Field
 from torch import Tensor
 
 from .. import build
@@ -25,6 +25,7 @@ from ..layers.heads import Head, Mean, Quantiles
 from ..layers.padding import everywhere
 from ..models import Batch, Labeller, Labelling, Objective
 from ..recipe import Recipe
+from ..schemas import Number, Shape, checked
 from .base import Prediction, Question, Scored, Shown, Task, Tell, evenly
 from .rivals import Rivals, forecast_scores
 from .rows import check_positions
@@ -33,6 +34,7 @@ from .views import Seen, View
 ROOM = 65536  # elements that are read at once when nothing is trained
 UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}  # in milliseconds
 QUICK = 1000  # windows of a validation
+STEP = r"^([1-9][0-9]{0,14} (ms|months)|[0-9.e+-]{1,30}|)$"  # as `Series.step` is written
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,16 @@ class Outlook(Prediction):
     quantiles: dict[str, dict[str, list[float]]]
 
 
-class Facts(BaseModel):
+class Facts(Shape):
     """What was learnt from the training part, small enough for JSON."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     variables: list[str]
     inputs: list[str]
-    calendar: int  # features that say when
-    step: str  # from row to row
+    calendar: Annotated[int, Field(ge=0, le=100)]  # features that say when
+    step: Annotated[str, Field(pattern=STEP)]  # from row to row
     gaps: bool  # whether values are missing
-    mean: list[FiniteFloat]
-    spread: list[FiniteFloat]
+    mean: list[Annotated[Number, Field(ge=-1e38, le=1e38)]]
+    spread: list[Annotated[Number, Field(gt=1e-30, le=1e38)]]
     rivals: Rivals
 
     @property
@@ -113,11 +113,7 @@ class Forecast(Task):
 
     @classmethod
     def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
-        try:
-            facts = Facts.model_validate(saved)
-        except ValidationError as error:
-            place = ".".join(map(str, error.errors()[0]["loc"])) or "it"
-            raise RunError(f"task.json does not hold what a forecaster has learnt: {place} is not right") from None
+        facts = checked(Facts, saved, "task.json")
         variables, rivals = len(facts.variables), facts.rivals
         columns, lags = variables + len(facts.inputs), {len(weights) for weights in rivals.weights}
         if not variables or {len(facts.mean), len(facts.spread)} != {columns}:

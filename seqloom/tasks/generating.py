@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..errors import SearchError
-from ..search import Sampling
+from ..search import Patience, Sampling
 from .asking import Rules
 from .base import Prediction
 
@@ -25,16 +25,21 @@ class Ask:
     count: int = 1  # how many texts are written, each by chance of its own
     alternatives: int = 0  # how many of the likeliest tokens are told for each step
     rules: Rules = Rules()
+    timeout: float = 0.0  # seconds a text at most; 0 is no limit
 
     def __post_init__(self) -> None:
         for name, least in (("length", 1), ("count", 1), ("alternatives", 0)):
             if getattr(self, name) < least:
                 raise SearchError(f"the {name} is {getattr(self, name)}, but it is at least {least}")
-        _ = self.sampling  # which has limits of its own
+        _ = self.sampling, self.patience()  # which have limits of their own
 
     @property
     def sampling(self) -> Sampling:
         return Sampling(self.temperature, self.top_k, self.top_p, self.min_p, self.seed)
+
+    def patience(self) -> Patience:
+        """Texts that are written side by side may take as long as one after the other."""
+        return Patience(self.count * self.timeout)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Continuation(Prediction):
     text: str  # what was written, without the beginning
     tokens: list[str]
     logs: list[float]  # of each token; one more for the end, if it was reached
-    finish: str  # "end" where the model ended it, "stop" at a stop string, "length" where the room ended
+    finish: str  # "end" by the model, "stop" at a stop string, "length" or "time" where there was no more of that
     seconds: float
     alternatives: list[dict[str, float]]  # tokens and their log-probabilities at each step, where that was asked for
 

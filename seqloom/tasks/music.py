@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path, PurePath
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..metrics.copied import copied, copied_scores
 from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..recipe import Recipe
+from ..schemas import Chances
 from ..search import sample
 from .asking import Rules
 from .base import Prediction, Question, Scored, Task, evenly
@@ -138,6 +140,8 @@ def well_formed(right: Sequence[bool], what: str) -> Score:
 class Polyphony(Writes):
     """A frame says which keys of a piano sound; each key is told apart, given all frames before."""
 
+    learnt = Chances
+
     @classmethod
     def is_text(cls, recipe: Recipe) -> bool:
         return False
@@ -228,8 +232,8 @@ class Polyphony(Writes):
         seeds = [np.random.SeedSequence((ask.seed & (1 << 64) - 1, row)) for row in range(ask.count)]
         draw = Draw([np.random.default_rng(seed) for seed in seeds], ask.temperature)
         frames = torch.from_numpy(opening)[None].repeat(ask.count, 1, 1).to(device_of(model))
-        first = frames.shape[1]
-        while (done := frames.shape[1] - first) < ask.length:
+        first, patience, late = frames.shape[1], ask.patience(), False
+        while (done := frames.shape[1] - first) < ask.length and not late:
             room = min(ask.length - done, self.room(frames.shape[1]))
             kept = frames if self.carries or frames.shape[1] < self.window else frames[:, -self.half :]
             with torch.no_grad():
@@ -237,12 +241,17 @@ class Polyphony(Writes):
                 if kept.shape[1] > 1:
                     _, state = model.features(kept[:, :-1], state)
             steps = sample(torch.no_grad()(model.stepper()), draw, kept[:, -1:], state)
-            for _, made in zip(range(room), steps, strict=False):
+            for _ in range(room):
+                begun = perf_counter()
+                made = next(steps)
                 frames = torch.cat([frames, made[:, None]], 1)
-                done += 1
+                done, late = done + 1, patience.ends(begun)
+                spent = "length" if done == ask.length else "time" if late else ""
                 for row, (frame, log) in enumerate(zip(made.cpu().numpy(), draw.logs, strict=True)):
                     name = written(frame)
-                    yield Told(row, f"{name}\n", name, log, "length" if done == ask.length else "")
+                    yield Told(row, f"{name}\n", name, log, spent)
+                if late:
+                    break
 
     def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
         for number, text in enumerate(texts, 1):

@@ -27,7 +27,7 @@ CHUNK = 512  # windows
 class Rivals(BaseModel):
     """What baselines know of the training part."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     season: int
     series: list[str]

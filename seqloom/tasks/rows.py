@@ -5,7 +5,7 @@ What is the same for all of them: preparing, saving, the order of the batches, r
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from ..data.tokenizers import Words
 from ..errors import DataError, RecipeError, RunError
 from ..models import Batch, Generator, Labeller
 from ..recipe import Recipe
+from ..schemas import Shape, checked
 from ..settings.body import Body
 from .base import Question, Task, Tell, evenly
 from .vectors import begin_with
@@ -37,6 +38,8 @@ Encoded = dict[str, Ragged]  # by side
 
 class Rows(Task):
     """`facts` is what baselines have learnt from the training part, small enough for JSON."""
+
+    learnt: ClassVar[type[Shape]]  # the shape of the facts; numbers in a list are of the target's symbols
 
     def __init__(self, recipe: Recipe, codecs: dict[str, Codec], facts: dict[str, Any]) -> None:
         self.recipe, self.codecs, self.facts = recipe, codecs, facts
@@ -81,10 +84,16 @@ class Rows(Task):
         found, facts, sides = saved.get("codecs"), saved.get("facts"), cls.layout(recipe).sides
         if not isinstance(found, dict) or not isinstance(facts, dict) or set(found) != set(sides):
             raise RunError(f"task.json does not hold facts, and codecs of {' and '.join(sides)}")
+        checked(cls.learnt, facts, "task.json, facts")
         codecs = {side: read_codec(found[side]) for side in sides}
         for side, codec in codecs.items():
             if codec.kind != sides[side].kind:
                 raise RunError(f"task.json says that the {side} is {codec.kind}, but the recipe {sides[side].kind}")
+        symbols = len(codecs["target"])
+        for name, fact in facts.items():
+            lists = [] if not isinstance(fact, list) else fact if fact and isinstance(fact[0], list) else [fact]
+            if wrong := next((one for one in lists if one and len(one) != symbols), None):
+                raise RunError(f"task.json has {len(wrong)} {name}, but the target has {symbols} symbols")
         return codecs
 
     def begin(self, model: Labeller | Generator, tell: Tell) -> None:

@@ -22,6 +22,7 @@ from ..layers.heads import Categorical, Deep, Head
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
 from ..models import Batch, Labeller, Labelling, Objective, device_of
 from ..recipe import Recipe
+from ..schemas import TagsOfWords
 from . import sources
 from .base import Prediction, Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
@@ -37,6 +38,8 @@ class TaggedSequence(Prediction):
 
 
 class Tag(Rows):
+    learnt = TagsOfWords
+
     @property
     def source(self) -> Codec:
         return self.codecs["source"]

@@ -28,7 +28,7 @@ class Written(Prediction):
 
     tokens: list[str]
     logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
-    finish: str = "end"  # or "stop" at a string that was to end it, "length" where the room ended
+    finish: str = "end"  # or "stop" at a string that was to end it, "length" or "time" where there was no more of that
     seconds: float = 0.0  # that it took, with the answers beside it
     alternatives: Sequence[dict[str, float]] = ()  # likely tokens at each step, where that was asked for
 
@@ -50,7 +50,8 @@ class Tells(About):
         part = prepared.splits["validation"]
         # From all over the part: files are often sorted, and the words in A are not like the others.
         quick = np.linspace(0, len(part), min(QUICK, len(part)), endpoint=False).astype(int).tolist()
-        written = self.predict(model, [self.input_of([raw[row] for raw in part.raws.values()]) for row in quick], 1)
+        asked = [self.input_of([raw[row] for raw in part.raws.values()]) for row in quick]
+        written = self.answer(model, asked, Answering(1, timeout=0))  # a score is not a matter of how busy a machine is
         targets = part.raws["target"]
         right = sum(best.output == targets[row] for row, (best, *_) in zip(quick, written, strict=True))
         return {"loss": self.loss(model, part.ids), "exact": right / max(len(quick), 1)}
@@ -65,7 +66,8 @@ class Tells(About):
             inputs.setdefault(key, given)
             answers.setdefault(key, []).append(example[1])
         asked, references = list(inputs.values()), list(answers.values())
-        outputs = [best.output for best, *_ in self.predict(model, asked)]
+        found = self.answer(model, asked, Answering(self.recipe.search.width, timeout=0))
+        outputs = [best.output for best, *_ in found]
         return scored(self.measures(), outputs, references, self.rivals(asked), self.whole_lengths(asked))
 
     def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
@@ -92,6 +94,7 @@ class Tells(About):
             end=end,
             constraints=[*own, *rules],
             stops=stops,
+            patience=self.patience(ask, 1),
         ):
             if pick.finish != "end" and (piece := text.add(pick.token)):
                 yield piece

@@ -25,6 +25,7 @@ from ..metrics.copied import copied, summary
 from ..metrics.likelihood import Unit
 from ..models import Generator, device_of
 from ..recipe import Recipe
+from ..schemas import Counted
 from ..search import Banned, Constraint, Pick, Pieces, Written, stream
 from ..search.choosing import Choose
 from .base import Prediction, Question, Scored, evenly
@@ -51,6 +52,8 @@ class Next(Prediction):
 
 
 class WritesText(Writes):
+    learnt = Counted
+
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data
@@ -222,7 +225,7 @@ class WritesText(Writes):
 
     def picks(self, model: Generator, opening: list[int], ask: Ask) -> Iterator[list[Pick]]:
         """Token by token. What knows nothing longer than a window begins anew with half of one when it is full."""
-        draw = ask.sampling.choose(ask.count)
+        draw, patience = ask.sampling.choose(ask.count), ask.patience()
         written: list[list[int]] = [[] for _ in range(ask.count)]
         rows, done = list(range(ask.count)), 0
         rules, stops = ask.rules.constraints(self.target, ask.count, ask.length), ask.rules.stops(self.target)
@@ -239,6 +242,7 @@ class WritesText(Writes):
                 constraints=[rule if isinstance(rule, Banned) else partial(after, rule, before) for rule in rules],
                 stops=stops,
                 alternatives=ask.alternatives,
+                patience=patience,
             ):
                 done += 1
                 told = [onward(pick, rows[pick.row], done, ask.length) for pick in made]

@@ -18,6 +18,7 @@ from ..errors import DataError
 from ..metrics import bleu, chrf, exact_match, token_error_rate
 from ..models import Generator
 from ..recipe import Recipe
+from ..schemas import Usual
 from . import sources
 from .rows import Encoded
 from .scoring import Measure
@@ -25,6 +26,8 @@ from .tells import Tells
 
 
 class Transduce(Tells):
+    learnt = Usual
+
     @property
     def tags(self) -> tuple[str, ...]:
         """The languages or styles that the target may be asked for in."""

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import RunError
-from .files import json_bytes, parse_json, partial, read_bytes, sweep, sync_folder, telling, write_synced
+from .files import check_folder, json_bytes, parse_json, partial, read_bytes, sweep, sync_folder, telling, write_synced
 from .manifests import MANIFEST, check_manifest, manifest_bytes
 from .tensors import parse_tensors, tensor_bytes
 
@@ -75,6 +75,7 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, whole or not, the newest first."""
+        check_folder(self.folder)
         if not self.folder.exists():
             return []
         with telling(self.folder, "cannot be read"):
@@ -99,13 +100,14 @@ class Checkpoints:
     def save(self, checkpoint: Checkpoint) -> None:
         """Write this one, then remove those that are too many. On failure the earlier ones stay as they are."""
         place = self._place(checkpoint.step)
+        check_folder(self.folder)
         with telling(place, "cannot be written, earlier checkpoints are untouched"):
             if not self.folder.exists():
                 self.folder.mkdir(parents=True)
                 sync_folder(self.folder.parent)
             try:
                 _write_folder(partial(place), checkpoint.files())
-                if place.exists():  # a damaged one that was passed over: a folder cannot be renamed onto it
+                if os.path.lexists(place):  # a damaged one that was passed over: a folder cannot be renamed onto it
                     self._remove(place)
                 os.replace(partial(place), place)
             except OSError:
@@ -116,6 +118,7 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Remove what killed processes left half-written or half-removed."""
+        check_folder(self.folder)
         if self.folder.exists():
             sweep(self.folder)
 
@@ -124,6 +127,7 @@ class Checkpoints:
 
     def _read(self, step: int) -> Checkpoint:
         place = self._place(step)
+        check_folder(place)
         check_manifest(place, needed=(WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE))
         names = (WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE)
         return Checkpoint.parse(step, {name: read_bytes(place / name) for name in names}, str(place))
@@ -134,12 +138,15 @@ class Checkpoints:
         whole = [step for step in self.steps() if step not in self._damaged]
         with telling(self.folder, "cannot be tidied"):
             for step in [*self._damaged, *whole[self.keep :]]:
-                if self._place(step).exists():
+                if os.path.lexists(self._place(step)):
                     self._remove(self._place(step))
         self._damaged = set()
 
     def _remove(self, place: Path) -> None:
         """First out of sight, then away: killed in between, no half-empty folder has the name of a checkpoint."""
+        if place.is_symlink():  # what it leads to is not ours
+            place.unlink()
+            return
         gone = partial(place.with_name(f"{place.name}.old"))
         shutil.rmtree(gone, ignore_errors=True)
         os.replace(place, gone)

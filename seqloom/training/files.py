@@ -2,9 +2,11 @@
 
 Writing goes to a temporary name in the same folder, is synced, and then takes the place of the old file, so that a
 kill or a power cut at any moment leaves the old content or the new one. Reading refuses in one sentence whatever is
-not what it should be. Knows no tensors: see `tensors`.
+not what it should be, and what is too large before it is read. Links are not followed, by either: a folder from
+elsewhere could name any file of this machine. Knows no tensors: see `tensors`.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -13,12 +15,21 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import RunError
+from ..schemas import Shape, checked
 
+Shaped = TypeVar("Shaped", bound=Shape)
+
+MEGABYTE = 1 << 20
+# The most bytes of a file that are read: sizes that a real run does not come near to. JSON takes many times as much
+# memory as it has bytes, so it has less; weights have as much as there is memory.
+LARGEST = {"version": 4096, "recipe.toml": MEGABYTE, "task.json": 64 * MEGABYTE, "records.jsonl": 256 * MEGABYTE}
+LARGEST_OTHER = 16 * MEGABYTE
 PARTIAL = ".partial"  # the ending of a file or folder that is still being written
 LOCK = ".lock"
 
@@ -29,6 +40,8 @@ def telling(path: Path, trouble: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RunError(f"{path}: is a link, which is not followed: a run folder holds its files itself") from None
         raise RunError(f"{path}: {trouble} ({error.strerror or error})") from error
 
 
@@ -94,16 +107,47 @@ def json_bytes(value: Any) -> bytes:
 # --- reading --------------------------------------------------------------------------------------------------
 
 
-def read_bytes(path: Path) -> bytes:
+def largest(path: Path) -> int:
+    """The most bytes that a file of this name may have."""
+    if path.suffix == ".safetensors":
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return LARGEST.get(path.name, LARGEST_OTHER)
+
+
+@contextmanager
+def opened(path: Path, most: int | None = None) -> Iterator[BufferedReader]:
+    """A file to be read, of which nothing has been read yet and which has at most so many bytes."""
     with telling(path, "cannot be read"):
-        if not S_ISREG(os.stat(path).st_mode):  # a pipe would block for ever, a device would never end
-            raise RunError(f"{path}: is not a regular file")
-        return path.read_bytes()
+        # Not waiting: a pipe would block for ever, before it could be seen that it is one.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            status, most = os.fstat(descriptor), largest(path) if most is None else most
+            if not S_ISREG(status.st_mode):
+                raise RunError(f"{path}: is not a regular file")
+            if status.st_size > most:
+                raise RunError(f"{path}: has {status.st_size:,} bytes, but such a file has at most {most:,}")
+            yield file
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a link in the place of a folder within a run: what is written there would be written elsewhere."""
+    if path.is_symlink():
+        raise RunError(f"{path}: is a link, which is not followed: a run folder holds its files itself")
+
+
+def read_bytes(path: Path, most: int | None = None) -> bytes:
+    with opened(path, most) as file:
+        return file.read()
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file."""
     return parse_json(read_bytes(path), str(path))
+
+
+def read_shaped(shape: type[Shaped], path: Path) -> Shaped:
+    """The object in a JSON file, which is of this shape."""
+    return checked(shape, read_json(path), str(path))
 
 
 def parse_json(data: bytes, place: str) -> dict[str, Any]:
@@ -144,13 +188,10 @@ def _finite_number(text: str) -> float:
     return number
 
 
-def sha256(path: Path) -> str:
+def sha256(path: Path, most: int | None = None) -> str:
     """The SHA-256 sum of a file, in hexadecimal."""
-    with telling(path, "cannot be read"):
-        if not S_ISREG(os.stat(path).st_mode):
-            raise RunError(f"{path}: is not a regular file")
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+    with opened(path, most) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # --- one at a time --------------------------------------------------------------------------------------------

@@ -7,17 +7,15 @@ leaves a folder that still checks.
 """
 
 import hashlib
-import re
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ..errors import RunError
-from .files import json_bytes, read_json, sha256, write_atomically
+from ..schemas import FILE, Manifest
+from .files import json_bytes, read_shaped, sha256, write_atomically
 
 MANIFEST = "manifest.json"
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")  # a file of this very folder, never a path out of it
-SUM = re.compile(r"[0-9a-f]{64}")
 
 Sums = dict[str, list[str]]
 
@@ -34,28 +32,29 @@ def write_manifest(folder: Path, names: Iterable[str]) -> None:
 
 def read_manifest(folder: Path) -> Sums:
     """The valid sums of each file."""
-    place = folder / MANIFEST
-    content = read_json(place)
-    files = content.get("files")
-    if set(content) != {"files"} or not isinstance(files, dict):
-        raise RunError(f"{place}: is not a manifest, which is an object with the key 'files'")
-    for name, sums in files.items():
-        if not NAME.fullmatch(name) or not _are_sums(sums):
-            raise RunError(f"{place}: the entry {name!r:.80} is not a file of this folder with its SHA-256 sums")
-    return files
+    return read_shaped(Manifest, folder / MANIFEST).files
 
 
-def check_manifest(folder: Path, needed: Iterable[str] = ()) -> None:
-    """Refuse a folder in which a file is missing or differs; the needed ones must be vouched for."""
+def check_manifest(folder: Path, needed: Iterable[str] = (), later: Iterable[str] = ()) -> None:
+    """Refuse a folder in which a file is missing or differs; the needed ones must be vouched for.
+
+    Those for `later` are listed, but not looked at yet: see `check_sum`.
+    """
     known = read_manifest(folder)
-    for name in needed:
+    for name in (*needed, *later):
         if name not in known:
             raise RunError(f"{folder / MANIFEST}: does not list {name}, which is needed")
     for name, sums in known.items():
-        if not (folder / name).exists():
-            raise RunError(f"{folder / name}: is missing")
-        if sha256(folder / name) not in sums:
-            raise RunError(f"{folder / name}: is damaged (its SHA-256 sum is not the one in {MANIFEST})")
+        if name not in later:
+            check_sum(folder / name, sums)
+
+
+def check_sum(path: Path, sums: Iterable[str], most: int | None = None) -> None:
+    """Refuse a file that is missing, has more than so many bytes, or is none of those that were vouched for."""
+    if not os.path.lexists(path):
+        raise RunError(f"{path}: is missing")
+    if sha256(path, most) not in sums:
+        raise RunError(f"{path}: is damaged (its SHA-256 sum is not the one in {MANIFEST})")
 
 
 def replace(folder: Path, name: str, data: bytes) -> None:
@@ -70,16 +69,8 @@ def replace(folder: Path, name: str, data: bytes) -> None:
 
 
 def _write(folder: Path, sums: Sums) -> None:
-    assert all(NAME.fullmatch(name) for name in sums), f"not the names of files in one folder: {list(sums)}"
+    assert all(FILE.fullmatch(name) for name in sums), f"not the names of files in one folder: {list(sums)}"
     write_atomically(folder / MANIFEST, json_bytes({"files": dict(sorted(sums.items()))}))
-
-
-def _are_sums(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(item, str) and SUM.fullmatch(item) is not None for item in value)
-    )
 
 
 def _sum(data: bytes) -> str:

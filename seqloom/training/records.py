@@ -4,9 +4,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat
 
-from ..errors import RunError
+from ..schemas import Count, checked
 from .watching import Seen
 
 Kind = Literal["step", "validation", "end"]
@@ -65,35 +65,30 @@ class Progress(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-    step: NonNegativeInt = 0
-    epoch: NonNegativeInt = 0  # the position in the data: in this epoch …
-    batch: NonNegativeInt = 0  # … the batch that comes next …
-    window: NonNegativeInt = 0  # … and the window of it
-    tokens: NonNegativeInt = 0
+    step: Count = 0
+    epoch: Count = 0  # the position in the data: in this epoch …
+    batch: Count = 0  # … the batch that comes next …
+    window: Count = 0  # … and the window of it
+    tokens: Count = 0
     seconds: NonNegativeFloat = 0.0
-    skipped: NonNegativeInt = 0
-    skipped_in_a_row: NonNegativeInt = 0
+    skipped: Count = 0
+    skipped_in_a_row: Count = 0
     magnified: PositiveFloat = 16.0  # what the summed loss is multiplied by in half precision, and …
-    steps_so_magnified: NonNegativeInt = 0  # … the finite steps since that last changed
+    steps_so_magnified: Count = 0  # … the finite steps since that last changed
     best: float | None = None  # the lowest of what is to be low, and …
     best_loss: float | None = None  # … the validation loss there, which decides where that is the same
-    validations_since_best: NonNegativeInt = 0
+    validations_since_best: Count = 0
     # Since the last record:
     loss_sum: float = 0.0
     loss_count: NonNegativeFloat = 0.0
     largest_norm: NonNegativeFloat | None = None
-    recent_tokens: NonNegativeInt = 0
+    recent_tokens: Count = 0
     recent_seconds: NonNegativeFloat = 0.0
-    watched: Seen = {}
+    watched: dict[str, dict[str, float | list[float]]] = {}
 
     @classmethod
     def read(cls, values: dict[str, Any], place: str) -> "Progress":
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            [first, *_] = error.errors()
-            where = ".".join(map(str, first["loc"])) or "state"
-            raise RunError(f"{place}: {where!r} is not what a checkpoint holds ({first['msg']})") from None
+        return checked(cls, values, place)
 
     def judge(self, value: float, loss: float) -> bool:
         """Whether this validation is the best so far, the lowest; one that is not a number never is."""

@@ -4,6 +4,7 @@ Whatever is read was perhaps written by somebody else: nothing that is loaded he
 plain, finite, whole data is refused in one sentence.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -13,9 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import RunError
-from .files import parse_json, read_bytes
+from .files import opened, parse_json, read_bytes
 
 # The kinds of number that are read; torch can check all of these for NaN.
+LONGEST_HEADER = 16 << 20  # bytes
 DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
 
 
@@ -24,9 +26,15 @@ def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, all of them finite."""
-    return parse_tensors(read_bytes(path), path)
+def read_tensors(path: Path, most: int | None = None) -> dict[str, Tensor]:
+    """The tensors of a safetensors file of at most so many bytes, all of them finite."""
+    return parse_tensors(read_bytes(path, most), path)
+
+
+def most_bytes(module: nn.Module) -> int:
+    """What a file of this module's weights has at most: eight bytes a number, and a line about each tensor."""
+    tensors = module.state_dict()
+    return sum(8 * tensor.numel() + len(name) + 500 for name, tensor in tensors.items()) + 10_000
 
 
 def parse_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
@@ -42,16 +50,30 @@ def parse_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
     return tensors
 
 
+def tensor_names(path: Path) -> list[str]:
+    """The names in a safetensors file, of which nothing else is read."""
+    with opened(path) as file:
+        length = _header_length(file.read(8), os.fstat(file.fileno()).st_size, path)
+        header = parse_json(file.read(length), f"{path}, header")
+    return [name for name in header if name != "__metadata__"]
+
+
 def _check_header(data: bytes, path: Path) -> None:
     """What safetensors itself lets pass: duplicate names, kinds of number we do not read, other formats' files."""
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > len(data) - 8:
-        if data[:2] == b"PK" or data[:1] == b"\x80":
-            raise RunError(f"{path}: is a pickle or zip archive, which may hold code; only safetensors is read")
-        raise RunError(f"{path}: is cut short or not a safetensors file")
+    length = _header_length(data[:8], len(data), path)
     for name, entry in parse_json(data[8 : 8 + length], f"{path}, header").items():
         if name != "__metadata__" and (not isinstance(entry, dict) or entry.get("dtype") not in DTYPES):
             raise RunError(f"{path}: the tensor {name!r:.80} is of a kind that is not read here")
+
+
+def _header_length(start: bytes, size: int, path: Path) -> int:
+    """How long the header is in a file of this size that begins so."""
+    length = int.from_bytes(start, "little")
+    if size < 8 or length > min(size - 8, LONGEST_HEADER):
+        if start[:2] == b"PK" or start[:1] == b"\x80":
+            raise RunError(f"{path}: is a pickle or zip archive, which may hold code; only safetensors is read")
+        raise RunError(f"{path}: is cut short or not a safetensors file")
+    return length
 
 
 # --- whole and in shards --------------------------------------------------------------------------------------

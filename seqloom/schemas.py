@@ -1,0 +1,245 @@
+"""The shapes of a run folder's JSON files, and the one place where a file is held against its shape.
+
+Whatever is read was perhaps written by somebody else. A shape knows all of its keys, takes no value for one of another
+type and no number that is none; what does not fit is refused in one sentence with its place. What a task has learnt
+(task.json) is the task's own business: it holds its parts against shapes as well.
+"""
+
+import re
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import RunError
+
+SHOWN = 60  # characters of what was found that a sentence shows
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Name = Annotated[str, Field(max_length=100_000)]
+MOST_SYMBOLS = 1 << 20  # of a vocabulary
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+Shaped = TypeVar("Shaped", bound=BaseModel)
+
+
+def checked(shape: type[Shaped], values: object, place: str) -> Shaped:
+    """The values in their shape; RunError with the first that does not fit."""
+    try:
+        return shape.model_validate(values)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    # Unknown names go first: a key that is misspelt is also one that is missing.
+    first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
+    *path, last = [str(step)[:SHOWN] for step in first["loc"] if step != "[key]"] or ["all of it"]
+    where = f"{place}, {'.'.join(path)}" if path else place
+    if first["type"] == "missing":
+        raise RunError(f"{where}: {last!r} is missing")
+    if first["type"] == "extra_forbidden":
+        raise RunError(f"{where}: {last!r} is not known here")
+    wanted = first["msg"][:1].lower() + first["msg"][1:].split(" or instance of ")[0]
+    raise RunError(f"{where}: {last!r} is {found(first['input'])}, but the {wanted}")
+
+
+def found(value: object) -> str:
+    """A JSON value within a sentence; of what may be large or deep, only its kind."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return f"a list of {len(value)}"
+        case str():
+            return f"the text {value[:SHOWN]!r}"
+        case int() if not isinstance(value, bool) and abs(value) >= 10**SHOWN:
+            return "a very large number"
+    return repr(value)
+
+
+# --- manifest.json ------------------------------------------------------------------------------------------------
+
+FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")  # of this very folder, never a path out of it
+MOST_FILES = 1000
+
+FileName = Annotated[str, Field(pattern=f"^{FILE.pattern}$")]
+Sum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Manifest(Shape):
+    """The valid SHA-256 sums of each file: two while it is being replaced."""
+
+    files: Annotated[
+        dict[FileName, Annotated[list[Sum], Field(min_length=1, max_length=9)]], Field(max_length=MOST_FILES)
+    ]
+
+
+# --- config.json ----------------------------------------------------------------------------------------------------
+
+
+class Machine(Shape):
+    device: Name
+    precision: Name
+    measured: dict[Name, Number]
+
+
+class Ways(Shape):
+    count: Count
+    threads: Number
+    processes: Number
+    better: Name
+
+
+class Config(Shape):
+    """What the weights fit."""
+
+    format: Count
+    task: Name
+    cell: Name | None = None
+    vocabularies: dict[Name, Count]
+    parameters: Count
+    machine: Machine | None = None
+    ways: Ways | None = None
+
+
+# --- data.json ------------------------------------------------------------------------------------------------------
+
+
+class Side(Shape):
+    tokens: Count
+    longest: Count
+    mean: Number
+    cut: Count
+    dropped: Count
+    unknown_share: Number
+    missing_share: Number = 0.0
+    lengths: dict[Name, Count] = {}
+    balance: dict[Name, Count] = {}
+    whole: Count = 0
+
+
+class Split(Shape):
+    examples: Count
+    dropped: Count
+    repeated: Count
+    overlap: Count
+    sides: dict[Name, Side]
+
+
+class Skipped(Shape):
+    rows: Count
+    first: Name
+
+
+class Report(Shape):
+    rows_read: Count
+    skipped: dict[Name, Skipped]
+    splits: dict[Name, Split]
+    vocabulary: dict[Name, Count]
+    padded_share: Number
+
+
+class Change(Shape):
+    step: Count
+    fingerprint: Name
+
+
+class Data(Shape):
+    """The data's report and fingerprint, and when it changed."""
+
+    fingerprint: Name
+    report: Report
+    changes: list[Change] = []
+
+
+# --- records.jsonl --------------------------------------------------------------------------------------------------
+
+
+class Watched(Shape):
+    """Of a step that was watched: by layer, and by recurrent matrix."""
+
+    gradients: dict[Name, Number]
+    updates: dict[Name, Number]
+    spectra: dict[Name, Annotated[list[Number], Field(max_length=4)]]
+
+
+class Told(Shape):
+    """A line: see `training.records.Record`."""
+
+    kind: Literal["step", "validation", "end"]
+    step: Count
+    epoch: Number
+    loss: Number | None
+    rate: Number
+    gradient_norm: Number | None
+    tokens: Count
+    tokens_per_second: Number
+    seconds: Number
+    skipped: Count
+    scores: dict[Name, Number | None] = {}
+    best: bool = False
+    watched: Watched | None = None
+
+
+# --- scores.json ----------------------------------------------------------------------------------------------------
+
+
+class Bin(Shape):
+    value: Number
+    examples: Count
+
+
+class Scored(Shape):
+    value: Number
+    better: Literal["higher", "lower", "nearer"]
+    scale: Name
+    interval: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
+    signature: Name = ""
+    missing: Count = 0
+    baselines: dict[Name, Number]
+    by_length: dict[Name, Bin] = {}
+
+
+class Scores(Shape):
+    """The final scores, each with its baselines."""
+
+    run: Name
+    task: Name
+    split: Name
+    examples: Count
+    cut: Count = 0
+    scores: dict[Name, Scored]
+
+
+# --- task.json: what baselines have learnt ----------------------------------------------------------------------
+
+Chance = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Usual(Shape):
+    usual: str  # the answer that is most frequent
+
+
+class UsualLabel(Shape):
+    usual: str
+    weights: list[Annotated[Number, Field(ge=0)]]  # of each label, where all are to count alike
+
+
+class TagsOfWords(Shape):
+    usual: str
+    tags: dict[str, str]  # of words whose tag is not the usual one
+
+
+class Constant(Shape):
+    constant: str  # the caption that does best for every image
+
+
+class Counted(Shape):
+    counts: Annotated[list[Count], Field(min_length=1)]  # of each symbol in training
+
+
+class Chances(Shape):
+    sounds: Annotated[list[Chance], Field(min_length=1)]  # of each key to sound …
+    goes_on: Annotated[list[list[Chance]], Field(alias="goes on", min_length=2, max_length=2)]  # … after none, or one
