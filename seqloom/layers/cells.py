@@ -472,8 +472,8 @@ def initialised(cell: C, how: str = "even", forget: float | None = None, gain: f
     as large, and the forget gate open by so much."""
     matrices = [(name, weight) for name, weight in cell.named_parameters() if weight.dim() == 2 and name[0] in "WUP"]
     units = cell.sizes[-1] if cell.entries[-1] == "c" else cell.size
-    for _, weight in matrices if how != "even" else ():
-        for block in weight.data.split(units if len(weight) % units == 0 else len(weight)):
+    for name, weight in matrices if how != "even" else ():
+        for block in weight.data.split(len(weight) if name[0] == "P" else units):  # a projection is of no gate
             INITIAL[how](block)
     for name, weight in matrices if gain != 1 else ():
         weight.data *= gain if name[0] == "U" else 1

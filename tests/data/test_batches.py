@@ -129,6 +129,13 @@ def test_seeds_and_epochs_change_the_order_and_the_company():
         assert len(company(base) & company(other)) < 0.5 * len(base)
 
 
+def test_batches_of_the_same_company_come_in_another_order_in_every_epoch():
+    """Of different lengths, all in one pool: who goes together is not drawn, and when they come is."""
+    orders = [[rows.tolist() for rows in order(np.arange(1, 41), 60, 0, epoch)] for epoch in range(5)]
+    assert all(sorted(one) == sorted(orders[0]) for one in orders)
+    assert len({str(one) for one in orders}) == 5
+
+
 def test_short_and_long_batches_are_mixed():
     lengths = realistic(5000)
     widths = [lengths[rows].max() for rows in order(lengths, 500, 0, 0)]

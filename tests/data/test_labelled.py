@@ -186,8 +186,9 @@ def test_columns_give_sentences(tmp_path, separator):
     assert [tags for _, tags, _ in sentences(file, tag="2")] == [("NNP", "VBZ"), ("NNP",)]
 
 
-def test_universal_columns_by_name_without_ranges_empty_nodes_and_comments(tmp_path):
-    file = write(tmp_path, "a.conllu", UNIVERSAL)
+@pytest.mark.parametrize("name", ["a.conllu", "a.conllu.gz", "A.CONLLU.gz"])
+def test_universal_columns_by_name_without_ranges_empty_nodes_and_comments(tmp_path, name):
+    file = write(tmp_path, name, UNIVERSAL)
     expected = (("vamos", "nos", "ya mismo"), ("VERB", "PRON", "ADV"), 4)
     assert sentences(file, word="form", tag="upos") == [expected]
     assert sentences(file, word="2", tag="4") == [expected]

@@ -1,5 +1,7 @@
 """Laws every layer must keep: what is read, in which pieces, beside which padding, watched or not."""
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -205,6 +207,36 @@ def test_beams_of_one_source_share_what_belongs_to_it():
     assert fewer.width == 3 and torch.equal(fewer.tensors[0], shared.tensors[0][1:])
     mixed = select(wide, torch.tensor([0, 4]))
     assert mixed.width == 1 and torch.equal(mixed.tensors[0], shared.tensors[0])
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 6])
+def test_rows_that_leave_unevenly_keep_to_their_sources(width):
+    """Beside a plain tensor that repeats each source for every one of its rows: any few rows, and any six in order."""
+    shared = repeat(Shared((torch.arange(6 // width), 10 + torch.arange(6 // width))), width)
+    plain = torch.arange(6 // width).repeat_interleave(width)
+    uneven = itertools.combinations_with_replacement(range(6), 6)
+    for rows in itertools.chain(*(itertools.product(range(6), repeat=count) for count in (1, 2, 3, 4)), uneven):
+        found, expected = select((shared, plain), torch.tensor(rows))
+        for offset, tensor in zip((0, 10), found.tensors, strict=True):
+            assert torch.equal(tensor.repeat_interleave(found.width), offset + expected), rows
+
+
+@each_padding
+@each_decoder
+@pytest.mark.parametrize("gradient", [True, False])
+def test_rows_take_their_padding_with_them(name, side, gradient):
+    """Reordered, left out, doubled or side by side, and read on afterwards, some of it padded again."""
+    net, mask, x, z = decoder(name, *SOME).eval(), MASKS[side], torch.randn(3, 6, D), torch.randn(3, 2, D)
+    more = mask[:, :2].flip(0)
+    with torch.set_grad_enabled(gradient):
+        _, state = net(poisoned(x, mask), net.start(3, memory()), mask)
+        expected, _ = net(poisoned(z, more), state, more)
+        for rows in ([2, 0, 1], [1], [2, 1, 0, 0]):
+            rows = torch.tensor(rows)
+            kept = more[rows]
+            close(net(poisoned(z[rows], kept), select(state, rows), kept)[0], expected[rows])
+        twice, kept = torch.arange(3).repeat_interleave(2), more.repeat_interleave(2, 0)
+        close(net(poisoned(z[twice], kept), repeat(state, 2), kept)[0], expected[twice])
 
 
 @each_encoder

@@ -104,6 +104,26 @@ def test_a_true_attribution_beats_random_orders_and_its_reverse_does_not():
     assert wrong.beaten < 0.1
 
 
+def test_every_random_order_is_drawn_by_itself_and_serves_both_curves():
+    """Element k is worth 2 ** k, so that a curve tells in which order they went."""
+    model = linear_model()
+    model.embed.weight.data[3:8] = torch.eye(4)[0] * 2.0 ** torch.arange(5)[:, None]
+    model.encoder.layer.layers[0].module[0].weight.data[2] = torch.tensor([1.0, 0, 0, 0])
+    asked = question(model, Batch(torch.arange(3, 8)[None], torch.ones(1, 5, dtype=torch.bool), torch.tensor([2])))
+
+    def orders(seed):
+        found = faithfulness(asked, occlusion(asked), orders=50, seed=seed)
+        went, came = -np.diff(found.random_deletion), np.diff(found.random_insertion)
+        close(went, came, atol=1e-4)
+        return np.log2(went).round().astype(int)
+
+    drawn = orders(0)
+    assert (np.sort(drawn) == np.arange(5)).all()
+    assert len(np.unique(drawn, axis=0)) > 30  # of 120: 50 draws meet about 41
+    assert all(len(np.unique(place)) == 5 for place in drawn.T)
+    assert (orders(0) == drawn).all() and (orders(1) != drawn).any()
+
+
 def test_where_nothing_matters_nothing_is_claimed():
     model = linear_model()
     model.embed.weight.data[:] = 0

@@ -13,10 +13,11 @@ from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical, Mean, Normal
 from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.layers.transformer import transformer
-from seqloom.look.dependence import dependence, information
+from seqloom.look.dependence import Dependence, dependence, information
 from seqloom.look.evidence import blind_loss, entropy, mixture, usual_answer
-from seqloom.look.memory import memory_of
-from seqloom.look.sway import asked_lags, sway_by_lag
+from seqloom.look.findings import saved
+from seqloom.look.memory import Remembers, memory_of
+from seqloom.look.sway import Sway, asked_lags, sway_by_lag
 from seqloom.models import Batch, Labeller
 from seqloom.recipe import Recipe
 
@@ -59,6 +60,17 @@ def test_padding_does_not_count_as_a_step():
     x = torch.nn.functional.pad(drawn(64), (0, 5))
     mask = torch.arange(LENGTH + 5).expand(len(x), -1) < LENGTH
     assert sway_by_lag(delay_line(3), Batch(x, mask, x[:, 0])).length == 3
+
+
+def test_what_is_far_counts_where_it_tells_a_share_of_what_the_best_does():
+    """Of swaps a fifth, of bits a half, of gradients a thousandth: the furthest such lag, not the first or the best."""
+    lags = np.array([0, 1, 2, 3, 5, 8, 13])
+    moved = Sway(lags, np.array([0.1, 0.5, 0.05, 0.2, 0.101, 0.099, 0.0]))
+    assert moved.length == 5 and Sway(lags, np.zeros(7)).length == 0
+    assert Dependence(np.array([0.2, 1.0, 0.0, 0.51, 0.0, 0.49])).reach == 3 and Dependence(np.zeros(4)).reach == 0
+    gradient = np.array([0.5, 1.0, 0.0, 0.0011, 0.0009])
+    assert Remembers(moved, gradient).length == 5  # where anything is used, swaps tell
+    assert Remembers(Sway(lags, 0.19 * moved.moved), gradient).length == 3  # where nothing is yet, gradients do
 
 
 def test_a_window_cannot_remember_more_than_it_sees():
@@ -135,6 +147,23 @@ def test_batches_in_order_of_their_labels_are_not_mixed():
     assert mixture(batches(torch.arange(640))) == 0
     assert mixture(batches(mixed)) == pytest.approx(1, abs=0.03)
     assert mixture([Batch(x, everywhere(x), torch.randn(640, 1))] * 5) is None
+
+
+def test_the_variety_of_few_targets_is_mended_by_half_a_degree_of_freedom_each():
+    """Miller (1955): the entropy that is counted, and (classes − 1) / 2n."""
+    rows = [[0, 0, 0, 1], [1, 1, 1, 0], [0] * 7 + [1], [1] * 7 + [0]]
+    batches = [
+        Batch(torch.zeros(len(row), 2).long(), torch.ones(len(row), 2).bool(), torch.tensor(row)) for row in rows
+    ]
+    found = [entropy(np.bincount(row)) + 1 / (2 * len(row)) for row in rows]
+    assert mixture(batches) == pytest.approx(np.mean(found) / math.log(2))
+
+
+def test_what_was_saved_is_a_share_of_the_blind_loss_or_of_a_density_what_the_spread_lost():
+    assert saved(0.5, 2.0) == pytest.approx(0.75) and saved(3.0, 2.0) == pytest.approx(-0.5)
+    for blind in (-1.5, 0.0):  # a spread of a quarter: ln 4 less surprise
+        assert saved(blind - math.log(4), blind) == pytest.approx(0.75)
+        assert saved(blind, blind) == pytest.approx(0)
 
 
 def test_a_model_that_says_the_same_to_everything_is_seen():

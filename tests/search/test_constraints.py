@@ -72,6 +72,15 @@ def test_nothing_ends_too_early(way, seed, length):
     assert found and all(min(length, STEPS) <= len(one.tokens) <= STEPS for _, one in found)
 
 
+@pytest.mark.parametrize("length", range(4))
+def test_the_end_is_free_as_soon_as_enough_is_written(length):
+    logs = torch.randn(2, SIZE).log_softmax(-1)
+    for count in range(6):
+        found = MinLength(length, END)(logs, Written(torch.ones(2, count).long(), torch.arange(2)))
+        assert (found[:, END] == (-torch.inf if count < length else logs[:, END])).all()
+        assert torch.equal(found[:, END + 1 :], logs[:, END + 1 :])
+
+
 @given(
     way=ways, seed=st.integers(0, 99), required=st.lists(tokens, max_size=STEPS), banned=st.lists(tokens, max_size=2)
 )

@@ -3,12 +3,13 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from seqloom.errors import SearchError
 from seqloom.search import Banned, Sampling, greedy, likeliest, sampled, score, stream, write
-from seqloom.search.choosing import largest, seeds_of, uniform
+from seqloom.search.choosing import drawn, largest, seeds_of, uniform
 
 from .toy import END, Toy, all_tokens
 
@@ -127,6 +128,33 @@ def shares(sampling, logits, count=10_000):
 
 
 LOGITS = torch.tensor([0.0, 2.0, -1.0, 1.0, 0.5])
+
+
+def left_by(sampling, *shares):
+    """Which of tokens with these shares may be drawn."""
+    found = sampling.narrowed(torch.tensor([shares], dtype=torch.double).log())[0]
+    return (found > -torch.inf).nonzero()[:, 0].tolist()
+
+
+def test_the_fewest_that_have_the_share_are_left_also_where_it_is_met_exactly():
+    for share, left in ((0.5, [1]), (0.51, [1, 2]), (0.75, [1, 2]), (0.76, [0, 1, 2]), (0.875, [0, 1, 2])):
+        assert left_by(Sampling(top_p=share), 0.125, 0.5, 0.25, 0.0625, 0.0625) == left
+
+
+def test_a_share_is_one_of_the_probabilities_at_the_temperature_that_is_drawn_at():
+    """Squared, 0.5, 0.3 and 0.2 are as 0.66, 0.24 and 0.11; their roots are as 0.41, 0.32 and 0.26."""
+    assert left_by(Sampling(0.5, top_p=0.6), 0.5, 0.3, 0.2) == [0]
+    assert left_by(Sampling(1.0, top_p=0.6), 0.5, 0.3, 0.2) == [0, 1]
+    assert left_by(Sampling(2.0, top_p=0.75), 0.5, 0.3, 0.2) == [0, 1, 2]
+    assert left_by(Sampling(0.5, min_p=0.5), 0.5, 0.3, 0.2) == [0]
+    assert left_by(Sampling(1.0, min_p=0.5), 0.5, 0.3, 0.2) == [0, 1]
+
+
+def test_a_token_is_drawn_where_it_lies_and_one_without_a_share_nowhere():
+    """Every token has its beginning and not its end; a draw of exactly 0 is of the first that has a share."""
+    logs = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0], dtype=torch.double).log()
+    where = np.array([0.0, 0.125, 0.25, 0.5, 0.75, 1 - 2.0**-52])
+    assert drawn(logs.expand(len(where), -1), where).tolist() == [1, 1, 3, 3, 4, 4]
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])

@@ -11,7 +11,9 @@ import sys
 import pytest
 import torch
 
+from seqloom.certify.checks import all_checks
 from seqloom.cli import main
+from seqloom.layers.cells import ResetBeforeGRUCell
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
 
@@ -373,3 +375,21 @@ def test_what_cannot_be_written_is_one_sentence(seqloom, writer, run):
     assert code == 2 and err == "error: 2 texts at once cannot be streamed as plain text: say --count 1, or --json\n"
     code, _, err = seqloom("generate", writer, "--top-p", "0")
     assert code == 2 and err.startswith("error: top_p is 0")
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_certificate_that_is_lost_is_told_by_the_exit_code(seqloom, monkeypatch, as_json):
+    some = [check for check in all_checks() if check.subject in ("gru-before", "additive")]
+    monkeypatch.setattr("seqloom.certify.checks.all_checks", lambda: some)
+
+    def held(out):
+        if as_json:
+            return [one["subject"] for one in json.loads(out) if one["holds"]]
+        return [line.split()[1] for line in out.splitlines() if "✓" in line]
+
+    code, out, _ = seqloom("certify", *as_json)
+    assert code == 0 and held(out) == [check.subject for check in some]
+    forward = ResetBeforeGRUCell.forward
+    monkeypatch.setattr(ResetBeforeGRUCell, "forward", lambda *given: (1.01 * forward(*given)[0],))
+    code, out, _ = seqloom("certify", *as_json)
+    assert code == 1 and 0 < len(held(out)) < len(some) and "additive" in held(out)

@@ -69,6 +69,24 @@ def test_a_skipped_step_is_not_averaged() -> None:
     assert training.progress.skipped == 1 and same(training.average.weights, before)
 
 
+def test_after_skipped_steps_the_average_is_as_young_as_the_steps_that_were_made() -> None:
+    training = Training(Guesser().double(), Rows(), settings(average=0.9, steps=200))
+    texts = training.feed.texts
+    expected = {name: tensor.clone() for name, tensor in training.average.weights.items()}
+    made = 0
+    for poisoned in (True, True, False, True, False, False, True, True, True, False):
+        for text in texts:
+            text[0] = 0 if poisoned else 1
+        training.advance()
+        made += not poisoned
+        share = (1 + made) / (10 + made)
+        for name, tensor in weights_of(training.objective).items() if not poisoned else ():
+            expected[name] = share * expected[name] + (1 - share) * tensor
+        for name, tensor in expected.items():
+            torch.testing.assert_close(training.average.weights[name], tensor)
+    assert training.progress.skipped == 6
+
+
 def test_an_average_of_another_model_is_refused() -> None:
     with pytest.raises(RunError, match="^there: the averaged weights"):
         Average(Guesser(), 0.5).load(Average(Guesser(size=8), 0.5).weights, "there")

@@ -25,6 +25,8 @@ from seqloom.training.loop import (
     fit,
 )
 from seqloom.training.optimiser import optimiser_of
+from seqloom.training.processes import Ranks
+from seqloom.training.randomness import Draw, draw_from
 from seqloom.training.records import Progress, Record
 from seqloom.training.schedules import rate_at
 from seqloom.training.steps import backpropagate, tokens_in, update
@@ -213,6 +215,85 @@ def test_the_state_of_a_checkpoint_is_json_that_gives_every_number_back() -> Non
     found = Progress.read(json.loads(json.dumps(state)), STATE)
     assert found.model_copy(update=timeless) == training.progress.model_copy(update=timeless)
     assert training.progress.loss_sum > 0 and training.progress.largest_norm
+
+
+# --- data that has changed ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_changed_data_is_read_from_the_beginning_of_the_next_epoch_and_none_is_left_out(window: int) -> None:
+    """Whichever batch or window it stood at: on the boundary, the next epoch is the one that has not begun."""
+    training = Training(Guesser(), Rows(), settings(steps=99, window=window))
+    boundaries = 0
+    while (now := training.progress).epoch < 3:
+        training.advance()
+        begun = now.batch > 0 or now.window > 0
+        boundaries += not begun
+        again = Training(Guesser(), Rows(rows=23, seed=5), settings(steps=99, window=window))
+        again.restore(training.checkpoint(), other_data=True)
+        again.advance()
+        assert again.feed.asked[0] == again.feed.order(now.epoch + begun)[0].tolist()
+    assert boundaries == 3
+
+
+@pytest.mark.parametrize("changed", [-1, 3, 4, 5])
+def test_only_checkpoints_up_to_the_change_are_of_other_data(tmp_path: Path, changed: int) -> None:
+    run = Run(tmp_path)
+    cut_at_batch(run, 6)  # behind the checkpoint of step 4
+    again = run.rebuilt()
+    next(fit(again.objective, again.feed, again.settings, again.validate, again.checkpoints, changed=changed))
+    epoch, batch = (1, 0) if changed >= 4 else (0, 4)
+    assert again.feed.asked[0] == again.feed.order(epoch)[batch].tolist()
+
+
+# --- chance -------------------------------------------------------------------------------------------------------
+
+
+class Alike(Rows):
+    """Rows of one length, so that what is drawn for one batch fits any other."""
+
+    def __init__(self) -> None:
+        super().__init__(rows=12, size=4)
+        self.texts = [np.resize(text, 6) for text in self.texts]
+
+
+def dropped(steps: int, **given: Any) -> list[tuple[bool, ...]]:
+    """What dropout left out at each step."""
+    rank = given.pop("rank", 0)
+    training = Training(Guesser(), Alike(), settings(**given), Ranks(rank))
+    found: list[tuple[bool, ...]] = []
+    training.objective.drop.register_forward_hook(
+        lambda _module, _given, made: found.append(tuple((made == 0).flatten().tolist()))
+    )
+    for _ in range(steps):
+        training.advance()
+    return found
+
+
+def test_dropout_is_drawn_anew_at_every_step_by_every_process_and_for_every_seed() -> None:
+    """Three batches an epoch: neither the steps of an epoch nor the same batch of two epochs leave out the same."""
+    every = [*dropped(9), *dropped(9, rank=1), *dropped(9, seed=12)]
+    assert len(set(every)) == len(every) == 27
+
+
+def test_what_is_drawn_with_a_batch_is_drawn_anew_for_every_batch_of_every_epoch() -> None:
+    def drawn(seed: int) -> list[tuple[float, ...]]:
+        training, found = Training(Guesser(), Alike(), settings(seed=seed)), []
+        for _ in range(9):
+            found.append(tuple(training.pieces[0].chance.flatten().tolist()))
+            training.read()
+        return found
+
+    every = [*drawn(11), *drawn(12)]
+    assert len(set(every)) == len(every) == 18
+
+
+def test_every_place_and_every_kind_of_draw_has_a_stream_of_its_own() -> None:
+    found = set()
+    for place in itertools.product(range(3), Draw, range(3), range(3)):
+        draw_from(*place)
+        found.add(torch.rand(()).item())
+    assert len(found) == 3 * len(Draw) * 9
 
 
 # --- one step -------------------------------------------------------------------------------------------------
