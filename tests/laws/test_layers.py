@@ -225,18 +225,39 @@ def test_rows_that_leave_unevenly_keep_to_their_sources(width):
 @each_decoder
 @pytest.mark.parametrize("gradient", [True, False])
 def test_rows_take_their_padding_with_them(name, side, gradient):
-    """Reordered, left out, doubled or side by side, and read on afterwards, some of it padded again."""
-    net, mask, x, z = decoder(name, *SOME).eval(), MASKS[side], torch.randn(3, 6, D), torch.randn(3, 2, D)
+    """Reordered, left out, doubled or side by side; what comes afterwards is padded again, and then not any more."""
+    net, mask, x, z = decoder(name, *SOME).eval(), MASKS[side], torch.randn(3, 6, D), torch.randn(3, 3, D)
     more = mask[:, :2].flip(0)
+
+    def go_on(state, rows):
+        pieces = poisoned(z[rows, :2], more[rows]), z[rows, 2:]
+        return read(net, pieces, state, [more[rows], None])[0]
+
     with torch.set_grad_enabled(gradient):
         _, state = net(poisoned(x, mask), net.start(3, memory()), mask)
-        expected, _ = net(poisoned(z, more), state, more)
-        for rows in ([2, 0, 1], [1], [2, 1, 0, 0]):
-            rows = torch.tensor(rows)
-            kept = more[rows]
-            close(net(poisoned(z[rows], kept), select(state, rows), kept)[0], expected[rows])
-        twice, kept = torch.arange(3).repeat_interleave(2), more.repeat_interleave(2, 0)
-        close(net(poisoned(z[twice], kept), repeat(state, 2), kept)[0], expected[twice])
+        alone = [select(state, torch.tensor([row])) for row in range(3)]
+        expected = torch.cat([go_on(state, [row]) for row, state in enumerate(alone)])
+        for rows in ([0, 1, 2], [2, 0, 1], [1], [2, 1, 0, 0]):
+            close(go_on(select(state, torch.tensor(rows)), rows), expected[rows])
+        close(go_on(repeat(state, 2), [0, 0, 1, 1, 2, 2]), expected[[0, 0, 1, 1, 2, 2]])
+
+
+@pytest.mark.parametrize("name", ["transformer-window", "causal-wide"])
+@pytest.mark.parametrize("gradient", [True, False])
+@pytest.mark.parametrize("pieces", [[1] * 30, [7, 1, 1, 1, 13, 1, 2, 4], [30]])
+def test_a_window_sees_as_far_back_however_much_it_has_read(name, gradient, pieces):
+    """What is forgotten is what no step sees any more, whatever of it was padding: beside a walk over all at once."""
+    net = stirred(PIECES[name]()) if name in PIECES else decoder(name, *SOME)
+    size, seen = SIZE if name in PIECES else D, memory()
+    x, mask, more = torch.randn(3, 30, size), torch.rand(3, 30) < 0.6, torch.randn(3, 5, size)
+    mask[0], net = True, net.eval()
+    with torch.set_grad_enabled(gradient):
+        parts, state = read(net, poisoned(x, mask).split(pieces, 1), net.start(3, seen), mask.split(pieces, 1))
+        after, _ = read(net, more.split(1, 1), state)
+        for row in range(3):
+            whole = torch.cat([x[row, mask[row]], more[row]])[None]
+            expected, _ = net(whole, select(net.start(3, seen), torch.tensor([row])))
+            close(torch.cat([parts[row, mask[row]], after[row]]), expected[0])
 
 
 @each_encoder

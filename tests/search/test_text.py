@@ -1,5 +1,7 @@
 """Text as it comes: whole characters, never taken back."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from seqloom.data.tokenizers import learn_tokenizer
 from seqloom.data.vocabulary import END, PAD, START, UNKNOWN
 from seqloom.search import Pieces, StopText, StopTokens
+from seqloom.search.base import kept_by
 
 TEXT = "grüße aus köln, 東京 und 😀! don't-stop e\u0301 " * 3
 TOKENIZERS = {
@@ -69,6 +72,20 @@ def test_the_text_ends_before_the_first_stop(kind, text, stops):
     ends = [(whole.index(stop) + len(stop), whole.index(stop)) for stop in stops if stop in whole]
     assert given_ == whole[: min(ends, default=(0, len(whole)))[1]]
     assert pieces.stopped == any(stop in whole for stop in stops)
+
+
+def test_of_several_stops_the_one_that_is_complete_first_counts_however_the_text_is_cut():
+    """Though another may begin before it: c stands whole before bcd does."""
+    for cut in itertools.product([False, True], repeat=4):
+        places = [0, *(place for place, here in enumerate(cut, 1) if here), 5]
+        parts = ["abcde"[start:stop] for start, stop in itertools.pairwise(places)]
+        pieces = Pieces(lambda ids, parts=parts: "".join(parts[each] for each in ids), ["bcd", "c"])
+        assert "".join([*map(pieces.add, range(len(parts))), pieces.finish()]) == "ab", parts
+
+
+def test_of_several_stops_the_one_that_keeps_least_counts():
+    stops = [StopTokens([[7]]), StopTokens([[6, 7]]), lambda tokens: None]
+    assert [kept_by(some, [5, 6, 7]) for some in (stops, stops[::-1], stops[:1], stops[2:])] == [1, 1, 2, None]
 
 
 def test_what_may_be_a_stop_is_held_back_only_until_it_is_known():

@@ -17,6 +17,7 @@ from seqloom.models import Batch, Labelling, Objective, Writing
 from seqloom.recipe import Recipe
 from seqloom.training.carried import tensors_of
 from seqloom.training.loop import Training
+from seqloom.training.schedules import truth_at
 from seqloom.training.steps import backpropagate
 
 from .cutting import Run, assert_same, cut_at_batch
@@ -234,6 +235,22 @@ def test_the_truth_is_given_as_often_as_the_schedule_says_and_never_decided_by_w
         expected = 1 - 0.75 * number / 23
         assert given.float().mean().item() == pytest.approx(expected, abs=5 * 0.5 / given.numel() ** 0.5)
     assert all(map(torch.equal, found, shares(True)))
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "exponential", "inverse-sigmoid"])
+def test_at_each_step_the_truth_is_given_where_the_draw_lies_below_that_steps_share(schedule: str) -> None:
+    given = settings(steps=9, teacher=0.1, teacher_schedule=schedule, accumulate=2)
+    training = Training(writing()(), Pairs(), given)
+    for step in range(1, 10):
+        place, share = training.progress.model_copy(), truth_at(step, given)
+        beside = Training(writing()(), Pairs(), given)
+        beside.progress = place
+        for batch in training.read()[1]:
+            chance = beside.pieces[0].chance
+            found = torch.ones_like(chance, dtype=torch.bool) if batch.given is None else batch.given
+            assert torch.equal(found, chance < share)
+            place.batch += 1
+        training.progress.step += 1
 
 
 @pytest.mark.parametrize("given", [{"window": 3}, {"teacher": 0.5}])
