@@ -28,7 +28,7 @@ from .errors import RecipeError, RunError
 from .layers.cells import MakeCell
 from .recipe import Recipe
 from .tasks.base import Prepared, Task
-from .training.files import json_bytes, read_bytes, read_json, telling, write_atomically
+from .training.files import LOCK, json_bytes, read_bytes, read_json, remove_quietly, telling, write_atomically
 from .training.manifests import MANIFEST, check_manifest, write_manifest
 
 FORMAT = 1  # of the layout; a folder of a higher one is refused
@@ -50,8 +50,9 @@ def next_folder(parent: Path, name: str) -> Path:
 
 
 def make_room(folder: Path, resume: bool) -> None:
-    """A folder to begin in. What a killed beginning has left is no obstacle when resuming."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not resume)):
+    """A folder to begin in. What a killed beginning has left is no obstacle when resuming, its lock never is."""
+    used = folder.is_dir() and any(path.name != LOCK for path in folder.iterdir())
+    if (used and not resume) or (folder.exists() and not folder.is_dir()):
         raise RunError(f"{folder}: is not an empty folder; name another with --into, or go on with it: --resume")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,9 +79,14 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
         "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
         "version": version.encode(),
     }
-    for name, content in settled.items():
-        write_atomically(folder / name, content)
-    write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+    try:
+        for name, content in settled.items():
+            write_atomically(folder / name, content)
+        write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+    except BaseException:
+        for name in (MANIFEST, *settled):
+            remove_quietly(folder / name)
+        raise
 
 
 def report_of(task: Task, prepared: Prepared) -> dict[str, Any]:

@@ -17,6 +17,7 @@ LEVELS = (
     ("cli", "serve", "demo"),
     ("certify", "writing"),
     ("terminal", "launch", "options"),
+    ("stopping",),
     ("__init__",),
     ("tune", "studies"),
     ("runs",),

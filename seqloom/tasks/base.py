@@ -4,6 +4,7 @@ To add one: a class in a file of its own, a line in `TASKS`, a recipe. Everythin
 (training, models) knows a task only by what stands here.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
 from ..recipe import Recipe
+from ..training.probe import Stopped
 
 Tell = Callable[[str], object]  # what goes on, in a line for a person
 
@@ -209,13 +211,15 @@ def lines_of(file: str) -> Iterator[str]:
 
 
 class Feed:
-    """The training part of a task's data, as the loop wants it."""
+    """The training part of a task's data, as the loop wants it. Trial steps end at the next batch after `stop`."""
 
-    def __init__(self, task: Task, prepared: Prepared) -> None:
-        self.task, self.prepared = task, prepared
+    def __init__(self, task: Task, prepared: Prepared, stop: threading.Event | None = None) -> None:
+        self.task, self.prepared, self.stop = task, prepared, stop
 
     def order(self, epoch: int) -> Sequence[Any]:
         return self.task.order(self.prepared, epoch)
 
     def batch(self, rows: Any) -> Batch:
+        if self.stop is not None and self.stop.is_set():
+            raise Stopped
         return self.task.batch(self.prepared, rows)
