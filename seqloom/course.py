@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RunError
+from .errors import RecipeError, RunError
 from .folders import (
     CARD,
     RECORDS,
@@ -28,6 +28,7 @@ from .folders import (
     same_recipe,
     write_settled,
 )
+from .given import described, path
 from .layers.cells import MakeCell
 from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
@@ -70,7 +71,9 @@ def train(
     Set `stop` to end after the step that is under way, with a checkpoint; while trial steps say what is to come, with
     nothing. A run that has come to its end is scored on the test part before the iterator ends.
     """
-    folder, ranks = Path(into), join()
+    if recipe is not None and not isinstance(recipe, Recipe):
+        raise RecipeError(f"the recipe is {described(recipe)}, but a Recipe was expected, as Recipe.read gives it")
+    folder, ranks = path("the run folder", into), join()
     if not ranks.first:
         assist(ranks, cell, stop)
         return

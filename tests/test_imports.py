@@ -31,7 +31,7 @@ LEVELS = (
     ("layers",),
 )
 # Known to all but the layers, which are to be usable on their own; here too each knows only what stands below it.
-SETTINGS = ("recipe", "settings", "errors")
+SETTINGS = ("recipe", "settings", "given", "errors")
 
 SLOW = ("torch", "numpy", "altair", "vl_convert", "sacrebleu", "rapidfuzz", "babel", "tokenizers", "safetensors")
 

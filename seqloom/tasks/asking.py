@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import SearchError
+from ..given import described, real, text, texts, whole
 from ..search import (
     BannedPhrases,
     Constraint,
@@ -33,9 +34,12 @@ class Rules:
     min_length: int = 0  # tokens at least
 
     def __post_init__(self) -> None:
+        for name in ("ban", "require", "stop"):
+            texts(name, getattr(self, name))
+        text("the prefix", self.prefix)
         for name in ("no_repeat", "min_length"):
-            if getattr(self, name) < 0:
-                raise SearchError(f"{name} is {getattr(self, name)}, but it is at least 0")
+            whole(name, getattr(self, name), 0)
+        real("repetition_penalty", self.repetition_penalty)
 
     def constraints(self, tokenizer: Tokenizer, rows: int, steps: int) -> list[Constraint]:
         """For so many rows and tokens at most."""
@@ -74,6 +78,15 @@ class Answering:
     rules: Rules = Rules()
 
     def __post_init__(self) -> None:
+        least = {"width": 1, "groups": 1, "best": 0, "max_length": 0, "count": 1, "alternatives": 0}
+        for name, at_least in least.items():
+            whole(f"the {name}" if name == "width" else name, getattr(self, name), at_least)
+        real("diversity", self.diversity)
+        if self.length_penalty is not None:
+            real("length_penalty", self.length_penalty)
+        for name, value, kind in (("sampling", self.sampling, Sampling), ("rules", self.rules, Rules)):
+            if value is not None and not isinstance(value, kind):
+                raise SearchError(f"the {name} is {described(value)}, but {kind.__name__} was expected")
         if self.alternatives and self.sampling is None and self.width > 1:
             raise SearchError("what else was likely is told of answers that are written one by one: width 1")
 

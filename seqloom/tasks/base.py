@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 from torch import nn
 
 from ..errors import DataError
+from ..given import text
 from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
@@ -164,6 +165,10 @@ class Task(ABC):
     def reads_text(self) -> bool:
         """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
         return True
+
+    def accepted(self, given: Any) -> Any:
+        """An input of `predict` that can be read, here a text; DataError says what was expected in place of another."""
+        return text("an input", given)
 
     def inputs(self, file: str) -> Iterator[tuple[str, Any]]:
         """What a file asks, each question with what it is called: here, line by line."""
