@@ -6,7 +6,8 @@ load("runs/dates").predict("3 mai 2024")
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # typing's own takes longer to load than the rest until signals are heard: see `stopping`
 
 # Threads that wait for one another by spinning slow a busy machine down: with one other program on two cores, a step
 # of training took 5,264 ms instead of 90; with this much patience, 89, and 95 on an idle one. Read when torch loads.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Recipe", "Run", "load", "train"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import on first use: torch takes seconds, and `seqloom --help` needs none of it."""
     if name == "Recipe":
         from .recipe import Recipe

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,8 @@ import typer
 from . import launch, writing
 from .errors import RecipeError, SeqloomError
 from .options import Debug, Json
+from .stopping import STOPPED, Interrupted, Stop, hearing
+from .training.manifests import MANIFEST
 
 app = typer.Typer(
     help="From your own sequences to a trained, measured, understood model.",
@@ -21,11 +24,23 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """The entry point: a person's mistake is one sentence and exit code 2."""
+def main(stop: Stop | None = None) -> None:
+    """Do what was typed: a person's mistake is one sentence and exit code 2, a stop one sentence and 130."""
+    with nullcontext(stop) if stop else hearing() as heard:
+        run_command(heard)
+
+
+def run_command(stop: Stop) -> None:
     debug = "--debug" in sys.argv
     try:
-        app()
+        stop.check()
+        # A command that looks at the event says so; any other is interrupted.
+        stop.kept, stop.heeded = lambda: "stopped", False
+        app(obj=stop)
+    except Interrupted:
+        if launch.first():
+            print(stop.kept(), file=sys.stderr)
+        raise SystemExit(STOPPED) from None
     except SeqloomError as error:
         if debug:
             raise
@@ -81,8 +96,16 @@ def config(
         print(found.to_toml(comments=True), end="")
 
 
+def left(folder: Path | None) -> str:
+    """What a stopped training leaves in its folder, and how to go on."""
+    if folder is None or not (folder / MANIFEST).exists():
+        return "stopped before there was anything to save; the same command begins again"
+    return f"stopped; go on with: seqloom train --into {folder} --resume"
+
+
 @app.command()
 def train(
+    context: typer.Context,
     recipe: Annotated[str | None, typer.Argument(help="A built-in recipe, or a TOML file.")] = None,
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
     into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
@@ -97,14 +120,16 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
+    stop: Stop = context.obj
+    stop.heed(lambda: left(into))
     from .cards import asked
     from .folders import next_folder
     from .recipe import Recipe
     from .runs import load
     from .runs import train as train_run
-    from .terminal import follow, notes, show_scores, stopping
-    from .training.manifests import MANIFEST
+    from .terminal import follow, notes, show_scores
 
+    stop.check()
     if launch.launched() and into is None:
         raise RecipeError("several processes need to know the run folder: --into FOLDER")
     if changed_data and not resume:
@@ -117,22 +142,20 @@ def train(
         )
     given = Recipe.read(recipe, *(overrides or [])) if recipe else None
     folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
+    stop.heed(lambda: left(folder))
     if processes > 1 and not launch.launched():
         said = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
         flags = [flag for flag, given in said.items() if given]
         command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
-        raise typer.Exit(launch.launch(command, processes))
-    ended = False
-    with stopping() as stop:
-        resume = resume or launch.again()
-        records = train_run(given, folder, resume=resume, changed_data=changed_data, tell=notes.print, stop=stop)
-        ended = follow(records, folder, as_json) if launch.first() else not list(records) and not stop.is_set()
+        raise typer.Exit(launch.launch(command, processes, stop))
+    resume = resume or launch.again()
+    records = train_run(given, folder, resume=resume, changed_data=changed_data, tell=notes.print, stop=stop)
     if not launch.first():
-        raise typer.Exit(0 if ended else 130)
-    if not ended and stop.is_set():
-        onward = f"stopped; go on with: seqloom train --into {folder} --resume"
-        notes.print(onward if (folder / MANIFEST).exists() else "stopped before there was anything to save")
-        raise typer.Exit(130)
+        list(records)
+        stop.check()
+        return
+    if not follow(records, folder, as_json):
+        stop.check()
     if not as_json:
         run = load(folder)
         show_scores([run.scores])
@@ -141,6 +164,7 @@ def train(
 
 @app.command()
 def tune(
+    context: typer.Context,
     recipe: Annotated[str, typer.Argument(help="A built-in recipe, or a TOML file.")],
     overrides: Annotated[
         list[str] | None,
@@ -157,8 +181,10 @@ def tune(
     debug: Debug = False,
 ) -> None:
     """Search over settings; said again, a search that was killed goes on."""
+    stop: Stop = context.obj
+    stop.heed(lambda: "stopped; the same command goes on")
     from .recipe import Recipe
-    from .terminal import notes, show_search, stopping
+    from .terminal import notes, show_search
     from .tune import Search, is_range, parse_over
 
     ranges = [*(over or []), *(text for text in overrides or [] if is_range(text))]
@@ -167,14 +193,12 @@ def tune(
         raise RecipeError("nothing to search over is given: --over model.size=64..256, for one")
     folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
     search = Search(given, [parse_over(text, given) for text in ranges], folder, storage)
-    with stopping() as stop:
-        for trial in search.run(trials, stop):
-            loss = "–" if trial.loss is None else f"{trial.loss:.4f}"
-            said = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
-            notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {said}")
-    if stop.is_set():
-        notes.print("stopped; the same command goes on")
-        raise typer.Exit(130)
+    stop.check()
+    for trial in search.run(trials, stop):
+        loss = "–" if trial.loss is None else f"{trial.loss:.4f}"
+        said = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
+        notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {said}")
+    stop.check()
     found, importances = search.trials(), search.importances()
     if as_json:
         told = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from .cards import card, data_lines
-from .errors import RunError
+from .errors import RecipeError, RunError
 from .folders import (
     CARD,
     RECORDS,
@@ -29,6 +29,7 @@ from .folders import (
     same_recipe,
     write_settled,
 )
+from .given import described, path
 from .layers.cells import MakeCell
 from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
@@ -39,7 +40,7 @@ from .training.events import Events
 from .training.files import json_bytes, locked, read_json, sweep, write_atomically
 from .training.loop import fit
 from .training.manifests import MANIFEST, read_manifest, replace, write_manifest
-from .training.probe import estimate, steps_for
+from .training.probe import Stopped, estimate, steps_for
 from .training.processes import Ranks, join, part_company
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
@@ -68,10 +69,12 @@ def train(
     recipe's columns, or either by part: {"train": …, "validation": …, "test": …}. Resuming needs them again.
     Data that has changed since the run began is refused, unless `changed_data` allows it: then the next epoch begins.
     A `cell` of one's own takes the place of the recipe's recurrent one; `load` needs it again.
-    Set `stop` to end after the step that is under way, with a checkpoint. A run that has come to its end is scored on
-    the test part before the iterator ends.
+    Set `stop` to end after the step that is under way, with a checkpoint; while trial steps say what is to come, with
+    nothing. A run that has come to its end is scored on the test part before the iterator ends.
     """
-    folder, ranks = Path(into), join()
+    if recipe is not None and not isinstance(recipe, Recipe):
+        raise RecipeError(f"the recipe is {described(recipe)}, but a Recipe was expected, as Recipe.read gives it")
+    folder, ranks = path("the run folder", into), join()
     if not ranks.first:
         assist(ranks, cell, stop)
         return
@@ -87,7 +90,10 @@ def train(
         assert recipe is not None
         task, prepared = gather(folder, recipe, examples, begun, changed_data, tell)
         task.cell = cell
-        model = settle(folder, task, prepared, begun, ranks.count, tell)
+        try:
+            model = settle(folder, task, prepared, begun, ranks.count, tell, stop)
+        except Stopped:
+            return
         if begun and SCORES in read_manifest(folder):
             ranks.share(json_bytes({}))
             tell(f"{folder} is finished: nothing is left to train")
@@ -135,7 +141,15 @@ def gather(
     return TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
 
 
-def settle(folder: Path, task: Task, prepared: Prepared, begun: bool, processes: int, tell: Tell) -> nn.Module:
+def settle(
+    folder: Path,
+    task: Task,
+    prepared: Prepared,
+    begun: bool,
+    processes: int,
+    tell: Tell,
+    stop: threading.Event | None,
+) -> nn.Module:
     """Everything before step 1: the model is built, and what will not change any more is written."""
     settings = task.recipe.train
     if begun:
@@ -147,25 +161,25 @@ def settle(folder: Path, task: Task, prepared: Prepared, begun: bool, processes:
     task.begin(model, tell if not begun else silent)
     model.to(choose(machine.device))
     if not begun:
-        begin(folder, task, prepared, model, machine, processes, tell)
+        begin(folder, Feed(task, prepared, stop), model, machine, processes, tell)
     return model
 
 
-def begin(
-    folder: Path, task: Task, prepared: Prepared, model: nn.Module, machine: Machine, processes: int, tell: Tell
-) -> None:
-    """Write what will not change any more, and tell what is to come."""
+def begin(folder: Path, feed: Feed, model: nn.Module, machine: Machine, processes: int, tell: Tell) -> None:
+    """Write what will not change any more, once trial steps have said what is to come, and tell that."""
+    task, prepared = feed.task, feed.prepared
     settings = task.recipe.train
     if settings.time:
         tell(f"measuring how many steps fit into {settings.time}")
-        task.recipe = with_steps(task, prepared, model)
+        task.recipe = with_steps(feed, model)
     if tell is silent:
         write_settled(folder, task, prepared, model, {"machine": machine.to_json()})
         return
-    ways = ways_here(task.objective(model), Feed(task, prepared), settings, processes)
+    ways = ways_here(task.objective(model), feed, settings, processes)
     about = {"machine": machine.to_json(), "ways": None if ways is None else ways.to_json()}
+    lines = [*prospect(feed, model), f"training in {machine}", *([str(ways)] if ways else [])]
     write_settled(folder, task, prepared, model, about)
-    for line in (*prospect(task, prepared, model), f"training in {machine}", *([str(ways)] if ways else [])):
+    for line in lines:
         tell(line)
 
 
@@ -194,11 +208,12 @@ def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, te
     return task, prepared
 
 
-def prospect(task: Task, prepared: Prepared, model: nn.Module) -> Iterator[str]:
+def prospect(feed: Feed, model: nn.Module) -> Iterator[str]:
     """What somebody wants to know before they wait: the data in numbers, the model's size, the time and the memory."""
-    yield from (line.replace("**", "") for line in data_lines(report_of(task, prepared)))
+    task = feed.task
+    yield from (line.replace("**", "") for line in data_lines(report_of(task, feed.prepared)))
     settings = task.recipe.train
-    whole = estimate(task.objective(model), Feed(task, prepared), settings)
+    whole = estimate(task.objective(model), feed, settings)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 10)
     size = sum(parameter.numel() for parameter in model.parameters())
     yield (
@@ -213,15 +228,15 @@ def spoken(seconds: float) -> str:
     return f"{rest} s" if not minutes else f"{minutes} min {rest} s" if minutes < 60 else f"{minutes / 60:.1f} h"
 
 
-def with_steps(task: Task, prepared: Prepared, model: nn.Module) -> Recipe:
+def with_steps(feed: Feed, model: nn.Module) -> Recipe:
     """The recipe with its time budget turned into steps, and steps between validations."""
-    recipe, feed = task.recipe, Feed(task, prepared)
+    task, recipe = feed.task, feed.task.recipe
     steps, every = steps_for(
         seconds(recipe.train.time),
         task.objective(model),
         feed,
         recipe.train,
-        lambda: task.validate(model, prepared),
+        lambda: task.validate(model, feed.prepared),
     )
     return recipe.changed("train.steps", steps).changed("train.validate_every", every).resolved()
 

@@ -30,6 +30,7 @@ from .schemas import Config, Data, Scores, Told, checked
 from .tasks import TASKS
 from .tasks.base import Prepared, Task, Tell
 from .training.files import (
+    LOCK,
     json_bytes,
     largest,
     opened,
@@ -37,6 +38,7 @@ from .training.files import (
     read_bytes,
     read_json,
     read_shaped,
+    remove_quietly,
     telling,
     write_atomically,
 )
@@ -61,8 +63,9 @@ def next_folder(parent: Path, name: str) -> Path:
 
 
 def make_room(folder: Path, resume: bool) -> None:
-    """A folder to begin in. What a killed beginning has left is no obstacle when resuming."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not resume)):
+    """A folder to begin in. What a killed beginning has left is no obstacle when resuming, its lock never is."""
+    used = folder.is_dir() and any(path.name != LOCK for path in folder.iterdir())
+    if (used and not resume) or (folder.exists() and not folder.is_dir()):
         raise RunError(f"{folder}: is not an empty folder; name another with --into, or go on with it: --resume")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,9 +98,14 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
                 f"{folder / name}: would have {len(content):,} bytes, and more than {most:,} are not read again: let "
                 "the vocabulary be smaller, with data.max_size or data.min_count"
             )
-    for name, content in settled.items():
-        write_atomically(folder / name, content)
-    write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+    try:
+        for name, content in settled.items():
+            write_atomically(folder / name, content)
+        write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+    except BaseException:
+        for name in (MANIFEST, *settled):
+            remove_quietly(folder / name)
+        raise
 
 
 def report_of(task: Task, prepared: Prepared) -> dict[str, Any]:

@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from .stopping import SIGNALS, Stop
+
 RESTARTS = 5  # a process that is killed again and again is no accident
 GRACE = 15.0  # seconds the others have to end by themselves after one has ended with a sentence
 ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # torchrun's own name
@@ -32,17 +34,20 @@ def again() -> bool:
     return int(os.environ.get(ATTEMPT, "0")) > 0
 
 
-def launch(arguments: Sequence[str], processes: int) -> int:
+def launch(arguments: Sequence[str], processes: int, stop: Stop) -> int:
     """Run `seqloom ARGUMENTS` in so many processes; the exit code. After a kill all of them begin anew."""
-    code = 1
+    stop.patience = GRACE  # each of them has its own
     for attempt in range(RESTARTS + 1):
+        stop.check()
+        # What they inherit is held back until they hear it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         started = start(arguments, processes, attempt)
-        with passing_on_signals(started) as stopped:
+        with passing_on_signals(started, stop):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             code = watch(started)
         if code >= 0:
             return code
-        if stopped:
-            return 130
+        stop.check()
         print(f"a process was killed (signal {-code}): going on from the newest checkpoint", file=sys.stderr)
     return 1
 
@@ -89,19 +94,20 @@ def watch(processes: Sequence[subprocess.Popen[bytes]]) -> int:
 
 
 @contextmanager
-def passing_on_signals(processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM go to all processes; those that came are in the list."""
-    came: list[int] = []
+def passing_on_signals(processes: Sequence[subprocess.Popen[bytes]], stop: Stop) -> Iterator[None]:
+    """Ctrl-C and SIGTERM go to all processes, also one that came before there were any."""
 
     def pass_on(number: int, frame: object) -> None:
-        came.append(number)
+        stop.set()
         for process in processes:
             if process.poll() is None:
                 process.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, pass_on) for number in SIGNALS}
+    if stop.is_set():
+        pass_on(signal.SIGTERM, None)
     try:
-        yield came
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

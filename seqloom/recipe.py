@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import Field, ValidationError, model_validator
 
 from .errors import RecipeError
+from .given import described
 from .settings import text as toml
 from .settings.body import Body as Body
 from .settings.data import Data as Data
@@ -54,6 +55,8 @@ class Recipe(Section):
     @classmethod
     def read(cls, name_or_path: str | Path, *overrides: str) -> "Recipe":
         """A built-in recipe by its name, or a TOML file, with `section.key=value` overrides."""
+        if not isinstance(name_or_path, str | Path):
+            raise RecipeError(f"a recipe is {described(name_or_path)}, but a name was expected, or the path of a file")
         text, place = _find(name_or_path)
         values = toml.parse(text, place)
         try:
@@ -76,6 +79,9 @@ class Recipe(Section):
 
         Where a list may stand, a bare `a,b` is one. Where text is asked for, it is taken as it stands.
         """
+        for text in texts:
+            if not isinstance(text, str):
+                raise RecipeError(f"a change is {described(text)}, but a text was expected, as section.key=value")
         return self._with(dict(toml.assignment(Recipe, text) for text in texts))
 
     def changed(self, name: str, value: object) -> "Recipe":

@@ -11,7 +11,7 @@ from torch import nn
 
 from .course import report, silent, train
 from .data.ragged import Texts
-from .errors import DataError, RunError, SeqloomError
+from .errors import DataError, RunError, SearchError, SeqloomError
 from .folders import (
     EIGHT,
     RECORDS,
@@ -26,6 +26,8 @@ from .folders import (
     read_scores,
     read_task,
 )
+from .given import described, several, text, whole
+from .given import path as path_of
 from .layers import compiled
 from .layers.cells import MakeCell
 from .models import Generator, Labeller, device_of
@@ -72,15 +74,20 @@ class Run:
 
     def predict_many(self, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best answers to each input."""
-        return self.task.predict(self.model, inputs, width)
+        width = None if width is None else whole("the width", width, 1)
+        return self.task.predict(self.model, self._accepted(inputs), width)
+
+    def _accepted(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
+        return [self.task.accepted(given) for given in several("the inputs", inputs)]
 
     def answer(self, inputs: Sequence[Any], ask: Answering) -> Sequence[Sequence[Prediction]]:
         """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
-        return self._answerer.answer(self._generator, inputs, ask)
+        return self._answerer.answer(self._generator, self._accepted(inputs), way(ask))
 
     def stream(self, given: Any, ask: Answering | None = None) -> Iterator[str]:
         """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
-        return self._answerer.pieces(self._generator, given, ask or Answering(1))
+        return self._answerer.pieces(self._generator, self.task.accepted(given), way(ask or Answering(1)))
 
     @property
     def _generator(self) -> Generator:
@@ -113,7 +120,7 @@ class Run:
     ) -> Generation:
         """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
         ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules(), timeout)
-        return self._writer.generate(self.model, prompt, ask)
+        return self._writer.generate(self.model, text("the beginning", prompt), ask)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
         """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
@@ -137,7 +144,7 @@ class Run:
 
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
-        writer, folder = self._writer, Path(folder)
+        writer, folder = self._writer, path_of("the folder", folder)
         with telling(folder, "cannot be written into"):
             folder.mkdir(parents=True, exist_ok=True)
             return list(writer.keep(texts, folder))
@@ -153,7 +160,7 @@ class Run:
 
     def score(self, *files: Path | str) -> dict[str, Any]:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
-        examples = self.task.read([str(file) for file in files])
+        examples = self.task.read(names_of(files))
         scores = self.task.score(self.model, examples)
         return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
@@ -176,8 +183,8 @@ class Run:
         from .reports import batches
 
         assert isinstance(self.model, Generator | Labeller)
-        given = self._first(examples) if given is None else given
-        answer = self.predict(given)[0].output if answer is None else answer
+        given = self._first(examples) if given is None else self.task.accepted(given)
+        answer = self.predict(given)[0].output if answer is None else text("the answer", answer)
         shown = self.task.show(given, answer)
         model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
@@ -210,7 +217,9 @@ class Run:
             findings = f"It could not be examined: {error}."
         scores = read_scores(self.folder)
         answered = reports.answers(self.folder, self.task, self.model, examples)
-        return written(Path(path), report(reports.story(self.folder, self.task, look, scores, answered, findings)))
+        return written(
+            path_of("the page", path), report(reports.story(self.folder, self.task, look, scores, answered, findings))
+        )
 
     @cached_property
     def history(self) -> "History":
@@ -241,8 +250,8 @@ class Run:
     def searched(self, given: Any, width: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
         assert isinstance(self.task, About)
-        recorder = Recorder()
-        self.task.searched(self._generator, [given], Answering(width or self.recipe.search.width), recorder)
+        recorder, ask = Recorder(), Answering(self.recipe.search.width if width is None else width)
+        self.task.searched(self._generator, self._accepted([given]), ask, recorder)
         return recorder.trees[0]
 
     def quantise(self, *files: Path | str) -> dict[str, Any]:
@@ -251,7 +260,7 @@ class Run:
         They are kept in the run folder; afterwards this run goes on with eight bits.
         """
         if files:
-            examples, part = self.task.read([str(file) for file in files]), " ".join(map(str, files))
+            examples, part = self.task.read(names_of(files)), " ".join(map(str, files))
         else:
             task, prepared = type(self.task).prepare(self.recipe, silent)
             examples, part = task.examples(prepared, "validation"), "validation"
@@ -292,7 +301,7 @@ def diagnose(
     from .look.doctor import diagnose as judge
     from .reports import own_data
 
-    folder = Path(folder)
+    folder = path_of("the run folder", folder)
     check_version(folder)
     recipe = own_recipe(folder)
     task = read_task(folder, recipe, cell)
@@ -315,7 +324,7 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     need not be the one it was trained on. With `int8`, what it writes with are weights of eight bits: quicker, and less
     exact; `Run.quantise` says by how much.
     """
-    folder = Path(folder)
+    folder = path_of("the run folder", folder)
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
@@ -346,6 +355,20 @@ def check_depth(folder: Path, task: Task) -> None:
     layers = sum(len(side.sizes) for side in sides if side.kind != "linear")  # which is one product, however deep
     if layers > known and task.cell is None:
         raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {known} tensors")
+
+
+def way(ask: Answering) -> Answering:
+    """A way of searching, if it is one."""
+    if not isinstance(ask, Answering):
+        raise SearchError(f"the way of searching is {described(ask)}, but Answering was expected")
+    return ask
+
+
+def names_of(files: Sequence[Path | str]) -> list[str]:
+    """The names of files that are to be read; at least one."""
+    if not files:
+        raise DataError("no file is given to score on: the scores of the run's own test part are in `scores`")
+    return [str(path_of("a file", file)) for file in files]
 
 
 def eight_bits(run: Run, model: nn.Module) -> Generator:

@@ -1,10 +1,7 @@
 """What a person sees in a terminal: a progress bar, tables of scores; plain lines where no one watches."""
 
 import json
-import signal
 import sys
-import threading
-from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -23,38 +20,10 @@ from .training.records import Record
 if TYPE_CHECKING:
     from .tune import Trial
 
-PATIENCE = 8.0  # seconds: a service manager kills after ten
 NOTHING = {"value": None}  # of a length that a score was not told for
 WIDE = 160  # where nobody watches, a row stays on its line
 # Nothing that is printed is markup: names come from files, and "[/bold]" is one as well as any other.
 notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
-
-
-@contextmanager
-def stopping() -> Iterator[threading.Event]:
-    """The first Ctrl-C or SIGTERM sets the event, so that training can end in good order; the second interrupts.
-
-    So does the first after a while: who sends it does not wait for a long validation, and what is on disk can bear it.
-    """
-    event = threading.Event()
-    impatience = threading.Timer(PATIENCE, interrupt_main)
-
-    def stop(number: int, frame: object) -> None:
-        if event.is_set():
-            raise KeyboardInterrupt
-        event.set()
-        impatience.start()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield event
-    except KeyboardInterrupt:
-        if not event.is_set():
-            raise
-    finally:
-        impatience.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def follow(records: Iterator[Record], folder: Path, as_json: bool) -> bool:

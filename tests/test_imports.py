@@ -17,6 +17,7 @@ LEVELS = (
     ("cli", "serve", "demo"),
     ("certify", "writing"),
     ("terminal", "launch", "options"),
+    ("stopping",),
     ("__init__",),
     ("tune", "studies"),
     ("runs",),
@@ -30,7 +31,7 @@ LEVELS = (
     ("layers",),
 )
 # Known to all but the layers, which are to be usable on their own; here too each knows only what stands below it.
-SETTINGS = ("recipe", "settings", "schemas", "errors")
+SETTINGS = ("recipe", "settings", "schemas", "given", "errors")
 
 SLOW = ("torch", "numpy", "altair", "vl_convert", "sacrebleu", "rapidfuzz", "babel", "tokenizers", "safetensors")
 

@@ -1,11 +1,8 @@
 """What a person sees while training: a bar on a terminal, lines otherwise; and records for TensorBoard."""
 
 import io
-import signal
 import threading
-import time
 
-import pytest
 from rich.console import Console
 
 from seqloom import terminal
@@ -33,39 +30,6 @@ def test_where_nobody_watches_each_validation_is_a_line(tmp_path, capsys):
     assert terminal.follow(records(tmp_path), tmp_path / "run", as_json=False)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split()[1] for line in lines] == ["4", "8", "12"] and all("s left" in line for line in lines)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_asks_to_stop_and_the_second_interrupts(number):
-    before, reached = signal.getsignal(number), []
-    with terminal.stopping() as stop:
-        assert not stop.is_set()
-        signal.raise_signal(number)
-        reached.append(stop.is_set())
-        signal.raise_signal(number)
-        reached.append(False)
-    assert reached == [True] and signal.getsignal(number) is before
-    with terminal.stopping() as stop:
-        signal.raise_signal(signal.SIGTERM)
-        assert isinstance(stop, threading.Event) and stop.is_set()
-
-
-def test_who_asks_to_stop_does_not_wait_for_a_long_validation(monkeypatch):
-    monkeypatch.setattr(terminal, "PATIENCE", 0.05)
-    with terminal.stopping():
-        signal.raise_signal(signal.SIGTERM)
-        for _ in range(6000):
-            time.sleep(0.01)
-        pytest.fail("nobody interrupted")
-
-
-def test_nobody_is_interrupted_who_was_not_asked_to_stop(monkeypatch):
-    monkeypatch.setattr(terminal, "PATIENCE", 0.05)
-    with terminal.stopping() as stop:
-        time.sleep(0.2)
-    with pytest.raises(KeyboardInterrupt), terminal.stopping():
-        raise KeyboardInterrupt
-    assert not stop.is_set()
 
 
 def test_a_stopped_run_has_a_checkpoint_of_its_last_step_and_no_scores(tmp_path):

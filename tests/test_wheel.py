@@ -59,7 +59,7 @@ def test_the_wheel_carries_its_licence_and_its_command(wheel):
         [licence] = [name for name in names if name.endswith("/licenses/LICENSE")]
         [entry_points] = [name for name in names if name.endswith("/entry_points.txt")]
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
-        assert "seqloom = seqloom.cli:main" in archive.read(entry_points).decode()
+        assert "seqloom = seqloom.__main__:main" in archive.read(entry_points).decode()
 
 
 def test_the_installed_package_reads_its_built_in_recipes(installed, tmp_path):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from seqloom.data.numbers import LARGEST
 from seqloom.data.origins import PARTS
 from seqloom.data.readers import Skipped
 from seqloom.data.series import Series, TableReading, read_table
@@ -50,7 +51,7 @@ def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
     try:
         found = list(read_table(file, reading, skipped))
     except DataError as error:
-        if named or "but a number was expected" not in error.sentence:
+        if named or not error.sentence.endswith("a number was expected"):
             raise
         sentence = f"{error.sentence}; data.variables says which columns are to be forecast"
         raise DataError(sentence, error.file, error.line) from None
@@ -119,8 +120,12 @@ def _of_array(given: Any, data: Data) -> Series:
     except (TypeError, ValueError):
         raise DataError("a series is an array of numbers (rows, or rows × variables), or a data frame") from None
     values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2 or not values.size or np.isinf(values).any():
-        raise DataError(f"a series is rows × variables of finite numbers, not an array of shape {values.shape}")
+    if values.ndim != 2 or not values.size:
+        raise DataError(f"a series is rows × variables, not an array of shape {values.shape}")
+    if (np.abs(values) > LARGEST).any():
+        raise DataError(
+            f"a series is of numbers up to {LARGEST:.0e}, but it holds {values[np.abs(values) > LARGEST][0]:g}"
+        )
     if data.inputs and not data.variables:
         raise DataError("an array's columns have no names: beside data.inputs, data.variables must be given")
     columns = (*data.variables, *data.inputs) or tuple(f"variable {number + 1}" for number in range(values.shape[1]))

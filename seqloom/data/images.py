@@ -4,6 +4,7 @@ Images come as uint8 (height, width, 3), cut to the asked shape around their mid
 a time through Pillow, and only within their folder. Files may be hostile: formats are few, sizes are looked at first.
 """
 
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -65,10 +66,10 @@ def read_sheets(
 
 
 def _folder(folder: str) -> Path:
-    path = Path(folder).expanduser()
-    if not path.is_dir():
+    path = os.path.expanduser(folder)
+    if not os.path.isdir(path):
         raise DataError("there is no such folder of images", folder)
-    return path.resolve()
+    return Path(path).resolve()
 
 
 def _captions(table: str, reading: ImageReading, skipped: Skipped) -> dict[str, tuple[int, list[str]]]:
@@ -134,10 +135,10 @@ def _cell(sheet: "Image.Image", row: str, col: str, tile: int, index: str, line:
 
 def _opened(name: str, root: Path, table: str, line: int) -> "Image.Image | Fault":
     """An image in three colours, or what is wrong with it."""
-    path = (root / name).resolve()
+    path = Path(os.path.realpath(root / name))
     if not path.is_relative_to(root):
         return Fault("outside", f"the name {name[:60]!r} leads out of the folder of images", table, line)
-    if not path.is_file():
+    if not os.path.isfile(path):
         return Fault("no image", f"there is no image {name[:60]!r} in {root}", table, line)
     try:
         from PIL import Image, ImageOps

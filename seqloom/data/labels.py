@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.codec import Codec, Counts
+from seqloom.data.numbers import LARGEST, check_near
 from seqloom.data.ragged import Ragged, offsets_of
 from seqloom.data.vocabulary import checked_symbols
 from seqloom.errors import DataError, RunError
@@ -113,6 +114,7 @@ class Rating(Codec):
 
     def encode_many(self, raws: Sequence[str]) -> Ragged:
         numbers = np.fromiter(map(number_in, raws), np.float32, len(raws))
+        check_near(numbers, self.mean, self.spread)
         return Ragged(numbers, offsets_of(np.ones(len(raws), dtype=np.int64)))
 
     def to_json(self) -> dict[str, Any]:
@@ -137,4 +139,6 @@ def number_in(text: str) -> float:
         number = float("nan")
     if not np.isfinite(number):
         raise DataError(f"the target {text!r:.50} is no number, but this recipe's target is one (data.target_type)")
+    if abs(number) > LARGEST:
+        raise DataError(f"the target {text!r:.50} is too large: numbers are read up to {LARGEST:.0e}")
     return number

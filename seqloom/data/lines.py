@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple, TextIO
 
 from seqloom.errors import DataError
@@ -92,22 +93,24 @@ def fault_of(line: Line, file: str, encoding: str) -> Fault | None:
 def check_file(file: str) -> Path:
     """The path of a file that is there and can be opened; DataError with the nearest name if it is not."""
     path = Path(os.path.expanduser(file))
-    if path.is_dir():
-        raise DataError("this is a folder, but one file was expected", file)
-    if not path.exists():
-        raise DataError(f"there is no such file{_near(path)}", file)
-    if not path.is_file():
-        raise DataError("this is not a plain file, and data is read more than once: save it to a file first", file)
     try:
+        mode = path.stat().st_mode
+        if S_ISDIR(mode):
+            raise DataError("this is a folder, but one file was expected", file)
+        if not S_ISREG(mode):
+            raise DataError("this is not a plain file, and data is read more than once: save it to a file first", file)
         with path.open("rb"):
             return path
-    except OSError as error:
-        raise DataError(f"the file cannot be read ({error.strerror or error})", file) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"there is no such file{_near(path)}", file) from None
+    except (OSError, ValueError) as error:  # a name that is too long, or holds what no name can
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise DataError(f"the file cannot be read ({reason or error})", file) from None
 
 
 def _near(path: Path) -> str:
     folder = path.parent
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return f", and no folder {folder}"
     try:
         names = [entry.name for entry in folder.iterdir() if entry.is_file()]

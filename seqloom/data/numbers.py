@@ -12,6 +12,8 @@ from seqloom.errors import DataError, RunError
 
 Floats = NDArray[np.float32]
 MISSING = frozenset(("", "?", "na", "nan", "null", "none"))
+LARGEST = 1e35  # of a number that is read: single precision ends at 3.4e38, and sums have to fit as well
+FARTHEST = 1e15  # spreads from the mean of training: what is farther off has no square in single precision
 
 
 class Numbers(Codec):
@@ -62,6 +64,7 @@ class Numbers(Codec):
         for array in arrays:
             if array.shape[1] != len(self):
                 raise DataError(f"an input has {array.shape[1]} numbers a step, but this model reads {len(self)}")
+            check_near(array, self.mean, self.spread)
         return Ragged.stacked(arrays) if arrays else Ragged(np.empty((0, len(self)), np.float32), np.zeros(1, np.int64))
 
     def scaled(self, values: Floats, whole: bool = False) -> Floats:
@@ -89,14 +92,34 @@ def since(known: NDArray[np.bool_]) -> Floats:
     return (steps - before).astype(np.float32)
 
 
+def check_near(values: NDArray[Any], mean: Any, spread: Any) -> None:
+    """Refuse numbers that cannot be brought onto the scale of training; NaN stands for a gap and is none of them."""
+    with np.errstate(over="ignore"):
+        far = np.abs(values - mean) / spread > FARTHEST
+    if far.any():
+        raise DataError(
+            f"the number {values[far].flat[0]:g} is more than {FARTHEST:.0e} times as far from the mean of training as "
+            "numbers there usually are: it cannot be brought onto their scale"
+        )
+
+
 def number_or_gap(text: str) -> float:
     """The number that a text is, NaN where it says that there is none; ValueError for anything else."""
     if text.strip().lower() in MISSING:
         return float("nan")
     number = float(text)
-    if not np.isfinite(number):
+    if not abs(number) <= LARGEST:
         raise ValueError
     return number
+
+
+def why_no_number(text: str) -> str:
+    """What was expected in place of a text that `number_or_gap` refuses."""
+    try:
+        large = LARGEST < abs(float(text)) < float("inf")
+    except ValueError:
+        large = False
+    return f"a number of at most {LARGEST:.0e} was expected" if large else "a number was expected"
 
 
 def _usable(mean: object, spread: object) -> bool:

@@ -10,9 +10,12 @@ import numpy as np
 
 from seqloom.data.layout import JOINED, Layout
 from seqloom.data.lines import check_file
+from seqloom.data.raws import FAULTS
+from seqloom.data.raws import fault_of as fault_in
 from seqloom.data.readers import Skipped, format_of, named_split
 from seqloom.data.sources import Example, read_files
 from seqloom.errors import DataError
+from seqloom.given import described
 from seqloom.recipe import Data
 
 PARTS = ("train", "validation", "test")
@@ -115,13 +118,17 @@ def from_python(examples: Any, layout: Layout) -> dict[str, list[Example]]:
     """Rows, a data frame, or either by part, as lists of tuples."""
     by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
     by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
-    return {part: [_tuple(row) for row in _rows(rows, layout)] for part, rows in by_part.items()}
+    kinds = [side.kind for side in layout.sides.values()]
+    return {part: [_example(row, kinds) for row in _rows(rows, layout)] for part, rows in by_part.items()}
 
 
 def _rows(rows: Any, layout: Layout) -> Iterable[Any]:
     """The rows of a list, or of a data frame with the columns of the recipe (pandas, polars: whatever has columns)."""
     if not hasattr(rows, "columns"):
-        return iter(rows)
+        if isinstance(rows, bytes | Mapping) or not isinstance(rows, Iterable):
+            wanted = " and ".join(layout.sides)
+            raise DataError(f"the examples are {described(rows)}, but a list was expected, of {wanted} each")
+        return rows
     missing = [name for name in layout.columns if name not in rows.columns]
     if missing:
         there = ", ".join(map(str, rows.columns))
@@ -137,19 +144,30 @@ def _joined(columns: list[list[Any]]) -> list[Any]:
     return [JOINED.join(map(str, cells)) for cells in zip(*columns, strict=True)]
 
 
-def _tuple(row: Any) -> Example:
-    """One example: arrays as they are, everything else as text."""
+def _example(row: Any, kinds: Sequence[str]) -> Example:
+    """One example: what is to be an array as one, numbers and truth values as text, everything else as it is."""
     values = row if isinstance(row, tuple | list) else (row,)
-    return tuple(value if isinstance(value, np.ndarray) else str(value).strip() for value in values)
+    if len(values) != len(kinds):
+        return tuple(values)
+    return tuple(_value(value, kind) for value, kind in zip(values, kinds, strict=True))
+
+
+def _value(value: Any, kind: str) -> Any:
+    if kind in FAULTS:
+        return value if isinstance(value, np.ndarray) or fault_in(value, kind) else np.asarray(value, dtype=np.float32)
+    written = isinstance(value, str | int | float | np.generic) and value == value  # not a number is no text either
+    return str(value).strip() if written else value
 
 
 def fault_of(row: Example, layout: Layout) -> str:
     """What is wrong with an example from Python, in a sentence; nothing if it will do."""
     if len(row) != len(layout.sides):
         return f"has {len(row)} values, but {' and '.join(layout.sides)} were expected"
-    for side, value in zip(layout.sides, row, strict=True):
+    for (name, side), value in zip(layout.sides.items(), row, strict=True):
         if isinstance(value, str) and not value:
-            return f"the {side} is empty"
+            return f"the {name} is empty"
+        if sentence := fault_in(value, side.kind):
+            return f"the {name} {sentence}"
     return layout.fault(row)
 
 

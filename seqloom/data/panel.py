@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqloom.data.histories import histories
+from seqloom.data.numbers import check_near
 from seqloom.data.origins import PARTS
 from seqloom.data.readers import Skipped
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
@@ -44,6 +45,7 @@ class Scale(NamedTuple):
         return cls(np.nanmean(rows, axis=0), np.where(spread > 0, spread, 1.0))
 
     def apply(self, values: Floats) -> Singles:
+        check_near(values, self.mean, self.spread)
         return ((values - self.mean) / self.spread).astype(np.float32)
 
 

@@ -6,6 +6,7 @@ time, mapped into memory, and never stale. Knows no network and no training.
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def prepare(layout: Layout, cache: Path | None = None, tell: Tell = silent, exam
     where = cache or stores.cache_folder()
     name = hashlib.sha256("\0".join([fingerprint, *origin.names]).encode("utf-8", "surrogateescape")).hexdigest()
     entry = where / name
-    there = entry.exists()
+    there = os.path.exists(entry)
     if (found := _load(entry, layout)) is not None:
         return found
     if there:

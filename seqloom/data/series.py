@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from seqloom.data.formats import Record, comma_separated, tabbed
 from seqloom.data.lines import Fault, read_lines
+from seqloom.data.numbers import LARGEST, why_no_number
 from seqloom.data.readers import Skipped, format_of, place_of
 from seqloom.data.times import Clock, Floats, Times, clock_of, grid_of, number
 from seqloom.errors import DataError
@@ -169,7 +170,7 @@ class _Table:
                 _numbers([row.fields[place]])
             except ValueError:
                 name, text = self.names[place], row.fields[place].strip()
-                sentence = f"the column {name!r} is {_short(text)}, but a number was expected"
+                sentence = f"the column {name!r} is {_short(text)}, but {why_no_number(text)}"
                 return Fault(f"{name!r} is no number", sentence, self.file, row.line)
         try:
             self._times([row])
@@ -222,7 +223,7 @@ def _numbers(texts: list[str]) -> Floats:
         numbers = np.array(list(map(float, texts)))
     except ValueError:
         numbers = np.array([math.nan if text.strip().lower() in MISSING else float(text) for text in texts])
-    if np.isinf(numbers).any() or "_" in "".join(texts):  # float() also takes 1_000
+    if (np.abs(numbers) > LARGEST).any() or "_" in "".join(texts):  # float() also takes 1_000
         raise ValueError
     return numbers
 

@@ -19,7 +19,7 @@ from seqloom.data.images import ImageReading, read_captioned, read_sheets
 from seqloom.data.layout import JOINED, Layout
 from seqloom.data.lines import Fault
 from seqloom.data.listed import BETWEEN
-from seqloom.data.numbers import number_or_gap
+from seqloom.data.numbers import LARGEST, number_or_gap, why_no_number
 from seqloom.data.parquet import read_parquet
 from seqloom.data.readers import Reading, Row, Skipped, format_of, kept, named_split, read_rows
 from seqloom.data.ts import read_ts
@@ -82,7 +82,7 @@ def _frame(row: Row, spans: Sequence[slice], layout: Layout) -> Frame | Fault:
         try:
             numbers.append(number_or_gap(text))
         except ValueError:
-            sentence = f"{name!r} is {text!r:.50}, but a number was expected"
+            sentence = f"{name!r} is {text!r:.50}, but {why_no_number(text)}"
             return Fault(f"{name!r} is no number", sentence, row.file, row.line)
     others = tuple([JOINED.join(row.values[span]) for span in spans[1:]])
     return numbers, others, row.values[-1] if layout.data.series else "", row
@@ -160,6 +160,8 @@ def labelled_images(files: Sequence[str], layout: Layout, skipped: Skipped) -> I
         arrays, labels = read_idx(files[0]), None
     else:
         arrays, labels = read_labelled(*files)
+    if arrays.dtype.kind == "f" and not (np.abs(arrays) <= LARGEST).all():
+        raise DataError(f"the file holds what is no number, or one above {LARGEST:.0e}", files[0])
     for number, array in enumerate(arrays):
         if layout.pictured:
             shown = array.astype(np.uint8)

@@ -84,9 +84,9 @@ def built(model: Callable[[], Any]) -> "Library":
 
     try:
         library = Tokenizer(model())
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a panic inside the library is no Exception
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # which has no public name
+            raise
         raise RunError(f"the subwords cannot be read: {str(error):.100}") from None
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return library

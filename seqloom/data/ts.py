@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqloom.data.lines import Fault, Line, fault_of, read_lines
+from seqloom.data.numbers import LARGEST
 from seqloom.data.readers import Skipped, kept, names_near
 from seqloom.errors import DataError
 
@@ -95,8 +96,7 @@ def _case(line: Line, header: _Header, file: str, encoding: str) -> Case | Fault
         sentence = f"the case has {len(parts)} dimensions, but {header.dimensions} were expected"
         return Fault("wrong number of dimensions", sentence, file, line.number)
     try:
-        with np.errstate(over="ignore"):
-            columns = [np.array([_value(text.strip()) for text in part.split(",")], np.float32) for part in parts]
+        columns = [np.array([_value(text.strip()) for text in part.split(",")]) for part in parts]
     except ValueError:
         return Fault("not numbers", f"a value is no number in {line.text[:60]!r} …", file, line.number)
     return _checked(columns, label, header, file, line.number)
@@ -108,17 +108,17 @@ def _value(text: str) -> float:
     return math.nan if text in MISSING else float(text)
 
 
-def _checked(columns: list[npt.NDArray[np.float32]], label: str, header: _Header, file: str, line: int) -> Case | Fault:
+def _checked(columns: list[npt.NDArray[np.float64]], label: str, header: _Header, file: str, line: int) -> Case | Fault:
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         sentence = f"the dimensions of the case are {min(lengths)} to {max(lengths)} long, but must be equally long"
         return Fault("unequal dimensions", sentence, file, line)
     values = np.stack(columns, 1)
-    if np.isinf(values).any():
-        return Fault("not numbers", "a value is too large to be a number here", file, line)
+    if (np.abs(values) > LARGEST).any():
+        return Fault("not numbers", f"a value is too large: numbers are read up to {LARGEST:.0e}", file, line)
     if header.equal:
         header.length = header.length or len(values)
         if len(values) != header.length:
             sentence = f"the case has {len(values)} steps, but @equalLength is true and {header.length} were expected"
             return Fault("wrong length", sentence, file, line)
-    return Case(values, label, line)
+    return Case(values.astype(np.float32), label, line)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import SearchError
+from ..given import real, whole
 from ..layers import compiled, compiled_steps
 from .base import Step, likelihoods
 
@@ -92,10 +93,14 @@ class Sampling:
     seed: int | Sequence[int] = 0  # one for all rows, or one for each
 
     def __post_init__(self) -> None:
-        if not self.temperature >= 0 or self.temperature == float("inf"):
+        if not real("the temperature", self.temperature) >= 0:
             raise SearchError(f"the temperature is {self.temperature}, but it must be a number from 0 upwards")
-        if self.top_k < 0:
+        if whole("top_k", self.top_k) < 0:
             raise SearchError(f"top_k is {self.top_k}, but it must be 0 (all) or the number of tokens to draw from")
+        for name in ("top_p", "min_p"):
+            real(name, getattr(self, name))
+        for seed in self.seed if isinstance(self.seed, list | tuple) else (self.seed,):
+            whole("a seed", seed)
         if not 0 < self.top_p <= 1:
             raise SearchError(f"top_p is {self.top_p}, but it must be a share above 0 and up to 1 (all)")
         if not 0 <= self.min_p <= 1:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import SearchError
+from ..given import described, real, text, texts, whole
 from ..search import (
     Banned,
     BannedPhrases,
@@ -35,9 +36,12 @@ class Rules:
     allow_unknown: bool = False  # whether the symbol for what the vocabulary does not have may be written
 
     def __post_init__(self) -> None:
+        for name in ("ban", "require", "stop"):
+            texts(name, getattr(self, name))
+        text("the prefix", self.prefix)
         for name in ("no_repeat", "min_length"):
-            if getattr(self, name) < 0:
-                raise SearchError(f"{name} is {getattr(self, name)}, but it is at least 0")
+            whole(name, getattr(self, name), 0)
+        real("repetition_penalty", self.repetition_penalty)
 
     def constraints(self, tokenizer: Tokenizer, rows: int, steps: int) -> list[Constraint]:
         """For so many rows and tokens at most."""
@@ -77,6 +81,15 @@ class Answering:
     timeout: float | None = None  # seconds an answer at most; 0 is no limit, and the recipe's is taken if not given
 
     def __post_init__(self) -> None:
+        least = {"width": 1, "groups": 1, "best": 0, "max_length": 0, "count": 1, "alternatives": 0}
+        for name, at_least in least.items():
+            whole(f"the {name}" if name == "width" else name, getattr(self, name), at_least)
+        real("diversity", self.diversity)
+        if self.length_penalty is not None:
+            real("length_penalty", self.length_penalty)
+        for name, value, kind in (("sampling", self.sampling, Sampling), ("rules", self.rules, Rules)):
+            if value is not None and not isinstance(value, kind):
+                raise SearchError(f"the {name} is {described(value)}, but {kind.__name__} was expected")
         if self.alternatives and self.sampling is None and self.width > 1:
             raise SearchError("what else was likely is told of answers that are written one by one: width 1")
 

@@ -4,6 +4,7 @@ To add one: a class in a file of its own, a line in `TASKS`, a recipe. Everythin
 (training, models) knows a task only by what stands here.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +13,12 @@ from typing import Any, Protocol, Self
 from torch import nn
 
 from ..errors import DataError
+from ..given import text
 from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
 from ..recipe import Recipe
+from ..training.probe import Stopped
 
 Tell = Callable[[str], object]  # what goes on, in a line for a person
 
@@ -163,6 +166,10 @@ class Task(ABC):
         """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
         return True
 
+    def accepted(self, given: Any) -> Any:
+        """An input of `predict` that can be read, here a text; DataError says what was expected in place of another."""
+        return text("an input", given)
+
     def inputs(self, file: str) -> Iterator[tuple[str, Any]]:
         """What a file asks, each question with what it is called: here, line by line."""
         for line in lines_of(file):
@@ -209,13 +216,15 @@ def lines_of(file: str) -> Iterator[str]:
 
 
 class Feed:
-    """The training part of a task's data, as the loop wants it."""
+    """The training part of a task's data, as the loop wants it. Trial steps end at the next batch after `stop`."""
 
-    def __init__(self, task: Task, prepared: Prepared) -> None:
-        self.task, self.prepared = task, prepared
+    def __init__(self, task: Task, prepared: Prepared, stop: threading.Event | None = None) -> None:
+        self.task, self.prepared, self.stop = task, prepared, stop
 
     def order(self, epoch: int) -> Sequence[Any]:
         return self.task.order(self.prepared, epoch)
 
     def batch(self, rows: Any) -> Batch:
+        if self.stop is not None and self.stop.is_set():
+            raise Stopped
         return self.task.batch(self.prepared, rows)

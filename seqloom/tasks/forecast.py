@@ -267,6 +267,9 @@ class Forecast(Task):
         for series in self.read_series(file):
             yield series.name, series
 
+    def accepted(self, given: Any) -> Series:
+        return self.one(given)
+
     def read_series(self, file: str) -> list[Series]:
         found = read_histories(file, self.known(), Skipped())
         for series in found:

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..errors import SearchError
+from ..given import described, whole
 from ..search import Patience, Sampling
 from .asking import Rules
 from .base import Prediction
@@ -29,8 +30,10 @@ class Ask:
 
     def __post_init__(self) -> None:
         for name, least in (("length", 1), ("count", 1), ("alternatives", 0)):
-            if getattr(self, name) < least:
-                raise SearchError(f"the {name} is {getattr(self, name)}, but it is at least {least}")
+            whole(f"the {name}", getattr(self, name), least)
+        if not isinstance(self.rules, Rules):
+            raise SearchError(f"the rules are {described(self.rules)}, but Rules were expected")
+        whole("the seed", self.seed)
         _ = self.sampling, self.patience()  # which have limits of their own
 
     @property

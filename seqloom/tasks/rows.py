@@ -21,6 +21,7 @@ from ..data.listed import Listed, Spelled
 from ..data.pictures import Pictures
 from ..data.prepare import Prepared, prepare
 from ..data.ragged import Ragged
+from ..data.raws import fault_of
 from ..data.readers import Skipped
 from ..data.sources import read_files
 from ..data.tokenizers import Words
@@ -164,6 +165,13 @@ class Rows(Task):
         found = read_files(files, self.layout(self.recipe), Skipped())
         codecs = list(self.codecs.values())
         return [tuple(codec.normalise(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
+
+    def accepted(self, given: Any) -> Any:
+        """As the source's codec has it; what is written without a source goes on from a text."""
+        codec = self.codecs.get("source")
+        if sentence := fault_of(given, codec.kind if codec else ""):
+            raise DataError(f"an input {sentence}")
+        return given
 
     def inputs(self, file: str) -> Iterator[tuple[str, Any]]:
         """Lines of text; what is no text goes by its number."""

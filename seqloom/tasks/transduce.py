@@ -15,6 +15,7 @@ from ..data.labels import Labels
 from ..data.layout import Layout, Side, tokens
 from ..data.prepare import Prepared
 from ..errors import DataError
+from ..given import described, text
 from ..metrics import bleu, chrf, exact_match, token_error_rate
 from ..models import Generator
 from ..recipe import Recipe
@@ -67,6 +68,14 @@ class Transduce(Tells):
         """The source, with its tag where there are tags."""
         source, _, *tag = example
         return (source, *tag) if tag else source
+
+    def accepted(self, given: Any) -> Any:
+        """The source, or that and a tag."""
+        if not isinstance(given, tuple):
+            return super().accepted(given)
+        if len(given) != 2:
+            raise DataError(f"an input is {described(given)}, but a source was expected, or a pair of source and tag")
+        return super().accepted(given[0]), text("a tag", given[1])
 
     def source_of(self, given: Any) -> Any:
         return given[0] if isinstance(given, tuple) else given

@@ -110,7 +110,7 @@ class Checkpoints:
                 if os.path.lexists(place):  # a damaged one that was passed over: a folder cannot be renamed onto it
                     self._remove(place)
                 os.replace(partial(place), place)
-            except OSError:
+            except BaseException:
                 shutil.rmtree(partial(place), ignore_errors=True)
                 raise
             sync_folder(self.folder)

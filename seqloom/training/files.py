@@ -77,7 +77,7 @@ def write_atomically(path: Path, data: bytes) -> None:
         try:
             write_synced(partial(path), data)
             os.replace(partial(path), path)
-        except OSError:
+        except BaseException:  # interrupted, too, it leaves nothing half-written
             remove_quietly(partial(path))
             raise
         sync_folder(path.parent)

@@ -70,6 +70,10 @@ def spread(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:
     return [middles[3 * turn % trials] for turn in range(trials)]  # 3 and 8 share no factor: each comes once
 
 
+class Stopped(Exception):
+    """Somebody wants to stop before the first step: a feed of trial steps says so."""
+
+
 class Trials:
     """A feed of the trial batches only; the first comes twice, because the first step of all also sets up."""
 
