@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from seqloom.layers import LSTM
 from seqloom.layers.attending import Luong
 from seqloom.layers.attention import AdditiveAttention
-from seqloom.layers.base import Encoder, Stack, ends, mean
-from seqloom.layers.embeddings import Tokens
+from seqloom.layers.base import Encoder, Stack, last_bidirectional_pool, mean_pool
+from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.heads import Categorical
-from seqloom.layers.positions import Waves
+from seqloom.layers.positions import SinusoidalPositions
 from seqloom.layers.transformer import transformer
 from seqloom.models import Generator, Source
 
@@ -29,9 +29,11 @@ def translator(depth: int, size: int, feed_forward: int, vocabulary: int, heads:
     """An encoder and a decoder of the original Transformer's kind. It never ends by itself: all write equally much."""
     torch.manual_seed(0)
     shape = {"depth": depth, "heads": heads, "feed_forward": feed_forward, "norm": "post"}
-    source = Source(Tokens(vocabulary, size), Encoder(transformer(size, size, causal=False, **shape), mean))
+    source = Source(
+        TokenEmbedding(vocabulary, size), Encoder(transformer(size, size, causal=False, **shape), mean_pool)
+    )
     decoder = transformer(size, size, causal=True, memory=size, **shape)
-    model = Generator(Tokens(vocabulary, size), decoder, Categorical(size, vocabulary), source).eval()
+    model = Generator(TokenEmbedding(vocabulary, size), decoder, Categorical(size, vocabulary), source).eval()
     model.source.embed.weight = model.embed.weight  # Marian has one table
     nn.init.normal_(model.head.project.weight)
     model.head.project.bias.data[:] = 0
@@ -67,8 +69,8 @@ def blocks(model: Generator) -> dict[str, Tensor]:
 
 
 def waves(size: int, longest: int) -> Tensor:
-    layer = Waves(size)
-    return layer(torch.zeros(1, longest, size), layer.start(1))[0][0]
+    layer = SinusoidalPositions(size)
+    return layer(torch.zeros(1, longest, size), layer.initial_state(1))[0][0]
 
 
 def marian(model: Generator, depth: int, size: int, feed_forward: int, vocabulary: int, heads: int) -> Any:
@@ -107,8 +109,8 @@ def marian(model: Generator, depth: int, size: int, feed_forward: int, vocabular
 def speaker(depth: int, size: int, vocabulary: int, heads: int, longest: int) -> Generator:
     """A language model of GPT-2's kind."""
     torch.manual_seed(0)
-    body = transformer(size, size, depth, heads, causal=True, norm="pre", positions="learnt", longest=longest)
-    return Generator(Tokens(vocabulary, size), body, Categorical(size, vocabulary), None).eval()
+    body = transformer(size, size, depth, heads, causal=True, norm="pre", positions="learnt", max_positions=longest)
+    return Generator(TokenEmbedding(vocabulary, size), body, Categorical(size, vocabulary), None).eval()
 
 
 def gpt2(model: Generator, depth: int, size: int, vocabulary: int, heads: int, longest: int) -> Any:
@@ -144,9 +146,11 @@ def looking(size: int, embedding: int, vocabulary: int) -> tuple[Generator, nn.L
     torch.manual_seed(0)
     reader = nn.LSTM(embedding, size // 2, 2, batch_first=True, bidirectional=True)
     writer = nn.LSTM(embedding, size, 2, batch_first=True)
-    source = Source(Tokens(vocabulary, embedding), Encoder(LSTM.from_torch(reader).stack, ends))
+    source = Source(
+        TokenEmbedding(vocabulary, embedding), Encoder(LSTM.from_torch(reader).stack, last_bidirectional_pool)
+    )
     decoder = Stack(*LSTM.from_torch(writer).stack.layers, Luong(size, size, AdditiveAttention(size, size)))
-    model = Generator(Tokens(vocabulary, embedding), decoder, Categorical(size, vocabulary), source).eval()
+    model = Generator(TokenEmbedding(vocabulary, embedding), decoder, Categorical(size, vocabulary), source).eval()
     model.head.project.bias.data[:] = 0
     model.head.project.bias.data[END] = -1e4  # it never ends by itself
     decoder.layers[-1].attention.shift.bias.data[:] = 0  # which Joey NMT has not

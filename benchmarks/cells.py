@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from seqloom.layers import compiled
 from seqloom.layers.cells import CELLS, Cell
-from seqloom.layers.padding import mask_of
+from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.recurrent import recurrent_encoder
 
 SHAPES = ((32, 64, 128), (32, 64, 256), (64, 100, 512))
@@ -71,7 +71,7 @@ def length_rows(top: float) -> list[list[str]]:
     rows = []
     for batch, time, size in SHAPES:
         x = torch.randn(batch, time, size, requires_grad=True)
-        mask = mask_of(torch.linspace(time / 5, time, batch).long(), time)
+        mask = lengths_to_mask(torch.linspace(time / 5, time, batch).long(), time)
         for name in (name for name in PEERS if name in NAMES):
             cell = CELLS[name](size, size)
             ours, theirs = best([training(reading(cell, batch, mask), cell, x), peer_of(name, size, x)])
@@ -100,7 +100,7 @@ def step_rows(top: float) -> list[list[str]]:
             PEERS[name](512, 512, 2, batch_first=True),
         )
         _, last = peer(torch.randn(1, 1, 512))
-        ours, theirs = best([stepping(net, net.start(1)), stepping(peer, last)])
+        ours, theirs = best([stepping(net, net.initial_state(1)), stepping(peer, last)])
         rows.append([name, f"{ours * 10:.3f}", f"{theirs / ours:.2f}", mark])
     return rows
 

@@ -18,7 +18,7 @@ from _timing import BUSY, Act, best, peak, table
 from torch import Tensor, nn
 
 from seqloom.layers import GRU, LSTM, compiled
-from seqloom.layers.embeddings import Tokens
+from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.heads import Categorical
 from seqloom.models import Generator
 from seqloom.search import beam, greedy
@@ -32,7 +32,7 @@ READ, WRITE, VOCABULARY = 14, 16, 10_000
 def ours(model: Generator, source: Tensor, width: int) -> list[list[int]]:
     last = torch.full((len(source), 1), START)
     with torch.no_grad():
-        state = model.start(len(source), source, torch.ones_like(source, dtype=torch.bool))
+        state = model.initial_state(len(source), source, torch.ones_like(source, dtype=torch.bool))
     if width == 1:
         return [one.tokens for one in greedy(model.stepper(), last, state, steps=WRITE, end=END)]
     return [one.tokens for [one] in beam(model.stepper(), last, state, width=width, steps=WRITE, end=END, best=1)]
@@ -106,7 +106,7 @@ def language() -> str:
     last = torch.full((1, 1), START)
 
     def mine(steps: int) -> list[int]:
-        return greedy(model.stepper(), last, model.start(1), steps=steps, end=None)[0].tokens
+        return greedy(model.stepper(), last, model.initial_state(1), steps=steps, end=None)[0].tokens
 
     def theirs(steps: int) -> list[int]:
         with torch.no_grad():
@@ -145,7 +145,7 @@ def recurrent() -> str:
     steps = 200
     for name, kind, layer in (("lstm", nn.LSTM, LSTM), ("gru", nn.GRU, GRU)):
         torch.manual_seed(0)
-        embed, peer, head = Tokens(100, 512), kind(512, 512, 2, batch_first=True), Categorical(512, 100)
+        embed, peer, head = TokenEmbedding(100, 512), kind(512, 512, 2, batch_first=True), Categorical(512, 100)
         model = Generator(embed, layer.from_torch(peer), head).eval()
         weights = sum(parameter.numel() for parameter in model.parameters()) * 4
         for batch in (1, 32):
@@ -163,7 +163,7 @@ def recurrent() -> str:
                 return torch.cat(written, 1).tolist()
 
             def mine(model: Generator = model, last: Tensor = last) -> list[list[int]]:
-                found = greedy(model.stepper(), last, model.start(len(last)), steps=steps, end=None)
+                found = greedy(model.stepper(), last, model.initial_state(len(last)), steps=steps, end=None)
                 return [one.tokens for one in found]
 
             with compiled.using():
@@ -229,7 +229,7 @@ def eight_bits() -> str:
     """Compiled steps with weights of eight bits, beside those of all 32, at size 512."""
     plain = translator(6, 512, 2048, VOCABULARY, 8)
     small = deepcopy(plain)
-    small.round_weights()
+    small.quantize_weights()
     small.compiled = plain.compiled = True
     rows = []
     for batch in (1, 32):

@@ -33,7 +33,7 @@ def layers(size: int) -> dict[str, nn.Module]:
 
 
 def reading(module: nn.Module) -> Read:
-    return (lambda x: module(x, module.start(len(x)))[0]) if isinstance(module, Layer) else module
+    return (lambda x: module(x, module.initial_state(len(x)))[0]) if isinstance(module, Layer) else module
 
 
 def training(module: nn.Module, x: Tensor) -> Callable[[], None]:

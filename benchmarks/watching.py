@@ -7,7 +7,7 @@ import torch
 
 from seqloom import build
 from seqloom.look.watching import Watching
-from seqloom.models import Batch, Writing
+from seqloom.models import Batch, GenerationObjective
 from seqloom.recipe import Recipe
 from seqloom.training.optimiser import optimiser_of
 from seqloom.training.steps import update
@@ -39,7 +39,7 @@ def main() -> None:
     print(f"{'':26} {'ms a step':>10} {'ms a look':>10} {f'share, one look in {EVERY} steps':>32}")
     for name, changes in CASES.items():
         recipe = Recipe.of({"task": "language"}).override(*changes, "train.steps=1000").resolved()
-        objective = Writing(build.language(recipe.model, SYMBOLS))
+        objective = GenerationObjective(build.language(recipe.model, SYMBOLS))
         optimiser, watch = optimiser_of(objective, recipe.train), Watching(objective)
         step = best(lambda: update(objective, optimiser, [batch], recipe.train))  # noqa: B023
         look = best(lambda: watch.after(watch.before(), 1.0))  # noqa: B023

@@ -9,7 +9,17 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 from .data.vocabulary import NEVER_WRITTEN
 from .layers.attending import Luong, bahdanau_decoder, luong_decoder
 from .layers.attention import SCORES, Attention, Pooling
-from .layers.base import Encoder, Layer, Pool, Stack, ends, final, largest, mean, whole
+from .layers.base import (
+    Encoder,
+    Layer,
+    Pool,
+    Stack,
+    flatten_pool,
+    last_bidirectional_pool,
+    last_pool,
+    max_pool,
+    mean_pool,
+)
 from .layers.cells import (
     Cell,
     CoupledLSTMCell,
@@ -26,17 +36,17 @@ from .layers.cells import (
     ResetBeforeGRUCell,
     RNNCell,
     Zoneout,
-    dropping,
-    held,
-    initialised,
+    constrain_weights,
+    drop_weights,
+    initialize,
 )
 from .layers.convolution import convolution
-from .layers.embeddings import Tokens
-from .layers.heads import Categorical, Deep, Head
-from .layers.recurrent import Hands, recurrent_decoder, recurrent_encoder, stacked
-from .layers.sampled import Sampled
+from .layers.embeddings import TokenEmbedding
+from .layers.heads import Categorical, Head, MLPHead
+from .layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder, stack_levels
+from .layers.sampled import SampledSoftmax
 from .layers.transformer import transformer
-from .models import Generator, Labeller, Source
+from .models import Generator, Labeler, Source
 from .recipe import Body, Model
 
 LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
@@ -82,11 +92,11 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
     recurrence = "orthogonal" if body.kind == "orthogonal" else body.recurrence
 
     def prepared(inputs: int, size: int) -> Cell:
-        made = initialised(make(inputs, size), body.initial, body.forget_bias, body.gain)
+        made = initialize(make(inputs, size), body.initial, body.forget_bias, body.gain)
         if recurrence != "free":
-            made = held(made, orthogonal if recurrence == "orthogonal" else spectral_norm)
+            made = constrain_weights(made, orthogonal if recurrence == "orthogonal" else spectral_norm)
         if body.recurrent_dropout:
-            made = dropping(made, body.recurrent_dropout)
+            made = drop_weights(made, body.recurrent_dropout)
         return Zoneout(made, body.zoneout) if body.zoneout else made
 
     return prepared
@@ -105,9 +115,9 @@ def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = ""
         inputs,
         body.sizes,
         merge=merge,
-        start=body.start,
+        initial_state=body.start,
         dropout=body.dropout,
-        locked=body.locked,
+        variational_dropout=body.locked,
     )
     arrives = "last" if merge in ("concatenate", "none") else "mean"
     return Encoder(layer, pooling(pool or arrives, body))
@@ -116,14 +126,20 @@ def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = ""
 def decaying(body: Body, inputs: int, own: MakeCell | None) -> Layer:
     """What was missing is a matter of the lowest level; those above it are plain GRUs, which read states."""
     sizes = body.sizes
-    lowest = recurrent_encoder(prepared_cell(body, own), inputs, sizes[:1], merge="none", start=body.start)
+    lowest = recurrent_encoder(prepared_cell(body, own), inputs, sizes[:1], merge="none", initial_state=body.start)
     if len(sizes) == 1:
         return lowest
     plain = prepared_cell(body.model_copy(update={"kind": "gru"}), own)
     above = recurrent_encoder(
-        plain, sizes[0], sizes[1:], merge="none", start=body.start, dropout=body.dropout, locked=body.locked
+        plain,
+        sizes[0],
+        sizes[1:],
+        merge="none",
+        initial_state=body.start,
+        dropout=body.dropout,
+        variational_dropout=body.locked,
     )
-    return stacked([lowest, above], body.dropout, body.locked)
+    return stack_levels([lowest, above], body.dropout, body.locked)
 
 
 def pooling(name: str, body: Body) -> Pool:
@@ -131,14 +147,16 @@ def pooling(name: str, body: Body) -> Pool:
     match name:
         case "last":  # of what reads both ways and keeps them apart, the last of either
             recurrent = body.kind not in ("transformer", "convolution", "linear")
-            return ends if recurrent and body.both_ways and body.merge == "concatenate" else final
+            return (
+                last_bidirectional_pool if recurrent and body.both_ways and body.merge == "concatenate" else last_pool
+            )
         case "attention":
             return Pooling(body.width, queries=4)
-    return largest if name == "largest" else mean
+    return max_pool if name == "largest" else mean_pool
 
 
 def decoder(
-    body: Body, model: Model, inputs: int, memory: int = 0, hands: Hands = (), own: MakeCell | None = None
+    body: Body, model: Model, inputs: int, memory: int = 0, hands: FinalStateSizes = (), own: MakeCell | None = None
 ) -> Layer:
     if body.kind == "transformer":
         return attentive(body, inputs, causal=True, memory=memory)
@@ -148,10 +166,19 @@ def decoder(
     make, sizes = prepared_cell(body, own), body.sizes
     if not memory or model.attention == "none":
         plain = recurrent_decoder
-        return plain(make, inputs, sizes, memory, hands, start=body.start, dropout=body.dropout, locked=body.locked)
+        return plain(
+            make,
+            inputs,
+            sizes,
+            memory,
+            hands,
+            initial_state=body.start,
+            dropout=body.dropout,
+            variational_dropout=body.locked,
+        )
     looks, size = (bahdanau_decoder, sizes[0]) if model.look == "before" else (luong_decoder, sizes[-1])
     score = attention(model, size, memory)
-    return looks(make, inputs, sizes, memory, score, hands, dropout=body.dropout, locked=body.locked)
+    return looks(make, inputs, sizes, memory, score, hands, dropout=body.dropout, variational_dropout=body.locked)
 
 
 def attention(model: Model, query: int, memory: int) -> Attention:
@@ -180,10 +207,10 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
         memory=memory,
         feed_forward=body.feed_forward,
         norm=body.norm,
-        normalise=body.normalise,
+        norm_type=body.normalise,
         activation=body.activation or "gelu",
         positions=body.positions,
-        longest=body.longest,
+        max_positions=body.longest,
         window=body.window,
         dropout=body.dropout,
         attention_dropout=body.attention_dropout,
@@ -199,7 +226,7 @@ def categorical(inputs: int, symbols: int, smoothing: float) -> Categorical:
 
 def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
     """Writes `symbols` about a sequence of `about` symbols; with a cell of one's `own` in place of the recipe's."""
-    return teller(model, symbols, Tokens(about, model.embedding, model.side("encoder").dropout), smoothing, own)
+    return teller(model, symbols, TokenEmbedding(about, model.embedding, model.side("encoder").dropout), smoothing, own)
 
 
 def teller(
@@ -208,8 +235,11 @@ def teller(
     """Writes `symbols` about whatever the `first` layer makes vectors of."""
     reads, writes = model.side("encoder"), model.side("decoder")
     source = Source(first, encoder(reads, model.embedding, own))
-    layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.hands, own)
-    embed, head = Tokens(symbols, model.embedding, writes.dropout), categorical(writes.width, symbols, smoothing)
+    layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
+    embed, head = (
+        TokenEmbedding(symbols, model.embedding, writes.dropout),
+        categorical(writes.width, symbols, smoothing),
+    )
     if model.tied:
         head.project.weight = embed.weight
     return Generator(embed, layer, head, source, writes.dropout)
@@ -226,13 +256,13 @@ def language(
     model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None, sampled: int = 0
 ) -> Generator:
     """Writes `symbols` about nothing; learns from so many draws of them, or from all."""
-    embed = Tokens(symbols, model.embedding, model.side("decoder").dropout)
+    embed = TokenEmbedding(symbols, model.embedding, model.side("decoder").dropout)
 
     def head(inputs: int) -> Head:
         made = categorical(inputs, symbols, smoothing)
         if model.tied:
             made.project.weight = embed.weight
-        return Sampled(made, sampled) if sampled else made
+        return SampledSoftmax(made, sampled) if sampled else made
 
     return writer(model, embed, head, own)
 
@@ -244,25 +274,25 @@ def labeller(
     each: bool,
     own: MakeCell | None = None,
     inputs: int = 0,
-) -> Labeller:
+) -> Labeler:
     """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features.
 
     `inputs` are the features that come out of the first layer, if they are not those of an embedding.
     """
     reads = model.side("encoder")
     reader = encoder(reads, inputs or model.embedding, own, model.pool)
-    head = Deep(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
-    return Labeller(embed, reader, head, each, reads.dropout)
+    head = MLPHead(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
+    return Labeler(embed, reader, head, each, reads.dropout)
 
 
 def forecaster(
     model: Model, inputs: int, steps: int, make: Callable[[int], Head], own: MakeCell | None = None
-) -> Labeller:
+) -> Labeler:
     """Answers once a window of `steps` elements, from where its reading ends; if linear, from all of it at once."""
     reads = model.side("encoder")
     if reads.kind == "linear":
-        reader, features = Encoder(Stack(), whole), steps * inputs
+        reader, features = Encoder(Stack(), flatten_pool), steps * inputs
     else:
         reader, features = encoder(reads, inputs, own, model.pool or "last"), reads.width
-    head = Deep(features, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(features)
-    return Labeller(nn.Identity(), reader, head, each=False, dropout=reads.dropout)
+    head = MLPHead(features, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(features)
+    return Labeler(nn.Identity(), reader, head, per_element=False, dropout=reads.dropout)

@@ -14,7 +14,7 @@ from .look.evidence import gather
 from .look.findings import NOTHING, Checkup
 from .look.schedules import curves
 from .look.trials import Trials
-from .models import Batch, Generator, Labeller, Objective
+from .models import Batch, Generator, Labeler, Objective
 from .recipe import Recipe
 from .tasks.base import Feed, Prepared, Task
 from .training.randomness import undisturbed
@@ -33,7 +33,7 @@ class Told:
 
 
 def checkup(
-    task: Task, told: Told, model: Labeller | Generator | None, prepared: Prepared | None, seconds: float
+    task: Task, told: Told, model: Labeler | Generator | None, prepared: Prepared | None, seconds: float
 ) -> Checkup:
     """Everything that can be known: without a trained model, of what training would begin with; without the examples,
     of the records alone."""
@@ -72,14 +72,14 @@ def changed(task: Task, recipe: Recipe) -> Task:
     return other
 
 
-def begun(task: Task, recipe: Recipe) -> Labeller | Generator:
+def begun(task: Task, recipe: Recipe) -> Labeler | Generator:
     """The model as it was before its first step."""
     other = changed(task, recipe)
     with undisturbed():
         torch.manual_seed(recipe.train.seed)
         model = other.build()
         other.begin(model, lambda line: None)
-    assert isinstance(model, Labeller | Generator)
+    assert isinstance(model, Labeler | Generator)
     return model
 
 

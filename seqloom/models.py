@@ -14,8 +14,8 @@ from .layers import compiled
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.heads import Head
-from .layers.padding import last, pick
-from .layers.rounding import in_eight_bits, round_weights
+from .layers.padding import gather_steps, last_step
+from .layers.rounding import in_eight_bits, quantize_weights
 from .layers.state import State
 from .layers.stepping import answer_of, change_of, encoded, prepared
 
@@ -25,21 +25,21 @@ def device_of(module: nn.Module) -> torch.device:
     return next(module.parameters()).device
 
 
-class Labeller(nn.Module):
+class Labeler(nn.Module):
     """Embed, encode, answer: once per element (tag) or once per sequence (classify).
 
     In training the `dropout` share of what the head sees is left out.
     """
 
-    def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, each: bool, dropout: float = 0.0) -> None:
+    def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, per_element: bool, dropout: float = 0.0) -> None:
         super().__init__()
-        self.embed, self.encoder, self.head, self.each = embed, encoder, head, each
+        self.embed, self.encoder, self.head, self.per_element = embed, encoder, head, per_element
         self.dropout = nn.Dropout(dropout)
 
     def features(self, x: Tensor, mask: Tensor) -> Tensor:
         here = device_of(self)
         memory: Memory = self.encoder(self.embed(x.to(here)), mask.to(here))
-        seen: Tensor = self.dropout(memory.values if self.each else memory.summary)
+        seen: Tensor = self.dropout(memory.values if self.per_element else memory.summary)
         return seen
 
     def forward(self, x: Tensor, mask: Tensor) -> Any:
@@ -75,15 +75,15 @@ class Generator(nn.Module):
         self.eight_bits = False
         self.compiled: bool | None = None  # whether its kernels are compiled ones; none: as it is asked for elsewhere
 
-    def round_weights(self) -> None:
+    def quantize_weights(self) -> None:
         """Let what writes go on with weights of eight bits: quicker where compiled steps are in use, and less exact."""
-        round_weights(self.decoder)
-        round_weights(self.head)
+        quantize_weights(self.decoder)
+        quantize_weights(self.head)
         self.eight_bits = True
 
-    def start(self, batch: int, *source: Tensor) -> State:
+    def initial_state(self, batch: int, *source: Tensor) -> State:
         with compiled.using(self.compiled):
-            return self.decoder.start(batch, self.source(*source) if self.source else None)
+            return self.decoder.initial_state(batch, self.source(*source) if self.source else None)
 
     def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         with compiled.using(self.compiled):
@@ -101,11 +101,11 @@ class Generator(nn.Module):
 
     def prompt(self, y: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
         """Read each row up to its last element. That one (B, 1, ...) and the state are where a search begins."""
-        end = last(mask)
+        end = last_step(mask)
         unread = mask & (torch.arange(mask.shape[1], device=y.device) != end[:, None])
         if y.shape[1] > 1:
             _, state = self.features(y, state, unread)
-        return pick(y, end)[:, None], state
+        return gather_steps(y, end)[:, None], state
 
 
 class Stepper:
@@ -132,9 +132,11 @@ class Batch(NamedTuple):
     mask: Tensor  # (B, T), true where the inputs are read and the target counts
     target: Tensor  # (B, T, ...) or, for a label per sequence, (B,)
     source: tuple[Tensor, ...] = ()  # what is written about: its elements and their mask
-    fresh: bool = True  # whether the rows begin here; else they go on from the batch before
-    given: Tensor | None = None  # (B, T), false where a generator reads its own last element instead; none: nowhere
-    told: Tensor | None = None  # (B, T), where the target counts, if that is not everywhere that is read
+    starts_sequence: bool = True  # whether the rows begin here; else they go on from the batch before
+    teacher_forced: Tensor | None = (
+        None  # (B, T), false where a generator reads its own last element instead; none: nowhere
+    )
+    loss_mask: Tensor | None = None  # (B, T), where the target counts, if that is not everywhere that is read
 
     @classmethod
     def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
@@ -149,9 +151,9 @@ class Batch(NamedTuple):
                 inputs=self.inputs[:, span],
                 mask=self.mask[:, span],
                 target=self.target[:, span],
-                fresh=self.fresh and number == 0,
-                given=None if self.given is None else self.given[:, span],
-                told=None if self.told is None else self.told[:, span],
+                fresh=self.starts_sequence and number == 0,
+                given=None if self.teacher_forced is None else self.teacher_forced[:, span],
+                told=None if self.loss_mask is None else self.loss_mask[:, span],
             )
             for number, span in enumerate(spans)
         ]
@@ -163,8 +165,8 @@ class Batch(NamedTuple):
             mask=self.mask.to(device),
             target=self.target.to(device),
             source=tuple(each.to(device) for each in self.source),
-            given=None if self.given is None else self.given.to(device),
-            told=None if self.told is None else self.told.to(device),
+            given=None if self.teacher_forced is None else self.teacher_forced.to(device),
+            told=None if self.loss_mask is None else self.loss_mask.to(device),
         )
 
     def rows(self, part: slice) -> "Batch":
@@ -174,8 +176,8 @@ class Batch(NamedTuple):
             mask=self.mask[part],
             target=self.target[part],
             source=tuple(each[part] for each in self.source),
-            given=None if self.given is None else self.given[part],
-            told=None if self.told is None else self.told[part],
+            given=None if self.teacher_forced is None else self.teacher_forced[part],
+            told=None if self.loss_mask is None else self.loss_mask[part],
         )
 
 
@@ -189,19 +191,19 @@ class Objective(nn.Module):
         """The sum of the losses, their count, and the state to go on from; no state means: from the start."""
 
 
-class Labelling(Objective):
-    def __init__(self, model: Labeller) -> None:
+class LabelingObjective(Objective):
+    def __init__(self, model: Labeler) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch = batch.to(device_of(self))
         features = self.model.features(batch.inputs, batch.mask)
-        told = batch.mask if batch.told is None else batch.told
-        return *self.model.head.loss(features, batch.target, told if self.model.each else None), None
+        told = batch.mask if batch.loss_mask is None else batch.loss_mask
+        return *self.model.head.loss(features, batch.target, told if self.model.per_element else None), None
 
 
-class Writing(Objective):
+class GenerationObjective(Objective):
     carries = True
 
     def __init__(self, model: Generator) -> None:
@@ -211,7 +213,7 @@ class Writing(Objective):
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch = batch.to(device_of(self))
         if state is None:
-            state = self.model.start(len(batch.inputs), *batch.source)
+            state = self.model.initial_state(len(batch.inputs), *batch.source)
         features, state = self.features(batch, state)
         return *self.model.head.loss(features, batch.target, batch.mask), state
 
@@ -221,22 +223,22 @@ class Writing(Objective):
         Scheduled sampling: a recurrent decoder reads one element after the other (Bengio et al., 2015); others read
         twice, the truth first and then what they made of it (Mihaylova and Martins, 2019).
         """
-        if batch.given is None:
+        if batch.teacher_forced is None:
             return self.model.features(batch.inputs, state, batch.mask)
         # There is no element of its own before the first, nor after padding.
-        given = batch.given | ~nn.functional.pad(batch.mask, (1, -1))
+        given = batch.teacher_forced | ~nn.functional.pad(batch.mask, (1, -1))
         if any(isinstance(part, Cell) for part in self.model.decoder.modules()):
             return self._one_by_one(batch, given, state)
         with torch.no_grad():
             own = self._likeliest(self.model.features(batch.inputs, state, batch.mask)[0])
         before = torch.cat([batch.inputs[:, :1], own[:, :-1]], 1)
-        return self.model.features(mixed(given, batch.inputs, before), state, batch.mask)
+        return self.model.features(mix_teacher_forcing(given, batch.inputs, before), state, batch.mask)
 
     def _one_by_one(self, batch: Batch, given: Tensor, state: State) -> tuple[Tensor, State]:
         told, before = [], batch.inputs[:, :1]
         for number in range(batch.inputs.shape[1]):
             step = slice(number, number + 1)
-            element = mixed(given[:, step], batch.inputs[:, step], before)
+            element = mix_teacher_forcing(given[:, step], batch.inputs[:, step], before)
             features, state = self.model.features(element, state, batch.mask[:, step])
             before = self._likeliest(features)
             told.append(features)
@@ -247,6 +249,6 @@ class Writing(Objective):
         return self.model.head.sample(self.model.head(features), 0)
 
 
-def mixed(given: Tensor, truth: Tensor, own: Tensor) -> Tensor:
+def mix_teacher_forcing(given: Tensor, truth: Tensor, own: Tensor) -> Tensor:
     """The truth (B, T, ...) where it is given (B, T), elsewhere the model's own."""
     return torch.where(given.view(*given.shape, *[1] * (truth.ndim - 2)), truth, own.to(truth.dtype))

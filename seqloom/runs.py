@@ -30,7 +30,7 @@ from .given import described, several, text, whole
 from .given import path as path_of
 from .layers import compiled
 from .layers.cells import MakeCell
-from .models import Generator, Labeller, device_of
+from .models import Generator, Labeler, device_of
 from .recipe import Recipe
 from .search import Recorder, Tree
 from .settings.tasks import USES
@@ -182,7 +182,7 @@ class Run:
         from .look.chart_picture import Picture
         from .reports import batches
 
-        assert isinstance(self.model, Generator | Labeller)
+        assert isinstance(self.model, Generator | Labeler)
         given = self._first(examples) if given is None else self.task.accepted(given)
         answer = self.predict(given)[0].output if answer is None else text("the answer", answer)
         shown = self.task.show(given, answer)
@@ -313,7 +313,7 @@ def diagnose(
     except SeqloomError as error:
         tell(f"the training examples are not at hand, so only the records are looked at: {error}")
     model = load(folder, cell, "cpu").model if WEIGHTS in read_manifest(folder) else None
-    assert model is None or isinstance(model, Generator | Labeller)
+    assert model is None or isinstance(model, Generator | Labeler)
     return judge(checkup(task, told, model, prepared, seconds))
 
 
@@ -375,7 +375,7 @@ def eight_bits(run: Run, model: nn.Module) -> Generator:
     """A model of the run, which from now on writes with weights of eight bits, by compiled steps."""
     if not isinstance(model, Generator):
         raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")
-    model.round_weights()
+    model.quantize_weights()
     model.compiled = True
     compiled.library()  # without a compiler it is no quicker, which is said
     return model

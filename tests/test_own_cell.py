@@ -9,7 +9,7 @@ from torch import nn
 from seqloom import load, train
 from seqloom.errors import RunError
 from seqloom.layers import Cell, recording
-from seqloom.layers.base import Encoder, ends
+from seqloom.layers.base import Encoder, last_bidirectional_pool
 from seqloom.layers.recurrent import recurrent_encoder
 
 from .recipes import backwards, small
@@ -73,7 +73,7 @@ def test_a_folder_names_the_cell_but_never_brings_it(run):
 
 def test_it_stacks_both_ways_and_padding_changes_nothing():
     torch.manual_seed(0)
-    net = Encoder(recurrent_encoder(Highway, 8, [12, 12]), ends).eval()
+    net = Encoder(recurrent_encoder(Highway, 8, [12, 12]), last_bidirectional_pool).eval()
     x, mask = torch.randn(2, 6, 8), torch.tensor([[1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0]]).bool()
     found = net(x.masked_fill(~mask[..., None], torch.nan), mask)
     alone = net(x[1:, mask[1]])

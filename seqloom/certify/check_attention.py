@@ -6,13 +6,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..layers import Bahdanau, Heads, Luong, Memory, NonLocal, Pooling, recording
+from ..layers import Bahdanau, Luong, Memory, MultiHeadAttention, NonLocal, Pooling, recording
 from ..layers.attention import SCORES as PRODUCT_SCORES
 from ..layers.attention import Attention
 from ..layers.base import Layer
 from ..layers.cells import LSTMCell
-from ..layers.positions import Rotary, Still
-from ..layers.recurrent import Zeros
+from ..layers.positions import NoRotation, Rotary
+from ..layers.recurrent import ZeroState
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from .certificate import EXACT, STENCIL, Check, Gaps, compare, differences, leaf, stirred
 from .reference_attention import (
@@ -71,7 +71,7 @@ def score_has_the_measured_slopes(name: str) -> Gaps:
 def luong_follows_its_equation(name: str) -> Gaps:
     layer = stirred(Luong(SIZE, SOURCE, PRODUCT_SCORES[name](SIZE, SOURCE)))
     x, values = leaf(3, 4, SIZE), leaf(3, 4, SOURCE)
-    ours, _ = layer(x, layer.start(3, memory_of(values)))
+    ours, _ = layer(x, layer.initial_state(3, memory_of(values)))
     p = Parameters.of(layer)
     theirs = torch.stack([luong(p, SCORES[name], x[row], values[row], SHOWN[row]) for row in range(3)])
     return compare([ours], [theirs], [x, values, *layer.parameters()])
@@ -79,9 +79,9 @@ def luong_follows_its_equation(name: str) -> Gaps:
 
 def bahdanau_follows_its_equation(name: str) -> Gaps:
     cell = LSTMCell(INPUTS + SOURCE, SIZE)
-    layer = stirred(Bahdanau(cell, Zeros(), PRODUCT_SCORES[name](SIZE, SOURCE)))
+    layer = stirred(Bahdanau(cell, ZeroState(), PRODUCT_SCORES[name](SIZE, SOURCE)))
     x, values = leaf(3, 4, INPUTS), leaf(3, 4, SOURCE)
-    ours, _ = layer(x, layer.start(3, memory_of(values)))
+    ours, _ = layer(x, layer.initial_state(3, memory_of(values)))
     p, start = Parameters.of(layer), (torch.zeros(SIZE), torch.zeros(SIZE))
     rows = [bahdanau(p, SCORES[name], lstm, x[row], values[row], SHOWN[row], start) for row in range(3)]
     return compare([ours], [torch.stack(rows)], [x, values, *layer.parameters()])
@@ -100,7 +100,7 @@ def spread(rows: list[Tensor], mask: Tensor) -> Tensor:
 
 def one_layer(layer: Layer, x: Tensor, mask: Tensor, watched: bool) -> list[Tensor]:
     with recording(layer, "*" if watched else "nothing"):
-        y, _ = layer(x, layer.start(len(x)), mask)
+        y, _ = layer(x, layer.initial_state(len(x)), mask)
     return [y]
 
 
@@ -119,8 +119,8 @@ SELF: dict[str, tuple[type[SelfAttention] | type[CausalAttention], tuple[int, in
 
 def self_case(name: str) -> tuple[Layer, Tensor]:
     kind, widths, turns, window, _ = SELF[name]
-    attend = Heads(SIZE, HEADS, *widths)
-    return stirred(kind(SIZE, attend, Rotary(attend.width) if turns else Still(), window)), leaf(3, 5, SIZE)
+    attend = MultiHeadAttention(SIZE, HEADS, *widths)
+    return stirred(kind(SIZE, attend, Rotary(attend.width) if turns else NoRotation(), window)), leaf(3, 5, SIZE)
 
 
 def self_follows_its_equation(name: str) -> Gaps:
@@ -144,9 +144,9 @@ def self_has_the_measured_slopes(name: str) -> Gaps:
 
 
 def cross_follows_its_equation(width: int, values: int) -> Gaps:
-    layer = stirred(CrossAttention(SIZE, SOURCE, Heads(SIZE, HEADS, width, values)))
+    layer = stirred(CrossAttention(SIZE, SOURCE, MultiHeadAttention(SIZE, HEADS, width, values)))
     x, source = leaf(3, 2, SIZE), leaf(3, 4, SOURCE)
-    ours, _ = layer(x, layer.start(3, memory_of(source)))
+    ours, _ = layer(x, layer.initial_state(3, memory_of(source)))
     p = Parameters.of(layer)
     theirs = [cross_attention(p, x[row], source[row, SHOWN[row]], HEADS) for row in range(3)]
     return compare([ours], [torch.stack(theirs)], [x, source, *layer.parameters()])

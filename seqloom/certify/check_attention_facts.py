@@ -6,9 +6,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..layers import Heads, Memory, NonLocal, ScaledDotAttention, recording, transformer
+from ..layers import Memory, MultiHeadAttention, NonLocal, ScaledDotAttention, recording, transformer
 from ..layers.attention import SCORES, Attention
-from ..layers.positions import Rotary, Still, Waves
+from ..layers.positions import NoRotation, Rotary, SinusoidalPositions
 from ..layers.transformer import SelfAttention
 from .certificate import EXACT, Check, Gaps, apart, compare, leaf, stirred
 from .reference_transformer import wave
@@ -47,10 +47,10 @@ def equal_scores_give_equal_weights(name: str) -> Gaps:
 
 def equal_scores_in_all_heads() -> Gaps:
     """Queries that are zero."""
-    layer, x = stirred(SelfAttention(SIZE, Heads(SIZE, 2), Still())), torch.randn(2, 5, SIZE)
+    layer, x = stirred(SelfAttention(SIZE, MultiHeadAttention(SIZE, 2), NoRotation())), torch.randn(2, 5, SIZE)
     with torch.no_grad():
         layer.project.weight[:SIZE], layer.project.bias[:SIZE] = 0, 0
-    y, _ = layer(x, layer.start(2), SHOWN)
+    y, _ = layer(x, layer.initial_state(2), SHOWN)
     value = layer.project(means(x))[:, 2 * SIZE :]  # the mean of the values is the value of the mean
     expected = layer.attend.out(value)[:, None] * SHOWN[..., None]
     return Gaps(apart([y], [expected]))
@@ -92,8 +92,8 @@ def worked_example() -> Gaps:
 
 def waves_table(size: int, dtype: torch.dtype) -> Gaps:
     torch.set_default_dtype(dtype)  # the check that runs this puts it back
-    layer, time = Waves(size), 50
-    table, _ = layer(torch.zeros(1, time, size), layer.start(1))
+    layer, time = SinusoidalPositions(size), 50
+    table, _ = layer(torch.zeros(1, time, size), layer.initial_state(1))
     return Gaps(apart([table[0].double()], [torch.stack([wave(i, size) for i in range(time)])]))
 
 
@@ -111,7 +111,7 @@ def only_distances_count() -> Gaps:
 def rezero_starts_as_the_identity(causal: bool, memory: int) -> Gaps:
     net = transformer(SIZE, SIZE, 3, 2, causal=causal, memory=memory, norm="rezero", positions="none")
     x = leaf(2, 5, SIZE)
-    y, _ = net(x, net.start(2, memory_of(torch.randn(2, 5, SIZE))))
+    y, _ = net(x, net.initial_state(2, memory_of(torch.randn(2, 5, SIZE))))
     return compare([y], [x.clone()], [x])
 
 

@@ -36,7 +36,7 @@ def cell_sees(name: str) -> Gaps:
 
 def layer_sees(make: Callable[[], Layer], sees: Sees) -> Gaps:
     net, x = stirred(make()), leaf(1, TIME, INPUTS)
-    y, _ = net(x, net.start(1))
+    y, _ = net(x, net.initial_state(1))
     return wrong_places(y, x, sees)
 
 

@@ -18,7 +18,7 @@ MERGES = ("concatenate", "mean", "sum", "project")
 
 
 def product(layer: Layer, x: Tensor) -> list[Tensor]:
-    y, _ = layer(x, layer.start(len(x)), MASK)
+    y, _ = layer(x, layer.initial_state(len(x)), MASK)
     return [y]
 
 

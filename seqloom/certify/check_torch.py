@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from ..layers import Heads, Layer, Memory, Stack, recording
+from ..layers import Layer, Memory, MultiHeadAttention, Stack, recording
 from ..layers.cells import Cell, GRUCell, LSTMCell, MakeCell, ProjectedLSTMCell, RNNCell
-from ..layers.positions import Still
+from ..layers.positions import NoRotation
 from ..layers.residual import RESIDUALS
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention, position_wise
 from .certificate import EXACT, Check, Gaps, compare, leaf, stirred
@@ -60,9 +60,9 @@ def recurrence_agrees(name: str) -> Gaps:
 
 
 def self_attention_agrees(causal: bool) -> Gaps:
-    layer = stirred((CausalAttention if causal else SelfAttention)(SIZE, Heads(SIZE, HEADS), Still()))
+    layer = stirred((CausalAttention if causal else SelfAttention)(SIZE, MultiHeadAttention(SIZE, HEADS), NoRotation()))
     x = leaf(2, 5, SIZE)
-    ours, _ = layer(x, layer.start(2), MASK)
+    ours, _ = layer(x, layer.initial_state(2), MASK)
     peer, future = nn.MultiheadAttention(SIZE, HEADS, batch_first=True), torch.ones(5, 5).triu(1).bool()
     hidden = {"key_padding_mask": ~MASK, "need_weights": False} | ({"attn_mask": future} if causal else {})
     theirs, _ = functional_call(peer, heads_weights(layer), (x, x, x), hidden)
@@ -83,9 +83,9 @@ def heads_weights(layer: Layer, prefix: str = "") -> Weights:
 
 
 def cross_attention_agrees() -> Gaps:
-    layer = stirred(CrossAttention(SIZE, SIZE, Heads(SIZE, HEADS)))
+    layer = stirred(CrossAttention(SIZE, SIZE, MultiHeadAttention(SIZE, HEADS)))
     x, source = leaf(2, 3, SIZE), leaf(2, 5, SIZE)
-    ours, _ = layer(x, layer.start(2, Memory(source, MASK, source[:, 0], ())))
+    ours, _ = layer(x, layer.initial_state(2, Memory(source, MASK, source[:, 0], ())))
     peer, hidden = nn.MultiheadAttention(SIZE, HEADS, batch_first=True), {"key_padding_mask": ~MASK}
     theirs, _ = functional_call(peer, heads_weights(layer), (x, source, source), hidden)
     return compare([ours], [theirs], [x, source, *layer.parameters()])
@@ -93,7 +93,7 @@ def cross_attention_agrees() -> Gaps:
 
 def spelled_out_heads_agree(causal: bool) -> Gaps:
     """What somebody who watches the weights gets, against PyTorch's fused function."""
-    attend = stirred(Heads(SIZE, HEADS, width=3, values=2))
+    attend = stirred(MultiHeadAttention(SIZE, HEADS, width=3, values=2))
     query, keys, values = leaf(2, HEADS, 5, 3), leaf(2, HEADS, 5, 3), leaf(2, HEADS, 5, 2)
     with recording(attend):
         ours = attend(query, keys, values, causal=causal)
@@ -106,8 +106,8 @@ def spelled_out_heads_agree(causal: bool) -> Gaps:
 
 def block(norm: str, activation: str, decoder: bool) -> Stack:
     """One layer as PyTorch has it: no positions before, no norm behind."""
-    own = (CausalAttention if decoder else SelfAttention)(SIZE, Heads(SIZE, HEADS), Still())
-    other = [CrossAttention(SIZE, SIZE, Heads(SIZE, HEADS))] if decoder else []
+    own = (CausalAttention if decoder else SelfAttention)(SIZE, MultiHeadAttention(SIZE, HEADS), NoRotation())
+    other = [CrossAttention(SIZE, SIZE, MultiHeadAttention(SIZE, HEADS))] if decoder else []
     parts = [own, *other, position_wise(SIZE, HIDDEN, activation, 0.0)]
     return stirred(Stack(*(RESIDUALS[norm](SIZE, part) for part in parts)))
 
@@ -131,7 +131,7 @@ def block_weights(net: Stack) -> Weights:
 
 def encoder_layer_agrees(norm: str, activation: str) -> Gaps:
     net, x = block(norm, activation, decoder=False), leaf(2, 5, SIZE)
-    ours, _ = net(x, net.start(2), MASK)
+    ours, _ = net(x, net.initial_state(2), MASK)
     peer = nn.TransformerEncoderLayer(SIZE, HEADS, HIDDEN, 0.0, activation, batch_first=True, norm_first=norm == "pre")
     theirs = functional_call(peer, block_weights(net), (x,), {"src_key_padding_mask": ~MASK})
     return compare([ours], [theirs * MASK[..., None]], [x, *net.parameters()])
@@ -139,7 +139,7 @@ def encoder_layer_agrees(norm: str, activation: str) -> Gaps:
 
 def decoder_layer_agrees(norm: str) -> Gaps:
     net, x, source = block(norm, "relu", decoder=True), leaf(2, 4, SIZE), leaf(2, 5, SIZE)
-    ours, _ = net(x, net.start(2, Memory(source, MASK, source[:, 0], ())))
+    ours, _ = net(x, net.initial_state(2, Memory(source, MASK, source[:, 0], ())))
     peer = nn.TransformerDecoderLayer(SIZE, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=norm == "pre")
     hidden = {"tgt_mask": torch.ones(4, 4).triu(1).bool(), "memory_key_padding_mask": ~MASK}
     theirs = functional_call(peer, block_weights(net), (x, source), hidden)

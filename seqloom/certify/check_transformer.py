@@ -46,10 +46,10 @@ class Case:
                 memory=memory,
                 feed_forward=5,
                 norm=shape.norm,
-                normalise=shape.normalise,
+                norm_type=shape.normalise,
                 activation=shape.activation,
                 positions=shape.positions,
-                longest=7,
+                max_positions=7,
                 window=shape.window,
                 bias=bias,
             )
@@ -60,7 +60,7 @@ class Case:
         self.mask = MASK[[0, 2]]
 
     def product(self) -> list[Tensor]:
-        y, _ = self.net(self.x, self.net.start(2, self.memory()), self.mask)
+        y, _ = self.net(self.x, self.net.initial_state(2, self.memory()), self.mask)
         return [y]
 
     def memory(self) -> Memory | None:
@@ -87,7 +87,7 @@ def block_has_the_measured_slopes(name: str) -> Gaps:
 def reading_by_pieces_is_reading_at_once(name: str) -> Gaps:
     """T8: one element at a time on the cache, against the whole at once."""
     case = Case(name, depth=2)
-    state, pieces = case.net.start(2, case.memory()), []
+    state, pieces = case.net.initial_state(2, case.memory()), []
     for time in range(case.x.shape[1]):
         piece, state = case.net(case.x[:, time : time + 1], state, case.mask[:, time : time + 1])
         pieces.append(piece)

@@ -9,8 +9,15 @@ from torch.nn import functional as F
 from .attention import Attention
 from .base import Entries, Layer, Memory, Stack
 from .cells import Cell, MakeCell, walk
-from .padding import blank
-from .recurrent import Hands, Recurrent, begin, recurrent_decoder, stacked, zeros
+from .padding import zero_padding
+from .recurrent import (
+    FinalStateSizes,
+    Recurrent,
+    build_decoder_initial_state,
+    recurrent_decoder,
+    stack_levels,
+    zero_entries,
+)
 from .state import State, map_state, single
 
 
@@ -19,12 +26,12 @@ class Bahdanau(Layer):
 
     def __init__(self, cell: Cell, begin: nn.Module, attention: Attention) -> None:
         super().__init__()
-        self.cell, self.begin, self.attention, self.hands = cell, begin, attention, (cell.sizes,)
+        self.cell, self.begin, self.attention, self.final_state_sizes = cell, begin, attention, (cell.sizes,)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
-        return self.begin(zeros(self.cell, batch), memory), self.attention.prepare(memory)
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return self.begin(zero_entries(self.cell, batch), memory), self.attention.prepare(memory)
 
-    def handed(self, state: State) -> tuple[Entries, ...]:
+    def final_states(self, state: State) -> tuple[Entries, ...]:
         return (state[0],)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
@@ -32,14 +39,14 @@ class Bahdanau(Layer):
             with torch.autocast(x.device.type, enabled=False):
                 return self.forward(single(x), map_state(single, state), mask)
         entries, source = state
-        shares, join = self.shares(blank(x, mask))
+        shares, join = self.shares(zero_padding(x, mask))
 
         def step(share: Tensor, entries: Entries) -> Entries:
             context = source.ask(self.attention, entries[0][:, None])[:, 0]
             return self.cell.step(join(share, context), entries)
 
         y, entries = walk(step, shares, entries, mask)
-        return blank(y, mask), (entries, source)
+        return zero_padding(y, mask), (entries, source)
 
     def shares(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, Tensor], Tensor]]:
         """What of W [x; context] is known before the walk, for all steps at once, and how a step joins its context."""
@@ -57,13 +64,13 @@ class Luong(Layer):
         super().__init__()
         self.attention, self.join = attention, nn.Linear(size + memory, size)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         return self.attention.prepare(memory)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        x = blank(x, mask)
+        x = zero_padding(x, mask)
         context = state.ask(self.attention, x)
-        return blank(self.join(torch.cat([x, context], -1)).tanh(), mask), state
+        return zero_padding(self.join(torch.cat([x, context], -1)).tanh(), mask), state
 
 
 def luong_decoder(
@@ -72,13 +79,15 @@ def luong_decoder(
     sizes: Sequence[int],
     memory: int,
     attention: Attention,
-    hands: Hands = (),
+    final_state_sizes: FinalStateSizes = (),
     *,
     dropout: float = 0.0,
-    locked: bool = False,
+    variational_dropout: bool = False,
 ) -> Layer:
     """A stack of recurrences, and on top of it a look at the memory."""
-    below = recurrent_decoder(cell, inputs, sizes, memory, hands, dropout=dropout, locked=locked)
+    below = recurrent_decoder(
+        cell, inputs, sizes, memory, final_state_sizes, dropout=dropout, variational_dropout=variational_dropout
+    )
     return Stack(below, Luong(sizes[-1], memory, attention))
 
 
@@ -88,13 +97,13 @@ def bahdanau_decoder(
     sizes: Sequence[int],
     memory: int,
     attention: Attention,
-    hands: Hands = (),
+    final_state_sizes: FinalStateSizes = (),
     *,
     dropout: float = 0.0,
-    locked: bool = False,
+    variational_dropout: bool = False,
 ) -> Layer:
     """The lowest level looks, the others stand on it."""
     cells = [cell(*widths) for widths in zip([inputs + memory, *sizes], sizes, strict=False)]
-    starts = [begin(cell, level, memory, hands) for level, cell in enumerate(cells)]
+    starts = [build_decoder_initial_state(cell, level, memory, final_state_sizes) for level, cell in enumerate(cells)]
     looking = Bahdanau(cells[0], starts[0], attention)
-    return stacked([looking, *map(Recurrent, cells[1:], starts[1:])], dropout, locked)
+    return stack_levels([looking, *map(Recurrent, cells[1:], starts[1:])], dropout, variational_dropout)

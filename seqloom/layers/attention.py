@@ -16,7 +16,7 @@ def weigh(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
 
 
-def sharpened(weights: Tensor) -> Tensor:
+def harden(weights: Tensor) -> Tensor:
     """All weight on the largest. The gradient passes as if it were still soft (straight through)."""
     hard = F.one_hot(weights.argmax(-1), weights.shape[-1]).to(weights) * (weights > 0)
     return hard + weights - weights.detach()
@@ -43,7 +43,7 @@ class Attention(nn.Module):
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """What the queries see of the values (B, S, D): (B, T, D)."""
         weights = weigh(self.scores(query, keys), mask[:, None])
-        seen: Tensor = self.weights(sharpened(weights) if self.hard else weights) @ values
+        seen: Tensor = self.weights(harden(weights) if self.hard else weights) @ values
         return seen
 
 
@@ -80,7 +80,7 @@ SCORES: dict[str, type[Attention]] = {
 }
 
 
-class Heads(nn.Module):
+class MultiHeadAttention(nn.Module):
     """Scaled dot products in `heads` subspaces at once, and the product that joins what they see.
 
     A query's heads are `width` wide, the values' `values`; both are free of the model's size.

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .padding import blank, everywhere, first, last, pick
+from .padding import first_step, full_mask, gather_steps, last_step, zero_padding
 from .state import State
 from .tap import Tap
 
@@ -23,20 +23,20 @@ class Memory(NamedTuple):
     values: Tensor  # (B, S, D)
     mask: Tensor  # (B, S), true where there is something to see
     summary: Tensor  # (B, D), the whole source in one vector
-    state: tuple[Entries, ...]  # where each recurrence of the encoder arrived, the lowest first
+    final_states: tuple[Entries, ...]  # where each recurrence of the encoder arrived, the lowest first
 
 
 class Layer(nn.Module):
     """Reads a sequence, all at once or, if `causal`, piece by piece: the state says what was read before."""
 
     causal: bool = True
-    hands: tuple[tuple[int, ...], ...] = ()  # the sizes of what `handed` gives
+    final_state_sizes: tuple[tuple[int, ...], ...] = ()  # the sizes of what `handed` gives
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         """The state before the first step; whatever the layer needs of the memory goes into it."""
         return ()
 
-    def handed(self, state: State) -> tuple[Entries, ...]:
+    def final_states(self, state: State) -> tuple[Entries, ...]:
         """What of the state an encoder hands to a decoder: one entry per recurrence."""
         return ()
 
@@ -70,13 +70,13 @@ class Stack(Layer):
         self.layers = Modules(layers)
         self.out = Modules(Tap() for _ in layers)  # what each layer says
         self.causal = all(layer.causal for layer in layers)
-        self.hands = sum((layer.hands for layer in layers), ())
+        self.final_state_sizes = sum((layer.final_state_sizes for layer in layers), ())
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
-        return tuple(layer.start(batch, memory) for layer in self.layers)
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return tuple(layer.initial_state(batch, memory) for layer in self.layers)
 
-    def handed(self, state: State) -> tuple[Entries, ...]:
-        return sum((layer.handed(part) for layer, part in zip(self.layers, state, strict=True)), ())
+    def final_states(self, state: State) -> tuple[Entries, ...]:
+        return sum((layer.final_states(part) for layer, part in zip(self.layers, state, strict=True)), ())
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         after = []
@@ -87,7 +87,7 @@ class Stack(Layer):
         return x, tuple(after)
 
 
-class Each(Layer):
+class Pointwise(Layer):
     """The same module on every element: a projection, a norm, a feed-forward net."""
 
     def __init__(self, *modules: nn.Module) -> None:
@@ -95,7 +95,7 @@ class Each(Layer):
         self.module = nn.Sequential(*modules)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        return blank(self.module(blank(x, mask)), mask), state
+        return zero_padding(self.module(zero_padding(x, mask)), mask), state
 
 
 Pool = Callable[[Tensor, Tensor], Tensor]  # values (B, T, D) and their mask to a summary (B, D)
@@ -109,32 +109,32 @@ class Encoder(nn.Module):
         self.layer, self.pool = layer, pool
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Memory:
-        values, state = self.layer(x, self.layer.start(len(x)), mask)
-        seen = everywhere(x) if mask is None else mask
-        return Memory(values, seen, self.pool(values, seen), self.layer.handed(state))
+        values, state = self.layer(x, self.layer.initial_state(len(x)), mask)
+        seen = full_mask(x) if mask is None else mask
+        return Memory(values, seen, self.pool(values, seen), self.layer.final_states(state))
 
 
-def mean(values: Tensor, mask: Tensor) -> Tensor:
+def mean_pool(values: Tensor, mask: Tensor) -> Tensor:
     return values.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)  # padding is zero
 
 
-def ends(values: Tensor, mask: Tensor) -> Tensor:
+def last_bidirectional_pool(values: Tensor, mask: Tensor) -> Tensor:
     """Where each direction of a two-way layer arrives: half the features at the end, half at the beginning."""
     there, back = values.chunk(2, -1)
-    return torch.cat([pick(there, last(mask)), pick(back, first(mask))], -1)
+    return torch.cat([gather_steps(there, last_step(mask)), gather_steps(back, first_step(mask))], -1)
 
 
-def largest(values: Tensor, mask: Tensor) -> Tensor:
+def max_pool(values: Tensor, mask: Tensor) -> Tensor:
     """The largest value of each feature; where there is nothing, zero."""
     shown = values.masked_fill(~mask[..., None], torch.finfo(values.dtype).min).amax(1)
     return torch.where(mask.any(1, keepdim=True), shown, 0)
 
 
-def final(values: Tensor, mask: Tensor) -> Tensor:
+def last_pool(values: Tensor, mask: Tensor) -> Tensor:
     """Where a one-way layer arrives."""
-    return pick(values, last(mask))
+    return gather_steps(values, last_step(mask))
 
 
-def whole(values: Tensor, mask: Tensor) -> Tensor:
+def flatten_pool(values: Tensor, mask: Tensor) -> Tensor:
     """Every element, side by side: for sequences of one length."""
     return values.flatten(1)

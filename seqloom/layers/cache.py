@@ -6,7 +6,7 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from .padding import everywhere, take
+from .padding import full_mask, take_steps
 from .state import Change, Leaf, Rows
 
 LEAST = 16  # steps that there is room for, at least
@@ -29,7 +29,7 @@ class Store:
     def mark(self, start: int, end: int, mask: Tensor) -> None:
         with self.lock:
             if self.valid is None:
-                self.valid = everywhere(self.steps)
+                self.valid = full_mask(self.steps)
         self.valid[:, start:end] = mask
 
 
@@ -48,7 +48,7 @@ class Cache(Leaf):
     def read(self) -> tuple[Tensor, Tensor]:
         steps = self.store.steps[:, : self.length]
         valid = self.valid
-        return steps, everywhere(steps) if valid is None else valid[:, : self.length]
+        return steps, full_mask(steps) if valid is None else valid[:, : self.length]
 
     @property
     def valid(self) -> Tensor | None:
@@ -59,7 +59,7 @@ class Cache(Leaf):
         """The cache with these steps too. This one stays as it is."""
         if torch.is_grad_enabled():  # what autograd has seen must not be written to
             before, known = self.read()
-            valid = everywhere(steps) if mask is None else mask
+            valid = full_mask(steps) if mask is None else mask
             whole = torch.cat([before, steps], 1), torch.cat([known, valid], 1)
             return Cache.of(*whole, self.padded or mask is not None)
         cache = self.grown(steps.shape[1], mask)
@@ -81,7 +81,7 @@ class Cache(Leaf):
             return self
         steps, valid = self.read()
         order = valid.byte().argsort(dim=1, stable=True)[:, -keep:]  # what is valid to the end
-        return Cache.of(take(steps, order), take(valid, order), self.padded)
+        return Cache.of(take_steps(steps, order), take_steps(valid, order), self.padded)
 
     def map(self, change: Change) -> "Cache":
         steps, valid = map(change, self.read())

@@ -21,7 +21,7 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from . import compiled, kernels, lstm_kernels
 from .base import Entries
-from .padding import blank
+from .padding import zero_padding
 from .settled import settled
 from .state import single
 from .tap import Tap, watched
@@ -77,8 +77,8 @@ class Cell(nn.Module):
         cell = settled(self)
         fast = cell.kernel() if unseen else None
         if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
-            y, entries = walk(cell.step, cell.W(blank(x, mask)), entries, mask)
-            return blank(y, mask), entries
+            y, entries = walk(cell.step, cell.W(zero_padding(x, mask)), entries, mask)
+            return zero_padding(y, mask), entries
         return kernels.scan(compiled.faster(fast, x), cell.W, x, entries, mask)
 
     def once(self, x: Tensor, entries: Entries) -> Entries:
@@ -97,12 +97,12 @@ def walk(
     outputs = []
     for time, x_t in enumerate(x.unbind(1)):
         after = step(x_t, entries)
-        entries = after if mask is None else kept(mask[:, time, None], after, entries)
+        entries = after if mask is None else choose_by_mask(mask[:, time, None], after, entries)
         outputs.append(entries[0])
     return torch.stack(outputs, 1) if outputs else entries[0][:, None][:, :0], entries
 
 
-def kept(mask: Tensor, after: Entries, before: Entries) -> Entries:
+def choose_by_mask(mask: Tensor, after: Entries, before: Entries) -> Entries:
     """The new entries in the rows that moved, the old ones in the others."""
     return tuple(torch.where(mask, new, old) for new, old in zip(after, before, strict=True))
 
@@ -434,7 +434,7 @@ def linear(inputs: int, outputs: int, size: int, bias: bool = True) -> nn.Linear
     return product
 
 
-def held(cell: C, how: Callable[[nn.Module], nn.Module]) -> C:
+def constrain_weights(cell: C, how: Callable[[nn.Module], nn.Module]) -> C:
     """The cell with a U whose singular values cannot leave their place: `orthogonal` keeps them at 1
     (Arjovsky et al., 2016), `spectral_norm` the largest of them."""
     if not cell.U.weight.is_meta:  # a model without values, built to be counted, has nothing to hold
@@ -442,7 +442,7 @@ def held(cell: C, how: Callable[[nn.Module], nn.Module]) -> C:
     return cell
 
 
-class Forgetful(nn.Module):
+class WeightDrop(nn.Module):
     """Leaves out weights at random, the same ones at all steps of a sequence (Merity et al., 2018)."""
 
     def __init__(self, share: float) -> None:
@@ -453,9 +453,9 @@ class Forgetful(nn.Module):
         return F.dropout(weight, self.share, self.training)
 
 
-def dropping(cell: C, share: float) -> C:
+def drop_weights(cell: C, share: float) -> C:
     """The cell with dropout on what it says to itself, U."""
-    parametrize.register_parametrization(cell.U, "weight", Forgetful(share))
+    parametrize.register_parametrization(cell.U, "weight", WeightDrop(share))
     return cell
 
 
@@ -467,7 +467,7 @@ INITIAL: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def initialised(cell: C, how: str = "even", forget: float | None = None, gain: float = 1.0) -> C:
+def initialize(cell: C, how: str = "even", forget: float | None = None, gain: float = 1.0) -> C:
     """The cell with its matrices started in another way, gate by gate, those it looks at its state with so many times
     as large, and the forget gate open by so much."""
     matrices = [(name, weight) for name, weight in cell.named_parameters() if weight.dim() == 2 and name[0] in "WUP"]
@@ -503,6 +503,6 @@ CELLS: dict[str, MakeCell] = {
     "mingru": MinGRUCell,
     "minlstm": MinLSTMCell,
     "zoneout": lambda inputs, size: Zoneout(LSTMCell(inputs, size), 0.2),
-    "orthogonal": lambda inputs, size: held(RNNCell(inputs, size), orthogonal),
-    "spectral": lambda inputs, size: held(GRUCell(inputs, size), spectral_norm),
+    "orthogonal": lambda inputs, size: constrain_weights(RNNCell(inputs, size), orthogonal),
+    "spectral": lambda inputs, size: constrain_weights(GRUCell(inputs, size), spectral_norm),
 }

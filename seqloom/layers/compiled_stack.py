@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from . import compiled_steps
-from .base import Each, Layer
-from .positions import Rotary, Still
-from .residual import Post, Pre, Residual, ReZero
+from .base import Layer, Pointwise
+from .positions import NoRotation, Rotary
+from .residual import PostNorm, PreNorm, Residual, ReZero
 from .rounding import eight_bits
 from .state import State
 from .transformer import CausalAttention, CrossAttention, SelfAttention, SwiGLU, visible
 
 OWN, MEMORY, EACH, WHOLE = range(4)
-JOINS: dict[type[Residual], int] = {Post: 0, Pre: 1, ReZero: 2}
+JOINS: dict[type[Residual], int] = {PostNorm: 0, PreNorm: 1, ReZero: 2}
 BENDS: dict[type[nn.Module], int] = {nn.ReLU: 0, nn.GELU: 1, SwiGLU: 2}
 
 
@@ -46,7 +46,7 @@ class LayerPlaces(Structure):
     ]
 
 
-def plain_parts(layer: Each) -> list[nn.Module]:
+def plain_parts(layer: Pointwise) -> list[nn.Module]:
     return [module for module in layer.module if not isinstance(module, nn.Dropout)]
 
 
@@ -54,12 +54,12 @@ def products(layer: Layer) -> tuple[nn.Linear, nn.Linear] | None:
     """The two products of a layer that is known here."""
     inner = layer.layer if isinstance(layer, Residual) else None
     found: Sequence[nn.Module] = ()
-    if isinstance(inner, CausalAttention | SelfAttention) and isinstance(inner.turn, Still | Rotary):
+    if isinstance(inner, CausalAttention | SelfAttention) and isinstance(inner.turn, NoRotation | Rotary):
         whole = isinstance(inner, SelfAttention) and inner.window
         found = () if whole else (inner.project, inner.attend.out)
     elif isinstance(inner, CrossAttention):
         found = inner.query, inner.attend.out
-    elif isinstance(inner, Each) and len(parts := plain_parts(inner)) == 3 and bend(parts[1]) is not None:
+    elif isinstance(inner, Pointwise) and len(parts := plain_parts(inner)) == 3 and bend(parts[1]) is not None:
         found = parts[0], parts[2]
     if type(layer) not in JOINS or [type(one) for one in found] != [nn.Linear, nn.Linear]:
         return None
@@ -110,7 +110,7 @@ class Fused:
             self.alive.append(norm)
             place.norm_scale, place.norm_shift = norm.scale.data_ptr(), norm.shift.data_ptr()
             place.centred, place.epsilon = norm.centred, norm.epsilon
-        if isinstance(inner, Each):
+        if isinstance(inner, Pointwise):
             place.kind, place.act = EACH, bend(plain_parts(inner)[1])
         else:
             assert isinstance(inner, CausalAttention | CrossAttention | SelfAttention)

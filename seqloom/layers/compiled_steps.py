@@ -15,9 +15,9 @@ from torch.nn import functional as F
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from . import compiled
-from .attention import AdditiveAttention, Heads
+from .attention import AdditiveAttention, MultiHeadAttention
 from .cache import Cache
-from .rounding import eight_bits, rounded
+from .rounding import eight_bits, quantize_weight
 from .state import Shared
 
 KINDS = {"n": c_long, "p": c_void_p, "d": c_double}
@@ -84,7 +84,7 @@ def numbers_layout(weight: Tensor, bias: Tensor) -> Tensor:
 
 def bytes_layout(weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
     width = PANEL // weight.itemsize
-    whole, scale = rounded(weight)
+    whole, scale = quantize_weight(weight)
     room = -weight.shape[0] % width
     return spread(whole, width).contiguous(), F.pad(scale, (0, room)), F.pad(bias, (0, room))
 
@@ -150,7 +150,7 @@ def add_norm(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
     return change
 
 
-def attend_own(heads: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
+def attend_own(heads: MultiHeadAttention) -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
     act = function("attend", heads.out.weight.dtype)
     sizes, query_size, seen_size = shape(heads)
@@ -168,7 +168,7 @@ def attend_own(heads: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], Te
     return look
 
 
-def attend_memory(heads: Heads) -> Callable[[Tensor, Shared], Tensor]:
+def attend_memory(heads: MultiHeadAttention) -> Callable[[Tensor, Shared], Tensor]:
     """What queries see of a memory, which some rows share."""
     act = function("attend", heads.out.weight.dtype)
     sizes, _, seen_size = shape(heads)
@@ -186,7 +186,7 @@ def attend_memory(heads: Heads) -> Callable[[Tensor, Shared], Tensor]:
     return look
 
 
-def shape(heads: Heads) -> tuple[tuple[int, int, int], int, int]:
+def shape(heads: MultiHeadAttention) -> tuple[tuple[int, int, int], int, int]:
     return (heads.heads, heads.width, heads.value_width), heads.query_size, heads.heads * heads.value_width
 
 

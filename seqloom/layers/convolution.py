@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from .base import Each, Layer, Memory, Stack
-from .padding import at_the_end, blank, take, to_front
-from .residual import Pre
+from .base import Layer, Memory, Pointwise, Stack
+from .padding import is_right_padded, take_steps, to_front, zero_padding
+from .residual import PreNorm
 from .state import State
 
 
@@ -19,16 +19,16 @@ class Convolution(Layer):
         self.causal, self.window, self.inputs = causal, window, inputs
         self.product = nn.Linear(window * inputs, size)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         """The elements that the next window still sees: none, so far."""
         return self.product.weight.new_zeros(batch, self.window - 1 if self.causal else 0, self.inputs)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        if mask is not None and not at_the_end(mask):
+        if mask is not None and not is_right_padded(mask):
             order, back = to_front(mask)
-            y, state = self.forward(take(x, order), state, take(mask, order))
-            return take(y, back), state
-        x = blank(x, mask)
+            y, state = self.forward(take_steps(x, order), state, take_steps(mask, order))
+            return take_steps(y, back), state
+        x = zero_padding(x, mask)
         side = self.window // 2 * (not self.causal)
         seen = nn.functional.pad(torch.cat([state, x], 1), (0, 0, side, side))
         if not x.shape[1]:
@@ -36,8 +36,8 @@ class Convolution(Layer):
         y = self.product(seen.unfold(1, self.window, 1).mT.flatten(2))
         if self.causal:
             ends = x.new_full((len(x),), x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
-            state = take(seen, ends[:, None] + torch.arange(self.window - 1, device=x.device))
-        return blank(y, mask), state
+            state = take_steps(seen, ends[:, None] + torch.arange(self.window - 1, device=x.device))
+        return zero_padding(y, mask), state
 
 
 def convolution(
@@ -49,7 +49,7 @@ def convolution(
         return Stack(first)
 
     def level() -> Layer:
-        return Pre(size, Stack(Convolution(size, size, window, causal), Each(nn.GELU())), dropout)
+        return PreNorm(size, Stack(Convolution(size, size, window, causal), Pointwise(nn.GELU())), dropout)
 
     levels = [level() for _ in range(depth - 1)]
-    return Stack(first, Each(nn.GELU()), *levels, Each(nn.LayerNorm(size)))
+    return Stack(first, Pointwise(nn.GELU()), *levels, Pointwise(nn.LayerNorm(size)))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .heads import Head, Loss
-from .padding import blank, everywhere, last, pick, take, to_front
+from .padding import full_mask, gather_steps, last_step, take_steps, to_front, zero_padding
 from .state import single
 
 
@@ -24,14 +24,18 @@ class CRF(Head):
         return scores  # (B, T, tags)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        mask = everywhere(features) if mask is None else mask
-        logs = self.log_probability(self(blank(features, mask)), target, mask)
+        mask = full_mask(features) if mask is None else mask
+        logs = self.log_probability(self(zero_padding(features, mask)), target, mask)
         return -logs.sum(), mask.sum().to(logs)
 
     def log_probability(self, expected: Tensor, told: Tensor, mask: Tensor) -> Tensor:
         """Of the path `told` (B, T) among all paths of its length: (B,). Where nothing is to be told, it is certain."""
         order, _ = to_front(mask)
-        scores, tags, mask = single(take(blank(expected, mask), order)), take(told, order), take(mask, order)
+        scores, tags, mask = (
+            single(take_steps(zero_padding(expected, mask), order)),
+            take_steps(told, order),
+            take_steps(mask, order),
+        )
         total = self.forwards(scores, mask, 1.0, torch.logsumexp)[:, -1] + self.last
         return (self.score(scores, tags, mask) - total.logsumexp(-1)).masked_fill(~mask[:, 0], 0)
 
@@ -40,7 +44,7 @@ class CRF(Head):
         tags = tags.masked_fill(~mask, 0)
         own = (scores.gather(2, tags[..., None]).squeeze(2) * mask).sum(1)
         between = (self.pairs[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]).sum(1)
-        return own + between + self.first[tags[:, 0]] + self.last[pick(tags, last(mask))]
+        return own + between + self.first[tags[:, 0]] + self.last[gather_steps(tags, last_step(mask))]
 
     def forwards(self, scores: Tensor, mask: Tensor, cold: float, sum_up: Callable[..., Tensor]) -> Tensor:
         """The worth of all ways, or of the best, to each tag: (B, T, tags). Padding is at the end and passes it on."""
@@ -52,15 +56,15 @@ class CRF(Head):
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         """A path drawn as a whole; at temperature 0, the best one. Padding gets tag 0."""
-        mask = everywhere(expected) if mask is None else mask
+        mask = full_mask(expected) if mask is None else mask
         order, back = to_front(mask)
-        scores, mask = take(blank(expected, mask), order), take(mask, order)
+        scores, mask = take_steps(zero_padding(expected, mask), order), take_steps(mask, order)
         if temperature == 0:
             path = self.backwards(self.forwards(scores, mask, 1.0, torch.amax), mask, 1.0, best)
         else:
             cold = 1 / temperature
             path = self.backwards(self.forwards(scores, mask, cold, torch.logsumexp), mask, cold, draw)
-        return take(path, back)
+        return take_steps(path, back)
 
     def backwards(self, worth: Tensor, mask: Tensor, cold: float, choose: Callable[[Tensor], Tensor]) -> Tensor:
         """Choose the last tag, then each before it in the light of the one after."""

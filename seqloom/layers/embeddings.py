@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from .positions import rates, waves
+from .positions import frequencies, sinusoids
 
 
-class Tokens(nn.Module):
+class TokenEmbedding(nn.Module):
     """A learnt vector for each of `symbols`. They start small and are scaled up, so that they can serve a head too."""
 
     def __init__(self, symbols: int, size: int, dropout: float = 0.0) -> None:
@@ -20,7 +20,7 @@ class Tokens(nn.Module):
         return vectors
 
 
-class Notes(nn.Module):
+class NoteEmbedding(nn.Module):
     """Which of `keys` sound together, each with a learnt vector of its own: the vector of a chord is their sum."""
 
     def __init__(self, keys: int, size: int, dropout: float = 0.0) -> None:
@@ -33,7 +33,7 @@ class Notes(nn.Module):
         return vectors
 
 
-class Patches(nn.Module):
+class PatchEmbedding(nn.Module):
     """An image as a sequence of squares, row by row, each through a learnt product (Dosovitskiy et al., 2021).
 
     To each is added where it stands: the first half of the features is waves of its row, the second of its column.
@@ -43,8 +43,8 @@ class Patches(nn.Module):
     def __init__(self, channels: int, side: int, size: int) -> None:
         super().__init__()
         self.side, self.product = side, nn.Linear(channels * side * side, size)
-        self.register_buffer("down", rates(size - size // 2), persistent=False)
-        self.register_buffer("right", rates(size // 2), persistent=False)
+        self.register_buffer("down", frequencies(size - size // 2), persistent=False)
+        self.register_buffer("right", frequencies(size // 2), persistent=False)
         self.down: Tensor
         self.right: Tensor
 
@@ -58,11 +58,11 @@ class Patches(nn.Module):
     def places(self, vectors: Tensor, across: int) -> Tensor:
         """Waves (patches, size) of the rows and columns, `across` squares to a row."""
         number, size = torch.arange(vectors.shape[1], device=vectors.device), vectors.shape[2]
-        rows = waves(number // across, self.down, size - size // 2)
-        return torch.cat([rows, waves(number % across, self.right, size // 2)], -1)
+        rows = sinusoids(number // across, self.down, size - size // 2)
+        return torch.cat([rows, sinusoids(number % across, self.right, size // 2)], -1)
 
 
-class Values(nn.Module):
+class NumberEmbedding(nn.Module):
     """Numbers through a learnt product: a series, a row of a table."""
 
     def __init__(self, numbers: int, size: int) -> None:

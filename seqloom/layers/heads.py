@@ -28,14 +28,14 @@ class Head(nn.Module):
         """One draw per element; at temperature 0, the likeliest. The mask matters to heads that span the sequence."""
 
 
-def valid(features: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def select_valid(features: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """The elements that count, in one row: (N, D) and (N, ...)."""
     if mask is None:
         mask = features.new_ones(features.shape[:-1], dtype=torch.bool)
     return features[mask], target[mask]
 
 
-def counted(surprise: Tensor) -> Loss:
+def sum_and_count(surprise: Tensor) -> Loss:
     return surprise.sum(), surprise.new_tensor(len(surprise))
 
 
@@ -81,7 +81,7 @@ class Categorical(Head):
         weights = self.weights if self.training and len(self.weights) else None
         return weights, self.smoothing if self.training else 0.0
 
-    def surprise(self, features: Tensor, target: Tensor) -> Tensor:
+    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
         weights, smoothing = self.rules
         logits = single(self(features))
         if not smoothing or not len(self.impossible):
@@ -91,9 +91,9 @@ class Categorical(Head):
         return -(1 - smoothing) * logs.gather(-1, target[:, None])[:, 0] - smoothing * shared
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        features, target = valid(features, target, mask)
+        features, target = select_valid(features, target, mask)
         if not self.chunk or len(features) <= self.chunk:
-            return counted(self.surprise(features, target))
+            return sum_and_count(self.negative_log_likelihood(features, target))
         layer, rules = self.project, (*self.rules, self.impossible)
         total = LinearCrossEntropy.apply(features, target, layer.weight, layer.bias, *rules, self.chunk)
         return total, total.new_tensor(len(features))
@@ -121,11 +121,11 @@ class Bernoulli(Head):
         logits: Tensor = self.project(features)
         return logits
 
-    def surprise(self, features: Tensor, target: Tensor) -> Tensor:
+    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(single(self(features)), target, reduction="none").sum(-1)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        return counted(self.surprise(*valid(features, target, mask)))
+        return sum_and_count(self.negative_log_likelihood(*select_valid(features, target, mask)))
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         if temperature == 0:
@@ -145,8 +145,8 @@ class Normal(Head):
         return mean, F.softplus(spread) + 1e-4
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        features, target = valid(features, target, mask)
-        return counted(-torch.distributions.Normal(*self(features)).log_prob(target).sum(-1))
+        features, target = select_valid(features, target, mask)
+        return sum_and_count(-torch.distributions.Normal(*self(features)).log_prob(target).sum(-1))
 
     def sample(self, expected: tuple[Tensor, Tensor], temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         mean, spread = expected
@@ -172,9 +172,9 @@ class Quantiles(Head):
         return single(self.project(features)).unflatten(-1, self.shape).sort(-1).values
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        features, target = valid(features, target, mask)
+        features, target = select_valid(features, target, mask)
         above = target.nan_to_num()[..., None] - self(features)
-        return known(torch.maximum(self.levels * above, (self.levels - 1) * above).mean(-1), target)
+        return mask_missing(torch.maximum(self.levels * above, (self.levels - 1) * above).mean(-1), target)
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         """Between the levels, in a straight line; beyond the outermost, these."""
@@ -202,21 +202,21 @@ class Mean(Head):
         return single(self.project(features)).unflatten(-1, self.shape)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        features, target = valid(features, target, mask)
-        return known((target.nan_to_num() - self(features)) ** 2, target)
+        features, target = select_valid(features, target, mask)
+        return mask_missing((target.nan_to_num() - self(features)) ** 2, target)
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         """The mean, whatever the temperature: how far off it may be is not known."""
         return expected
 
 
-def known(errors: Tensor, target: Tensor) -> Loss:
+def mask_missing(errors: Tensor, target: Tensor) -> Loss:
     """Of the targets that are known, the sum of the errors, and how many; no error may be NaN: so would its slope."""
     there = ~target.isnan()
     return (errors * there).sum(), there.sum()
 
 
-class Deep(Head):
+class MLPHead(Head):
     """A hidden layer in front of any head."""
 
     def __init__(self, inputs: int, hidden: int, head: Head, dropout: float = 0.0) -> None:

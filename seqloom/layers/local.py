@@ -4,11 +4,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .attention import Heads
+from .attention import MultiHeadAttention
 
 
-def near(
-    attend: Heads, query: Tensor, keys: Tensor, values: Tensor, before: int, after: int, mask: Tensor | None
+def attend_window(
+    attend: MultiHeadAttention,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    before: int,
+    after: int,
+    mask: Tensor | None,
 ) -> Tensor:
     """Each element sees `before` elements in front of it, itself, and `after` behind it; padding stands at the end.
 

@@ -4,22 +4,22 @@ import torch
 from torch import Tensor
 
 
-def blank(x: Tensor, mask: Tensor | None) -> Tensor:
+def zero_padding(x: Tensor, mask: Tensor | None) -> Tensor:
     """x (B, T, ...) with zeros for padding: what is hidden must not reach a product, NaN times zero is NaN."""
     return x if mask is None else x.masked_fill(~mask.view(*mask.shape, *[1] * (x.dim() - 2)), 0)
 
 
-def everywhere(x: Tensor) -> Tensor:
+def full_mask(x: Tensor) -> Tensor:
     """The mask of x (B, T, ...) without padding."""
     return x.new_ones(x.shape[:2], dtype=torch.bool)
 
 
-def mask_of(lengths: Tensor, time: int) -> Tensor:
+def lengths_to_mask(lengths: Tensor, time: int) -> Tensor:
     """True up to each row's length."""
     return torch.arange(time, device=lengths.device) < lengths[:, None]
 
 
-def at_the_end(mask: Tensor) -> bool:
+def is_right_padded(mask: Tensor) -> bool:
     """Whether all padding is on the right."""
     return not (mask[:, 1:] & ~mask[:, :-1]).any()
 
@@ -30,21 +30,21 @@ def to_front(mask: Tensor) -> tuple[Tensor, Tensor]:
     return order, order.argsort(1)
 
 
-def take(x: Tensor, order: Tensor) -> Tensor:
+def take_steps(x: Tensor, order: Tensor) -> Tensor:
     """The elements of x (B, T, ...) in this order."""
     return x.gather(1, order.view(*order.shape, *[1] * (x.dim() - 2)).expand(-1, -1, *x.shape[2:]))
 
 
-def first(mask: Tensor) -> Tensor:
+def first_step(mask: Tensor) -> Tensor:
     """Where each row begins: (B,)."""
     return mask.byte().argmax(1)
 
 
-def last(mask: Tensor) -> Tensor:
+def last_step(mask: Tensor) -> Tensor:
     """Where each row ends: (B,)."""
-    return mask.shape[1] - 1 - first(mask.flip(1))
+    return mask.shape[1] - 1 - first_step(mask.flip(1))
 
 
-def pick(x: Tensor, where: Tensor) -> Tensor:
+def gather_steps(x: Tensor, where: Tensor) -> Tensor:
     """One element of each row: x (B, T, ...) -> (B, ...)."""
     return x[torch.arange(len(x), device=x.device), where]

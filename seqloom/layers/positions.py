@@ -6,67 +6,67 @@ import torch
 from torch import Tensor, nn
 
 from .base import Layer, Memory
-from .padding import blank, everywhere
+from .padding import full_mask, zero_padding
 from .state import State
 
 
-def counted(x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def count_positions(x: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Positions (B, T) of the valid elements of x after `before` (B,) others, and how many there are now."""
-    count = before[:, None] + (everywhere(x) if mask is None else mask).cumsum(1)
+    count = before[:, None] + (full_mask(x) if mask is None else mask).cumsum(1)
     return count - 1, count[:, -1] if x.shape[1] else before
 
 
-def rates(size: int) -> Tensor:
+def frequencies(size: int) -> Tensor:
     """How fast each pair of features turns with the position: 10000^(−2j/d)."""
     return 10000.0 ** (-torch.arange(0, size, 2) / size)
 
 
-def waves(positions: Tensor, rate: Tensor, size: int) -> Tensor:
+def sinusoids(positions: Tensor, rate: Tensor, size: int) -> Tensor:
     """Sines and cosines of positions (…): (…, size). An odd size ends on a sine."""
     angle = positions[..., None] * rate
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., :size]
 
 
-class Waves(Layer):
+class SinusoidalPositions(Layer):
     """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.register_buffer("rate", rates(size), persistent=False)
+        self.register_buffer("rate", frequencies(size), persistent=False)
         self.rate: Tensor
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         return self.rate.new_zeros(batch, dtype=torch.long)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        positions, state = counted(x, state, mask)
-        return blank(x + waves(positions, self.rate, x.shape[2]), mask), state
+        positions, state = count_positions(x, state, mask)
+        return zero_padding(x + sinusoids(positions, self.rate, x.shape[2]), mask), state
 
 
-class LearntPositions(Layer):
+class LearnedPositions(Layer):
     """Adds a learnt vector for each position, up to `longest` of them."""
 
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.randn(longest, size) * 0.02)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         return torch.zeros(batch, dtype=torch.long, device=self.table.device)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        positions, state = counted(x, state, mask)
+        positions, state = count_positions(x, state, mask)
         if x.shape[1] and int(positions.max()) >= len(self.table):
             raise ValueError(
                 f"{int(positions.max()) + 1} elements are more than the {len(self.table)} positions learnt"
             )
-        return blank(x + self.table[positions.clamp(min=0)], mask), state
+        return zero_padding(x + self.table[positions.clamp(min=0)], mask), state
 
 
-class Turn(nn.Module):
+class Rotation(nn.Module):
     """What attention does to queries and keys (B, heads, T, width) at their positions."""
 
     @abstractmethod
-    def start(self, x: Tensor) -> State:
+    def initial_state(self, x: Tensor) -> State:
         """How many elements of x (B, …) were read before the first."""
 
     @abstractmethod
@@ -77,10 +77,10 @@ class Turn(nn.Module):
     def forward(self, x: Tensor, positions: State) -> Tensor: ...
 
 
-class Still(Turn):
+class NoRotation(Rotation):
     """Nothing: the positions are known otherwise, or not at all."""
 
-    def start(self, x: Tensor) -> State:
+    def initial_state(self, x: Tensor) -> State:
         return None
 
     def positions(self, x: Tensor, before: State, mask: Tensor | None) -> tuple[State, State]:
@@ -90,7 +90,7 @@ class Still(Turn):
         return x
 
 
-class Rotary(Turn):
+class Rotary(Rotation):
     """Turns each pair of features by an angle that grows with the position, so that only distances count
     (Su et al., 2021)."""
 
@@ -98,14 +98,14 @@ class Rotary(Turn):
         super().__init__()
         if width % 2:
             raise ValueError(f"rotary positions turn pairs of features, but a head is {width} wide, an odd number")
-        self.register_buffer("rate", rates(width), persistent=False)
+        self.register_buffer("rate", frequencies(width), persistent=False)
         self.rate: Tensor
 
-    def start(self, x: Tensor) -> State:
+    def initial_state(self, x: Tensor) -> State:
         return x.new_zeros(x.shape[0], dtype=torch.long)
 
     def positions(self, x: Tensor, before: State, mask: Tensor | None) -> tuple[State, State]:
-        return counted(x, before, mask)
+        return count_positions(x, before, mask)
 
     def forward(self, x: Tensor, positions: State) -> Tensor:
         angle = positions[:, None, :, None] * self.rate  # (B, 1, T, width / 2)

@@ -5,25 +5,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from .base import Each, Entries, Layer, Memory, Modules, Stack
+from .base import Entries, Layer, Memory, Modules, Pointwise, Stack
 from .cells import Cell, MakeCell
-from .padding import blank
+from .padding import zero_padding
 from .state import State
 
-Hands = tuple[tuple[int, ...], ...]  # the sizes of an encoder's final states, level by level
+FinalStateSizes = tuple[tuple[int, ...], ...]  # the sizes of an encoder's final states, level by level
 
 
 # --- where a recurrence starts ----------------------------------------------------------------------------------
 
 
-class Zeros(nn.Module):
+class ZeroState(nn.Module):
     """Start from nothing."""
 
     def forward(self, zeros: Entries, memory: Memory | None) -> Entries:
         return zeros
 
 
-class Learnt(nn.Module):
+class LearnedState(nn.Module):
     """Start from what training found best: the same for every sequence."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -34,7 +34,7 @@ class Learnt(nn.Module):
         return tuple(zero + first for zero, first in zip(zeros, self.first, strict=True))
 
 
-class Handed(nn.Module):
+class CopiedState(nn.Module):
     """Start where the encoder's recurrence of the same level arrived."""
 
     def __init__(self, level: int) -> None:
@@ -42,10 +42,10 @@ class Handed(nn.Module):
         self.level = level
 
     def forward(self, zeros: Entries, memory: Memory) -> Entries:
-        return memory.state[self.level]
+        return memory.final_states[self.level]
 
 
-class Bridge(nn.Module):
+class BridgedState(nn.Module):
     """Start from the memory's summary, through a learnt map."""
 
     def __init__(self, memory: int, sizes: Sequence[int]) -> None:
@@ -57,18 +57,20 @@ class Bridge(nn.Module):
         return entries
 
 
-def first(cell: Cell, start: str) -> nn.Module:
+def build_initial_state(cell: Cell, initial_state: str) -> nn.Module:
     """Where a recurrence starts that has nobody to take over from: "zero" or "learnt"."""
-    return Learnt(cell.sizes) if start == "learnt" else Zeros()
+    return LearnedState(cell.sizes) if initial_state == "learnt" else ZeroState()
 
 
-def begin(cell: Cell, level: int, memory: int, hands: Hands, start: str = "zero") -> nn.Module:
+def build_decoder_initial_state(
+    cell: Cell, level: int, memory: int, final_state_sizes: FinalStateSizes, initial_state: str = "zero"
+) -> nn.Module:
     """The encoder's own state where the sizes agree, else a bridge; without an encoder, zero or learnt."""
     if not memory:
-        return first(cell, start)
-    if level < len(hands) and hands[level] == cell.sizes:
-        return Handed(level)
-    return Bridge(memory, cell.sizes)
+        return build_initial_state(cell, initial_state)
+    if level < len(final_state_sizes) and final_state_sizes[level] == cell.sizes:
+        return CopiedState(level)
+    return BridgedState(memory, cell.sizes)
 
 
 # --- layers -----------------------------------------------------------------------------------------------------
@@ -79,19 +81,19 @@ class Recurrent(Layer):
 
     def __init__(self, cell: Cell, begin: nn.Module) -> None:
         super().__init__()
-        self.cell, self.begin, self.hands = cell, begin, (cell.sizes,)
+        self.cell, self.begin, self.final_state_sizes = cell, begin, (cell.sizes,)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
-        return self.begin(zeros(self.cell, batch), memory)
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return self.begin(zero_entries(self.cell, batch), memory)
 
-    def handed(self, state: State) -> tuple[Entries, ...]:
+    def final_states(self, state: State) -> tuple[Entries, ...]:
         return (state,)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return self.cell.scan(x, state, mask)
 
 
-def zeros(cell: Cell, batch: int) -> Entries:
+def zero_entries(cell: Cell, batch: int) -> Entries:
     weight = next(cell.parameters())
     return tuple(weight.new_zeros(batch, size) for size in cell.sizes)
 
@@ -125,7 +127,7 @@ class Project(nn.Module):
         return joined
 
 
-class BothWays(Layer):
+class Bidirectional(Layer):
     """One cell reads forwards, one backwards; for sequences known to their end."""
 
     causal = False
@@ -133,22 +135,22 @@ class BothWays(Layer):
     def __init__(self, forwards: Recurrent, backwards: Recurrent, merge: nn.Module) -> None:
         super().__init__()
         self.ways, self.merge = Modules([forwards, backwards]), merge
-        self.hands = (tuple(map(sum, zip(forwards.cell.sizes, backwards.cell.sizes, strict=True))),)
+        self.final_state_sizes = (tuple(map(sum, zip(forwards.cell.sizes, backwards.cell.sizes, strict=True))),)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
-        return tuple(way.start(batch) for way in self.ways)
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return tuple(way.initial_state(batch) for way in self.ways)
 
-    def handed(self, state: State) -> tuple[Entries, ...]:
+    def final_states(self, state: State) -> tuple[Entries, ...]:
         return (tuple(torch.cat(pair, 1) for pair in zip(*state, strict=True)),)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         forwards, backwards = self.ways
         there, end = forwards(x, state[0], mask)
         back, begin = backwards(x.flip(1), state[1], None if mask is None else mask.flip(1))
-        return blank(self.merge(there, back.flip(1)), mask), (end, begin)
+        return zero_padding(self.merge(there, back.flip(1)), mask), (end, begin)
 
 
-class Locked(Layer):
+class VariationalDropout(Layer):
     """Dropout that leaves out the same features at every step of a sequence (Gal and Ghahramani, 2016)."""
 
     def __init__(self, share: float) -> None:
@@ -165,23 +167,23 @@ class Locked(Layer):
 # --- stacks -----------------------------------------------------------------------------------------------------
 
 
-def stacked(levels: Sequence[Layer], dropout: float = 0.0, locked: bool = False) -> Stack:
+def stack_levels(levels: Sequence[Layer], dropout: float = 0.0, variational_dropout: bool = False) -> Stack:
     """Levels one on another; what passes between them, and only that, is dropped out."""
     if not dropout:
         return Stack(*levels)
     layers: list[Layer] = []
     for level in levels[:-1]:
-        layers += [level, Locked(dropout) if locked else Each(nn.Dropout(dropout))]
+        layers += [level, VariationalDropout(dropout) if variational_dropout else Pointwise(nn.Dropout(dropout))]
     return Stack(*layers, levels[-1])
 
 
-def both_ways(cell: MakeCell, inputs: int, size: int, merge: str, start: str) -> Layer:
+def build_bidirectional(cell: MakeCell, inputs: int, size: int, merge: str, initial_state: str) -> Layer:
     """Concatenated, each way has half of the size; merged otherwise, each has all of it."""
     width = size // 2 if merge == "concatenate" else size
     merges = {"concatenate": Concatenate, "mean": Mean, "sum": Sum}
     cells = [cell(inputs, width) for _ in range(2)]
-    ways = [Recurrent(cell, first(cell, start)) for cell in cells]
-    return BothWays(ways[0], ways[1], Project(size) if merge == "project" else merges[merge]())
+    ways = [Recurrent(cell, build_initial_state(cell, initial_state)) for cell in cells]
+    return Bidirectional(ways[0], ways[1], Project(size) if merge == "project" else merges[merge]())
 
 
 def recurrent_encoder(
@@ -190,19 +192,21 @@ def recurrent_encoder(
     sizes: Sequence[int],
     *,
     merge: str = "concatenate",
-    start: str = "zero",
+    initial_state: str = "zero",
     dropout: float = 0.0,
-    locked: bool = False,
+    variational_dropout: bool = False,
 ) -> Layer:
     """One level for each of the sizes. `merge` is how the two ways are joined: "none" reads forwards only."""
 
     def layer(inputs: int, size: int) -> Layer:
         if merge == "none":
             made = cell(inputs, size)
-            return Recurrent(made, first(made, start))
-        return both_ways(cell, inputs, size, merge, start)
+            return Recurrent(made, build_initial_state(made, initial_state))
+        return build_bidirectional(cell, inputs, size, merge, initial_state)
 
-    return stacked([layer(*widths) for widths in zip([inputs, *sizes], sizes, strict=False)], dropout, locked)
+    return stack_levels(
+        [layer(*widths) for widths in zip([inputs, *sizes], sizes, strict=False)], dropout, variational_dropout
+    )
 
 
 def recurrent_decoder(
@@ -210,13 +214,16 @@ def recurrent_decoder(
     inputs: int,
     sizes: Sequence[int],
     memory: int = 0,
-    hands: Hands = (),
+    final_state_sizes: FinalStateSizes = (),
     *,
-    start: str = "zero",
+    initial_state: str = "zero",
     dropout: float = 0.0,
-    locked: bool = False,
+    variational_dropout: bool = False,
 ) -> Layer:
     """`memory` is the size of the encoder's values, `hands` what it hands over; without them, it starts by itself."""
     cells = [cell(*widths) for widths in zip([inputs, *sizes], sizes, strict=False)]
-    levels = [Recurrent(cell, begin(cell, level, memory, hands, start)) for level, cell in enumerate(cells)]
-    return stacked(levels, dropout, locked)
+    levels = [
+        Recurrent(cell, build_decoder_initial_state(cell, level, memory, final_state_sizes, initial_state))
+        for level, cell in enumerate(cells)
+    ]
+    return stack_levels(levels, dropout, variational_dropout)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import Entries, Layer, Memory
-from .padding import blank
+from .padding import zero_padding
 from .state import State
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
@@ -17,13 +17,13 @@ class Residual(Layer):
     def __init__(self, layer: Layer, dropout: float = 0.0) -> None:
         super().__init__()
         self.layer, self.dropout = layer, nn.Dropout(dropout)
-        self.causal, self.hands = layer.causal, layer.hands
+        self.causal, self.final_state_sizes = layer.causal, layer.final_state_sizes
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
-        return self.layer.start(batch, memory)
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return self.layer.initial_state(batch, memory)
 
-    def handed(self, state: State) -> tuple[Entries, ...]:
-        return self.layer.handed(state)
+    def final_states(self, state: State) -> tuple[Entries, ...]:
+        return self.layer.final_states(state)
 
     def before(self, x: Tensor) -> Tensor:
         """What the layer reads."""
@@ -33,12 +33,12 @@ class Residual(Layer):
     def join(self, x: Tensor, change: Tensor) -> Tensor: ...
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        x = blank(x, mask)
+        x = zero_padding(x, mask)
         change, state = self.layer(self.before(x), state, mask)
-        return blank(self.join(x, self.dropout(change)), mask), state
+        return zero_padding(self.join(x, self.dropout(change)), mask), state
 
 
-class Post(Residual):
+class PostNorm(Residual):
     """Change, add, normalise (Vaswani et al., 2017)."""
 
     def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
@@ -50,7 +50,7 @@ class Post(Residual):
         return joined
 
 
-class Pre(Residual):
+class PreNorm(Residual):
     """Normalise, change, add (Xiong et al., 2020). The sum itself is never normalised: the stack does it at its end."""
 
     def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
@@ -76,4 +76,8 @@ class ReZero(Residual):
         return x + self.share * change
 
 
-RESIDUALS: dict[str, type[Post] | type[Pre] | type[ReZero]] = {"post": Post, "pre": Pre, "rezero": ReZero}
+RESIDUALS: dict[str, type[PostNorm] | type[PreNorm] | type[ReZero]] = {
+    "post": PostNorm,
+    "pre": PreNorm,
+    "rezero": ReZero,
+}

@@ -25,16 +25,16 @@ def in_eight_bits(wanted: bool) -> Iterator[None]:
         eight_bits.reset(before)
 
 
-def rounded(weight: Tensor) -> tuple[Tensor, Tensor]:
+def quantize_weight(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Bytes (outputs, inputs), and the scale of each output."""
     scale = weight.abs().amax(1) / LARGEST
     return (weight / scale.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]).round().to(torch.int8), scale
 
 
 @torch.no_grad()
-def round_weights(module: nn.Module) -> None:
+def quantize_weights(module: nn.Module) -> None:
     """Let the weights of all plain products inside become what eight bits can say."""
     for part in module.modules():
         if type(part) is nn.Linear:
-            whole, scale = rounded(part.weight)
+            whole, scale = quantize_weight(part.weight)
             part.weight.copy_(whole * scale[:, None])

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .heads import Categorical, Head, Loss, counted, valid
+from .heads import Categorical, Head, Loss, select_valid, sum_and_count
 
 
-class Sampled(Head):
+class SampledSoftmax(Head):
     """A `Categorical` whose loss in training weighs the target against a draw of the classes (Jean et al., 2015).
 
     Classes are drawn `draws` times, the first ones more often: class r with a chance of log(1 + 1 / (r + 1)), which is
@@ -37,7 +37,7 @@ class Sampled(Head):
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         if not self.training:
             return self.head.loss(features, target, mask)
-        features, target = valid(features, target, mask)
+        features, target = select_valid(features, target, mask)
         drawn = torch.multinomial(self.chances, self.draws, replacement=True).unique()
         project = self.head.project
         # One look into the matrix for both: its gradient is as large as the matrix, so it is made once.
@@ -48,7 +48,7 @@ class Sampled(Head):
         rivals = rivals.masked_fill(drawn == target[:, None], -math.inf)
         truth = (features * own).sum(-1) + shift_own
         told = torch.cat([truth[:, None], rivals], 1)
-        return counted(F.cross_entropy(told, torch.zeros_like(target), reduction="none"))
+        return sum_and_count(F.cross_entropy(told, torch.zeros_like(target), reduction="none"))
 
     def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         return self.head.sample(expected, temperature, mask)

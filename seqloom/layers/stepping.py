@@ -18,19 +18,19 @@ from torch.nn import functional as F
 
 from . import compiled_stack, compiled_steps
 from .attending import Bahdanau, Luong
-from .attention import AdditiveAttention, Attention, Heads
-from .base import Each, Encoder, Layer, Memory, Stack
+from .attention import AdditiveAttention, Attention, MultiHeadAttention
+from .base import Encoder, Layer, Memory, Pointwise, Stack
 from .cache import Cache
 from .cells import GRUCell, LSTMCell
-from .embeddings import Tokens
+from .embeddings import TokenEmbedding
 from .heads import Categorical, Head
-from .padding import blank
-from .positions import LearntPositions, Still, Waves
-from .recurrent import Locked, Recurrent
-from .residual import Post, Pre, ReZero
+from .padding import zero_padding
+from .positions import LearnedPositions, NoRotation, SinusoidalPositions
+from .recurrent import Recurrent, VariationalDropout
+from .residual import PostNorm, PreNorm, ReZero
 from .state import Shared, State
 from .tap import watched
-from .torch_like import TorchLike
+from .torch_like import TorchCompatible
 from .transformer import CausalAttention, CrossAttention, SwiGLU, visible
 
 Move = Callable[[Tensor, State], tuple[Tensor, State]]  # x (B, D), the state before -> y (B, D), the state after
@@ -49,21 +49,21 @@ def known(layer: Layer) -> Move:
     """As `prepared`, for a layer that is not trained or watched."""
     if isinstance(layer, Stack):
         return stack(list(layer.layers))
-    if isinstance(layer, TorchLike):
+    if isinstance(layer, TorchCompatible):
         return known(layer.stack)
-    if isinstance(layer, Post | Pre | ReZero):
+    if isinstance(layer, PostNorm | PreNorm | ReZero):
         return residual(layer)
     if isinstance(layer, CausalAttention):
         return causal_attention(layer)
     if isinstance(layer, CrossAttention):
         return cross_attention(layer)
-    if isinstance(layer, Each):
+    if isinstance(layer, Pointwise):
         return each(layer)
-    if isinstance(layer, Waves):
+    if isinstance(layer, SinusoidalPositions):
         return waves(layer)
-    if isinstance(layer, LearntPositions):
+    if isinstance(layer, LearnedPositions):
         return learnt_positions(layer)
-    if isinstance(layer, Locked):
+    if isinstance(layer, VariationalDropout):
         return nothing
     if isinstance(layer, Recurrent) and (advance := cell_step(layer.cell)):
         return recurrence(advance, change_of(layer.cell.W))
@@ -80,7 +80,7 @@ def encoded(encoder: Encoder, x: Tensor, mask: Tensor) -> Memory:
     if torch.is_grad_enabled() or layer.training or not isinstance(layer, Stack) or watched(layer):
         found: Memory = encoder(x, mask)
         return found
-    state, values = layer.start(x.shape[0]), blank(x, mask)
+    state, values = layer.initial_state(x.shape[0]), zero_padding(x, mask)
     after: list[State] = []
     for together, group in groupby(layer.layers, lambda part: compiled_stack.products(part) is not None):
         parts = list(group)
@@ -91,8 +91,8 @@ def encoded(encoder: Encoder, x: Tensor, mask: Tensor) -> Memory:
         for part in parts:
             values, passed = part(values, state[len(after)], mask)
             after.append(passed)
-    values = blank(values, mask)
-    return Memory(values, mask, encoder.pool(values, mask), layer.handed(tuple(after)))
+    values = zero_padding(values, mask)
+    return Memory(values, mask, encoder.pool(values, mask), layer.final_states(tuple(after)))
 
 
 # --- layers made of layers --------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def in_turn(moves: Sequence[Move]) -> Moves:
     return act
 
 
-def residual(layer: Post | Pre | ReZero) -> Move:
+def residual(layer: PostNorm | PreNorm | ReZero) -> Move:
     inner = known(layer.layer)
     if isinstance(layer, ReZero):
         share = layer.share
@@ -149,7 +149,7 @@ def residual(layer: Post | Pre | ReZero) -> Move:
 
         return rezero
     norm = change_of(layer.norm)
-    if isinstance(layer, Pre):
+    if isinstance(layer, PreNorm):
 
         def pre(x: Tensor, state: State) -> tuple[Tensor, State]:
             change, state = inner(norm(x), state)
@@ -189,7 +189,7 @@ def change_of(module: nn.Module) -> Change:
         return F.gelu
     if isinstance(module, SwiGLU):
         return swiglu
-    if isinstance(module, Tokens):
+    if isinstance(module, TokenEmbedding):
         return tokens(module)
     return module
 
@@ -216,7 +216,7 @@ def swiglu(x: Tensor) -> Tensor:
     return F.silu(x[:, :half]) * x[:, half:]
 
 
-def tokens(module: Tokens) -> Change:
+def tokens(module: TokenEmbedding) -> Change:
     table, scale = module.weight, module.weight.shape[1] ** 0.5
     return lambda x: F.embedding(x, table).mul_(scale)
 
@@ -231,7 +231,7 @@ def answer_of(head: Head) -> Callable[[Tensor], Any]:
     return lambda y: head(y[:, None])
 
 
-def each(layer: Each) -> Move:
+def each(layer: Pointwise) -> Move:
     modules = [module for module in layer.module if not isinstance(module, nn.Dropout)]
     changes = [bend_of(*pair) for pair in zip([None, *modules], modules, strict=False)]
 
@@ -246,7 +246,7 @@ def each(layer: Each) -> Move:
 # --- positions --------------------------------------------------------------------------------------------------
 
 
-def waves(layer: Waves) -> Move:
+def waves(layer: SinusoidalPositions) -> Move:
     table = layer.rate.new_empty(0, 0)  # of the positions up to here; it grows
 
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -254,13 +254,13 @@ def waves(layer: Waves) -> Move:
         furthest = int(state.max())
         if furthest >= len(table):
             zeros = x.new_zeros(1, 2 * furthest + 64, x.shape[1])
-            table = layer(zeros, layer.start(1))[0][0]
+            table = layer(zeros, layer.initial_state(1))[0][0]
         return x + table.index_select(0, state), state + 1
 
     return move
 
 
-def learnt_positions(layer: LearntPositions) -> Move:
+def learnt_positions(layer: LearnedPositions) -> Move:
     table, slow = layer.table, plain(layer)
 
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -278,7 +278,7 @@ def causal_attention(layer: CausalAttention) -> Move:
     query_size, project, out = layer.attend.query_size, change_of(layer.project), change_of(layer.attend.out)
     look = attend_own(layer.attend)
     heads, width, window = layer.attend.heads, layer.attend.width, layer.window
-    turn, still = layer.turn, isinstance(layer.turn, Still)
+    turn, still = layer.turn, isinstance(layer.turn, NoRotation)
 
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
         cache, count = state
@@ -301,7 +301,7 @@ def causal_attention(layer: CausalAttention) -> Move:
     return move
 
 
-def attend_own(attend: Heads) -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
+def attend_own(attend: MultiHeadAttention) -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
     if compiled_steps.usable(attend.out.weight):
         return compiled_steps.attend_own(attend)
@@ -329,7 +329,7 @@ def cross_attention(layer: CrossAttention) -> Move:
     return move
 
 
-def attend_memory(attend: Heads) -> Callable[[Tensor, Shared], Tensor]:
+def attend_memory(attend: MultiHeadAttention) -> Callable[[Tensor, Shared], Tensor]:
     """What queries see of a memory, which some rows share: they ask side by side in time."""
     if compiled_steps.usable(attend.out.weight):
         return compiled_steps.attend_memory(attend)

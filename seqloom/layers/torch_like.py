@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from .base import Entries, Layer, Memory, Stack
 from .cells import Cell, GRUCell, LSTMCell, MakeCell, ProjectedLSTMCell, RNNCell
-from .recurrent import BothWays, Recurrent, recurrent_encoder
+from .recurrent import Bidirectional, Recurrent, recurrent_encoder
 from .state import State
 
 
-class TorchLike(Layer):
+class TorchCompatible(Layer):
     """A stack of recurrences that can be had from, and given to, one of PyTorch's."""
 
     def __init__(self, cell: MakeCell, inputs: int, size: int, depth: int, both_ways: bool, dropout: float) -> None:
@@ -21,13 +21,13 @@ class TorchLike(Layer):
         merge = "concatenate" if both_ways else "none"
         self.stack = recurrent_encoder(cell, inputs, [width] * depth, merge=merge, dropout=dropout)
         self.inputs, self.size, self.depth, self.both_ways, self.dropout = inputs, size, depth, both_ways, dropout
-        self.causal, self.hands = self.stack.causal, self.stack.hands
+        self.causal, self.final_state_sizes = self.stack.causal, self.stack.final_state_sizes
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
-        return self.stack.start(batch, memory)
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return self.stack.initial_state(batch, memory)
 
-    def handed(self, state: State) -> tuple[Entries, ...]:
-        return self.stack.handed(state)
+    def final_states(self, state: State) -> tuple[Entries, ...]:
+        return self.stack.final_states(state)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return self.stack(x, state, mask)
@@ -61,10 +61,10 @@ class TorchLike(Layer):
     def cells(self) -> list[tuple[Cell, str]]:
         """Each cell with the ending of its weights' names in PyTorch."""
         assert isinstance(self.stack, Stack)
-        levels = [layer for layer in self.stack.layers if isinstance(layer, Recurrent | BothWays)]
+        levels = [layer for layer in self.stack.layers if isinstance(layer, Recurrent | Bidirectional)]
         found: list[tuple[Cell, str]] = []
         for level, layer in enumerate(levels):
-            ways = list(layer.ways) if isinstance(layer, BothWays) else [layer]
+            ways = list(layer.ways) if isinstance(layer, Bidirectional) else [layer]
             found += [(way.cell, f"_l{level}{suffix}") for way, suffix in zip(ways, ("", "_reverse"), strict=False)]
         return found
 
@@ -94,7 +94,7 @@ def write(cell: Any, module: nn.RNNBase, suffix: str) -> None:
         weights[f"weight_hr{suffix}"].copy_(cell.P.weight)
 
 
-class RNN(TorchLike):
+class RNN(TorchCompatible):
     """Elman's network; `activation` is "tanh" or "relu"."""
 
     def __init__(
@@ -128,7 +128,7 @@ class RNN(TorchLike):
         return nn.RNN(*shape, self.activation, self.bias, True, self.dropout, self.both_ways)
 
 
-class LSTM(TorchLike):
+class LSTM(TorchCompatible):
     """Long short-term memory. With `memory`, c has that many units, and h is a projection of them."""
 
     def __init__(
@@ -165,7 +165,7 @@ class LSTM(TorchLike):
         return nn.LSTM(*shape, self.bias, True, self.dropout, self.both_ways, self.size if self.memory else 0)
 
 
-class GRU(TorchLike):
+class GRU(TorchCompatible):
     """Gated recurrent units, the reset after the product as PyTorch has it."""
 
     def __init__(

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from .attention import Heads
-from .base import Each, Layer, Stack
-from .positions import Still
+from .attention import MultiHeadAttention
+from .base import Layer, Pointwise, Stack
+from .positions import NoRotation
 from .residual import RESIDUALS, Residual
 from .transformer import ACTIVATIONS, CausalAttention, CrossAttention, SelfAttention, position_wise
 
@@ -25,7 +25,7 @@ def from_torch(module: Blocks) -> Stack:
         for block in module.layers:
             made += parts_of(block)
         if module.norm is not None:
-            made.append(Each(deepcopy(module.norm)))
+            made.append(Pointwise(deepcopy(module.norm)))
     return Stack(*made)
 
 
@@ -35,11 +35,13 @@ def parts_of(block: Any) -> list[Layer]:
     size, heads, bias = block.self_attn.embed_dim, block.self_attn.num_heads, block.self_attn.in_proj_bias is not None
     activation = "relu" if block.activation in (torch.relu, nn.functional.relu) else "gelu"
     residual = RESIDUALS["pre" if block.norm_first else "post"]
-    attention = (CausalAttention if decodes else SelfAttention)(size, Heads(size, heads, bias=bias), Still(), 0, bias)
+    attention = (CausalAttention if decodes else SelfAttention)(
+        size, MultiHeadAttention(size, heads, bias=bias), NoRotation(), 0, bias
+    )
     read(block.self_attn, [attention.project], attention.attend)
     inner: list[Layer] = [attention]
     if decodes:
-        other = CrossAttention(size, size, Heads(size, heads, bias=bias), bias)
+        other = CrossAttention(size, size, MultiHeadAttention(size, heads, bias=bias), bias)
         read(block.multihead_attn, [other.query, other.key_value], other.attend)
         inner.append(other)
     net: Any = position_wise(size, block.linear1.out_features, activation, 0.0, bias)
@@ -52,7 +54,7 @@ def parts_of(block: Any) -> list[Layer]:
     return list(parts)
 
 
-def read(theirs: nn.MultiheadAttention, products: list[nn.Linear], attend: Heads) -> None:
+def read(theirs: nn.MultiheadAttention, products: list[nn.Linear], attend: MultiHeadAttention) -> None:
     """Theirs is one matrix of query, key and value, one below the other; ours is cut where inputs differ."""
     rows = [product.out_features for product in products]
     for product, weight in zip(products, theirs.in_proj_weight.split(rows), strict=True):
@@ -75,7 +77,7 @@ def to_torch(stack: Stack) -> Blocks:
     each = 3 if decodes else 2
     groups = [parts[start : start + each] for start in range(0, len(parts), each)]
     block = block_like(groups[0], decodes)
-    final = [layer for layer in stack.layers if isinstance(layer, Each)]
+    final = [layer for layer in stack.layers if isinstance(layer, Pointwise)]
     norm = deepcopy(final[0].module[0]) if final else None
     if decodes:
         module: Any = nn.TransformerDecoder(block, len(groups), norm)
@@ -118,7 +120,7 @@ def write(group: list[Any], block: Any, decodes: bool) -> None:
         setattr(block, f"norm{number}", deepcopy(part.norm))
 
 
-def join(products: list[nn.Linear], attend: Heads, theirs: nn.MultiheadAttention) -> None:
+def join(products: list[nn.Linear], attend: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     theirs.in_proj_weight.copy_(torch.cat([product.weight for product in products]))
     if theirs.in_proj_bias is not None:
         theirs.in_proj_bias.copy_(torch.cat([product.bias for product in products]))

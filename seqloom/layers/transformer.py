@@ -4,12 +4,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .attention import Heads
-from .base import Each, Layer, Memory, Stack
+from .attention import MultiHeadAttention
+from .base import Layer, Memory, Pointwise, Stack
 from .cache import Cache
-from .local import near
-from .padding import at_the_end, blank, take, to_front
-from .positions import LearntPositions, Rotary, Still, Turn, Waves
+from .local import attend_window
+from .padding import is_right_padded, take_steps, to_front, zero_padding
+from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
 from .residual import NORMS, RESIDUALS
 from .state import Shared, State
 
@@ -19,63 +19,67 @@ class SelfAttention(Layer):
 
     causal = False
 
-    def __init__(self, size: int, attend: Heads, turn: Turn, window: int = 0, bias: bool = True) -> None:
+    def __init__(
+        self, size: int, attend: MultiHeadAttention, turn: Rotation, window: int = 0, bias: bool = True
+    ) -> None:
         super().__init__()
         self.attend, self.turn, self.window = attend, turn, window
         self.project = nn.Linear(size, attend.query_size + attend.key_value_size, bias)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        if mask is not None and self.window and not at_the_end(mask):
+        if mask is not None and self.window and not is_right_padded(mask):
             order, back = to_front(mask)  # so that what is near in the sequence is near in the batch
-            y, state = self.forward(take(x, order), state, take(mask, order))
-            return take(y, back), state
-        x = blank(x, mask)
+            y, state = self.forward(take_steps(x, order), state, take_steps(mask, order))
+            return take_steps(y, back), state
+        x = zero_padding(x, mask)
         query, keys, values = heads_of(self.project(x), self.attend)
-        positions, _ = self.turn.positions(x, self.turn.start(x), mask)
+        positions, _ = self.turn.positions(x, self.turn.initial_state(x), mask)
         query, keys = self.turn(query, positions), self.turn(keys, positions)
         if self.window:
-            y = near(self.attend, query, keys, values, self.window, self.window, mask)
+            y = attend_window(self.attend, query, keys, values, self.window, self.window, mask)
         else:
             y = self.attend(query, keys, values, mask)
-        return blank(y, mask), state
+        return zero_padding(y, mask), state
 
 
 class CausalAttention(Layer):
     """Each element looks at itself and at what came before; with a window, at so many elements in all."""
 
-    def __init__(self, size: int, attend: Heads, turn: Turn, window: int = 0, bias: bool = True) -> None:
+    def __init__(
+        self, size: int, attend: MultiHeadAttention, turn: Rotation, window: int = 0, bias: bool = True
+    ) -> None:
         super().__init__()
         self.attend, self.turn, self.window = attend, turn, window
         self.project = nn.Linear(size, attend.query_size + attend.key_value_size, bias)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         weight = self.project.weight
         empty = weight.new_zeros(batch, 0, self.attend.key_value_size)
-        return Cache.of(empty, empty.new_zeros(batch, 0, dtype=torch.bool)), self.turn.start(empty)
+        return Cache.of(empty, empty.new_zeros(batch, 0, dtype=torch.bool)), self.turn.initial_state(empty)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         cache, count = state
-        if mask is not None and cache.length == 0 and not at_the_end(mask):
+        if mask is not None and cache.length == 0 and not is_right_padded(mask):
             order, back = to_front(mask)  # so that no T × T mask is needed
-            y, state = self.forward(take(x, order), state, take(mask, order))
-            return take(y, back), state
-        x = blank(x, mask)
+            y, state = self.forward(take_steps(x, order), state, take_steps(mask, order))
+            return take_steps(y, back), state
+        x = zero_padding(x, mask)
         query, keys, values = heads_of(self.project(x), self.attend)
         positions, count = self.turn.positions(x, count, mask)
         query, keys = self.turn(query, positions), self.turn(keys, positions)
         whole = cache.length == 0  # all there is: padding stands at the end, where only padding sees it
         cache = cache.append(joined(keys, values), mask)
         if whole and self.window:
-            y = near(self.attend, query, keys, values, self.window - 1, 0, None)
+            y = attend_window(self.attend, query, keys, values, self.window - 1, 0, None)
         elif whole:
             y = self.attend(query, keys, values, causal=True)
         else:
             seen = visible(cache, x.shape[1], self.window)
             y = self.attend(query, *self.attend.split_keys_values(cache.read()[0]), seen)
-        return blank(y, mask), (cache.trimmed(self.window) if self.window else cache, count)
+        return zero_padding(y, mask), (cache.trimmed(self.window) if self.window else cache, count)
 
 
-def heads_of(projected: Tensor, attend: Heads) -> tuple[Tensor, Tensor, Tensor]:
+def heads_of(projected: Tensor, attend: MultiHeadAttention) -> tuple[Tensor, Tensor, Tensor]:
     """Query, keys and values of each head from one product (B, T, …)."""
     query, keys_values = projected.split([attend.query_size, attend.key_value_size], -1)
     return attend.split(query), *attend.split_keys_values(keys_values)
@@ -102,13 +106,13 @@ def visible(cache: Cache, time: int, window: int) -> Tensor | None:
 class CrossAttention(Layer):
     """Each element looks at the memory."""
 
-    def __init__(self, size: int, memory: int, attend: Heads, bias: bool = True) -> None:
+    def __init__(self, size: int, memory: int, attend: MultiHeadAttention, bias: bool = True) -> None:
         super().__init__()
         self.attend = attend
         self.query = nn.Linear(size, attend.query_size, bias)
         self.key_value = nn.Linear(memory, attend.key_value_size, bias)
 
-    def start(self, batch: int, memory: Memory | None = None) -> State:
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         if memory is None:
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
         return Shared((self.key_value(memory.values), memory.mask))
@@ -118,7 +122,7 @@ class CrossAttention(Layer):
         return seen
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        return blank(state.ask(self.look, blank(x, mask)), mask), state
+        return zero_padding(state.ask(self.look, zero_padding(x, mask)), mask), state
 
 
 class SwiGLU(nn.Module):
@@ -135,7 +139,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "sw
 def position_wise(size: int, hidden: int, activation: str, dropout: float, bias: bool = True) -> Layer:
     """The same small net on every element."""
     width = 2 * hidden if activation == "swiglu" else hidden
-    return Each(
+    return Pointwise(
         nn.Linear(size, width, bias), ACTIVATIONS[activation](), nn.Dropout(dropout), nn.Linear(hidden, size, bias)
     )
 
@@ -150,10 +154,10 @@ def transformer(
     memory: int = 0,
     feed_forward: int = 0,
     norm: str = "pre",
-    normalise: str = "layer",
+    norm_type: str = "layer",
     activation: str = "gelu",
     positions: str = "waves",
-    longest: int = 512,
+    max_positions: int = 512,
     window: int = 0,
     dropout: float = 0.0,
     attention_dropout: float = 0.0,
@@ -162,28 +166,28 @@ def transformer(
     """An encoder if not causal, a decoder if causal, looking at a memory if it has a size."""
     residual, attention = RESIDUALS[norm], CausalAttention if causal else SelfAttention
     before: dict[str, list[Layer]] = {
-        "waves": [Waves(size)],
-        "learnt": [LearntPositions(size, longest)],
+        "waves": [SinusoidalPositions(size)],
+        "learnt": [LearnedPositions(size, max_positions)],
         "rotary": [],
         "none": [],
     }
 
-    def turn() -> Turn:
-        return Rotary(size // heads) if positions == "rotary" else Still()
+    def turn() -> Rotation:
+        return Rotary(size // heads) if positions == "rotary" else NoRotation()
 
-    def looking() -> Heads:
-        return Heads(size, heads, bias=bias, dropout=attention_dropout)
+    def looking() -> MultiHeadAttention:
+        return MultiHeadAttention(size, heads, bias=bias, dropout=attention_dropout)
 
-    layers: list[Layer] = [] if inputs == size else [Each(nn.Linear(inputs, size, bias))]
-    layers += [*before[positions], Each(nn.Dropout(dropout))]
+    layers: list[Layer] = [] if inputs == size else [Pointwise(nn.Linear(inputs, size, bias))]
+    layers += [*before[positions], Pointwise(nn.Dropout(dropout))]
     for _ in range(depth):
         own = attention(size, looking(), turn(), window, bias)
-        layers.append(residual(size, own, dropout, normalise))
+        layers.append(residual(size, own, dropout, norm_type))
         if memory:
             other = CrossAttention(size, memory, looking(), bias)
-            layers.append(residual(size, other, dropout, normalise))
+            layers.append(residual(size, other, dropout, norm_type))
         each = position_wise(size, feed_forward or 4 * size, activation, dropout, bias)
-        layers.append(residual(size, each, dropout, normalise))
+        layers.append(residual(size, each, dropout, norm_type))
     if norm == "pre":
-        layers.append(Each(NORMS[normalise](size)))
+        layers.append(Pointwise(NORMS[norm_type](size)))
     return Stack(*layers)

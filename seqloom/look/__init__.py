@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from ..search.tree import Tree
 from .attention import AttentionMap, attention_maps, source_attention
 from .attribution import METHODS, Attribution, question
@@ -72,7 +72,7 @@ class Look:
 
     def __init__(
         self,
-        model: Labeller | Generator,
+        model: Labeler | Generator,
         example: tuple[Batch, list[str], list[str]],
         title: str,
         read: Sequence[str] = (),

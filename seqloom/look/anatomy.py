@@ -10,7 +10,7 @@ from torch import Tensor
 from ..layers.attending import Bahdanau, Luong
 from ..layers.tap import recording
 from ..layers.transformer import CrossAttention
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from .field import influence_by_lag, memory_length
 from .gates import CLOSED, KEEPING, OPEN
 from .gradients import QueryKeyValue, gradient_flow, query_key_value
@@ -52,7 +52,7 @@ class Anatomy:
     radius: dict[str, float]  # of every recurrent matrix that has one
 
 
-def examine(model: Labeller | Generator, batch: Batch) -> Anatomy:
+def examine(model: Labeler | Generator, batch: Batch) -> Anatomy:
     """All of it, on a batch of real examples."""
     flow = gradient_flow(model, batch)
     gradients = {
@@ -73,7 +73,7 @@ def examine(model: Labeller | Generator, batch: Batch) -> Anatomy:
     )
 
 
-def memories(model: Labeller | Generator, batch: Batch) -> list[MemorySpan]:
+def memories(model: Labeler | Generator, batch: Batch) -> list[MemorySpan]:
     """Of each part that reads a side of the batch, by itself. An encoder that is looked at need not remember."""
     rows = slice(None, ROWS)
     few = batch._replace(

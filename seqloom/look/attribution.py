@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..layers.base import Memory
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from .reading import INPUTS, SOURCE, Names, numbered, quiet, single
 
 Floats = NDArray[np.floating]
@@ -25,7 +25,7 @@ ROWS = 64  # variants of an input that are read at once
 class Question:
     """A decision of a model as a function of the vectors of one input."""
 
-    model: Labeller | Generator
+    model: Labeler | Generator
     vectors: Tensor  # (1, S, D)
     answer: Callable[[Tensor], Tensor]  # (N, S, D) -> (N,)
     elements: list[str]  # what a person calls each of the S elements
@@ -55,9 +55,7 @@ class Attribution:
         return float(self.shares.sum() - (self.whole - self.nothing))
 
 
-def question(
-    model: Labeller | Generator, batch: Batch, names: Names | None = None, step: int | None = None
-) -> Question:
+def question(model: Labeler | Generator, batch: Batch, names: Names | None = None, step: int | None = None) -> Question:
     """Why this target, on the first row of the batch? With `step`, why this element of it.
 
     Of a model that writes about a source, the source's elements are asked about; otherwise those that are read.
@@ -74,7 +72,7 @@ def question(
     about = (
         "the whole answer" if step is None or step >= len(names.target) else f"{names.target[step]} (step {step + 1})"
     )
-    if isinstance(model, Labeller) and not model.each:
+    if isinstance(model, Labeler) and not model.per_element:
         about = names.target[0] or "the label"
 
     def answer(variants: Tensor) -> Tensor:
@@ -88,26 +86,26 @@ def question(
     )
 
 
-def _vectors(model: Labeller | Generator, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
+def _vectors(model: Labeler | Generator, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
     if side == SOURCE:
         assert isinstance(model, Generator) and model.source is not None
         return model.source.embed(batch.source[0]), batch.source[1]
     return model.embed(batch.inputs), batch.mask
 
 
-def _features(model: Labeller | Generator, batch: Batch, vectors: Tensor, side: str) -> Tensor:
+def _features(model: Labeler | Generator, batch: Batch, vectors: Tensor, side: str) -> Tensor:
     """What the head reads, for each variant of the vectors (N, S, D)."""
     count = len(vectors)
     mask = batch.mask.expand(count, -1)
-    if isinstance(model, Labeller):
+    if isinstance(model, Labeler):
         memory: Memory = model.encoder(vectors, mask)
-        return memory.values if model.each else memory.summary
+        return memory.values if model.per_element else memory.summary
     if side == SOURCE:
         assert model.source is not None
         memory = model.source.encoder(vectors, batch.source[1].expand(count, -1))
-        state = model.decoder.start(count, memory)
+        state = model.decoder.initial_state(count, memory)
         return model.features(batch.inputs.expand(count, *batch.inputs.shape[1:]), state, mask)[0]
-    return model.decoder(vectors, model.start(count), mask)[0]
+    return model.decoder(vectors, model.initial_state(count), mask)[0]
 
 
 def gradient_times_input(asked: Question) -> Attribution:

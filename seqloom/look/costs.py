@@ -89,11 +89,11 @@ def _seconds(act: Callable[[Layer, Tensor], None], layer: Layer, x: Tensor) -> f
 
 @torch.no_grad()
 def _read(layer: Layer, x: Tensor) -> None:
-    layer(x, layer.start(len(x)))
+    layer(x, layer.initial_state(len(x)))
 
 
 def _train(layer: Layer, x: Tensor) -> None:
-    y, _ = layer(x, layer.start(len(x)))
+    y, _ = layer(x, layer.initial_state(len(x)))
     torch.autograd.grad(y.sum(), [p for p in layer.parameters() if p.requires_grad], allow_unused=True)
 
 
@@ -109,6 +109,6 @@ def _kept(layer: Layer, x: Tensor) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        y, _ = layer(x, layer.start(len(x)))
+        y, _ = layer(x, layer.initial_state(len(x)))
     del y
     return sum(kept.values())

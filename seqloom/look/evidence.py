@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..layers.heads import Categorical, Head
-from ..models import Batch, Generator, Labeller, Labelling, Objective, Writing
+from ..models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective, Objective
 from .dependence import Dependence, dependence
 from .memory import Remembers, memory_of
 from .reading import apart, features, quiet
@@ -54,11 +54,11 @@ class Evidence:
 
 
 def gather(
-    model: Labeller | Generator, fresh: Labeller | Generator, batches: Sequence[Batch], drawn: Sequence[Batch]
+    model: Labeler | Generator, fresh: Labeler | Generator, batches: Sequence[Batch], drawn: Sequence[Batch]
 ) -> Evidence:
     """Of the model as it is and as it began, on batches as training reads them and as it would in a drawn order."""
     few = batches[:: max(1, len(batches) // BATCHES)][:BATCHES]
-    each = isinstance(model, Generator) or model.each
+    each = isinstance(model, Generator) or model.per_element
     depends = (
         dependence(drawn, each) if not isinstance(model, Generator) or model.source is None else Dependence(np.zeros(0))
     )
@@ -78,12 +78,12 @@ def gather(
     )
 
 
-def objective_of(model: Labeller | Generator) -> Objective:
-    return Labelling(model) if isinstance(model, Labeller) else Writing(model)
+def objective_of(model: Labeler | Generator) -> Objective:
+    return LabelingObjective(model) if isinstance(model, Labeler) else GenerationObjective(model)
 
 
 @torch.no_grad()
-def mean_loss(model: Labeller | Generator, batches: Sequence[Batch], dropping: bool = False) -> float:
+def mean_loss(model: Labeler | Generator, batches: Sequence[Batch], dropping: bool = False) -> float:
     """Of a target, with or without dropout; smoothing and weights of classes never count."""
     model = apart(model) if dropping else model
     objective, total, count = objective_of(model), 0.0, 0.0
@@ -98,7 +98,7 @@ def mean_loss(model: Labeller | Generator, batches: Sequence[Batch], dropping: b
     return total / max(count, 1.0)
 
 
-def blind_loss(model: Labeller | Generator, batches: Sequence[Batch]) -> float:
+def blind_loss(model: Labeler | Generator, batches: Sequence[Batch]) -> float:
     """The loss of the best answer that does not depend on what is read, whatever the head tells."""
     told = [_told(model, batch) for batch in batches]
     if kind_of(model.head) is Categorical:
@@ -107,11 +107,11 @@ def blind_loss(model: Labeller | Generator, batches: Sequence[Batch]) -> float:
     return _fitted(model, batches)
 
 
-def _told(model: Labeller | Generator, batch: Batch) -> tuple[Tensor, Tensor]:
+def _told(model: Labeler | Generator, batch: Batch) -> tuple[Tensor, Tensor]:
     """The targets and where they count."""
-    if isinstance(model, Labeller) and not model.each:
+    if isinstance(model, Labeler) and not model.per_element:
         return batch.target, torch.ones(len(batch.target), dtype=torch.bool)
-    mask = batch.mask if batch.told is None else batch.told
+    mask = batch.mask if batch.loss_mask is None else batch.loss_mask
     return batch.target, mask
 
 
@@ -120,7 +120,7 @@ def entropy(counts: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def _fitted(model: Labeller | Generator, batches: Sequence[Batch]) -> float:
+def _fitted(model: Labeler | Generator, batches: Sequence[Batch]) -> float:
     """A copy of the head, given the same features for everything, learns what it can."""
     head: Head = copy.deepcopy(model.head).requires_grad_()
     head.eval()
@@ -162,9 +162,9 @@ def mixture(batches: Sequence[Batch]) -> float | None:
 
 
 @torch.no_grad()
-def usual_answer(model: Labeller | Generator, batches: Sequence[Batch]) -> Usual | None:
+def usual_answer(model: Labeler | Generator, batches: Sequence[Batch]) -> Usual | None:
     """Of a model that gives one label to a sequence."""
-    if not isinstance(model, Labeller) or model.each or kind_of(model.head) is not Categorical:
+    if not isinstance(model, Labeler) or model.per_element or kind_of(model.head) is not Categorical:
         return None
     with quiet(model), torch.no_grad():
         answers = torch.cat([model(batch.inputs, batch.mask).argmax(-1) for batch in batches])
@@ -183,7 +183,7 @@ def matrix_size(model: nn.Module) -> float:
     return float(np.median(sizes)) if sizes else 0.0
 
 
-def largest_radius(model: Labeller | Generator) -> float:
+def largest_radius(model: Labeler | Generator) -> float:
     return max((one.radius for one in spectra(model) if one.radius is not None), default=0.0)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..layers.base import Memory
-from ..layers.padding import last, pick, take, to_front
-from ..models import Batch, Generator, Labeller
+from ..layers.padding import gather_steps, last_step, take_steps, to_front
+from ..models import Batch, Generator, Labeler
 from .reading import INPUTS, SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
 
 Floats = NDArray[np.floating]
@@ -66,10 +66,10 @@ def influence_by_lag(model: Model, batch: Batch, directions: int = 4) -> Floats:
     with quiet(model):
         vectors, outputs = embedded(model, batch, INPUTS)
         whole = outputs.shape[1] == batch.mask.shape[1]
-        ends = pick(outputs, last(batch.mask)) if whole else outputs[:, -1]
+        ends = gather_steps(outputs, last_step(batch.mask)) if whole else outputs[:, -1]
         moved = _moved_rows(vectors, ends, directions)
     order, _ = to_front(batch.mask.cpu())
-    rows = take(moved[..., None], order)[..., 0]  # padding behind, whatever side it was on
+    rows = take_steps(moved[..., None], order)[..., 0]  # padding behind, whatever side it was on
     total, count = torch.zeros(longest), torch.zeros(longest)
     for row, length in zip(rows, lengths.tolist(), strict=True):
         total[:length] += row[:length].flip(0)
@@ -92,13 +92,15 @@ def embedded(model: Model, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
         if side == SOURCE and model.source is not None:
             vectors = _leaf(model.source.embed(batch.source[0]))
             memory: Memory = model.source.encoder(vectors, batch.source[1])
-            return vectors, model.features(batch.inputs, model.decoder.start(len(vectors), memory), batch.mask)[0]
+            return vectors, model.features(batch.inputs, model.decoder.initial_state(len(vectors), memory), batch.mask)[
+                0
+            ]
         vectors = _leaf(model.embed(batch.inputs))
-        return vectors, model.decoder(vectors, model.start(len(vectors), *batch.source), batch.mask)[0]
-    if isinstance(model, Labeller):
+        return vectors, model.decoder(vectors, model.initial_state(len(vectors), *batch.source), batch.mask)[0]
+    if isinstance(model, Labeler):
         vectors = _leaf(model.embed(batch.inputs))
         memory = model.encoder(vectors, batch.mask)
-        return vectors, memory.values if model.each else memory.summary[:, None]
+        return vectors, memory.values if model.per_element else memory.summary[:, None]
     vectors = _leaf(batch.inputs)
     return vectors, features(model, batch._replace(inputs=vectors))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from .field import influence_by_lag, memory_length
 from .sway import Sway, sway_by_lag
 
@@ -37,6 +37,6 @@ class Remembers:
         return self.sway.length if self.uses else float(memory_length(self.influence))
 
 
-def memory_of(model: Labeller | Generator, batch: Batch, also: Sequence[int] = ()) -> Remembers:
+def memory_of(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> Remembers:
     """Of what the model reads step by step, counted back from the end of each row."""
     return Remembers(sway_by_lag(model, batch, also), influence_by_lag(model, batch.rows(slice(0, ROWS))))

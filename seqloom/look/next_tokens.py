@@ -11,7 +11,7 @@ from torch import Tensor
 from ..errors import RunError
 from ..layers.crf import CRF
 from ..layers.heads import Categorical
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from .reading import Names, features, numbered, quiet, single
 
 Floats = NDArray[np.floating]
@@ -35,7 +35,7 @@ class Expectations:
 
 
 def next_tokens(
-    model: Labeller | Generator,
+    model: Labeler | Generator,
     batch: Batch,
     names: Names | None = None,
     top: int = 5,
@@ -69,7 +69,7 @@ def next_tokens(
     )
 
 
-def tells_symbols(model: Labeller | Generator) -> bool:
+def tells_symbols(model: Labeler | Generator) -> bool:
     """Whether the model chooses one of several symbols, rather than numbers or any number of them."""
     return isinstance(model.head, Categorical | CRF)
 

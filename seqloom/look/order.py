@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from .reading import loss, quiet, single
 
 Floats = NDArray[np.floating]
@@ -39,7 +39,7 @@ class Swaps:
         return int(np.abs(self.costs).argmax()) if len(self.costs) else 0
 
 
-def order_matters(model: Labeller | Generator, batch: Batch, orders: int = 5, seed: int = 0) -> OrderMatters:
+def order_matters(model: Labeler | Generator, batch: Batch, orders: int = 5, seed: int = 0) -> OrderMatters:
     """Of a model that writes about a source, the source is shuffled.
 
     One that writes about nothing is asked what comes last in each row, after all it read but the latest was shuffled.
@@ -51,7 +51,7 @@ def order_matters(model: Labeller | Generator, batch: Batch, orders: int = 5, se
     return OrderMatters(plain, np.array(found))
 
 
-def swaps(model: Labeller | Generator, batch: Batch, elements: list[str], at_most: int = 60) -> Swaps:
+def swaps(model: Labeler | Generator, batch: Batch, elements: list[str], at_most: int = 60) -> Swaps:
     """On the first row of the batch: a minimal pair for every two neighbours. Of a model that writes freely, what
     comes last stays; of a long sequence, its end is looked at."""
     batch = single(batch)
@@ -67,32 +67,32 @@ def swaps(model: Labeller | Generator, batch: Batch, elements: list[str], at_mos
     return Swaps(elements[first : first + len(found) + 1], np.array(found))
 
 
-def _swapped(model: Labeller | Generator, batch: Batch, place: int) -> Batch:
+def _swapped(model: Labeler | Generator, batch: Batch, place: int) -> Batch:
     length = (batch.source[0] if batch.source else batch.inputs).shape[1]
     order = torch.arange(length)
     order[place], order[place + 1] = place + 1, place
     if batch.source:
         return batch._replace(source=(batch.source[0][:, order], batch.source[1]))
-    moves = isinstance(model, Labeller) and model.each
+    moves = isinstance(model, Labeler) and model.per_element
     return batch._replace(inputs=batch.inputs[:, order], target=batch.target[:, order] if moves else batch.target)
 
 
-def _value(model: Labeller | Generator, batch: Batch) -> float:
+def _value(model: Labeler | Generator, batch: Batch) -> float:
     if isinstance(model, Generator) and not batch.source:
-        features, _ = model.features(batch.inputs, model.start(len(batch.inputs)), batch.mask)
+        features, _ = model.features(batch.inputs, model.initial_state(len(batch.inputs)), batch.mask)
         ends = batch.mask & (batch.mask.flip(1).cumsum(1).flip(1) == 1)
         total, count = model.head.loss(features, batch.target, ends)
         return float(total / count.clamp(min=1))
     return float(loss(model, batch))
 
 
-def _shuffled(model: Labeller | Generator, batch: Batch, chance: torch.Generator) -> Batch:
+def _shuffled(model: Labeler | Generator, batch: Batch, chance: torch.Generator) -> Batch:
     if batch.source:
         elements, mask = batch.source
         return batch._replace(source=(shuffle(elements, mask, chance), mask))
-    if isinstance(model, Labeller):
+    if isinstance(model, Labeler):
         target = batch.target
-        if model.each:  # each label goes with its element
+        if model.per_element:  # each label goes with its element
             order = shuffled_places(batch.mask, chance)
             return batch._replace(inputs=_take(batch.inputs, order), target=_take(target, order))
         return batch._replace(inputs=shuffle(batch.inputs, batch.mask, chance))
@@ -119,7 +119,7 @@ def _take(elements: Tensor, order: Tensor) -> Tensor:
     return elements[rows, order]
 
 
-def minimal_pair(model: Labeller | Generator, one: Batch, other: Batch) -> tuple[float, float]:
+def minimal_pair(model: Labeler | Generator, one: Batch, other: Batch) -> tuple[float, float]:
     """The mean surprise at the target of each: a model that knows order finds the right one less surprising."""
     with quiet(model), torch.no_grad():
         return float(loss(model, one)), float(loss(model, other))

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from ..layers.attending import Bahdanau, Luong
 from ..layers.base import Encoder, Layer, Stack
 from ..layers.convolution import Convolution
-from ..layers.positions import LearntPositions, Waves
-from ..layers.recurrent import BothWays, Recurrent
+from ..layers.positions import LearnedPositions, SinusoidalPositions
+from ..layers.recurrent import Bidirectional, Recurrent
 from ..layers.residual import Residual
 from ..layers.tap import recording
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from .reading import INPUTS, SOURCE, Model, bodies, features, quiet, single
 
 EACH, FORWARDS, BOTH, AROUND, PAST, ONE = "each", "forwards", "both ways", "around", "past", "one"
@@ -67,12 +67,12 @@ def parts(model: Model, batch: Batch) -> list[Part]:
             found.append(Part(side, name, flow, size, count.of(part), looks))
         if (
             isinstance(body, Encoder)
-            and not (isinstance(model, Labeller) and model.each)
+            and not (isinstance(model, Labeler) and model.per_element)
             and not isinstance(model, Encoder)
         ):
             pool = count.of(body.pool) if isinstance(body.pool, nn.Module) else 0
             found.append(Part(side, "summary", ONE, size, pool))
-    if isinstance(model, Labeller | Generator):
+    if isinstance(model, Labeler | Generator):
         flow = EACH if top.dim() == 3 else ONE
         with quiet(model), torch.no_grad():
             said = model.head(top)
@@ -84,7 +84,7 @@ def parts(model: Model, batch: Batch) -> list[Part]:
 def _embedding(model: Model, side: str) -> nn.Module | None:
     if isinstance(model, Generator) and side == SOURCE:
         return None if model.source is None else model.source.embed
-    return model.embed if isinstance(model, Labeller | Generator) else None
+    return model.embed if isinstance(model, Labeler | Generator) else None
 
 
 Row = tuple[nn.Module, str, str, bool, str]  # part, name, flow, whether it looks at the memory, tap
@@ -97,7 +97,7 @@ def _rows(layer: Layer, prefix: str, tap: str) -> Iterator[Row]:
     elif isinstance(layer, Recurrent | Bahdanau):
         looks = isinstance(layer, Bahdanau)
         yield layer, _cell_name(layer) + (" with attention" if looks else ""), FORWARDS, looks, tap
-    elif isinstance(layer, BothWays):
+    elif isinstance(layer, Bidirectional):
         yield layer, f"{_cell_name(layer.ways[0])} both ways", BOTH, False, tap
     elif isinstance(layer, Residual):
         name, flow = _inside(layer.layer)
@@ -106,7 +106,7 @@ def _rows(layer: Layer, prefix: str, tap: str) -> Iterator[Row]:
         yield layer, f"window of {layer.window}", PAST if layer.causal else AROUND, False, tap
     elif isinstance(layer, Luong):
         yield layer, "attention", EACH, True, tap
-    elif isinstance(layer, Waves | LearntPositions):
+    elif isinstance(layer, SinusoidalPositions | LearnedPositions):
         yield layer, "positions", EACH, False, tap
     elif any(True for _ in layer.parameters()):  # a projection or a norm; dropout has nothing to show
         yield layer, _each_name(layer), EACH, False, tap

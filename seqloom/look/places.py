@@ -14,7 +14,7 @@ from ..layers.attending import Bahdanau, Luong
 from ..layers.base import Encoder, Layer, Stack
 from ..layers.cells import Cell
 from ..layers.convolution import Convolution
-from ..layers.recurrent import BothWays, Recurrent
+from ..layers.recurrent import Bidirectional, Recurrent
 from ..layers.residual import Residual
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from .reading import Model, bodies, called
@@ -79,7 +79,7 @@ class _Walk:
         if isinstance(layer, Recurrent | Bahdanau):
             self.count += 1
             yield self._walked(layer.cell, prefix, f"layer {self.count}", False)
-        elif isinstance(layer, BothWays):
+        elif isinstance(layer, Bidirectional):
             self.count += 1
             for number, (way, words) in enumerate(zip(layer.ways, ("forwards", "backwards"), strict=True)):
                 name = f"layer {self.count} {words}"

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..layers.positions import LearntPositions, Rotary, Waves
+from ..layers.positions import LearnedPositions, Rotary, SinusoidalPositions
 from .reading import Model
 
 Floats = NDArray[np.floating]
@@ -25,18 +25,18 @@ def position_vectors(model: Model, length: int = 64) -> list[PositionVectors]:
     """Of every part of the model that tells positions; of rotary ones, the turn of a query of ones."""
     found = []
     for name, part in model.named_modules():
-        if isinstance(part, Waves | LearntPositions | Rotary):
+        if isinstance(part, SinusoidalPositions | LearnedPositions | Rotary):
             found.append(_vectors(name, part, length))
     return found
 
 
 @torch.no_grad()
-def _vectors(name: str, part: Waves | LearntPositions | Rotary, length: int) -> PositionVectors:
-    if isinstance(part, LearntPositions):
+def _vectors(name: str, part: SinusoidalPositions | LearnedPositions | Rotary, length: int) -> PositionVectors:
+    if isinstance(part, LearnedPositions):
         values, words = part.table[:length], "learnt positions"
-    elif isinstance(part, Waves):
+    elif isinstance(part, SinusoidalPositions):
         nothing = torch.zeros(1, length, 2 * len(part.rate)).to(part.rate)
-        values, words = part(nothing, part.start(1))[0][0], "waves"
+        values, words = part(nothing, part.initial_state(1))[0][0], "waves"
     else:
         ones = torch.ones(1, 1, length, 2 * len(part.rate)).to(part.rate)
         values, words = part(ones, torch.arange(length)[None].to(part.rate.device))[0, 0], "rotary positions"

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from ..layers.base import Encoder, Layer
-from ..layers.padding import everywhere, last, pick
-from ..models import Batch, Generator, Labeller, Labelling, Writing
+from ..layers.padding import full_mask, gather_steps, last_step
+from ..models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective
 
-Model = Labeller | Generator | Encoder | Layer
+Model = Labeler | Generator | Encoder | Layer
 M = TypeVar("M", bound=nn.Module)
 SOURCE, INPUTS = "source", "inputs"  # the sides of a batch: what is written about, and what is read step by step
 
@@ -43,7 +43,7 @@ def numbered(batch: Batch) -> Names:
 
 def batch_of(x: Tensor, mask: Tensor | None = None) -> Batch:
     """Vectors (B, T, D) for a bare layer, which has no target."""
-    return Batch(x, everywhere(x) if mask is None else mask, x)
+    return Batch(x, full_mask(x) if mask is None else mask, x)
 
 
 def single(batch: Batch, row: int = 0) -> Batch:
@@ -97,29 +97,29 @@ def apart(model: M) -> M:
 
 def features(model: Model, batch: Batch) -> Tensor:
     """What the model makes of the batch before its head: (B, T, D), or (B, D) for one label a sequence."""
-    if isinstance(model, Labeller):
+    if isinstance(model, Labeler):
         return model.features(batch.inputs, batch.mask)
     if isinstance(model, Generator):
-        return model.features(batch.inputs, model.start(len(batch.inputs), *batch.source), batch.mask)[0]
+        return model.features(batch.inputs, model.initial_state(len(batch.inputs), *batch.source), batch.mask)[0]
     if isinstance(model, Encoder):
         values: Tensor = model(batch.inputs, batch.mask).values
         return values
-    return model(batch.inputs, model.start(len(batch.inputs)), batch.mask)[0]
+    return model(batch.inputs, model.initial_state(len(batch.inputs)), batch.mask)[0]
 
 
 def loss(model: Model, batch: Batch) -> Tensor:
     """The mean surprise at the target; of a bare layer, which has none, the sum of its last output."""
-    if isinstance(model, Labeller | Generator):
-        objective = Labelling(model) if isinstance(model, Labeller) else Writing(model)
+    if isinstance(model, Labeler | Generator):
+        objective = LabelingObjective(model) if isinstance(model, Labeler) else GenerationObjective(model)
         total, count, _ = objective(batch)
         mean: Tensor = total / count.clamp(min=1)
         return mean
-    return pick(features(model, batch), last(batch.mask)).sum()
+    return gather_steps(features(model, batch), last_step(batch.mask)).sum()
 
 
 def bodies(model: Model) -> dict[str, tuple[str, nn.Module]]:
     """The parts that read sequences: by the side they read, their prefix in the model and the module."""
-    if isinstance(model, Labeller):
+    if isinstance(model, Labeler):
         return {INPUTS: ("encoder.", model.encoder)}
     if isinstance(model, Generator):
         source = {} if model.source is None else {SOURCE: ("source.encoder.", model.source.encoder)}
@@ -131,4 +131,4 @@ def called(model: Model, side: str) -> str:
     """What a person calls the part that reads this side."""
     if isinstance(model, Generator):
         return "encoder" if side == SOURCE else "decoder"
-    return "encoder" if isinstance(model, Labeller | Encoder) else ""
+    return "encoder" if isinstance(model, Labeler | Encoder) else ""

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..layers.heads import Bernoulli, Categorical, Deep, Head
-from ..layers.padding import last, pick
-from ..models import Batch, Generator, Labeller
+from ..layers.heads import Bernoulli, Categorical, Head, MLPHead
+from ..layers.padding import gather_steps, last_step
+from ..models import Batch, Generator, Labeler
 from .reading import features, quiet
 
 Floats = NDArray[np.floating]
@@ -58,7 +58,7 @@ def _thinned(lags: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 
 @torch.no_grad()
-def sway_by_lag(model: Labeller | Generator, batch: Batch, also: Sequence[int] = ()) -> Sway:
+def sway_by_lag(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> Sway:
     """How much each element, counted back from the last, moves what is told at the end of its row.
 
     What stands there is taken from another row at the same lag, so what is put in is what might have stood there. The
@@ -75,11 +75,11 @@ def sway_by_lag(model: Labeller | Generator, batch: Batch, also: Sequence[int] =
     return Sway(lags, moved)
 
 
-def _moved(model: Labeller | Generator, batch: Batch, lag: int, lengths: Tensor, plain: Tensor) -> float:
+def _moved(model: Labeler | Generator, batch: Batch, lag: int, lengths: Tensor, plain: Tensor) -> float:
     rows = (lengths > lag).nonzero()[:, 0]
     if len(rows) < 2:
         return 0.0
-    places = last(batch.mask)[rows] - lag
+    places = last_step(batch.mask)[rows] - lag
     inputs = batch.inputs.clone()
     before = inputs[rows, places]
     drawn = torch.randperm(len(rows), generator=torch.Generator().manual_seed(lag))
@@ -93,11 +93,11 @@ def _moved(model: Labeller | Generator, batch: Batch, lag: int, lengths: Tensor,
     return float(distance(model.head, told[asked], plain[asked]).mean())
 
 
-def answers(model: Labeller | Generator, batch: Batch) -> Tensor:
+def answers(model: Labeler | Generator, batch: Batch) -> Tensor:
     """What is told at the end of each row: probabilities, or where the head tells none, what it reads. (B, K)"""
     top = features(model, batch)
     if top.dim() == 3:
-        top = pick(top, last(batch.mask))
+        top = gather_steps(top, last_step(batch.mask))
     kind = kind_of(model.head)
     if kind is Categorical:
         return model.head(top).float().softmax(-1)
@@ -105,7 +105,7 @@ def answers(model: Labeller | Generator, batch: Batch) -> Tensor:
 
 
 def kind_of(head: Head) -> type[Head]:
-    return type(head.head if isinstance(head, Deep) else head)
+    return type(head.head if isinstance(head, MLPHead) else head)
 
 
 def distance(head: Head, one: Tensor, other: Tensor) -> Tensor:

@@ -19,9 +19,9 @@ from ..data.prepare import Prepared
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
 from ..errors import SearchError
-from ..layers.padding import mask_of
+from ..layers.padding import lengths_to_mask
 from ..layers.state import repeat
-from ..models import Batch, Generator, Objective, Writing, device_of
+from ..models import Batch, GenerationObjective, Generator, Objective, device_of
 from ..recipe import Recipe
 from ..search import Constraint, Hypothesis, Patience, Recorder, Sampling, Stop, beam, likeliest, write
 from ..search.base import score_of
@@ -64,7 +64,7 @@ class About(Rows):
         return build.teller(model, len(self.target), sources.embed(self.source, model), smoothing, self.cell)
 
     def objective(self, model: Generator) -> Objective:
-        return Writing(model)
+        return GenerationObjective(model)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         """What is read, and what is written with its end."""
@@ -79,7 +79,7 @@ class About(Rows):
         framed = tokens.new_zeros(len(tokens), tokens.shape[1] + 2)
         framed[:, 0], framed[:, 1:-1] = START, tokens
         framed[torch.arange(len(tokens)), lengths + 1] = END
-        return Batch.shifted(framed, mask_of(lengths + 2, framed.shape[1]), self.about(encoded, rows))
+        return Batch.shifted(framed, lengths_to_mask(lengths + 2, framed.shape[1]), self.about(encoded, rows))
 
     def about(self, encoded: Encoded, rows: Any) -> tuple[Tensor, Tensor]:
         """The sources side by side with their masks."""
@@ -144,7 +144,7 @@ class About(Rows):
     ) -> list[list[Hypothesis]]:
         longest, end, own = self.limits()
         each, steps = ask.count if ask.sampling is not None else 1, ask.max_length or longest
-        state = model.start(len(rows), *self.about(encoded, rows))
+        state = model.initial_state(len(rows), *self.about(encoded, rows))
         last, step = torch.full((len(rows), 1), START, device=device_of(model)), model.stepper()
         rules, stops = self.rules(ask, each * len(rows), steps)
         penalty = self.recipe.search.length_penalty if ask.length_penalty is None else ask.length_penalty

@@ -24,11 +24,11 @@ from ..data.prepare import Prepared
 from ..data.ragged import Ragged
 from ..errors import DataError
 from ..layers.heads import Bernoulli, Categorical, Head, Normal
-from ..layers.padding import mask_of
+from ..layers.padding import lengths_to_mask
 from ..metrics import Score
 from ..metrics.labels import accuracy, f1, multilabel_f1, subset_accuracy
 from ..metrics.numbers import mae, r2, rmse
-from ..models import Batch, Labeller, Labelling, Objective
+from ..models import Batch, Labeler, LabelingObjective, Objective
 from ..recipe import Recipe
 from ..schemas import UsualLabel
 from . import sources
@@ -97,7 +97,7 @@ class Classify(Rows):
     def reads_text(self) -> bool:
         return sources.is_text(self.source)
 
-    def build(self) -> Labeller:
+    def build(self) -> Labeler:
         model = self.recipe.model
         first, width = sources.embed(self.source, model), sources.width(self.source, model)
         return build.labeller(model, first, self.head, each=False, own=self.cell, inputs=width)
@@ -111,8 +111,8 @@ class Classify(Rows):
                 return Bernoulli(inputs, len(self.target))
         return Normal(inputs, 1)
 
-    def objective(self, model: Labeller) -> Objective:
-        return Labelling(model)
+    def objective(self, model: Labeler) -> Objective:
+        return LabelingObjective(model)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return sources.lengths(self.source, encoded["source"], self.recipe.model.patch)[:, None]
@@ -129,12 +129,12 @@ class Classify(Rows):
         if isinstance(self.target, Labels):
             return values[:, 0]
         told = torch.zeros(len(values), len(self.target))
-        row, place = torch.nonzero(mask_of(lengths, values.shape[1]) & (values != NONE), as_tuple=True)
+        row, place = torch.nonzero(lengths_to_mask(lengths, values.shape[1]) & (values != NONE), as_tuple=True)
         told[row, values[row, place]] = 1
         return told
 
     @torch.no_grad()
-    def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
+    def validate(self, model: Labeler, prepared: Prepared) -> dict[str, float]:
         part = prepared.splits["validation"]
         known = np.flatnonzero(part.ids["target"].values != NONE) if isinstance(self.target, Labels) else slice(None)
         loss = self.loss(model, {side: ids.take(np.arange(len(part))[known]) for side, ids in part.ids.items()})
@@ -144,7 +144,7 @@ class Classify(Rows):
             return {"loss": loss, "absolute error": mae(*ratings(outputs, targets), intervals=False).value}
         return {"loss": loss, "accuracy": accuracy(outputs, targets, intervals=False).value}
 
-    def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         given, targets = zip(*examples, strict=True)
         outputs = [measured(best) for best, *_ in self.predict(model, given, 1)]
         lengths = sources.lengths(self.source, self.source.encode_many(given), self.recipe.model.patch)
@@ -185,7 +185,7 @@ class Classify(Rows):
         return Shown(self.batch_of(encoded, [0]), elements, [answer], sources.symbols(self.source), names)
 
     @torch.no_grad()
-    def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
+    def predict(self, model: Labeler, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
         encoded = self.within(self.source.encode_many(list(inputs)))
         lengths = sources.lengths(self.source, encoded, self.recipe.model.patch)
@@ -193,7 +193,7 @@ class Classify(Rows):
         return self.answer(model, encoded, width or SHOWN)
 
     @torch.no_grad()
-    def answer(self, model: Labeller, encoded: Ragged, width: int = 1) -> list[list[Prediction]]:
+    def answer(self, model: Labeler, encoded: Ragged, width: int = 1) -> list[list[Prediction]]:
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
         patch = self.recipe.model.patch
         for rows in batches.sequential(sources.lengths(self.source, encoded, patch), ROOM):

@@ -107,7 +107,7 @@ class Draw(About):
         found = np.zeros((len(encoded["target"]), self.target.count))
         for rows in batches.sequential(self.lengths(encoded), ROOM):
             batch = self.batch_of(encoded, rows).to(device_of(model))
-            features, _ = model.features(batch.inputs, model.start(len(rows), *batch.source), batch.mask)
+            features, _ = model.features(batch.inputs, model.initial_state(len(rows), *batch.source), batch.mask)
             counted = batch.mask & (batch.target != END)
             found[rows] = surprises(model, features[counted], batch.target[counted]).reshape(len(rows), -1)
         return found.reshape(-1)
@@ -151,7 +151,7 @@ class Draw(About):
         whole, _, constraints = self.limits()
         rows = [0] * ask.count
         with torch.no_grad():
-            state = model.start(ask.count, *self.about(self.encode_inputs([name]), rows))
+            state = model.initial_state(ask.count, *self.about(self.encode_inputs([name]), rows))
         last = torch.full((ask.count, 1), START, device=device_of(model))
         drawn: list[list[int]] = [[] for _ in rows]
         for picks in stream(

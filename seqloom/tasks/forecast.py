@@ -22,8 +22,8 @@ from ..data.splits import shuffle
 from ..data.times import following
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
-from ..layers.padding import everywhere
-from ..models import Batch, Labeller, Labelling, Objective
+from ..layers.padding import full_mask
+from ..models import Batch, Labeler, LabelingObjective, Objective
 from ..recipe import Recipe
 from ..schemas import Number, Shape, checked
 from .base import Prediction, Question, Scored, Shown, Task, Tell, evenly
@@ -132,7 +132,7 @@ class Forecast(Task):
         facts = self.facts
         return {"variables": len(facts.variables), "inputs": len(facts.inputs), "calendar": facts.calendar}
 
-    def build(self) -> Labeller:
+    def build(self) -> Labeler:
         elements = self.recipe.data.context // self.recipe.model.span
         return build.forecaster(self.recipe.model, self.view.features, elements, self.head, self.cell)
 
@@ -141,8 +141,8 @@ class Forecast(Task):
         levels = self.recipe.model.quantiles
         return Quantiles(inputs, steps, channels, levels) if levels else Mean(inputs, steps, channels)
 
-    def objective(self, model: Labeller) -> Objective:
-        return Labelling(model)
+    def objective(self, model: Labeler) -> Objective:
+        return LabelingObjective(model)
 
     # --- windows ---
 
@@ -167,7 +167,7 @@ class Forecast(Task):
         seen = self.view.see(*windows.contexts())
         target = self.view.target(seen, windows.targets())
         inputs = torch.from_numpy(seen.inputs)
-        return Batch(inputs, everywhere(inputs), torch.from_numpy(target))
+        return Batch(inputs, full_mask(inputs), torch.from_numpy(target))
 
     def chunks(self, windows: Windows) -> Iterator[Windows]:
         size = self.at_once(max(1, ROOM // (self.view.variables if self.view.alone else 1)))
@@ -177,7 +177,7 @@ class Forecast(Task):
     # --- answers ---
 
     @torch.no_grad()
-    def forecast(self, model: Labeller, windows: Windows) -> Floats:
+    def forecast(self, model: Labeler, windows: Windows) -> Floats:
         """What follows each window, on the scale of training: (N, horizon, variables, levels)."""
         found = []
         for chunk in self.chunks(windows):
@@ -185,16 +185,16 @@ class Forecast(Task):
             found.append(self.said(model, seen, self.features(model, seen)))
         return np.concatenate(found)
 
-    def features(self, model: Labeller, seen: Seen) -> Tensor:
+    def features(self, model: Labeler, seen: Seen) -> Tensor:
         inputs = torch.from_numpy(seen.inputs)
-        return model.features(inputs, everywhere(inputs))
+        return model.features(inputs, full_mask(inputs))
 
-    def said(self, model: Labeller, seen: Seen, features: Tensor) -> Floats:
+    def said(self, model: Labeler, seen: Seen, features: Tensor) -> Floats:
         expected = model.head(features)
         return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).cpu().numpy())
 
     @torch.no_grad()
-    def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
+    def validate(self, model: Labeler, prepared: Prepared) -> dict[str, float]:
         windows = prepared.parts["validation"]
         windows = windows.take(windows.starts[:: -(-len(windows) // QUICK)])
         sums, count = np.zeros(3), 0
@@ -248,7 +248,7 @@ class Forecast(Task):
             raise DataError(f"{len(files)} files are given, but a forecaster is scored on one", files[0])
         return whole_windows(self.read_series(files[0]), self.facts.scale, self.recipe.data)
 
-    def score(self, model: Labeller, examples: Sequence[Any]) -> dict[str, Scored]:
+    def score(self, model: Labeler, examples: Sequence[Any]) -> dict[str, Scored]:
         assert isinstance(examples, Windows)
         facts = self.facts
         forecasts = self.forecast(model, examples)
@@ -286,7 +286,7 @@ class Forecast(Task):
         return self.recipe.data.model_copy(update=columns)
 
     @torch.no_grad()
-    def predict(self, model: Labeller, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
+    def predict(self, model: Labeler, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
         """What comes after each series: an array, a data frame, or what was read from a file."""
         series = [self.one(given) for given in inputs]
         context = self.recipe.data.context

@@ -23,7 +23,7 @@ from ..data.score import bars_of
 from ..data.sound import played_as, save_midi, save_wav, write_midi, write_wav
 from ..data.tunes import Sound, check
 from ..errors import DataError, RecipeError, SearchError
-from ..layers.embeddings import Notes
+from ..layers.embeddings import NoteEmbedding
 from ..layers.heads import Bernoulli
 from ..layers.state import State
 from ..metrics import Score, nats
@@ -168,7 +168,7 @@ class Polyphony(Writes):
 
     def build(self) -> Generator:
         model = self.recipe.model
-        embed = Notes(KEYS, model.embedding, model.side("decoder").dropout)
+        embed = NoteEmbedding(KEYS, model.embedding, model.side("decoder").dropout)
         return build.writer(model, embed, lambda inputs: Bernoulli(inputs, KEYS), self.cell)
 
     def read(self, files: Sequence[str]) -> list[tuple[Any]]:
@@ -237,7 +237,7 @@ class Polyphony(Writes):
             room = min(ask.length - done, self.room(frames.shape[1]))
             kept = frames if self.carries or frames.shape[1] < self.window else frames[:, -self.half :]
             with torch.no_grad():
-                state: State = model.start(ask.count)
+                state: State = model.initial_state(ask.count)
                 if kept.shape[1] > 1:
                     _, state = model.features(kept[:, :-1], state)
             steps = sample(torch.no_grad()(model.stepper()), draw, kept[:, -1:], state)

@@ -26,7 +26,7 @@ from ..data.readers import Skipped
 from ..data.sources import read_files
 from ..data.tokenizers import Words
 from ..errors import DataError, RecipeError, RunError
-from ..models import Batch, Generator, Labeller
+from ..models import Batch, Generator, Labeler
 from ..recipe import Recipe
 from ..schemas import Shape, checked
 from ..settings.body import Body
@@ -97,7 +97,7 @@ class Rows(Task):
                 raise RunError(f"task.json has {len(wrong)} {name}, but the target has {symbols} symbols")
         return codecs
 
-    def begin(self, model: Labeller | Generator, tell: Tell) -> None:
+    def begin(self, model: Labeler | Generator, tell: Tell) -> None:
         """Words may begin with vectors from a file."""
         file, source = self.recipe.data.vectors, self.codecs.get("source", next(iter(self.codecs.values())))
         if not file:

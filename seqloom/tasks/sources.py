@@ -15,9 +15,9 @@ from ..data.numbers import Numbers
 from ..data.pictures import Pictures
 from ..data.ragged import Ragged
 from ..data.tokenizers import Tokenizer
-from ..layers.embeddings import Patches, Tokens, Values
-from ..layers.padding import mask_of
-from ..layers.spelling import ConvolvedLetters, RecurrentLetters, Spelling
+from ..layers.embeddings import NumberEmbedding, PatchEmbedding, TokenEmbedding
+from ..layers.padding import lengths_to_mask
+from ..layers.spelling import CharacterCNN, CharacterRNN, CharacterWordEmbedding
 from ..recipe import Data, Model
 
 
@@ -47,13 +47,13 @@ def embed(codec: Codec, model: Model) -> nn.Module:
         case Numbers() if decays(model):
             return nn.Identity()
         case Numbers():
-            return Values(codec.inputs, size)
+            return NumberEmbedding(codec.inputs, size)
         case Pictures():
-            return Patches(len(codec), model.patch, size)
+            return PatchEmbedding(len(codec), model.patch, size)
         case Spelled():
-            letters = ConvolvedLetters if model.spelling == "convolution" else RecurrentLetters
-            return Spelling(len(codec), letters(len(codec.letters), size), size, size, dropout)
-    return Tokens(len(codec), size, dropout)
+            letters = CharacterCNN if model.spelling == "convolution" else CharacterRNN
+            return CharacterWordEmbedding(len(codec), letters(len(codec.letters), size), size, size, dropout)
+    return TokenEmbedding(len(codec), size, dropout)
 
 
 def decays(model: Model) -> bool:
@@ -77,7 +77,7 @@ def read(codec: Codec, ids: Ragged, rows: Any, model: Model) -> tuple[Tensor, Te
     inputs = torch.from_numpy(values)
     if not inputs.shape[1]:  # at least one wide, so that an empty one can be read as nothing
         inputs = inputs.new_zeros(len(inputs), 1, *inputs.shape[2:])
-    return inputs, mask_of(torch.from_numpy(lengths), inputs.shape[1])
+    return inputs, lengths_to_mask(torch.from_numpy(lengths), inputs.shape[1])
 
 
 def lengths(codec: Codec, ids: Ragged, patch: int) -> NDArray[np.int64]:

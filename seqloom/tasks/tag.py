@@ -18,9 +18,9 @@ from ..data.listed import BETWEEN, TagLists, elements
 from ..data.prepare import Prepared
 from ..data.ragged import Ragged
 from ..layers.crf import CRF
-from ..layers.heads import Categorical, Deep, Head
+from ..layers.heads import Categorical, Head, MLPHead
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
-from ..models import Batch, Labeller, Labelling, Objective, device_of
+from ..models import Batch, Labeler, LabelingObjective, Objective, device_of
 from ..recipe import Recipe
 from ..schemas import TagsOfWords
 from . import sources
@@ -68,7 +68,7 @@ class Tag(Rows):
     def reads_text(self) -> bool:
         return sources.is_text(self.source)
 
-    def build(self) -> Labeller:
+    def build(self) -> Labeler:
         model = self.recipe.model
         first, width = sources.embed(self.source, model), sources.width(self.source, model)
         return build.labeller(model, first, self.head, each=True, own=self.cell, inputs=width)
@@ -76,8 +76,8 @@ class Tag(Rows):
     def head(self, inputs: int) -> Head:
         return CRF(inputs, len(self.target)) if self.recipe.model.crf else Categorical(inputs, len(self.target))
 
-    def objective(self, model: Labeller) -> Objective:
-        return Labelling(model)
+    def objective(self, model: Labeler) -> Objective:
+        return LabelingObjective(model)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return encoded["source"].lengths[:, None]
@@ -88,17 +88,17 @@ class Tag(Rows):
         tags = torch.zeros(mask.shape, dtype=torch.long)
         found = torch.from_numpy(encoded["target"].padded(rows)[0])
         tags[:, : found.shape[1]] = found
-        return Batch(inputs, mask, tags.clamp(min=0), told=mask & (tags != NONE))
+        return Batch(inputs, mask, tags.clamp(min=0), loss_mask=mask & (tags != NONE))
 
     @torch.no_grad()
-    def validate(self, model: Labeller, prepared: Prepared) -> dict[str, float]:
+    def validate(self, model: Labeler, prepared: Prepared) -> dict[str, float]:
         part = prepared.splits["validation"]
         told = [tags for tags, _ in self.answer(model, part.ids["source"])]
         true = (elements(text) for text in part.raws["target"])  # which are whole, while what is long was cut
         right = tag_accuracy(told, [tags[: len(own)] for tags, own in zip(true, told, strict=True)], intervals=False)
         return {"loss": self.loss(model, part.ids), "accuracy": right.value}
 
-    def score(self, model: Labeller, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         given, texts = zip(*examples, strict=True)
         told = [answer.tags for [answer] in self.predict(model, given)]
         targets = [elements(text) for text in texts]
@@ -127,7 +127,7 @@ class Tag(Rows):
         return Shown(self.batch_of(encoded, [0]), names, tags, sources.symbols(self.source), self.target.names)
 
     @torch.no_grad()
-    def predict(self, model: Labeller, inputs: Sequence[Raw], width: int | None = None) -> list[list[TaggedSequence]]:
+    def predict(self, model: Labeler, inputs: Sequence[Raw], width: int | None = None) -> list[list[TaggedSequence]]:
         """One answer each: the tags. A text is cut at tabs, or else at blanks.
 
         What is longer than an example of training is read in pieces of that length: every element has its tag.
@@ -143,10 +143,10 @@ class Tag(Rows):
         return [[self.read_out(*answer)] for answer in zip(inputs, told, logs, strict=True)]
 
     @torch.no_grad()
-    def answer(self, model: Labeller, encoded: Ragged) -> list[tuple[list[str], float]]:
+    def answer(self, model: Labeler, encoded: Ragged) -> list[tuple[list[str], float]]:
         """The tags of each sequence and their log-probability, all together."""
         answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
-        head = model.head.head if isinstance(model.head, Deep) else model.head
+        head = model.head.head if isinstance(model.head, MLPHead) else model.head
         assert isinstance(head, CRF | Categorical)
         for rows in batches.sequential(encoded.lengths, ROOM):
             read = sources.read(self.source, encoded, rows, self.recipe.model)

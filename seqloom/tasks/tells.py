@@ -83,7 +83,7 @@ class Tells(About):
         longest, end, own = self.limits()
         encoded, steps = self.encode_inputs([given]), ask.max_length or longest
         with torch.no_grad():
-            state = model.start(1, *self.about(encoded, [0]))
+            state = model.initial_state(1, *self.about(encoded, [0]))
         text, (rules, stops) = Pieces(self.target.decode, ask.rules.stop), self.rules(ask, 1, steps)
         for [pick] in stream(
             model.stepper(),

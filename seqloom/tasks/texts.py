@@ -187,7 +187,7 @@ class WritesText(Writes):
         """
         kept = [row if self.carries or len(row) < self.recipe.train.window else row[-self.half :] for row in read]
         inputs = torch.tensor(kept, device=device_of(model))
-        state = model.start(len(inputs))
+        state = model.initial_state(len(inputs))
         for piece in inputs[:, :-1].split(self.recipe.train.window, 1):
             if piece.shape[1]:
                 _, state = model.features(piece, state)

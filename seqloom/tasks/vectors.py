@@ -8,8 +8,8 @@ from torch import nn
 from ..data.tokenizers import Cut
 from ..data.vectors import read_vectors
 from ..errors import RecipeError
-from ..layers.embeddings import Tokens
-from ..layers.spelling import Spelling
+from ..layers.embeddings import TokenEmbedding
+from ..layers.spelling import CharacterWordEmbedding
 
 
 def begin_with(embed: nn.Module, symbols: Sequence[str], file: str) -> float:
@@ -17,8 +17,8 @@ def begin_with(embed: nn.Module, symbols: Sequence[str], file: str) -> float:
 
     A word that the file has only in small letters gets that vector. What it does not know stays as it was drawn.
     """
-    layer = embed.words if isinstance(embed, Spelling) else embed
-    assert isinstance(layer, Tokens), "only words have vectors"
+    layer = embed.words if isinstance(embed, CharacterWordEmbedding) else embed
+    assert isinstance(layer, TokenEmbedding), "only words have vectors"
     plain = [symbol[1:] if Cut().joined(symbol) else symbol for symbol in symbols]
     small = [word.lower() for word in plain]
     found = read_vectors(file, list(dict.fromkeys([*plain, *small])))

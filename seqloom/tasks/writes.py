@@ -17,8 +17,8 @@ from ..data import batches, streams
 from ..data.prepare import Prepared
 from ..data.streams import Places, Spans
 from ..layers.heads import Bernoulli, Categorical
-from ..layers.sampled import Sampled
-from ..models import Batch, Generator, Objective, Writing, device_of
+from ..layers.sampled import SampledSoftmax
+from ..models import Batch, GenerationObjective, Generator, Objective, device_of
 from ..recipe import Recipe
 from ..settings.body import Body
 from .base import Shown
@@ -66,7 +66,7 @@ class Writes(Rows):
         return self.body.kind != "transformer" or (self.body.window > 0 and self.body.positions != "learnt")
 
     def objective(self, model: Generator) -> Objective:
-        return Writing(model)
+        return GenerationObjective(model)
 
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Spans]:
         stream, settings = self.stream(prepared.splits["train"].ids), self.recipe.train
@@ -81,7 +81,7 @@ class Writes(Rows):
 
     def batch_of(self, encoded: Encoded, rows: Spans) -> Batch:
         inputs, targets, mask = map(torch.from_numpy, self.stream(encoded).read(rows))
-        return Batch(inputs, mask, targets, fresh=not rows[0, 2])
+        return Batch(inputs, mask, targets, starts_sequence=not rows[0, 2])
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return np.diff(self.stream(encoded).begins)[:, None]
@@ -105,7 +105,7 @@ class Writes(Rows):
         found, plan, here = np.zeros(len(stream)), self.plan(stream), device_of(model)
         for rows in batches.sequential(plan[:, 2] - plan[:, 0], ROOM, window):
             reads, counts, stops = plan[rows].T
-            state = model.start(len(rows))
+            state = model.initial_state(len(rows))
             for first in range(0, int((stops - reads).max()), window):
                 begins, ends = np.minimum(reads + first, stops), np.minimum(reads + first + window, stops)
                 inputs, targets, mask = stream.read(np.stack([begins, ends, begins], 1))
@@ -139,8 +139,8 @@ class Writes(Rows):
 
 def surprises(model: Generator, features: torch.Tensor, targets: torch.Tensor) -> NDArray[Any]:
     """The losses of elements (N, D), a piece of them at a time where there is much to choose from."""
-    head = model.head.head if isinstance(model.head, Sampled) else model.head
+    head = model.head.head if isinstance(model.head, SampledSoftmax) else model.head
     assert isinstance(head, Categorical | Bernoulli)
     piece = max(1, LOGITS // head.project.out_features)
     pairs = zip(features.split(piece), targets.split(piece), strict=True)
-    return torch.cat([features.new_empty(0), *(head.surprise(*pair) for pair in pairs)]).cpu().numpy()
+    return torch.cat([features.new_empty(0), *(head.negative_log_likelihood(*pair) for pair in pairs)]).cpu().numpy()

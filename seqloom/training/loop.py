@@ -270,7 +270,7 @@ class Training:
         if self.state is None or self.progress.step >= self.settings.steps:
             return False
         begun = perf_counter()
-        fresh = self.pieces[self.progress.window].batch.fresh
+        fresh = self.pieces[self.progress.window].batch.starts_sequence
         self._read_ahead += perf_counter() - begun
         return not fresh
 

@@ -83,7 +83,7 @@ def backpropagate(
         part, weight = ranks.part(batch)
         with adding_up(trained, last=number == len(batches)):
             with casting(device_of(trained), precision):
-                loss, elements, state = trained(part, None if batch.fresh else state)
+                loss, elements, state = trained(part, None if batch.starts_sequence else state)
             (loss if weight * magnified == 1 else loss * (weight * magnified)).backward()
         state = detach(state)
         total += loss.item() * weight
@@ -93,5 +93,5 @@ def backpropagate(
 
 def tokens_in(batch: Batch) -> int:
     """The tokens of a batch, source and target, without padding; a source that goes on was counted before."""
-    masks = [batch.mask, *(part for part in batch.source if part.dtype is torch.bool and batch.fresh)]
+    masks = [batch.mask, *(part for part in batch.source if part.dtype is torch.bool and batch.starts_sequence)]
     return sum(int(mask.sum()) for mask in masks)

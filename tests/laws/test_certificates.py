@@ -12,7 +12,7 @@ from seqloom.certify import Certificate, all_certificates, all_checks
 from seqloom.certify.certificate import EXACT, compare, differences, drawing_alike
 from seqloom.certify.reference_maths import softmax
 from seqloom.layers import attention, cells, crf, kernels, local, positions, recurrent, residual
-from seqloom.layers.padding import last, pick
+from seqloom.layers.padding import gather_steps, last_step
 from seqloom.layers.transformer import SwiGLU
 
 CHECKS = {check.name: check for check in all_checks()}
@@ -171,7 +171,7 @@ def additive_without_the_query(self, query, keys):
     return scores.squeeze(-1)
 
 
-near = local.near
+near = local.attend_window
 
 
 def one_too_near(attend, query, keys, values, before, after, mask):
@@ -193,7 +193,7 @@ def residual_around_the_norm_too(self, x, state, mask=None):
 
 
 def cosine_first(self, x, state, mask=None):
-    places, state = positions.counted(x, state, mask)
+    places, state = positions.count_positions(x, state, mask)
     angle = places[..., None] * self.rate
     return positions.blank(x + torch.stack([angle.cos(), angle.sin()], -1).flatten(2)[..., : x.shape[2]], mask), state
 
@@ -222,7 +222,7 @@ def path_without_its_end(self, scores, tags, mask):
     tags = tags.masked_fill(~mask, 0)
     own = (scores.gather(2, tags[..., None]).squeeze(2) * mask).sum(1)
     between = (self.pairs[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]).sum(1)
-    return own + between + self.first[tags[:, 0]] + 0 * self.last[pick(tags, last(mask))]
+    return own + between + self.first[tags[:, 0]] + 0 * self.last[gather_steps(tags, last_step(mask))]
 
 
 def both_backwards(self, x, state, mask=None):
@@ -241,8 +241,8 @@ BROKEN = [
     ("cells: rnn: finite differences", kernels.RNN, "backward", staticmethod(rnn_that_forgets_where_it_started)),
     ("cells: rnn: the written equations", kernels.RNN, "forward", staticmethod(rnn_without_its_last_squash)),
     ("cells: nn.RNN, tanh: PyTorch's numbers", kernels.RNN, "forward", staticmethod(rnn_without_its_last_squash)),
-    ("cells: both ways, sum: the written equations", recurrent.BothWays, "forward", both_backwards),
-    ("cells: both ways: sees everything", recurrent.BothWays, "forward", both_backwards),
+    ("cells: both ways, sum: the written equations", recurrent.Bidirectional, "forward", both_backwards),
+    ("cells: both ways: sees everything", recurrent.Bidirectional, "forward", both_backwards),
     ("attention: scaled dot: the written equations", attention.ScaledDotAttention, "scores", divided_by_d),
     ("attention: scaled dot: the courses' worked example", attention.ScaledDotAttention, "scores", divided_by_d),
     ("attention: additive: the written equations", attention.AdditiveAttention, "scores", additive_without_the_query),
@@ -250,16 +250,16 @@ BROKEN = [
     ("attention: dot: equal scores: equal weights", attention, "weigh", weights_that_see_padding),
     ("attention: windowed: the written equations", transformer, "near", one_too_near),
     ("transformer: encoder, window 2, 3 layers: sees 3 × 2 on each side", transformer, "near", one_too_near),
-    ("transformer: encoder, pre: the written equations", residual.Pre, "forward", residual_around_the_norm_too),
+    ("transformer: encoder, pre: the written equations", residual.PreNorm, "forward", residual_around_the_norm_too),
     (
         "transformer: nn.TransformerEncoderLayer: PyTorch's numbers, pre, gelu",
-        residual.Pre,
+        residual.PreNorm,
         "forward",
         residual_around_the_norm_too,
     ),
     (
         "transformer: sinusoidal positions, d = 6: sin and cos of i / 10000^(2j/d)",
-        positions.Waves,
+        positions.SinusoidalPositions,
         "forward",
         cosine_first,
     ),

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from seqloom.layers.cells import Cell
-from seqloom.models import Batch, Writing
+from seqloom.models import Batch, GenerationObjective
 
 from .zoo import DECODERS, MASKS, PLAIN, talker, writer
 
@@ -21,7 +21,7 @@ def batch(side: str) -> Batch:
 
 @each_decoder
 def test_where_all_is_given_it_is_plain_teacher_forcing(name):
-    objective, given = Writing(writer(name, "gru-both").double()).eval(), batch("right")
+    objective, given = GenerationObjective(writer(name, "gru-both").double()).eval(), batch("right")
     one, two = objective(given), objective(given._replace(given=torch.ones(3, 6).bool()))
     close(one[0], two[0])
     assert one[1] == two[1]
@@ -35,19 +35,19 @@ def test_what_is_read_is_the_truth_or_the_models_own_likeliest(name, side):
     given = given._replace(given=torch.rand(3, 6) < 0.4)
     read: list[torch.Tensor] = []
     hook = model.embed.register_forward_hook(lambda _, inputs, __: read.append(inputs[0]))
-    loss, count, _ = Writing(model)(given)
+    loss, count, _ = GenerationObjective(model)(given)
     hook.remove()
     recurrent = any(isinstance(part, Cell) for part in model.decoder.modules())
     assert len(read) == (6 if recurrent else 2)
     inputs = torch.cat(read, 1) if recurrent else read[1]
     seen = inputs if recurrent else given.inputs  # what its own elements were made from
-    logits, _ = model(seen, model.start(3, *given.source), given.mask)
+    logits, _ = model(seen, model.initial_state(3, *given.source), given.mask)
     own = logits.argmax(-1)
     for row, column in torch.argwhere(given.mask).tolist():
-        free = column > 0 and given.mask[row, column - 1] and not given.given[row, column]
+        free = column > 0 and given.mask[row, column - 1] and not given.teacher_forced[row, column]
         assert inputs[row, column] == (own[row, column - 1] if free else given.inputs[row, column])
     # and the loss is that of reading exactly these
-    features, _ = model.features(inputs, model.start(3, *given.source), given.mask)
+    features, _ = model.features(inputs, model.initial_state(3, *given.source), given.mask)
     expected, number = model.head.loss(features, given.target, given.mask)
     close(loss, expected)
     assert count == number == given.mask.sum()
@@ -55,7 +55,7 @@ def test_what_is_read_is_the_truth_or_the_models_own_likeliest(name, side):
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_windows_with_their_state_carried_have_the_values_of_the_whole(name):
-    objective, given = Writing(talker(name).double()).eval(), batch("between")._replace(source=())
+    objective, given = GenerationObjective(talker(name).double()).eval(), batch("between")._replace(source=())
     whole, count, _ = objective(given)
     total, number, state = 0.0, 0.0, None
     for window in given.windows(2):
@@ -67,7 +67,7 @@ def test_windows_with_their_state_carried_have_the_values_of_the_whole(name):
 
 @pytest.mark.parametrize("name", ["gru", "transformer-pre"])
 def test_gradients_reach_what_was_read_even_where_its_own_was(name):
-    objective = Writing(writer(name, "gru-both"))
+    objective = GenerationObjective(writer(name, "gru-both"))
     loss, _, _ = objective(batch("right")._replace(given=torch.zeros(3, 6).bool()))
     loss.backward()
     assert all(each.grad is not None and each.grad.isfinite().all() for each in objective.parameters())

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from seqloom.layers.attention import Heads
-from seqloom.layers.base import Encoder, Stack, mean
+from seqloom.layers.attention import MultiHeadAttention
+from seqloom.layers.base import Encoder, Stack, mean_pool
 from seqloom.layers.cache import Cache
 from seqloom.layers.cells import CELLS
-from seqloom.layers.padding import mask_of
-from seqloom.layers.positions import Still, Waves
+from seqloom.layers.padding import lengths_to_mask
+from seqloom.layers.positions import NoRotation, SinusoidalPositions
 from seqloom.layers.recurrent import recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import ReZero
 from seqloom.layers.state import Shared, detach, map_state, repeat, select
@@ -62,8 +62,8 @@ def read(net, pieces, state, masks=None):
 def test_reading_in_pieces_equals_reading_at_once(name, gradient):
     net, seen, x, more = decoder(name, *SOME).eval(), memory(), torch.randn(3, 7, D), torch.randn(3, 2, D)
     with torch.set_grad_enabled(gradient):
-        whole, last = net(x, net.start(3, seen))
-        parts, state = read(net, x.split([1, 3, 1, 2], 1), net.start(3, seen))
+        whole, last = net(x, net.initial_state(3, seen))
+        parts, state = read(net, x.split([1, 3, 1, 2], 1), net.initial_state(3, seen))
         close(parts, whole)
         close(net(more, state)[0], net(more, last)[0])
 
@@ -73,7 +73,7 @@ def test_the_future_does_not_change_the_past(name):
     net, x = decoder(name, *NOTHING).eval(), torch.randn(2, 6, D)
     z = x.clone()
     z[:, 4:] += 1
-    close(net(x, net.start(2))[0][:, :4], net(z, net.start(2))[0][:, :4])
+    close(net(x, net.initial_state(2))[0][:, :4], net(z, net.initial_state(2))[0][:, :4])
 
 
 @each_padding
@@ -82,11 +82,11 @@ def test_padding_changes_nothing_in_decoders(name, side):
     """Neither outputs nor gradients nor what comes after, however the padding is placed and whatever it holds."""
     net, seen, mask = decoder(name, *SOME).eval(), memory(), MASKS[side]
     x, more = torch.randn(3, 6, D), torch.randn(3, 2, D)
-    y, state = net(poisoned(x, mask), net.start(3, seen), mask)
+    y, state = net(poisoned(x, mask), net.initial_state(3, seen), mask)
     after, _ = net(more, state)
     assert not y[~mask].any()
     for row in range(3):
-        alone = select(net.start(3, seen), torch.tensor([row]))
+        alone = select(net.initial_state(3, seen), torch.tensor([row]))
         if mask[row].any():
             expected, alone = net(x[row : row + 1, mask[row]], alone)
             close(y[row, mask[row]], expected[0])
@@ -101,9 +101,9 @@ def test_padding_changes_nothing_in_decoders(name, side):
 def test_padding_may_come_in_pieces(name, side, gradient):
     net, seen, mask, x = decoder(name, *SOME).eval(), memory(), MASKS[side], torch.randn(3, 6, D)
     with torch.set_grad_enabled(gradient):
-        whole, _ = net(poisoned(x, mask), net.start(3, seen), mask)
+        whole, _ = net(poisoned(x, mask), net.initial_state(3, seen), mask)
         pieces, masks = poisoned(x, mask).split([2, 1, 3], 1), mask.split([2, 1, 3], 1)
-        parts, _ = read(net, pieces, net.start(3, seen), masks)
+        parts, _ = read(net, pieces, net.initial_state(3, seen), masks)
     close(parts, whole)
 
 
@@ -118,7 +118,10 @@ def test_padding_changes_nothing_in_encoders(name, side):
             alone = net(x[row : row + 1, mask[row]])
             close(found.values[row, mask[row]], alone.values[0])
             close(found.summary[row], alone.summary[0])
-            close([e[row] for level in found.state for e in level], [e[0] for level in alone.state for e in level])
+            close(
+                [e[row] for level in found.final_states for e in level],
+                [e[0] for level in alone.final_states for e in level],
+            )
     (found.values.sum() + found.summary.sum()).backward()
     assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
 
@@ -127,11 +130,11 @@ def test_padding_changes_nothing_in_encoders(name, side):
 @pytest.mark.parametrize("name", PIECES)
 def test_padding_changes_nothing_in_the_pieces(name, side):
     net, seen, mask, x = stirred(PIECES[name]()), memory(), MASKS[side], torch.randn(3, 6, SIZE)
-    y, _ = net(poisoned(x, mask), net.start(3, seen), mask)
+    y, _ = net(poisoned(x, mask), net.initial_state(3, seen), mask)
     assert not y[~mask].any()
     for row in range(3):
         if mask[row].any():
-            alone = select(net.start(3, seen), torch.tensor([row]))
+            alone = select(net.initial_state(3, seen), torch.tensor([row]))
             close(y[row, mask[row]], net(x[row : row + 1, mask[row]], alone)[0][0])
     y.sum().backward(retain_graph=True) if y.requires_grad else None
     assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
@@ -142,10 +145,10 @@ def test_an_empty_source_shows_nothing(name):
     net, x = decoder(name, *SOME), torch.randn(3, 4, D)
     seen = memory()._replace(mask=MASKS["empty"][:, :5])
     other = seen._replace(values=seen.values + ~seen.mask[..., None])
-    y, _ = net(x, net.start(3, seen))
+    y, _ = net(x, net.initial_state(3, seen))
     with recording(net):
-        close(net(x, net.start(3, other))[0], y)
-    close(net(x, net.start(3, other))[0], y)
+        close(net(x, net.initial_state(3, other))[0], y)
+    close(net(x, net.initial_state(3, other))[0], y)
     y.sum().backward()
     assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
 
@@ -153,7 +156,7 @@ def test_an_empty_source_shows_nothing(name):
 @each_decoder
 def test_the_state_is_batch_first(name):
     net = decoder(name, *SOME)
-    _, state = net(torch.randn(3, 4, D), net.start(3, memory()))
+    _, state = net(torch.randn(3, 4, D), net.initial_state(3, memory()))
     map_state(lambda t: t if t.shape[0] == 3 else pytest.fail(str(t.shape)), state)
 
 
@@ -162,7 +165,7 @@ def test_the_state_is_batch_first(name):
 def test_rows_are_independent(name, gradient):
     net, x, z = decoder(name, *SOME).eval(), torch.randn(3, 4, D), torch.randn(3, 2, D)
     with torch.set_grad_enabled(gradient):
-        _, state = net(x, net.start(3, memory()))
+        _, state = net(x, net.initial_state(3, memory()))
         expected, _ = net(z, state)
         for rows in ([2, 0, 0], [1], [0, 1, 2], [2, 1, 0, 0]):
             rows = torch.tensor(rows)
@@ -177,7 +180,7 @@ def test_rows_are_independent(name, gradient):
 def test_a_snapshot_can_be_continued_twice(name, gradient):
     net, x, y, z = decoder(name, *SOME).eval(), torch.randn(3, 4, D), torch.randn(3, 2, D), torch.randn(3, 2, D)
     with torch.set_grad_enabled(gradient):
-        _, snapshot = read(net, x.split(1, 1), net.start(3, memory()))
+        _, snapshot = read(net, x.split(1, 1), net.initial_state(3, memory()))
         twin = detach(snapshot)
         first, after = read(net, y.split(1, 1), snapshot)
         other, _ = read(net, z.split(1, 1), snapshot)
@@ -234,7 +237,7 @@ def test_rows_take_their_padding_with_them(name, side, gradient):
         return read(net, pieces, state, [more[rows], None])[0]
 
     with torch.set_grad_enabled(gradient):
-        _, state = net(poisoned(x, mask), net.start(3, memory()), mask)
+        _, state = net(poisoned(x, mask), net.initial_state(3, memory()), mask)
         alone = [select(state, torch.tensor([row])) for row in range(3)]
         expected = torch.cat([go_on(state, [row]) for row, state in enumerate(alone)])
         for rows in ([0, 1, 2], [2, 0, 1], [1], [2, 1, 0, 0]):
@@ -252,11 +255,11 @@ def test_a_window_sees_as_far_back_however_much_it_has_read(name, gradient, piec
     x, mask, more = torch.randn(3, 30, size), torch.rand(3, 30) < 0.6, torch.randn(3, 5, size)
     mask[0], net = True, net.eval()
     with torch.set_grad_enabled(gradient):
-        parts, state = read(net, poisoned(x, mask).split(pieces, 1), net.start(3, seen), mask.split(pieces, 1))
+        parts, state = read(net, poisoned(x, mask).split(pieces, 1), net.initial_state(3, seen), mask.split(pieces, 1))
         after, _ = read(net, more.split(1, 1), state)
         for row in range(3):
             whole = torch.cat([x[row, mask[row]], more[row]])[None]
-            expected, _ = net(whole, select(net.start(3, seen), torch.tensor([row])))
+            expected, _ = net(whole, select(net.initial_state(3, seen), torch.tensor([row])))
             close(torch.cat([parts[row, mask[row]], after[row]]), expected[0])
 
 
@@ -273,9 +276,9 @@ def test_watching_changes_nothing_in_encoders(name):
 @each_decoder
 def test_watching_changes_nothing_and_shows_gradients(name):
     net, seen, x = decoder(name, *SOME).eval(), memory(), torch.randn(3, 4, D)
-    plain, _ = net(x, net.start(3, seen))
+    plain, _ = net(x, net.initial_state(3, seen))
     with recording(net) as tape:
-        watched, _ = net(x, net.start(3, seen))
+        watched, _ = net(x, net.initial_state(3, seen))
         watched.sum().backward()
     close(plain, watched)
     # What the last step leaves behind need not matter to what was said: zoneout keeps c apart from h.
@@ -287,7 +290,7 @@ def test_watching_changes_nothing_and_shows_gradients(name):
 def test_every_entry_and_gate_can_be_watched(name):
     net = recurrent_decoder(CELLS[name], D, [SIZE])
     with recording(net, "*taps.*") as tape:
-        net(torch.randn(2, 5, D), net.start(2))
+        net(torch.randn(2, 5, D), net.initial_state(2))
     cell = CELLS[name](D, SIZE)
     assert {path.rsplit(".", 1)[1] for path in tape} == {*cell.entries, *cell.gates}
     assert all(len(values) == 5 for values in tape.values())
@@ -338,7 +341,7 @@ def test_reading_both_ways_agrees_with_pytorch(name):
         theirs["weight_hh"].copy_(way.cell.U.weight)
         theirs["bias_hh"].copy_(0 if way.cell.U.bias is None else way.cell.U.bias)
     x, lengths = torch.randn(3, 6, D), torch.tensor([6, 2, 4])
-    ours, _ = net(x, net.start(3), mask_of(lengths, 6))
+    ours, _ = net(x, net.initial_state(3), lengths_to_mask(lengths, 6))
     theirs, _ = pad_packed_sequence(reference(pack_padded_sequence(x, lengths, True, False))[0], batch_first=True)
     close(ours, theirs)
 
@@ -349,10 +352,13 @@ def test_a_stack_is_causal_if_all_its_layers_are():
 
 
 def test_rezero_starts_as_the_identity():
-    own, other = CausalAttention(SIZE, Heads(SIZE, 3), Still()), CrossAttention(SIZE, SIZE, Heads(SIZE, 3))
+    own, other = (
+        CausalAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),
+        CrossAttention(SIZE, SIZE, MultiHeadAttention(SIZE, 3)),
+    )
     layers = [ReZero(SIZE, own), ReZero(SIZE, other)]
     net, x = Stack(*layers), torch.randn(3, 4, SIZE)
-    assert torch.equal(net(x, net.start(3, memory()))[0], x)
+    assert torch.equal(net(x, net.initial_state(3, memory()))[0], x)
 
 
 @pytest.mark.parametrize("name", ["lstm", "coupled", "gru"])
@@ -360,18 +366,20 @@ def test_a_decoder_starts_where_the_encoder_arrived(name):
     """As it is where the sizes agree, level by level, h and c; with an encoder of another kind, through a bridge."""
     x, mask = torch.randn(3, 6, D), MASKS["between"]
     for merge in ("concatenate", "none"):
-        found = Encoder(recurrent_encoder(CELLS[name], D, [SIZE, SIZE], merge=merge), mean)
+        found = Encoder(recurrent_encoder(CELLS[name], D, [SIZE, SIZE], merge=merge), mean_pool)
         memory = found(x, mask)
-        net = recurrent_decoder(CELLS[name], D, [SIZE, SIZE], SIZE, found.layer.hands)
-        close(net.start(3, memory), memory.state)
+        net = recurrent_decoder(CELLS[name], D, [SIZE, SIZE], SIZE, found.layer.final_state_sizes)
+        close(net.initial_state(3, memory), memory.final_states)
         assert not [p for n, p in net.named_parameters() if "begin" in n]
-    other = recurrent_decoder(CELLS["rnn" if name != "gru" else "lstm"], D, [SIZE, SIZE], SIZE, found.layer.hands)
+    other = recurrent_decoder(
+        CELLS["rnn" if name != "gru" else "lstm"], D, [SIZE, SIZE], SIZE, found.layer.final_state_sizes
+    )
     assert [p for n, p in other.named_parameters() if "begin" in n]
-    other.start(3, memory)
+    other.initial_state(3, memory)
 
 
 def test_positions_do_not_end():
-    net = Waves(SIZE)
+    net = SinusoidalPositions(SIZE)
     y, _ = net(torch.zeros(1, 2, SIZE), torch.tensor([1_000_000]))
     assert y.isfinite().all() and not torch.equal(y[:, 0], y[:, 1])
 
@@ -387,7 +395,7 @@ def test_no_mask_of_time_by_time_is_built(layer, monkeypatch):
             masks.append(attn_mask) or attend(q, k, v, attn_mask, is_causal=is_causal)
         ),
     )
-    net = layer(SIZE, Heads(SIZE, 3), Still())
+    net = layer(SIZE, MultiHeadAttention(SIZE, 3), NoRotation())
     for mask in (None, *MASKS.values()):
-        net(torch.randn(3, 6, SIZE), net.start(3), mask)
+        net(torch.randn(3, 6, SIZE), net.initial_state(3), mask)
     assert all(mask is None or mask.shape[-2] == 1 for mask in masks) and len(masks) == 5

@@ -11,9 +11,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from seqloom.layers.crf import CRF
 from seqloom.layers.heads import Bernoulli, Categorical, Mean, Normal, Quantiles
-from seqloom.layers.padding import mask_of
+from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import detach, map_state, select
-from seqloom.models import Batch, Generator, Labeller, Labelling, Writing
+from seqloom.models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective
 from seqloom.search import Sampling, beam, greedy, sample, sampled
 
 from .zoo import DECODERS, ENCODERS, MASKS, NOTHING, PLAIN, SIZE, D, decoder, encoder, poisoned, talker, writer
@@ -155,9 +155,9 @@ def test_a_crf_draws_paths_as_often_as_they_are_likely():
 @each_encoder
 @pytest.mark.parametrize("each", [True, False])
 def test_labellers(name, each):
-    model = Labeller(nn.Embedding(9, D), encoder(name), Categorical(SIZE, 5), each)
+    model = Labeler(nn.Embedding(9, D), encoder(name), Categorical(SIZE, 5), each)
     target = torch.randint(5, (3, 6) if each else (3,))
-    total, count, _ = Labelling(model)(Batch(torch.randint(9, (3, 6)), MASKS["between"], target))
+    total, count, _ = LabelingObjective(model)(Batch(torch.randint(9, (3, 6)), MASKS["between"], target))
     assert total.isfinite() and count == (MASKS["between"].sum() if each else 3)
 
 
@@ -170,10 +170,10 @@ def test_a_generator_refuses_to_look_ahead():
 @each_plain
 def test_one_sampler_serves_forecasts_and_music(name, kind):
     model, x = Generator(nn.Linear(5, D), decoder(name, *NOTHING), kind(SIZE, 5)), TARGETS[kind](2, 9)
-    mask = mask_of(torch.tensor([9, 7]), 9)
-    total, count, _ = Writing(model)(Batch.shifted(x, mask))
+    mask = lengths_to_mask(torch.tensor([9, 7]), 9)
+    total, count, _ = GenerationObjective(model)(Batch.shifted(x, mask))
     assert total.isfinite() and count == 14
-    steps = sample(model, model.head.sample, *model.prompt(x, mask, model.start(2)))
+    steps = sample(model, model.head.sample, *model.prompt(x, mask, model.initial_state(2)))
     assert torch.stack(list(itertools.islice(steps, 4)), 1).shape == (2, 4, 5)
 
 
@@ -185,7 +185,7 @@ def test_one_sampler_serves_forecasts_and_music(name, kind):
 def test_prompts_of_mixed_lengths_continue_as_one_by_one(name):
     model = writer(name, "gru-both").eval()
     source = torch.randint(3, 12, (3, 5)), torch.tensor([[1] * 5, [0, 0, 1, 1, 1], [1, 1, 0, 0, 0]]).bool()
-    y, state = torch.randint(3, 12, (3, 6)), model.start(3, *source)
+    y, state = torch.randint(3, 12, (3, 6)), model.initial_state(3, *source)
     for side in ("left", "right", "between"):
         together = greedy(model, *model.prompt(y, MASKS[side], state), steps=8, end=2)
         best = beam(model, *model.prompt(y, MASKS[side], state), width=3, steps=5, end=2)
@@ -201,7 +201,7 @@ def test_prompts_of_mixed_lengths_continue_as_one_by_one(name):
 @torch.no_grad()
 def test_a_beam_of_one_is_greedy(name):
     model = writer(name, "gru-both").eval()
-    state = model.start(3, torch.randint(3, 12, (3, 5)), mask_of(torch.tensor([5, 4, 2]), 5))
+    state = model.initial_state(3, torch.randint(3, 12, (3, 5)), lengths_to_mask(torch.tensor([5, 4, 2]), 5))
     last = torch.full((3, 1), 1)
     for [found], expected in zip(
         beam(model, last, state, width=1, steps=8, end=2),
@@ -217,8 +217,8 @@ def test_a_beam_of_one_is_greedy(name):
 def test_a_score_is_the_sum_of_the_log_probabilities(name):
     """Read again in one piece, what was written has the probabilities that the ledger says."""
     model = writer(name, "gru-both").eval()
-    source = torch.randint(3, 12, (2, 5)), mask_of(torch.tensor([5, 2]), 5)
-    state, last = model.start(2, *source), torch.full((2, 1), 1)
+    source = torch.randint(3, 12, (2, 5)), lengths_to_mask(torch.tensor([5, 2]), 5)
+    state, last = model.initial_state(2, *source), torch.full((2, 1), 1)
     for row, found in enumerate(beam(model, last, state, width=3, steps=6, end=2, length_penalty=0.7)):
         for tokens, logs, score, *_ in found:
             written = torch.tensor([[1, *tokens, 2][: len(logs) + 1]])
@@ -258,7 +258,7 @@ def brute_force(model, state):
 @torch.no_grad()
 def test_a_wide_beam_finds_the_best(name):
     model = writer(name, "gru-both", vocabulary=4).eval()
-    state = model.start(2, torch.randint(4, (2, 3)), mask_of(torch.tensor([3, 2]), 3))
+    state = model.initial_state(2, torch.randint(4, (2, 3)), lengths_to_mask(torch.tensor([3, 2]), 3))
     found = beam(model, torch.ones(2, 1).long(), state, width=64, steps=3, end=2, length_penalty=0.0)
     for row in range(2):
         tokens, score = brute_force(model, select(state, torch.tensor([row])))
@@ -272,17 +272,17 @@ def test_a_wide_beam_finds_the_best(name):
 @each_plain
 def test_windows_carry_the_state_and_cut_the_gradient(name):
     """Together they lose what the whole loses; each gets the gradient of the whole with the past held fixed."""
-    objective = Writing(talker(name).eval()).double()
-    batch = Batch.shifted(torch.randint(12, (3, 10)), mask_of(torch.tensor([10, 7, 4]), 10))
+    objective = GenerationObjective(talker(name).eval()).double()
+    batch = Batch.shifted(torch.randint(12, (3, 10)), lengths_to_mask(torch.tensor([10, 7, 4]), 10))
     whole, count, end = objective(batch)
     state, total, number = None, 0.0, 0
     for start, window in zip(range(0, 9, 4), batch.windows(4), strict=True):
-        assert window.fresh == (start == 0)
+        assert window.starts_sequence == (start == 0)
         loss, n, after = objective(window, state)
         if state is not None:
-            before = objective.model.features(batch.inputs[:, :start], objective.model.start(3), batch.mask[:, :start])[
-                1
-            ]
+            before = objective.model.features(
+                batch.inputs[:, :start], objective.model.initial_state(3), batch.mask[:, :start]
+            )[1]
             close(gradient(objective, objective(window, detach(before))[0]), gradient(objective, loss))
             map_state(lambda t: t if not t.requires_grad else pytest.fail("the graph goes on"), state)
         total, number, state = total + loss.item(), number + n, detach(after)
@@ -299,7 +299,7 @@ def gradient(objective, loss):
 def training_batch():
     torch.manual_seed(1)
     y, source = torch.randint(3, 12, (4, 7)), torch.randint(3, 12, (4, 5))
-    masks = mask_of(torch.tensor([7, 3, 5, 4]), 7), mask_of(torch.tensor([5, 2, 1, 4]), 5)
+    masks = lengths_to_mask(torch.tensor([7, 3, 5, 4]), 7), lengths_to_mask(torch.tensor([5, 2, 1, 4]), 5)
     return Batch.shifted(y, masks[0], (source, masks[1]))
 
 
@@ -335,15 +335,15 @@ def trained(objective, batches):
 @each_decoder
 def test_accumulating_is_the_same_as_one_batch(name):
     model, batch = writer(name, "lstm-both").eval(), training_batch()  # nothing random inside
-    whole = trained(Writing(deepcopy(model)), [batch])
-    close(trained(Writing(model), [rows(batch, 0, 1), rows(batch, 1, 4)]), whole, atol=1e-6, rtol=1e-5)
+    whole = trained(GenerationObjective(deepcopy(model)), [batch])
+    close(trained(GenerationObjective(model), [rows(batch, 0, 1), rows(batch, 1, 4)]), whole, atol=1e-6, rtol=1e-5)
 
 
 def one_of_two(rank, file, name, found):
     torch.set_num_threads(1)
     torch.manual_seed(0)
     distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
-    objective = DistributedDataParallel(Writing(writer(name, "lstm-both")))
+    objective = DistributedDataParallel(GenerationObjective(writer(name, "lstm-both")))
     losses, parameters = trained(objective, [rows(training_batch(), *((0, 1), (1, 4))[rank])])
     if rank == 0:
         save_file({"losses": losses, **{str(n): p for n, p in enumerate(parameters)}}, found)
@@ -353,7 +353,7 @@ def one_of_two(rank, file, name, found):
 @pytest.mark.parametrize("name", ["lstm-bahdanau-additive", "transformer-pre"])
 def test_two_processes_are_one(name, tmp_path):
     torch.manual_seed(0)
-    losses, parameters = trained(Writing(writer(name, "lstm-both")), [training_batch()])
+    losses, parameters = trained(GenerationObjective(writer(name, "lstm-both")), [training_batch()])
     multiprocessing.spawn(one_of_two, (tmp_path / "meet", name, tmp_path / "found"), nprocs=2)
     ours = {"losses": losses, **{str(n): p for n, p in enumerate(parameters)}}
     close(load_file(tmp_path / "found"), ours, atol=1e-6, rtol=0)
@@ -361,7 +361,7 @@ def test_two_processes_are_one(name, tmp_path):
 
 @each_decoder
 def test_a_few_examples_are_learnt_by_heart(name):
-    objective, batch = Writing(writer(name, "gru-both")).eval(), training_batch()
+    objective, batch = GenerationObjective(writer(name, "gru-both")).eval(), training_batch()
     optimiser = torch.optim.Adam(objective.parameters(), 0.02)
     for _ in range(80):
         loss = update(objective, optimiser, [batch])

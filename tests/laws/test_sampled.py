@@ -5,14 +5,16 @@ import torch
 from torch.nn import functional as F
 
 from seqloom.layers.heads import Categorical
-from seqloom.layers.sampled import Sampled
+from seqloom.layers.sampled import SampledSoftmax
 
 CLASSES, SIZE = 40, 6
 
 
-def case(draws: int, rows: int = 5, impossible: tuple[int, ...] = ()) -> tuple[Sampled, torch.Tensor, torch.Tensor]:
+def case(
+    draws: int, rows: int = 5, impossible: tuple[int, ...] = ()
+) -> tuple[SampledSoftmax, torch.Tensor, torch.Tensor]:
     torch.manual_seed(0)
-    head = Sampled(Categorical(SIZE, CLASSES, impossible=impossible), draws).double()
+    head = SampledSoftmax(Categorical(SIZE, CLASSES, impossible=impossible), draws).double()
     return head, torch.randn(rows, SIZE).double(), torch.randint(3, CLASSES, (rows,))
 
 

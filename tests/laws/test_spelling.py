@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers.spelling import ConvolvedLetters, RecurrentLetters, Spelling
+from seqloom.layers.spelling import CharacterCNN, CharacterRNN, CharacterWordEmbedding
 
 WORDS = torch.tensor([[5, 3, 9, 0, 0, 0], [7, 0, 0, 0, 0, 0], [4, 4, 8, 2, 6, 1]])
 
 
-@pytest.mark.parametrize("make", [ConvolvedLetters, RecurrentLetters])
+@pytest.mark.parametrize("make", [CharacterCNN, CharacterRNN])
 def test_what_stands_behind_a_word_changes_nothing(make):
     torch.manual_seed(0)
     letters = make(11, 8).double()
@@ -21,7 +21,7 @@ def test_what_stands_behind_a_word_changes_nothing(make):
 
 def test_the_window_over_letters_is_a_convolution():
     torch.manual_seed(0)
-    letters = ConvolvedLetters(11, 8).double()
+    letters = CharacterCNN(11, 8).double()
     slide = nn.Conv1d(32, 8, 3, padding=1).double()
     with torch.no_grad():
         slide.weight.copy_(letters.slide.weight.unflatten(1, (3, 32)).permute(0, 2, 1))
@@ -30,10 +30,10 @@ def test_the_window_over_letters_is_a_convolution():
     assert torch.allclose(slide(letters.embed(word).mT).amax(2), letters(word), atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [ConvolvedLetters, RecurrentLetters])
+@pytest.mark.parametrize("make", [CharacterCNN, CharacterRNN])
 def test_each_word_is_read_once_and_stands_wherever_it_occurs(make):
     torch.manual_seed(0)
-    layer = Spelling(20, make(11, 8), 8, 6).double()
+    layer = CharacterWordEmbedding(20, make(11, 8), 8, 6).double()
     numbers = torch.tensor([[3, 4, 3], [5, 3, 4]])
     spelt = WORDS[torch.tensor([[0, 1, 0], [2, 0, 1]])]
     x = torch.cat([numbers[..., None], spelt], -1)

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from seqloom.layers import compiled_steps
 from seqloom.layers.cache import LEAST, Cache
-from seqloom.layers.rounding import in_eight_bits, round_weights, rounded
+from seqloom.layers.rounding import in_eight_bits, quantize_weight, quantize_weights
 from seqloom.layers.state import Shared, repeat, select, walk_state
 from seqloom.layers.stepping import encoded
 from seqloom.search import beam
@@ -104,7 +104,7 @@ def test_a_compiled_encoder_is_the_encoder(name, side, steps):
 def test_a_product_by_bytes_is_that_by_rounded_weights(rows, steps):
     weight, bias, x = torch.randn(70, 33), torch.randn(70), torch.randn(rows, 33)
     weight[3] = 0  # nothing to scale by
-    whole, scale = rounded(weight)
+    whole, scale = quantize_weight(weight)
     with in_eight_bits(True):
         found = compiled_steps.product(weight, bias)(x)
     close(found, F.linear(x, whole * scale[:, None], bias))
@@ -114,9 +114,9 @@ def test_a_product_by_bytes_is_that_by_rounded_weights(rows, steps):
 
 def test_rounding_twice_is_rounding_once():
     linear = nn.Linear(50, 40)
-    round_weights(linear)
+    quantize_weights(linear)
     once = linear.weight.clone()
-    round_weights(linear)
+    quantize_weights(linear)
     close(linear.weight, once, atol=1e-7, rtol=1e-6)
 
 
@@ -124,10 +124,10 @@ def test_rounding_twice_is_rounding_once():
 @torch.no_grad()
 def test_a_model_of_eight_bits_writes_what_its_rounded_weights_say(name, steps):
     model = talker(name).eval()
-    last, before = torch.tensor([[1], [5]]), model(torch.tensor([[1], [5]]), model.start(2))[0]
-    model.round_weights()
-    expected, state = model(last, model.start(2))
-    found, fast = model.stepper()(last, model.start(2))
+    last, before = torch.tensor([[1], [5]]), model(torch.tensor([[1], [5]]), model.initial_state(2))[0]
+    model.quantize_weights()
+    expected, state = model(last, model.initial_state(2))
+    found, fast = model.stepper()(last, model.initial_state(2))
     close(found, expected)
     close(model.stepper()(last, fast)[0], model(last, state)[0])
     assert not torch.allclose(expected, before, atol=1e-5)
@@ -171,7 +171,7 @@ def test_memory_is_what_the_formula_says(length, beams):
     """As `docs/generating.md` states it."""
     rows, source, layers = 2, 5, 2
     model = writer("transformer-pre", "gru-both").eval()  # two layers of SIZE
-    state = model.start(rows, torch.randint(3, 12, (rows, source)), torch.ones(rows, source, dtype=torch.bool))
+    state = model.initial_state(rows, torch.randint(3, 12, (rows, source)), torch.ones(rows, source, dtype=torch.bool))
     state, step = repeat(state, beams), model.stepper()
     for _ in range(length):
         _, state = step(torch.ones(rows * beams, 1).long(), state)
@@ -196,7 +196,7 @@ def test_reordering_copies_what_is_filled_and_keeps_the_room():
 def test_beams_do_not_repeat_their_source():
     """What is projected of a source is the same tensor from the first step of a beam to its last."""
     model = writer("transformer-pre", "gru-both").eval()
-    state = model.start(2, torch.randint(3, 12, (2, 5)), torch.ones(2, 5, dtype=torch.bool))
+    state = model.initial_state(2, torch.randint(3, 12, (2, 5)), torch.ones(2, 5, dtype=torch.bool))
     held_first = {leaf.tensors[0].data_ptr() for leaf in shared_of(state)}
     kept = []
 

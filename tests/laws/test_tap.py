@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from seqloom.layers import CELLS, Categorical, kernels, recording, recurrent_decoder
-from seqloom.layers.cells import RNNCell, held
-from seqloom.layers.embeddings import Tokens
+from seqloom.layers.cells import RNNCell, constrain_weights
+from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.tap import watched
 from seqloom.models import Generator
 from seqloom.search import likeliest, stream
@@ -26,7 +26,7 @@ def elsewhere(act):
 
 def speaker():
     torch.manual_seed(0)
-    return Generator(Tokens(9, D), recurrent_decoder(CELLS["lstm"], D, [6, 6]), Categorical(6, 9)).eval()
+    return Generator(TokenEmbedding(9, D), recurrent_decoder(CELLS["lstm"], D, [6, 6]), Categorical(6, 9)).eval()
 
 
 @pytest.mark.parametrize("name", ["lstm", "transformer-pre"])
@@ -40,7 +40,7 @@ def test_while_one_thread_records_another_goes_the_fast_way_and_is_not_recorded(
 
     def read():
         taken.clear()
-        told, _ = model(y, model.start(2, source, torch.ones_like(source).bool()))
+        told, _ = model(y, model.initial_state(2, source, torch.ones_like(source).bool()))
         return told, list(taken)
 
     alone, fast = read()
@@ -100,7 +100,7 @@ def test_a_stream_writes_the_same_wherever_it_is_opened_and_read():
     model = speaker()
 
     def opened():
-        return stream(model.stepper(), likeliest, torch.tensor([[1]]), model.start(1), steps=9, end=None)
+        return stream(model.stepper(), likeliest, torch.tensor([[1]]), model.initial_state(1), steps=9, end=None)
 
     def tokens(picks):
         return [pick.token for [pick] in picks]
@@ -132,7 +132,7 @@ def test_a_weight_that_is_computed_is_so_once_a_walk_and_in_the_graph_of_who_wal
             return after
 
     torch.manual_seed(0)
-    cell = held(Halting(D, 3, activation="relu"), nn.utils.parametrizations.orthogonal)
+    cell = constrain_weights(Halting(D, 3, activation="relu"), nn.utils.parametrizations.orthogonal)
     x, first, computed = torch.randn(2, 4, D), (torch.zeros(2, 3),), []
     how = type(cell.U.parametrizations.weight[0])
     compute = how.forward

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers import GRU, LSTM, RNN, Memory, Patches, transformer
-from seqloom.layers.padding import mask_of
+from seqloom.layers import GRU, LSTM, RNN, Memory, PatchEmbedding, transformer
+from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.torch_transformer import from_torch, to_torch
 
 from .zoo import stirred
@@ -34,10 +34,10 @@ def test_weights_come_in_and_go_out_and_the_numbers_are_equal(name, depth, both_
     layer = ours.from_torch(module)
     x = torch.randn(3, 7, 5, dtype=torch.double, requires_grad=True)
     expected, last = module(x)
-    found, state = layer(x, layer.start(3))
+    found, state = layer(x, layer.initial_state(3))
     close(found, expected, atol=1e-12, rtol=0)
     finals = last if isinstance(last, tuple) else (last,)
-    handed = layer.handed(state)  # level by level, ways side by side
+    handed = layer.final_states(state)  # level by level, ways side by side
     for entry, theirs_last in enumerate(finals):
         ways = theirs_last.unflatten(0, (depth, -1)).transpose(1, 2).flatten(2)
         close(torch.stack([level[entry] for level in handed]), ways, atol=1e-12, rtol=0)
@@ -50,11 +50,11 @@ def test_weights_come_in_and_go_out_and_the_numbers_are_equal(name, depth, both_
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_layer_serves_in_a_loop_of_ones_own(name):
     torch.manual_seed(0)
-    layer, mask = PAIRS[name][0](4, 8), mask_of(torch.tensor([6, 3, 1]), 6)
+    layer, mask = PAIRS[name][0](4, 8), lengths_to_mask(torch.tensor([6, 3, 1]), 6)
     optimiser, x, target = torch.optim.Adam(layer.parameters(), 0.05), torch.randn(3, 6, 4), torch.rand(3, 6, 8) - 0.5
     losses = []
     for _ in range(60):
-        y, _ = layer(x, layer.start(3), mask)
+        y, _ = layer(x, layer.initial_state(3), mask)
         loss = (y - target)[mask].square().mean()
         optimiser.zero_grad()
         loss.backward()
@@ -81,18 +81,18 @@ def test_transformers_come_in_and_go_out_and_the_numbers_are_equal(decodes, norm
     module = stirred(transformer_pair(decodes, norm_first, activation, bias, final)).double()
     layer = from_torch(module).double()
     x, y = torch.randn(3, 7, 12).double(), torch.randn(3, 5, 12).double()
-    mask = mask_of(torch.tensor([7, 4, 2]), 7)
+    mask = lengths_to_mask(torch.tensor([7, 4, 2]), 7)
     again = to_torch(layer).double()
     for theirs in (module, again):
         if decodes:
             memory = Memory(x.masked_fill(~mask[..., None], 0), mask, x[:, 0], ())
             ahead = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.double)
             expected = theirs(y, memory.values, tgt_mask=ahead, memory_key_padding_mask=~mask)
-            found, _ = layer(y, layer.start(3, memory))
+            found, _ = layer(y, layer.initial_state(3, memory))
             close(found, expected, atol=1e-12, rtol=0)
         else:
             expected = theirs(x, src_key_padding_mask=~mask)
-            found, _ = layer(x, layer.start(3), mask)
+            found, _ = layer(x, layer.initial_state(3), mask)
             close(found[mask], expected[mask], atol=1e-12, rtol=0)
 
 
@@ -103,7 +103,7 @@ def test_what_pytorch_does_not_have_does_not_become_one():
 
 
 def test_patches_are_a_convolution_that_does_not_overlap_and_where_each_stands():
-    patches, image = Patches(3, 4, 9), torch.randn(2, 3, 8, 12)
+    patches, image = PatchEmbedding(3, 4, 9), torch.randn(2, 3, 8, 12)
     squares = nn.functional.conv2d(image, patches.product.weight.view(9, 3, 4, 4), patches.product.bias, stride=4)
     places = torch.zeros(9, 2, 3)
     for row, column in itertools.product(range(2), range(3)):

@@ -8,13 +8,23 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.layers.attending import Luong, bahdanau_decoder, luong_decoder
-from seqloom.layers.attention import SCORES, AdditiveAttention, DotAttention, Heads, Pooling
-from seqloom.layers.base import Each, Encoder, Layer, Memory, Stack, ends, final, largest, mean
+from seqloom.layers.attention import SCORES, AdditiveAttention, DotAttention, MultiHeadAttention, Pooling
+from seqloom.layers.base import (
+    Encoder,
+    Layer,
+    Memory,
+    Pointwise,
+    Stack,
+    last_bidirectional_pool,
+    last_pool,
+    max_pool,
+    mean_pool,
+)
 from seqloom.layers.cells import CELLS, DecayGRUCell, ProjectedLSTMCell
 from seqloom.layers.convolution import convolution
 from seqloom.layers.heads import Categorical
-from seqloom.layers.positions import LearntPositions, Rotary, Still, Waves
-from seqloom.layers.recurrent import Hands, recurrent_decoder, recurrent_encoder
+from seqloom.layers.positions import LearnedPositions, NoRotation, Rotary, SinusoidalPositions
+from seqloom.layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import RESIDUALS
 from seqloom.layers.transformer import CausalAttention, CrossAttention, SelfAttention, transformer
 from seqloom.models import Generator, Source
@@ -37,32 +47,38 @@ SIZES = [SIZE, SIZE]
 
 def fields() -> Layer:
     """Values, what was observed and gaps, three of each: what a GRU-D reads."""
-    return Each(nn.Linear(D, 9))
+    return Pointwise(nn.Linear(D, 9))
 
 
 ENCODERS: dict[str, Callable[[], Encoder]] = {
-    **{f"{c}-one": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZES, merge="none"), final) for c in CELLS},
+    **{f"{c}-one": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZES, merge="none"), last_pool) for c in CELLS},
     **{
-        f"{c}-both": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZES), ends)
+        f"{c}-both": lambda c=c: Encoder(recurrent_encoder(CELLS[c], D, SIZES), last_bidirectional_pool)
         for c in ("lstm", "gru", "gru-before")
     },
     **{
-        f"merge-{merge}": lambda m=merge: Encoder(recurrent_encoder(CELLS["coupled"], D, [10, SIZE], merge=m), mean)
+        f"merge-{merge}": lambda m=merge: Encoder(
+            recurrent_encoder(CELLS["coupled"], D, [10, SIZE], merge=m), mean_pool
+        )
         for merge in ("mean", "sum", "project")
     },
-    "gru-d-one": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), final),
-    "learnt-start": lambda: Encoder(recurrent_encoder(CELLS["lstm"], D, [6, SIZE], start="learnt"), ends),
+    "gru-d-one": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), last_pool),
+    "learnt-start": lambda: Encoder(
+        recurrent_encoder(CELLS["lstm"], D, [6, SIZE], initial_state="learnt"), last_bidirectional_pool
+    ),
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
-    "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), largest),
+    "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), max_pool),
     **{
-        name: lambda options=options: Encoder(transformer(D, SIZE, 2, 3, causal=False, **options), mean)
+        name: lambda options=options: Encoder(transformer(D, SIZE, 2, 3, causal=False, **options), mean_pool)
         for name, options in TRANSFORMERS.items()
     },
 }
 PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
     **{c: lambda size, hands, c=c: recurrent_decoder(CELLS[c], D, SIZES, size, hands) for c in CELLS},
     "gru-d": lambda size, hands: Stack(fields(), recurrent_decoder(DecayGRUCell, 9, SIZES, size, hands)),
-    "widths": lambda size, hands: recurrent_decoder(CELLS["lstm"], D, [6, 10, SIZE], size, hands, start="learnt"),
+    "widths": lambda size, hands: recurrent_decoder(
+        CELLS["lstm"], D, [6, 10, SIZE], size, hands, initial_state="learnt"
+    ),
     "projected": lambda size, hands: recurrent_decoder(partial(ProjectedLSTMCell, memory=15), D, SIZES, size, hands),
     "convolution": lambda size, _: convolution(D, SIZE, 2, 3, causal=True),
     "linear": lambda size, _: convolution(D, SIZE, 1, 4, causal=True, act=False),
@@ -91,18 +107,20 @@ DECODERS: dict[str, Callable[..., Layer]] = {
     "hard": lambda size, hands: bahdanau_decoder(CELLS["rnn"], D, [SIZE], size, DotAttention(SIZE, size, True), hands),
 }
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
-    "each": lambda: Each(nn.Linear(SIZE, SIZE)),
-    "waves": lambda: Waves(SIZE),
-    "learnt": lambda: LearntPositions(SIZE, 40),
-    "self": lambda: SelfAttention(SIZE, Heads(SIZE, 3), Still()),
-    "self-wide": lambda: SelfAttention(SIZE, Heads(SIZE, 3, width=6, values=5), Rotary(6), window=2),
-    "causal": lambda: CausalAttention(SIZE, Heads(SIZE, 3), Still()),
-    "causal-wide": lambda: CausalAttention(SIZE, Heads(SIZE, 2, width=SIZE, values=3), Rotary(SIZE), window=4),
-    "cross": lambda: CrossAttention(SIZE, SIZE, Heads(SIZE, 3)),
+    "each": lambda: Pointwise(nn.Linear(SIZE, SIZE)),
+    "waves": lambda: SinusoidalPositions(SIZE),
+    "learnt": lambda: LearnedPositions(SIZE, 40),
+    "self": lambda: SelfAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),
+    "self-wide": lambda: SelfAttention(SIZE, MultiHeadAttention(SIZE, 3, width=6, values=5), Rotary(6), window=2),
+    "causal": lambda: CausalAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),
+    "causal-wide": lambda: CausalAttention(
+        SIZE, MultiHeadAttention(SIZE, 2, width=SIZE, values=3), Rotary(SIZE), window=4
+    ),
+    "cross": lambda: CrossAttention(SIZE, SIZE, MultiHeadAttention(SIZE, 3)),
     "convolution": lambda: convolution(SIZE, SIZE, 2, 3, causal=True),
     "around": lambda: convolution(SIZE, SIZE, 2, 3, causal=False),
     "luong": lambda: Luong(SIZE, SIZE, DotAttention(SIZE, SIZE)),
-    **{n: lambda n=n: RESIDUALS[n](SIZE, Each(nn.Linear(SIZE, SIZE))) for n in RESIDUALS},
+    **{n: lambda n=n: RESIDUALS[n](SIZE, Pointwise(nn.Linear(SIZE, SIZE))) for n in RESIDUALS},
 }
 MASKS = {
     "right": torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0]]).bool(),
@@ -123,20 +141,22 @@ def encoder(name: str) -> Encoder:
     return stirred(ENCODERS[name]())
 
 
-def decoder(name: str, size: int, hands: Hands) -> Layer:
+def decoder(name: str, size: int, hands: FinalStateSizes) -> Layer:
     return stirred({**PLAIN, **DECODERS}[name](size, hands))
 
 
 def memory(batch: int = 3) -> Memory:
     """From a both-ways GRU, so that some decoders take its state and others bridge it."""
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 1]]).bool()[:batch]
-    found: Memory = Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), ends)(torch.randn(batch, 5, D), mask)
+    found: Memory = Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), last_bidirectional_pool)(
+        torch.randn(batch, 5, D), mask
+    )
     return found
 
 
 def writer(name: str, about: str, vocabulary: int = 12) -> Generator:
     source = Source(nn.Embedding(vocabulary, D), ENCODERS[about]())
-    net = DECODERS[name](SIZE, source.encoder.layer.hands)
+    net = DECODERS[name](SIZE, source.encoder.layer.final_state_sizes)
     return stirred(Generator(nn.Embedding(vocabulary, D), net, Categorical(SIZE, vocabulary), source))
 
 

@@ -4,15 +4,15 @@ import torch
 from torch import nn
 
 from seqloom.layers.heads import Categorical
-from seqloom.models import Batch, Generator, Labeller
+from seqloom.models import Batch, Generator, Labeler
 
 from ..laws.zoo import MASKS, PLAIN, SIZE, D, encoder, talker, writer
 
 SYMBOLS = 12
 
 
-def labeller(name: str, each: bool = False) -> Labeller:
-    return Labeller(nn.Embedding(SYMBOLS, D), encoder(name), Categorical(SIZE, 5), each)
+def labeller(name: str, each: bool = False) -> Labeler:
+    return Labeler(nn.Embedding(SYMBOLS, D), encoder(name), Categorical(SIZE, 5), each)
 
 
 READS = ("gru-both", "merge-project", "learnt-start", "pooled", "convolution-both", "transformer-post")
@@ -27,11 +27,11 @@ MODELS = {
 SIDES = {**MASKS, "one": torch.ones(3, 1, dtype=torch.bool), "nothing": torch.zeros(3, 1, dtype=torch.bool)}
 
 
-def batch_for(model: Labeller | Generator, mask: torch.Tensor) -> Batch:
+def batch_for(model: Labeler | Generator, mask: torch.Tensor) -> Batch:
     chance = torch.Generator().manual_seed(3)
     inputs = torch.randint(SYMBOLS, mask.shape, generator=chance)
-    if isinstance(model, Labeller):
-        target = torch.randint(5, mask.shape if model.each else mask.shape[:1], generator=chance)
+    if isinstance(model, Labeler):
+        target = torch.randint(5, mask.shape if model.per_element else mask.shape[:1], generator=chance)
         return Batch(inputs, mask, target)
     target = torch.randint(SYMBOLS, mask.shape, generator=chance)
     if model.source is None:

@@ -47,7 +47,7 @@ def test_what_the_model_sees_is_the_weighted_sum_of_its_memory(tmp_path):
     batch = run.task.show("abcd", "dcba").batch
     with torch.no_grad():
         memory, luong = run.model.source(*batch.source), run.model.decoder.layers[1]
-        below, start = run.model.decoder.layers[0], run.model.decoder.start(1, memory)
+        below, start = run.model.decoder.layers[0], run.model.decoder.initial_state(1, memory)
         h, _ = below(run.model.embed(batch.inputs), start[0])
         features, _ = run.model.features(batch.inputs, start)
         expected = luong.join(torch.cat([h, (weights @ memory.values[0])[None]], -1)).tanh()

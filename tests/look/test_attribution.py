@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers.base import Each, Encoder, Stack
+from seqloom.layers.base import Encoder, Pointwise, Stack
 from seqloom.layers.heads import Head
 from seqloom.look.attribution import METHODS, Attribution, integrated_gradients, occlusion, question
 from seqloom.look.faithfulness import faithfulness
 from seqloom.look.reading import Names
-from seqloom.models import Batch, Labeller
+from seqloom.models import Batch, Labeler
 
 from .models import MODELS, SIDES, batch_for
 
@@ -33,7 +33,7 @@ class Linear(Head):
 def linear_model():
     torch.manual_seed(0)
     total = lambda values, mask: values.sum(1)  # noqa: E731
-    return Labeller(nn.Embedding(9, 4), Encoder(Stack(Each(nn.Linear(4, 3))), total), Linear(), each=False)
+    return Labeler(nn.Embedding(9, 4), Encoder(Stack(Pointwise(nn.Linear(4, 3))), total), Linear(), per_element=False)
 
 
 BATCH = Batch(torch.tensor([[0, 3, 5, 7]]), torch.tensor([[0, 1, 1, 1]]).bool(), torch.tensor([2]))

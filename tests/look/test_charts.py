@@ -59,7 +59,7 @@ def look_at(name):
     batch = batch_for(model, SIDES["right"])
     source = isinstance(model, Generator) and model.source is not None
     read = list("abcdef")[: int(batch.source[1][0].sum())] if source else list("abcdef")
-    told = list("uvwxyz") if isinstance(model, Generator) or model.each else ["good"]
+    told = list("uvwxyz") if isinstance(model, Generator) or model.per_element else ["good"]
     return Look(model, (batch, read, told), "a title")
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers.base import Encoder, final
+from seqloom.layers.base import Encoder, last_pool
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical
 from seqloom.layers.recurrent import recurrent_encoder
@@ -25,7 +25,7 @@ from seqloom.look.reading import single
 from seqloom.look.rules_tried import CURES
 from seqloom.look.schedules import curves
 from seqloom.look.sway import Sway
-from seqloom.models import Batch, Labeller
+from seqloom.models import Batch, Labeler
 from seqloom.recipe import Recipe
 
 from ..laws.zoo import writer
@@ -301,7 +301,7 @@ def test_a_limit_is_lifted_to_the_longest_example():
 
 
 def labeller(layer, size=8):
-    return Labeller(nn.Embedding(9, 4), Encoder(layer, final), Categorical(size, 3), each=False)
+    return Labeler(nn.Embedding(9, 4), Encoder(layer, last_pool), Categorical(size, 3), per_element=False)
 
 
 BATCH = Batch(torch.randint(9, (4, 30)), torch.ones(4, 30, dtype=torch.bool), torch.zeros(4, dtype=torch.long))

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from seqloom.build import prepared_cell
-from seqloom.layers.base import Encoder, final
+from seqloom.layers.base import Encoder, last_pool
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical, Mean, Normal
 from seqloom.layers.recurrent import recurrent_encoder
@@ -18,7 +18,7 @@ from seqloom.look.evidence import blind_loss, entropy, mixture, usual_answer
 from seqloom.look.findings import saved
 from seqloom.look.memory import Remembers, memory_of
 from seqloom.look.sway import Sway, asked_lags, sway_by_lag
-from seqloom.models import Batch, Labeller
+from seqloom.models import Batch, Labeler
 from seqloom.recipe import Recipe
 
 SYMBOLS, LENGTH = 5, 12
@@ -36,7 +36,9 @@ def delay_line(steps):
     """Answers with the symbol it read so many steps before the last: a register that everything is shifted along."""
     size = SYMBOLS * (steps + 1)
     layer = recurrent_encoder(CELLS["rnn-identity"], SYMBOLS, [size], merge="none")
-    model = Labeller(nn.Embedding(SYMBOLS, SYMBOLS), Encoder(layer, final), Categorical(size, SYMBOLS), each=False)
+    model = Labeler(
+        nn.Embedding(SYMBOLS, SYMBOLS), Encoder(layer, last_pool), Categorical(size, SYMBOLS), per_element=False
+    )
     cell = layer.layers[0].cell
     for parameter in model.parameters():
         nn.init.zeros_(parameter)
@@ -78,8 +80,8 @@ def test_a_window_cannot_remember_more_than_it_sees():
     torch.manual_seed(0)
     x = torch.randint(SYMBOLS, (32, 40))
     for window, depth in ((4, 1), (4, 2), (9, 1)):
-        body = Encoder(transformer(8, 8, depth, 2, causal=True, window=window), final)
-        model = Labeller(nn.Embedding(SYMBOLS, 8), body, Categorical(8, 3), each=False)
+        body = Encoder(transformer(8, 8, depth, 2, causal=True, window=window), last_pool)
+        model = Labeler(nn.Embedding(SYMBOLS, 8), body, Categorical(8, 3), per_element=False)
         found = memory_of(model, Batch(x, everywhere(x), x[:, 0] % 3))
         assert found.length <= depth * (window - 1)
         assert (found.sway.moved[found.sway.lags > depth * (window - 1)] == 0).all()
@@ -129,7 +131,7 @@ def test_the_blind_loss_of_numbers_is_their_spread(head):
     target = 3 + 2 * torch.randn(500, 1)
     layer = recurrent_encoder(CELLS["gru"], 4, [6], merge="none")
     make = Mean(6, 1, 1) if head is Mean else Normal(6, 1)
-    model = Labeller(nn.Embedding(SYMBOLS, 4), Encoder(layer, final), make, each=False)
+    model = Labeler(nn.Embedding(SYMBOLS, 4), Encoder(layer, last_pool), make, per_element=False)
     x = torch.zeros(500, 3, dtype=torch.long)
     told = target[:, None] if head is Mean else target
     variance = float(target.var(correction=0))

@@ -11,7 +11,7 @@ import torch
 from seqloom import Recipe, load, train
 from seqloom.errors import RunError
 from seqloom.look.trials import Trials
-from seqloom.models import Labelling
+from seqloom.models import LabelingObjective
 from seqloom.runs import diagnose
 
 QUICK = ("model.size=16", "model.dropout=0", "train.steps=60", "train.batch=512", "train.rate=1e-2", "model.pool=last")
@@ -125,7 +125,7 @@ def test_trials_leave_no_trace_and_give_the_same_again(tmp_path):
 
     def make(recipe):
         torch.manual_seed(0)
-        return Labelling(run.task.build()), Feed()
+        return LabelingObjective(run.task.build()), Feed()
 
     before, weights = torch.random.get_rng_state(), {k: v.clone() for k, v in run.model.state_dict().items()}
     one, other = (Trials(make, run.recipe, 60.0) for _ in range(2))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers.base import Each, Stack
+from seqloom.layers.base import Pointwise, Stack
 from seqloom.layers.cells import CELLS
 from seqloom.layers.convolution import convolution
 from seqloom.layers.recurrent import recurrent_encoder
@@ -40,7 +40,9 @@ def test_influence_is_the_norm_of_the_jacobian():
     torch.manual_seed(0)
     layer, x = recurrent_encoder(CELLS["gru"], 4, [6], merge="none"), torch.randn(1, 5, 4)
     found = receptive_field(layer, batch_of(x), directions=300).influence
-    jacobian = torch.autograd.functional.jacobian(lambda x: layer(x, layer.start(1))[0][0], x)[:, :, 0]  # (T, D, S, D)
+    jacobian = torch.autograd.functional.jacobian(lambda x: layer(x, layer.initial_state(1))[0][0], x)[
+        :, :, 0
+    ]  # (T, D, S, D)
     expected = jacobian.square().sum((1, 3)).sqrt().numpy()
     np.testing.assert_allclose(found, expected, rtol=0.2, atol=1e-6)
 
@@ -56,7 +58,7 @@ def test_what_lies_so_far_back_moves_the_last_output_so_much():
 
 
 def test_long_sequences_ask_some_outputs_only():
-    layer = Stack(Each(nn.Linear(4, 4)))
+    layer = Stack(Pointwise(nn.Linear(4, 4)))
     found = receptive_field(layer, batch_of(torch.randn(1, 200, 4)), at_most=5)
     assert found.influence.shape == (5, 200) and found.outputs == ["1", "50", "100", "150", "200"]
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from seqloom.errors import DataError, RunError
-from seqloom.layers.base import Each, Encoder, Stack, final, mean
+from seqloom.layers.base import Encoder, Pointwise, Stack, last_pool, mean_pool
 from seqloom.layers.cells import CELLS
-from seqloom.layers.embeddings import Tokens
+from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.heads import Categorical, Normal
 from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.layers.transformer import transformer
@@ -21,7 +21,7 @@ from seqloom.look.probes import probes
 from seqloom.look.reading import Names, batch_of
 from seqloom.look.schedules import curves, learning_rates
 from seqloom.look.vectors import Vectors
-from seqloom.models import Batch, Labeller
+from seqloom.models import Batch, Labeler
 from seqloom.recipe import Train
 from seqloom.training.schedules import rate_at
 
@@ -41,9 +41,9 @@ def test_a_norm_shrinks_by_the_spread_of_what_it_is_given():
     x = torch.randn(2, 5, 16) * 8
     x = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True, unbiased=False) * 8  # a spread of exactly 8
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool()
-    [found] = shrinkage(Stack(Each(norm)), batch_of(x, mask))
+    [found] = shrinkage(Stack(Pointwise(norm)), batch_of(x, mask))
     close((found.spread, found.size, found.gradient), (8, 2 / 8, 2 / 8), rtol=1e-4)
-    [rms] = shrinkage(Stack(Each(nn.RMSNorm(16))), batch_of(torch.full((1, 3, 16), 4.0)))
+    [rms] = shrinkage(Stack(Pointwise(nn.RMSNorm(16))), batch_of(torch.full((1, 3, 16), 4.0)))
     close((rms.spread, rms.size), (4, 1 / 4), rtol=1e-4)
 
 
@@ -51,7 +51,7 @@ def test_the_gradient_through_a_norm_shrinks_as_told():
     norm, x = nn.LayerNorm(400).double(), (torch.randn(1, 1, 400).double() * 5).requires_grad_()
     direction = torch.randn(400).double()
     [gradient] = torch.autograd.grad((norm(x) * direction).sum(), x)
-    [found] = shrinkage(Stack(Each(norm)), batch_of(x.detach()))
+    [found] = shrinkage(Stack(Pointwise(norm)), batch_of(x.detach()))
     close(found.gradient, (gradient.norm() / direction.norm()).item(), rtol=0.02)
 
 
@@ -60,7 +60,7 @@ def test_next_symbols_are_the_softmax_at_each_temperature():
     batch = batch_for(model, SIDES["right"])
     found = next_tokens(model, batch, top=3, temperatures=(0, 0.5, 1.0))
     with torch.no_grad():
-        logits, _ = model.eval()(batch.inputs[:1], model.start(1, *(part[:1] for part in batch.source)))
+        logits, _ = model.eval()(batch.inputs[:1], model.initial_state(1, *(part[:1] for part in batch.source)))
     close(found.probabilities[2], logits[0].softmax(-1).topk(3).values, rtol=1e-4)
     close(found.probabilities[1], (2 * logits[0]).softmax(-1).topk(3).values, rtol=1e-4)
     close(found.probabilities[0], np.eye(3)[[0] * 6])
@@ -71,7 +71,9 @@ def test_next_symbols_are_the_softmax_at_each_temperature():
 
 
 def test_a_head_of_numbers_has_no_next_symbol():
-    model = Labeller(nn.Embedding(5, 4), Encoder(Stack(Each(nn.Linear(4, 4))), mean), Normal(4, 1), each=False)
+    model = Labeler(
+        nn.Embedding(5, 4), Encoder(Stack(Pointwise(nn.Linear(4, 4))), mean_pool), Normal(4, 1), per_element=False
+    )
     with pytest.raises(RunError, match="a Normal head does not tell which symbol"):
         next_tokens(model, Batch(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)))
 
@@ -90,7 +92,7 @@ def test_neighbours_analogies_and_the_map():
     assert space.map(["king"]).places.tolist() == [[0, 0]]
     with pytest.raises(DataError, match="'pawn' is not in the vocabulary of 5 symbols"):
         space.neighbours("pawn")
-    assert Vectors(Tokens(3, 1).weight, list("abc")).map().places.shape == (3, 2)
+    assert Vectors(TokenEmbedding(3, 1).weight, list("abc")).map().places.shape == (3, 2)
 
 
 def test_a_probe_finds_what_is_there_and_not_what_is_not():
@@ -112,7 +114,7 @@ def test_positions_are_those_of_the_model():
     close(waves.values[:, ::2], np.sin(angle), atol=1e-6)
     close(waves.values[:, 1::2], np.cos(angle), atol=1e-6)
     close(np.diag(waves.alike), 1)
-    net = transformer(6, 6, 1, 2, causal=True, positions="learnt", longest=7)
+    net = transformer(6, 6, 1, 2, causal=True, positions="learnt", max_positions=7)
     [learnt] = position_vectors(net, 10)
     close(learnt.values, net.layers[0].table.detach().numpy())
     [rotary] = position_vectors(transformer(8, 8, 1, 2, causal=True, positions="rotary"), 10)
@@ -142,9 +144,11 @@ def test_curves_leave_out_what_is_no_number():
     assert found.gradients.tolist() == [[20, 0.5]] and found.scores["exact"].shape == (0, 2)
 
 
-def bag(order: bool) -> Labeller:
-    layer = recurrent_encoder(CELLS["gru"], 4, [6], merge="none") if order else Stack(Each(nn.Linear(4, 6)))
-    return Labeller(nn.Embedding(9, 4), Encoder(layer, final if order else mean), Categorical(6, 3), each=False)
+def bag(order: bool) -> Labeler:
+    layer = recurrent_encoder(CELLS["gru"], 4, [6], merge="none") if order else Stack(Pointwise(nn.Linear(4, 6)))
+    return Labeler(
+        nn.Embedding(9, 4), Encoder(layer, last_pool if order else mean_pool), Categorical(6, 3), per_element=False
+    )
 
 
 def test_a_bag_of_words_knows_no_order_and_a_recurrence_does():
@@ -162,8 +166,8 @@ def test_a_bag_of_words_knows_no_order_and_a_recurrence_does():
 
 
 def test_a_label_goes_with_its_element():
-    layer = Stack(Each(nn.Linear(4, 6)))
-    model = Labeller(nn.Embedding(9, 4), Encoder(layer, mean), Categorical(6, 3), each=True)
+    layer = Stack(Pointwise(nn.Linear(4, 6)))
+    model = Labeler(nn.Embedding(9, 4), Encoder(layer, mean_pool), Categorical(6, 3), per_element=True)
     batch = Batch(torch.randint(9, (3, 6)), SIDES["between"], torch.randint(3, (3, 6)))
     found = order_matters(model, batch)
     close(found.shuffled, found.ordered, rtol=1e-5)
@@ -173,7 +177,7 @@ def test_what_comes_after_nothing_but_the_past_is_asked_at_the_end_alone():
     model = MODELS["talk gru"]()
     batch = batch_for(model, SIDES["right"])
     with torch.no_grad():
-        logits = model.eval()(batch.inputs, model.start(3), batch.mask)[0]
+        logits = model.eval()(batch.inputs, model.initial_state(3), batch.mask)[0]
     ends = [(row, int(length) - 1) for row, length in enumerate(batch.mask.sum(1))]
     expected = [nn.functional.cross_entropy(logits[place], batch.target[place]).item() for place in ends]
     close(order_matters(model, batch, orders=1).ordered, np.mean(expected), rtol=1e-5)

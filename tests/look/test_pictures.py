@@ -79,7 +79,7 @@ def test_a_swap_costs_what_the_swapped_input_costs_more(name):
         ends = torch.zeros_like(batch.mask)
         ends[:, -1] = True
         told = [
-            model.head.loss(model.features(b.inputs, model.start(1), b.mask)[0], b.target, ends)[0]
+            model.head.loss(model.features(b.inputs, model.initial_state(1), b.mask)[0], b.target, ends)[0]
             for b in (batch, other)
         ]
         wanted = float((told[1] - told[0]).detach())

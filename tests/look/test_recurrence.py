@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers.base import Encoder, Stack, final
+from seqloom.layers.base import Encoder, Stack, last_pool
 from seqloom.layers.cells import CELLS, LSTMCell, RNNCell
-from seqloom.layers.recurrent import BothWays, Concatenate, Recurrent, Zeros, recurrent_encoder
+from seqloom.layers.recurrent import Bidirectional, Concatenate, Recurrent, ZeroState, recurrent_encoder
 from seqloom.look.gates import Trace, traces
 from seqloom.look.gradients import gradient_flow, query_key_value, update_sizes, weight_gradients
 from seqloom.look.jacobians import decays, step_jacobian
@@ -24,7 +24,7 @@ close = np.testing.assert_allclose
 def identity_rnn(size=4, steps=6):
     torch.manual_seed(0)
     cell = RNNCell(3, size, activation="identity").double()
-    layer = Recurrent(cell, Zeros())
+    layer = Recurrent(cell, ZeroState())
     return cell, layer, batch_of(torch.randn(1, steps, 3, dtype=torch.double))
 
 
@@ -51,11 +51,11 @@ def test_the_gradient_of_an_identity_rnn_flows_back_through_the_transposed_matri
 def test_decay_is_the_jacobian_that_autograd_gives(name):
     torch.manual_seed(0)
     cell = CELLS[name](3, 4).double().eval()
-    layer, x = Recurrent(cell, Zeros()), torch.randn(1, 5, 3, dtype=torch.double)
+    layer, x = Recurrent(cell, ZeroState()), torch.randn(1, 5, 3, dtype=torch.double)
     [decay] = decays(layer, batch_of(x))
     sizes = list(cell.sizes)
     with torch.no_grad():
-        _, state = layer(x[:, :2], layer.start(1))
+        _, state = layer(x[:, :2], layer.initial_state(1))
 
     def rest(joined):
         return torch.cat(layer(x[:, 2:], joined[None].split(sizes, 1))[1], 1)[0]
@@ -70,14 +70,14 @@ def test_decay_is_the_jacobian_that_autograd_gives(name):
 def test_a_backward_reader_is_shown_in_the_order_of_time():
     """Its last step is the first of the sequence, so there the loss of its output has the largest say."""
     torch.manual_seed(0)
-    ways = [Recurrent(RNNCell(3, 4, activation="identity"), Zeros()) for _ in range(2)]
+    ways = [Recurrent(RNNCell(3, 4, activation="identity"), ZeroState()) for _ in range(2)]
     for way in ways:
         nn.init.eye_(way.cell.U.weight)
         way.cell.U.weight.data *= 0.5
     x = torch.randn(1, 5, 3)
-    both, alone = BothWays(*ways, Concatenate()), Recurrent(ways[1].cell, Zeros())
+    both, alone = Bidirectional(*ways, Concatenate()), Recurrent(ways[1].cell, ZeroState())
     forwards, backwards = traces(both, batch_of(x))
-    values, _ = alone(x.flip(1), alone.start(1))
+    values, _ = alone(x.flip(1), alone.initial_state(1))
     close(backwards.entries["h"], values.detach().flip(1)[0].numpy(), rtol=1e-5)
     assert forwards.name == "layer 1 forwards" and backwards.name == "layer 1 backwards"
     [flow] = gradient_flow(both, batch_of(x))  # of the last output: forwards all steps count, backwards only the first
@@ -97,7 +97,7 @@ def known_lstm(i=0.25, f=0.5, o=0.75):
 
 def test_a_hand_made_lstm_shows_the_gates_it_was_given():
     cell = known_lstm()
-    model = Encoder(Stack(Recurrent(cell, Zeros())), final)
+    model = Encoder(Stack(Recurrent(cell, ZeroState())), last_pool)
     [trace] = traces(model, batch_of(torch.randn(1, 4, 2)))
     for gate, share in (("i", 0.25), ("f", 0.5), ("o", 0.75)):
         close(trace.gates[gate], np.full((4, 3), share), rtol=1e-6)

@@ -8,7 +8,7 @@ import torch
 
 from seqloom.look.places import levels
 from seqloom.look.watching import SPECTRUM, Watching, layer_of, radius, summary, upwards, watched
-from seqloom.models import Labelling, Writing
+from seqloom.models import GenerationObjective, LabelingObjective
 from seqloom.runs import load, train
 from seqloom.training.steps import backpropagate
 
@@ -20,7 +20,7 @@ from .models import MODELS, SIDES, batch_for
 def test_norms_by_layer_are_those_of_the_gradients_and_of_the_moves(name):
     torch.manual_seed(0)
     model = MODELS[name]()
-    objective = Writing(model) if name.startswith("write") else Labelling(model)
+    objective = GenerationObjective(model) if name.startswith("write") else LabelingObjective(model)
     watch = Watching(objective)
     before = watch.before()
     backpropagate(objective, [batch_for(model, SIDES["right"])])

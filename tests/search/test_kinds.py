@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from seqloom.layers import GRU, LSTM
-from seqloom.layers.padding import mask_of
+from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import repeat, select
 from seqloom.layers.stepping import prepared
 from seqloom.layers.tap import recording
@@ -39,7 +39,7 @@ def seed():
 def test_mixed_prompts_together_are_the_same_one_by_one_for_every_strategy(name):
     model = writer(name, "gru-both").eval()
     source = torch.randint(3, 12, (3, 5)), torch.tensor([[1] * 5, [0, 0, 1, 1, 1], [1, 1, 0, 0, 0]]).bool()
-    y, state, mask = torch.randint(3, 12, (3, 6)), model.start(3, *source), MASKS["left"]
+    y, state, mask = torch.randint(3, 12, (3, 6)), model.initial_state(3, *source), MASKS["left"]
     for way in WAYS.values():
         together = way(model, *model.prompt(y, mask, state), seeds=[1, 2, 3])
         apart = []
@@ -59,11 +59,11 @@ def test_with_a_state_or_reading_everything_again(name):
 
     def again(last, past):
         past = torch.cat([past, last], 1)
-        return model(past, model.start(len(past)))[0], past
+        return model(past, model.initial_state(len(past)))[0], past
 
     last = torch.tensor([[1], [5]])  # one row begins with the start symbol alone, as all do that have no prompt
     for way in WAYS.values():
-        cached = way(model, last, model.start(2), seeds=[1, 2])
+        cached = way(model, last, model.initial_state(2), seeds=[1, 2])
         uncached = way(again, last, last[:, :0], seeds=[1, 2])
         assert [one.tokens for one in cached] == [one.tokens for one in uncached]
 
@@ -83,7 +83,7 @@ def ways(request):
 def test_prepared_steps_are_the_same_steps(name, prompted, dtype, ways):
     """In numbers and in the state, which the plain model can take over; with a memory shared by beams, and a prompt."""
     model = writer(name, "gru-both").to(dtype).eval()
-    state = model.start(3, torch.randint(3, 12, (3, 5)), mask_of(torch.tensor([5, 4, 2]), 5))
+    state = model.initial_state(3, torch.randint(3, 12, (3, 5)), lengths_to_mask(torch.tensor([5, 4, 2]), 5))
     last = torch.ones(3, 1).long()
     if prompted:
         last, state = model.prompt(torch.randint(3, 12, (3, 6)), MASKS["between"], state)
@@ -101,7 +101,7 @@ def test_prepared_steps_are_the_same_steps(name, prompted, dtype, ways):
 def test_prepared_steps_of_pytorchs_weights_are_pytorchs(ours, theirs):
     peer = theirs(5, 7, 2, batch_first=True)
     layer, x = ours.from_torch(peer).eval(), torch.randn(3, 6, 5)
-    move, state, found = prepared(layer), layer.start(3), []
+    move, state, found = prepared(layer), layer.initial_state(3), []
     for x_t in x.unbind(1):
         y, state = move(x_t, state)
         found.append(y)
@@ -111,7 +111,7 @@ def test_prepared_steps_of_pytorchs_weights_are_pytorchs(ours, theirs):
 @each_decoder
 def test_a_watched_model_is_watched_in_its_prepared_steps(name):
     model = writer(name, "gru-both").eval()
-    state = model.start(2, torch.randint(3, 12, (2, 5)), mask_of(torch.tensor([5, 4]), 5))
+    state = model.initial_state(2, torch.randint(3, 12, (2, 5)), lengths_to_mask(torch.tensor([5, 4]), 5))
     seen = []
     for ask in (lambda: model, model.stepper):
         with recording(model.decoder) as tape, torch.no_grad():
@@ -124,7 +124,7 @@ def test_a_watched_model_is_watched_in_its_prepared_steps(name):
 @torch.no_grad()
 def test_the_exact_search_is_a_beam_as_wide_as_the_space(name):
     model = writer(name, "gru-both", vocabulary=4).eval()
-    state = model.start(2, torch.randint(4, (2, 3)), mask_of(torch.tensor([3, 2]), 3))
+    state = model.initial_state(2, torch.randint(4, (2, 3)), lengths_to_mask(torch.tensor([3, 2]), 3))
     last = torch.ones(2, 1).long()
     wide = beam(model, last, state, width=64, steps=3, end=END)
     narrow = [found[0] for found in beam(model, last, state, width=1, steps=3, end=END)]
@@ -138,7 +138,7 @@ def test_the_exact_search_is_a_beam_as_wide_as_the_space(name):
 @torch.no_grad()
 def test_given_sequences_score_the_same_at_once_and_step_by_step(name):
     model = writer(name, "gru-both").eval()
-    state = model.start(3, torch.randint(3, 12, (3, 5)), mask_of(torch.tensor([5, 4, 2]), 5))
+    state = model.initial_state(3, torch.randint(3, 12, (3, 5)), lengths_to_mask(torch.tensor([5, 4, 2]), 5))
     last, given = torch.ones(3, 1).long(), [[5, 6], [3, 4, 5, 6, 7], []]
     found = [score(model, last, state, given, end=END, piece=piece) for piece in (1, 2, 100)]
     for row, tokens in enumerate(given):

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.models import Batch, Writing
+from seqloom.models import Batch, GenerationObjective
 from seqloom.runs import train
 from seqloom.training import checkpoints as writing
 from seqloom.training import files
@@ -165,9 +165,9 @@ def test_a_signal_saves_within_ten_seconds_and_says_how_to_go_on(tmp_path: Path,
 
 def poisoned(where: str, batches: range) -> Any:
     """Writing that goes wrong on these batches: in the loss, in the gradient, or in what is read."""
-    count, plain = itertools.count(), Writing.forward
+    count, plain = itertools.count(), GenerationObjective.forward
 
-    def forward(self: Writing, batch: Batch, state: Any = None) -> Any:
+    def forward(self: GenerationObjective, batch: Batch, state: Any = None) -> Any:
         if not self.model.training or next(count) not in batches:
             return plain(self, batch, state)
         if where == "input":
@@ -190,7 +190,7 @@ def poisoned(where: str, batches: range) -> Any:
 def test_numbers_that_are_none_are_skipped_counted_and_stop_the_training_after_ten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, lasting: bool, kind: str
 ) -> None:
-    monkeypatch.setattr(Writing, "forward", poisoned(where, range(9, 10**9) if lasting else range(9, 12)))
+    monkeypatch.setattr(GenerationObjective, "forward", poisoned(where, range(9, 10**9) if lasting else range(9, 12)))
     records = train(recipe(kind), tmp_path / "run")
     if not lasting:
         found = list(records)

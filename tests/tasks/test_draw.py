@@ -52,7 +52,7 @@ def test_the_score_of_a_drawing_is_that_of_its_squares_when_they_are_given(run):
     task, model = run.task, run.model
     for answers, name in ((run.predict("down", width), "down") for width in (1, 3)):
         for one in answers:
-            state = model.start(1, *task.about(task.encode_inputs([name]), [0]))
+            state = model.initial_state(1, *task.about(task.encode_inputs([name]), [0]))
             ids = [len(SPECIALS) + int(square) for square in one.squares]
             [known] = score(model, torch.tensor([[START]]), state, [ids], end=None, piece=100)
             assert one.score == pytest.approx(sum(known.logs) / len(ids), abs=1e-4)

@@ -106,15 +106,15 @@ def test_only_streams_go_on_from_batch_to_batch(tmp_path):
         ("model.kind=transformer model.window=4", [True, False, False]),
     ):
         task, prepared, _ = prepared_of(tmp_path, *settings.split())
-        assert [task.batch(prepared, rows).fresh for rows in task.order(prepared, 0)[:3]] == expected
+        assert [task.batch(prepared, rows).starts_sequence for rows in task.order(prepared, 0)[:3]] == expected
 
 
 def alone(task, model, text):
     """The losses of one text, read at once."""
     framed = torch.tensor([[START, *task.target.encode(text), END]])
     batch = Batch.shifted(framed, torch.ones_like(framed).bool())
-    features, _ = model.features(batch.inputs, model.start(1))
-    return model.head.surprise(features[0], batch.target[0])
+    features, _ = model.features(batch.inputs, model.initial_state(1))
+    return model.head.negative_log_likelihood(features[0], batch.target[0])
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm", "transformer", "convolution", "mingru"])
@@ -155,8 +155,8 @@ def test_a_transformer_is_scored_by_overlapping_windows(tmp_path):
     assert not task.carries and len(stream) > 30
     for start, counts, stop in ((0, 0, 10), (5, 10, 15), (10, 15, 20)):
         with torch.no_grad():
-            features, _ = model.features(inputs[None, start:stop], model.start(1))
-            expected = model.head.surprise(features[0], targets[start:stop])[counts - start :]
+            features, _ = model.features(inputs[None, start:stop], model.initial_state(1))
+            expected = model.head.negative_log_likelihood(features[0], targets[start:stop])[counts - start :]
         np.testing.assert_allclose(losses[counts:stop], expected, atol=1e-5)
 
 
@@ -231,7 +231,7 @@ def test_the_likeliest_is_what_reading_all_again_would_choose(tmp_path):
     read = run.task.target.encode("1 green").tolist()
     for name, log in zip(text.tokens, text.logs, strict=True):
         with torch.no_grad():
-            logits, _ = run.model(torch.tensor([read]), run.model.start(1))
+            logits, _ = run.model(torch.tensor([read]), run.model.initial_state(1))
         logs = logits[0, -1].log_softmax(-1)
         logs[[0, 1, 2]] = -torch.inf
         read.append(int(logs.argmax()))
@@ -247,7 +247,7 @@ def test_a_transformer_writes_on_beyond_its_window(tmp_path):
     for number in range(40):  # half a window is read, and as much is written until it is full
         kept = read[-4:] if number % 5 == 0 else [*kept, read[-1]]
         with torch.no_grad():
-            logits, _ = run.model(torch.tensor([kept]), run.model.start(1))
+            logits, _ = run.model(torch.tensor([kept]), run.model.initial_state(1))
         logits[..., [0, 1, 2]] = -torch.inf
         read.append(int(logits[0, -1].argmax()))
     assert run.task.target.decode(read) == text.output

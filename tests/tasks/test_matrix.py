@@ -98,7 +98,7 @@ def test_every_option_changes_the_model_and_learns(options, tmp_path):
     optimiser = torch.optim.Adam(model.parameters(), 0.01)
     losses = []
     for _ in range(15):
-        features, _ = model.features(target[:, :-1], model.start(8, source, torch.ones_like(source).bool()))
+        features, _ = model.features(target[:, :-1], model.initial_state(8, source, torch.ones_like(source).bool()))
         loss, count = model.head.loss(features, target[:, 1:])
         optimiser.zero_grad()
         loss.backward()
@@ -121,7 +121,7 @@ def test_a_decoder_of_every_kind_can_be_watched_while_it_looks(kind, tmp_path):
     model = build.generator(Recipe.read("transduce", "model.size=16", f"model.kind={kind}").resolved().model, 9, 8)
     source = torch.randint(4, 8, (1, 6))
     with recording(model.decoder, "*weights") as tape:
-        model(torch.tensor([[2, 5]]), model.eval().start(1, source, torch.ones_like(source).bool()))
+        model(torch.tensor([[2, 5]]), model.eval().initial_state(1, source, torch.ones_like(source).bool()))
     assert tape and all(torch.allclose(w.sum(-1), torch.ones(())) for values in tape.values() for w in values)
     assert kind == "transformer" or any(isinstance(part, Attention) for part in model.modules())
 

@@ -66,7 +66,9 @@ def test_the_score_of_a_frame_is_its_log_probability_key_by_key(tmp_path):
     [[answer]] = task.predict(model, ["\n".join(before)])
     frames = np.concatenate([np.ones((1, KEYS)), frames_of("\n".join(before))])
     with torch.no_grad():
-        chances = model(torch.from_numpy(frames)[None].float(), model.start(1))[0][0, -1].double().sigmoid().numpy()
+        chances = (
+            model(torch.from_numpy(frames)[None].float(), model.initial_state(1))[0][0, -1].double().sigmoid().numpy()
+        )
     sounds = frames_of(answer.output)[0].astype(bool)
     assert (sounds == (chances > 0.5)).all()
     assert answer.score == pytest.approx(np.log(np.where(sounds, chances, 1 - chances)).sum(), abs=1e-4)
@@ -88,7 +90,7 @@ def test_the_loss_of_chords_is_the_sum_over_pieces_read_one_by_one(kind, tmp_pat
         frames = torch.tensor(piece.copy()).float()
         inputs = torch.cat([torch.ones(1, KEYS), frames[:-1]])
         with torch.no_grad():
-            features, _ = model.features(inputs[None], model.start(1))
+            features, _ = model.features(inputs[None], model.initial_state(1))
             logits = model.head(features)[0]
         total -= torch.distributions.Bernoulli(logits=logits).log_prob(frames).sum().item()
     assert math.isclose(task.losses(model, prepared.splits["test"].ids).sum(), total, rel_tol=1e-5)
@@ -119,7 +121,7 @@ def test_chords_are_written_by_seed_and_at_temperature_0_the_likeliest(kind, tmp
     frames = torch.from_numpy(frames_of(likeliest)).float()[None]
     if kind == "gru":
         with torch.no_grad():
-            told, _ = model(torch.cat([torch.ones(1, 1, KEYS), frames], 1), model.start(1))
+            told, _ = model(torch.cat([torch.ones(1, 1, KEYS), frames], 1), model.initial_state(1))
         assert ((told[:, 1:-1] > 0) == (frames[:, 1:] > 0)).all()
     with pytest.raises(SearchError, match="only the temperature"):
         outputs(top_k=3)

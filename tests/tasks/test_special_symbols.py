@@ -71,7 +71,7 @@ def test_prepared_steps_give_them_no_probability_either(compiled, request):
     if compiled:
         request.getfixturevalue("steps")
     task, model = eager("transduce")
-    state = model.start(3, *task.about(task.encode_inputs(INPUTS), [0, 1, 2]))
+    state = model.initial_state(3, *task.about(task.encode_inputs(INPUTS), [0, 1, 2]))
     last, step = torch.tensor([[START], [5], [6]]), model.stepper()
     with torch.no_grad():
         expected, found = model(last, state)[0], step(last, state)[0]
@@ -90,7 +90,7 @@ def test_an_answer_that_is_streamed_has_none_either():
 
 def test_the_exact_search_finds_none_either():
     task, model = eager("transduce")
-    last, state = torch.tensor([[START]]), model.start(1, *task.about(task.encode_inputs(INPUTS[:1]), [0]))
+    last, state = torch.tensor([[START]]), model.initial_state(1, *task.about(task.encode_inputs(INPUTS[:1]), [0]))
     [proof] = exact(model.stepper(), last, state, steps=3, end=END)
     assert not {PAD, START} & set(proof.best.tokens)
     [answers] = task.answer(model, INPUTS[:1], Answering(1000, max_length=3, rules=Rules(allow_unknown=True)))
@@ -125,7 +125,7 @@ def test_the_score_of_an_answer_is_that_of_its_tokens_when_they_are_given(way, p
     """Whatever was forbidden: the logs are the model's own, and their sum over a power of their number ranks."""
     task, model = eager("transduce", f"search.length_penalty={penalty}")
     for given, answers in zip(INPUTS, task.answer(model, INPUTS, WAYS[way]), strict=True):
-        state = model.start(1, *task.about(task.encode_inputs([given]), [0]))
+        state = model.initial_state(1, *task.about(task.encode_inputs([given]), [0]))
         last = torch.full((len(answers), 1), START)
         ids = [[task.target.symbols.index(token) for token in one.tokens] for one in answers]
         told = score(model, last, repeat(state, len(answers)), ids, end=END, piece=100)
@@ -143,7 +143,7 @@ def test_probabilities_of_all_that_can_come_next_sum_to_one_without_padding_and_
     ids = [*encoded["target"][0].tolist(), END]
     with torch.no_grad():
         read = torch.tensor([[*task.opening(""), *ids[:-1]]])
-        features, _ = model.features(read, model.start(1))
+        features, _ = model.features(read, model.initial_state(1))
         raw = torch.nn.functional.linear(features, model.head.project.weight, model.head.project.bias)[0]
     possible = [number for number in range(len(task.target)) if number not in (PAD, START)]
     chances = raw[:, possible].double().softmax(-1)

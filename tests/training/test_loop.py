@@ -329,7 +329,7 @@ def test_a_batch_that_is_not_fresh_goes_on_from_the_one_before() -> None:
     whole = feed.batch(np.arange(6))
     loss, count, _ = objective(whole)
     windows = whole.windows(3)
-    assert [window.fresh for window in windows][:2] == [True, False]
+    assert [window.starts_sequence for window in windows][:2] == [True, False]
     assert backpropagate(objective, windows)[:2] == (pytest.approx(loss.item()), count.item())
     apart = [replace_fresh(window) for window in windows]
     assert backpropagate(objective, apart)[0] != pytest.approx(loss.item())

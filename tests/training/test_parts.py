@@ -5,7 +5,7 @@ import torch
 
 from seqloom import build
 from seqloom.errors import RecipeError
-from seqloom.models import Writing
+from seqloom.models import GenerationObjective
 from seqloom.recipe import Recipe
 from seqloom.training.loop import Training
 from seqloom.training.parts import freeze
@@ -14,12 +14,12 @@ from seqloom.training.tensors import weights_of
 from .tiny import Guesser, Rows, settings
 
 
-def writing() -> Writing:
+def writing() -> GenerationObjective:
     recipe = Recipe().override("model.size=8", "model.heads=2", "model.kind=gru").resolved()
-    return Writing(build.generator(recipe.model, 5, 6))
+    return GenerationObjective(build.generator(recipe.model, 5, 6))
 
 
-def frozen(objective: Writing) -> set[str]:
+def frozen(objective: GenerationObjective) -> set[str]:
     return {name for name, each in objective.model.named_parameters() if not each.requires_grad}
 
 

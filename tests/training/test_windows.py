@@ -13,7 +13,7 @@ import torch
 from seqloom import build
 from seqloom.errors import RecipeError, RunError
 from seqloom.layers.state import detach
-from seqloom.models import Batch, Labelling, Objective, Writing
+from seqloom.models import Batch, GenerationObjective, LabelingObjective, Objective
 from seqloom.recipe import Recipe
 from seqloom.training.carried import tensors_of
 from seqloom.training.loop import Training
@@ -53,7 +53,7 @@ def writing(*overrides: str) -> Callable[[], Objective]:
 
     def make() -> Objective:
         torch.manual_seed(0)
-        return Writing(build.generator(recipe.model, SYMBOLS, SYMBOLS))
+        return GenerationObjective(build.generator(recipe.model, SYMBOLS, SYMBOLS))
 
     return make
 
@@ -226,7 +226,7 @@ def test_the_truth_is_given_as_often_as_the_schedule_says_and_never_decided_by_w
             if disturb:
                 torch.rand(7)
             _, [batch] = training.read()
-            found.append(torch.ones(batch.mask.shape).bool() if batch.given is None else batch.given)
+            found.append(torch.ones(batch.mask.shape).bool() if batch.teacher_forced is None else batch.teacher_forced)
             training.progress.step += 1
         return found
 
@@ -247,7 +247,7 @@ def test_at_each_step_the_truth_is_given_where_the_draw_lies_below_that_steps_sh
         beside.progress = place
         for batch in training.read()[1]:
             chance = beside.pieces[0].chance
-            found = torch.ones_like(chance, dtype=torch.bool) if batch.given is None else batch.given
+            found = torch.ones_like(chance, dtype=torch.bool) if batch.teacher_forced is None else batch.teacher_forced
             assert torch.equal(found, chance < share)
             place.batch += 1
         training.progress.step += 1
@@ -259,4 +259,4 @@ def test_what_only_a_writer_can_do_is_refused_elsewhere(given: dict[str, Any]) -
     objective.carries = False
     with pytest.raises(RecipeError, match=rf"^train\.{next(iter(given))} is for models that write"):
         Training(objective, Rows(), settings(**given))
-    assert Writing.carries and not Labelling.carries
+    assert GenerationObjective.carries and not LabelingObjective.carries
