@@ -9,7 +9,7 @@ from seqloom import build
 from seqloom.look.watching import Watching
 from seqloom.models import Batch, GenerationObjective
 from seqloom.recipe import Recipe
-from seqloom.training.optimiser import optimiser_of
+from seqloom.training.optimiser import build_optimizer
 from seqloom.training.steps import update
 
 EVERY, REPEATS = 100, 3
@@ -40,7 +40,7 @@ def main() -> None:
     for name, changes in CASES.items():
         recipe = Recipe.of({"task": "language"}).override(*changes, "train.steps=1000").resolved()
         objective = GenerationObjective(build.language(recipe.model, SYMBOLS))
-        optimiser, watch = optimiser_of(objective, recipe.train), Watching(objective)
+        optimiser, watch = build_optimizer(objective, recipe.train), Watching(objective)
         step = best(lambda: update(objective, optimiser, [batch], recipe.train))  # noqa: B023
         look = best(lambda: watch.after(watch.before(), 1.0))  # noqa: B023
         print(f"{name:26} {1000 * step:10.1f} {1000 * look:10.1f} {look / (EVERY * step):32.2%}")

@@ -17,7 +17,7 @@ from .look.trials import Trials
 from .models import Batch, Generator, Labeler, Objective
 from .recipe import Recipe
 from .tasks.base import Feed, Prepared, Task
-from .training.randomness import undisturbed
+from .training.randomness import preserve_random_state
 
 COUNTED = 60  # batches that are read to be counted
 EXAMINED = 16  # rows that the inside is measured on
@@ -75,7 +75,7 @@ def changed(task: Task, recipe: Recipe) -> Task:
 def begun(task: Task, recipe: Recipe) -> Labeler | Generator:
     """The model as it was before its first step."""
     other = changed(task, recipe)
-    with undisturbed():
+    with preserve_random_state():
         torch.manual_seed(recipe.train.seed)
         model = other.build()
         other.begin(model, lambda line: None)

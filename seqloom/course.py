@@ -35,17 +35,17 @@ from .recipe import Recipe, Train, seconds
 from .tasks import TASKS
 from .tasks.base import Feed, Prepared, Scored, Task, Tell
 from .training.checkpoints import Checkpoints
-from .training.devices import Machine, choose, machine_for
+from .training.devices import Machine, choose_device, choose_machine
 from .training.events import Events
-from .training.files import json_bytes, locked, read_json, sweep, write_atomically
+from .training.files import json_bytes, lock_folder, read_json, sweep, write_atomically
 from .training.loop import fit
 from .training.manifests import MANIFEST, read_manifest, replace, write_manifest
-from .training.probe import Stopped, estimate, steps_for
-from .training.processes import Ranks, join, part_company
+from .training.probe import Stopped, estimate_seconds, fit_steps_to_time
+from .training.processes import ProcessGroup, join_process_group, shutdown
 from .training.records import Record
 from .training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
 from .training.watching import MakeWatch
-from .training.ways import ways_here
+from .training.ways import measure_parallelism
 
 
 def silent(line: str) -> None:
@@ -74,24 +74,24 @@ def train(
     """
     if recipe is not None and not isinstance(recipe, Recipe):
         raise RecipeError(f"the recipe is {described(recipe)}, but a Recipe was expected, as Recipe.read gives it")
-    folder, ranks = path("the run folder", into), join()
+    folder, ranks = path("the run folder", into), join_process_group()
     if not ranks.first:
-        assist(ranks, cell, stop)
+        run_worker(ranks, cell, stop)
         return
     begun = resume and (folder / MANIFEST).exists()
     if recipe is None and not begun:
         raise RunError(f"{folder}: there is nothing to go on with: it holds no run that has begun")
     if not begun:
         make_room(folder, resume)
-    with locked(folder):
+    with lock_folder(folder):
         sweep(folder)
         if begun:
             recipe = same_recipe(folder, recipe)
         assert recipe is not None
-        task, prepared = gather(folder, recipe, examples, begun, changed_data, tell)
+        task, prepared = load_data(folder, recipe, examples, begun, changed_data, tell)
         task.cell = cell
         try:
-            model = settle(folder, task, prepared, begun, ranks.count, tell, stop)
+            model = build_and_write_header(folder, task, prepared, begun, ranks.count, tell, stop)
         except Stopped:
             return
         if begun and SCORES in read_manifest(folder):
@@ -105,12 +105,12 @@ def train(
         for record in kept_records(folder, task, prepared, model, tell, stop, ranks):
             ended = record.kind == "end"
             yield record
-        part_company()
+        shutdown()
         if ended:
             finish(folder, task, prepared, model, tell)
 
 
-def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) -> None:
+def run_worker(ranks: ProcessGroup, cell: MakeCell | None, stop: threading.Event | None) -> None:
     """Be one of several processes, but not the first: train as it says, and leave everything else to it."""
     try:
         asked = json.loads(ranks.share())
@@ -122,26 +122,26 @@ def assist(ranks: Ranks, cell: MakeCell | None, stop: threading.Event | None) ->
         if prepared.fingerprint != asked["data"]:
             raise RunError(f"process {ranks.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
-        objective, settings = task.objective(task.build().to(choose(recipe.train.device))), task.recipe.train
-        feed, changed, watch = Feed(task, prepared), asked["changed"], watch_of(settings)
+        objective, settings = task.objective(task.build().to(choose_device(recipe.train.device))), task.recipe.train
+        feed, changed, watch = Feed(task, prepared), asked["changed"], choose_watch(settings)
         for _ in fit(objective, feed, settings, dict, stop=stop, ranks=ranks, changed=changed, watch=watch):
             pass
-    part_company()
+    shutdown()
 
 
-def gather(
+def load_data(
     folder: Path, recipe: Recipe, examples: object, begun: bool, changed_data: bool, tell: Tell
 ) -> tuple[Task, Prepared]:
     """The data, read; of a run that has begun, the same as then."""
     if examples is None:
         recipe.check_data()
-    choose(recipe.train.device)  # what is not there is said before anything is waited for
+    choose_device(recipe.train.device)  # what is not there is said before anything is waited for
     if begun:
         return read_again(folder, recipe, examples, changed_data, tell)
     return TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), tell, examples)
 
 
-def settle(
+def build_and_write_header(
     folder: Path,
     task: Task,
     prepared: Prepared,
@@ -154,12 +154,12 @@ def settle(
     settings = task.recipe.train
     if begun:
         check_cell(folder, task.cell)
-    machine = machine_for(settings.device, settings.precision, processes)
+    machine = choose_machine(settings.device, settings.precision, processes)
     task.recipe = task.recipe.changed("train.device", machine.device).changed("train.precision", machine.precision)
     torch.manual_seed(settings.seed)
     model = task.build()  # drawn on the processor, so that it is the same everywhere
     task.begin(model, tell if not begun else silent)
-    model.to(choose(machine.device))
+    model.to(choose_device(machine.device))
     if not begun:
         begin(folder, Feed(task, prepared, stop), model, machine, processes, tell)
     return model
@@ -175,9 +175,9 @@ def begin(folder: Path, feed: Feed, model: nn.Module, machine: Machine, processe
     if tell is silent:
         write_settled(folder, task, prepared, model, {"machine": machine.to_json()})
         return
-    ways = ways_here(task.objective(model), feed, settings, processes)
+    ways = measure_parallelism(task.objective(model), feed, settings, processes)
     about = {"machine": machine.to_json(), "ways": None if ways is None else ways.to_json()}
-    lines = [*prospect(feed, model), f"training in {machine}", *([str(ways)] if ways else [])]
+    lines = [*estimate_cost(feed, model), f"training in {machine}", *([str(ways)] if ways else [])]
     write_settled(folder, task, prepared, model, about)
     for line in lines:
         tell(line)
@@ -208,21 +208,21 @@ def read_again(folder: Path, recipe: Recipe, examples: object, allowed: bool, te
     return task, prepared
 
 
-def prospect(feed: Feed, model: nn.Module) -> Iterator[str]:
+def estimate_cost(feed: Feed, model: nn.Module) -> Iterator[str]:
     """What somebody wants to know before they wait: the data in numbers, the model's size, the time and the memory."""
     task = feed.task
     yield from (line.replace("**", "") for line in data_lines(report_of(task, feed.prepared)))
     settings = task.recipe.train
-    whole = estimate(task.objective(model), feed, settings)
+    whole = estimate_seconds(task.objective(model), feed, settings)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 10)
     size = sum(parameter.numel() for parameter in model.parameters())
     yield (
-        f"{size:,} parameters; {settings.steps:,} steps take about {spoken(whole)} here, validations not counted; "
+        f"{size:,} parameters; {settings.steps:,} steps take about {format_duration(whole)} here, validations not counted; "
         f"{peak:,.0f} MB of memory so far"
     )
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time, as a person says it."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{rest} s" if not minutes else f"{minutes} min {rest} s" if minutes < 60 else f"{minutes / 60:.1f} h"
@@ -231,7 +231,7 @@ def spoken(seconds: float) -> str:
 def with_steps(feed: Feed, model: nn.Module) -> Recipe:
     """The recipe with its time budget turned into steps, and steps between validations."""
     task, recipe = feed.task, feed.task.recipe
-    steps, every = steps_for(
+    steps, every = fit_steps_to_time(
         seconds(recipe.train.time),
         task.objective(model),
         feed,
@@ -248,7 +248,7 @@ def kept_records(
     model: nn.Module,
     tell: Tell,
     stop: threading.Event | None,
-    ranks: Ranks,
+    ranks: ProcessGroup,
 ) -> Iterator[Record]:
     """Train; every record goes into the folder before it is told, and the best weights do."""
     settings = task.recipe.train
@@ -262,13 +262,13 @@ def kept_records(
         stop,
         ranks,
         changed_at(folder),
-        watch_of(settings),
+        choose_watch(settings),
     )
     first = True
     with closing(Events(folder)) as events:
         for record in records:
             if first:
-                for reason in checkpoints.passed_over:
+                for reason in checkpoints.skipped_checkpoints:
                     tell(f"a damaged checkpoint is passed over: {reason}")
                 forget_records(folder / RECORDS, record.step, tell)
                 first = False
@@ -279,7 +279,7 @@ def kept_records(
             yield record
 
 
-def watch_of(settings: Train) -> MakeWatch | None:
+def choose_watch(settings: Train) -> MakeWatch | None:
     """Who looks at the weights while they are learnt, if anybody is to."""
     if not settings.watch:
         return None

@@ -31,6 +31,7 @@ from .tasks import TASKS
 from .tasks.base import Prepared, Task, Tell
 from .training.files import (
     LOCK,
+    explain_errors,
     json_bytes,
     largest,
     opened,
@@ -39,7 +40,6 @@ from .training.files import (
     read_json,
     read_shaped,
     remove_quietly,
-    telling,
     write_atomically,
 )
 from .training.manifests import MANIFEST, check_manifest, write_manifest
@@ -253,7 +253,7 @@ def read_records(path: Path, tell: Tell) -> list[dict[str, Any]]:
 
 
 def append_line(path: Path, line: str, synced: bool) -> None:
-    with telling(path, "cannot be written"):
+    with explain_errors(path, "cannot be written"):
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         with os.fdopen(descriptor, "a", encoding="utf-8") as file:
             file.write(f"{line}\n")

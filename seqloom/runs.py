@@ -39,8 +39,8 @@ from .tasks.asking import Answering, Rules
 from .tasks.base import Prediction, Prepared, Question, Task, Tell
 from .tasks.generating import Ask, Continuation, Generates, Generation
 from .tasks.tells import Tells
-from .training.devices import choose
-from .training.files import json_bytes, telling
+from .training.devices import choose_device
+from .training.files import explain_errors, json_bytes
 from .training.manifests import check_manifest, check_sum, read_manifest, replace
 from .training.tensors import load_weights, most_bytes, read_tensors, tensor_names
 
@@ -145,7 +145,7 @@ class Run:
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
         writer, folder = self._writer, path_of("the folder", folder)
-        with telling(folder, "cannot be written into"):
+        with explain_errors(folder, "cannot be written into"):
             folder.mkdir(parents=True, exist_ok=True)
             return list(writer.keep(texts, folder))
 
@@ -342,7 +342,7 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
         raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
     model = task.build()
     load_weights(model, weights, folder / WEIGHTS)
-    run = Run(folder, task, model.to(choose(device)).eval())
+    run = Run(folder, task, model.to(choose_device(device)).eval())
     if int8:
         eight_bits(run, run.model)
     return run

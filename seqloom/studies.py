@@ -110,12 +110,12 @@ def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
 
     from .look.chart_beside import backwards
     from .look.gradients import gradient_flow
-    from .training.randomness import undisturbed
+    from .training.randomness import preserve_random_state
 
     examples = sorted(run.task.examples(run.own_data(), "test"), key=lambda one: -len(one[0]))[:rows]
     model: Any = run.model
     if fresh:
-        with undisturbed():
+        with preserve_random_state():
             torch.manual_seed(run.recipe.train.seed)
             model = run.task.build()
     shown = [run.task.show(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]

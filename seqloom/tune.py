@@ -20,7 +20,7 @@ from .errors import MissingExtra, RecipeError, RunError
 from .folders import RECORDS, read_records
 from .recipe import Recipe
 from .runs import train
-from .training.files import locked, telling
+from .training.files import explain_errors, lock_folder
 from .training.manifests import MANIFEST
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Search:
         except ImportError:
             raise MissingExtra("optuna", "tune") from None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        with telling(self.into, "cannot be made"):
+        with explain_errors(self.into, "cannot be made"):
             self.into.mkdir(parents=True, exist_ok=True)
         try:
             storage = optuna.storages.RDBStorage(
@@ -154,11 +154,11 @@ class Search:
 
     def run(self, trials: int, stop: threading.Event | None = None) -> Iterator[Trial]:
         """Do trials until the study has so many that were completed or pruned; each is told when it ends."""
-        with self.study() as study, locked(self.into):
+        with self.study() as study, lock_folder(self.into):
             import optuna
 
             if not self.storage:
-                take_up(study)
+                resume(study)
             done = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
             ended: list[optuna.trial.FrozenTrial] = []  # the own ones: others may work on this study as well
             while len(study.get_trials(deepcopy=False, states=done)) < trials:
@@ -224,7 +224,7 @@ def best_loss(folder: Path) -> float:
     return min((loss for loss in losses if loss is not None), default=math.inf)
 
 
-def take_up(study: "optuna.Study") -> None:
+def resume(study: "optuna.Study") -> None:
     """Let the trials that a killed search has left under way be the next ones."""
     import optuna
 

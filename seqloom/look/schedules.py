@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..recipe import Train
-from ..training.schedules import rate_at, truth_at
+from ..training.schedules import learning_rate_at, teacher_forcing_at
 
 Floats = NDArray[np.floating]
 Record = dict[str, Any]  # a line of records.jsonl
@@ -27,7 +27,7 @@ def learning_rates(settings: Train, at_most: int = 1000) -> Rates:
     """The rate of every step or, of a long training, of so many of them, the first and the last included."""
     settings = settings.resolved()
     steps = np.unique(np.linspace(1, max(settings.steps, 1), min(max(settings.steps, 1), at_most)).astype(int))
-    rates, truths = ([at(step, settings) for step in steps.tolist()] for at in (rate_at, truth_at))
+    rates, truths = ([at(step, settings) for step in steps.tolist()] for at in (learning_rate_at, teacher_forcing_at))
     return Rates(steps, np.array(rates), np.array(truths))
 
 

@@ -11,8 +11,8 @@ from ..errors import RecipeError, RunError
 from ..models import Batch, Objective
 from ..recipe import Recipe, Train
 from ..training.loop import Feed, Rows, evaluating, fit
-from ..training.probe import estimate
-from ..training.randomness import undisturbed
+from ..training.probe import estimate_seconds
+from ..training.randomness import preserve_random_state
 
 STEPS = 120  # of a trial, at most
 FEWEST = 12
@@ -49,7 +49,7 @@ class Trials:
         """As many as fit into the time there is, for so many trials."""
         objective, feed = self._make(self._recipe)
         train = self._recipe.train.resolved()
-        step = estimate(objective, feed, train) / train.steps
+        step = estimate_seconds(objective, feed, train) / train.steps
         return max(FEWEST, min(STEPS, int(self._seconds / TRIALS / step)))
 
     def after(self, *settings: str) -> float | None:
@@ -63,7 +63,7 @@ class Trials:
             if self._spent > self._seconds:
                 return None
             begun = perf_counter()
-            with undisturbed():
+            with preserve_random_state():
                 objective, feed = self._make(recipe)
                 batches = [feed.batch(rows) for rows in feed.order(0)[:PROBED]]
                 self._known[settings] = _trained(objective, feed, recipe.train, self.steps, batches)
@@ -73,7 +73,7 @@ class Trials:
     @cached_property
     def by_heart(self) -> float:
         """What is left of the loss, as a share of the first, when a few examples are read again and again."""
-        with undisturbed():
+        with preserve_random_state():
             objective, feed = self._make(self._recipe)
             order = feed.order(0)
             few = feed.batch(order[len(order) // 2]).rows(slice(0, HEART))

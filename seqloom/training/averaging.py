@@ -10,7 +10,7 @@ from ..errors import RunError
 from .tensors import shard_like
 
 
-class Average:
+class EMA:
     """A share of the average and the rest of the newest weights, step by step. A share of 0 averages nothing.
 
     At first the share is smaller, (1 + n) / (10 + n) after n steps: else the random beginning would stay in it.

@@ -16,7 +16,17 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import RunError
-from .files import check_folder, json_bytes, parse_json, partial, read_bytes, sweep, sync_folder, telling, write_synced
+from .files import (
+    check_folder,
+    explain_errors,
+    json_bytes,
+    parse_json,
+    partial,
+    read_bytes,
+    sweep,
+    sync_folder,
+    write_synced,
+)
 from .manifests import MANIFEST, check_manifest, manifest_bytes
 from .tensors import parse_tensors, tensor_bytes
 
@@ -70,7 +80,7 @@ class Checkpoints:
     def __init__(self, folder: Path, keep: int = 2) -> None:
         assert keep >= 1, "the newest checkpoint is always kept"
         self.folder, self.keep = folder, keep
-        self.passed_over: tuple[str, ...] = ()
+        self.skipped_checkpoints: tuple[str, ...] = ()
         self._damaged: set[int] = set()
 
     def steps(self) -> list[int]:
@@ -78,7 +88,7 @@ class Checkpoints:
         check_folder(self.folder)
         if not self.folder.exists():
             return []
-        with telling(self.folder, "cannot be read"):
+        with explain_errors(self.folder, "cannot be read"):
             matches = [NAME.fullmatch(name) for name in os.listdir(self.folder)]
         return sorted((int(match[1]) for match in matches if match), reverse=True)
 
@@ -94,14 +104,14 @@ class Checkpoints:
             except RunError as error:
                 reasons.append(str(error))
                 self._damaged.add(step)
-        self.passed_over = tuple(reasons)
+        self.skipped_checkpoints = tuple(reasons)
         return found
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write this one, then remove those that are too many. On failure the earlier ones stay as they are."""
         place = self._place(checkpoint.step)
         check_folder(self.folder)
-        with telling(place, "cannot be written, earlier checkpoints are untouched"):
+        with explain_errors(place, "cannot be written, earlier checkpoints are untouched"):
             if not self.folder.exists():
                 self.folder.mkdir(parents=True)
                 sync_folder(self.folder.parent)
@@ -136,7 +146,7 @@ class Checkpoints:
         """Remove all but the newest ones; the damaged ones do not count, and the one just written made them useless."""
         self._damaged.discard(newest)
         whole = [step for step in self.steps() if step not in self._damaged]
-        with telling(self.folder, "cannot be tidied"):
+        with explain_errors(self.folder, "cannot be tidied"):
             for step in [*self._damaged, *whole[self.keep :]]:
                 if os.path.lexists(self._place(step)):
                     self._remove(self._place(step))

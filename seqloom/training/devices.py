@@ -36,7 +36,7 @@ class Machine:
 
     device: str
     precision: Precision
-    measured: Speeds
+    measure_precisions: Speeds
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,7 +55,7 @@ def available(device: str) -> bool:
     return device == "cpu"
 
 
-def choose(asked: str) -> torch.device:
+def choose_device(asked: str) -> torch.device:
     """The device of that name here; of several GPUs, each process takes its own.
 
     "auto" is a GPU where there is one, else the processor; Apple's GPUs have no double precision and were never tried,
@@ -69,26 +69,26 @@ def choose(asked: str) -> torch.device:
     return torch.device(name)
 
 
-def machine_for(
+def choose_machine(
     device: str, precision: str, processes: int = 1, measure: Callable[[torch.device], Speeds] | None = None
 ) -> Machine:
     """What "auto" comes to here; single precision, unless a lower one is measured to be much faster.
 
     Half precision (float16) overflows easily: it is taken only where bfloat16, which does not, is slow.
     """
-    place = choose(device)
+    place = choose_device(device)
     if place.type == "mps" and processes > 1:
         raise RecipeError('train.device is "mps", on which torch lets only one process train: leave out --processes')
     if precision in DTYPES:
         return Machine(place.type, precision, {})
-    speeds = (measure or measured)(place)
+    speeds = (measure or measure_precisions)(place)
     worthy = [name for name in ("bfloat16", "float16") if speeds.get(name, 0.0) >= WORTH]
     chosen: Precision = "bfloat16" if "bfloat16" in worthy else "float16" if worthy else "float32"
     return Machine(place.type, chosen, speeds)
 
 
 @cache
-def measured(device: torch.device) -> Speeds:
+def measure_precisions(device: torch.device) -> Speeds:
     """How fast products of matrices are in each precision; on a processor half precision is no choice.
 
     Single precision is measured before the others and after them: a moment in which the machine is busy with something
@@ -119,7 +119,7 @@ def product_time(device: torch.device, dtype: torch.dtype, given_up: bool = Fals
     return min(times)
 
 
-def casting(device: torch.device, precision: str) -> AbstractContextManager[object]:
+def cast_to(device: torch.device, precision: str) -> AbstractContextManager[object]:
     """Inside, products are in this precision; nothing is changed for single precision, or before it is known."""
     if precision in ("auto", "float32"):
         return nullcontext()

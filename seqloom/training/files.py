@@ -35,7 +35,7 @@ LOCK = ".lock"
 
 
 @contextmanager
-def telling(path: Path, trouble: str) -> Iterator[None]:
+def explain_errors(path: Path, trouble: str) -> Iterator[None]:
     """Say what the system refuses (disk full, read-only, not there) as one sentence about this path."""
     try:
         yield
@@ -73,7 +73,7 @@ def sync_folder(folder: Path) -> None:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The file with this content, or as it was before. One writer at a time: see `locked`."""
-    with telling(path, "cannot be written"):
+    with explain_errors(path, "cannot be written"):
         try:
             write_synced(partial(path), data)
             os.replace(partial(path), path)
@@ -91,7 +91,7 @@ def remove_quietly(path: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove what killed processes left half-written in this folder. Only for the one who holds it: see `locked`."""
-    with telling(folder, "cannot be tidied"):
+    with explain_errors(folder, "cannot be tidied"):
         for path in folder.glob(f".*{PARTIAL}"):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -117,7 +117,7 @@ def largest(path: Path) -> int:
 @contextmanager
 def opened(path: Path, most: int | None = None) -> Iterator[BufferedReader]:
     """A file to be read, of which nothing has been read yet and which has at most so many bytes."""
-    with telling(path, "cannot be read"):
+    with explain_errors(path, "cannot be read"):
         # Not waiting: a pipe would block for ever, before it could be seen that it is one.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -198,9 +198,9 @@ def sha256(path: Path, most: int | None = None) -> str:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Hold this folder alone. The system lets go when the process ends, however it ends; the empty file stays."""
-    with telling(folder, "cannot be written"):
+    with explain_errors(folder, "cannot be written"):
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:

@@ -23,16 +23,16 @@ from ..errors import DataError, RecipeError, RunError
 from ..layers.state import State
 from ..models import Batch, Objective, device_of
 from ..recipe import Train
-from .averaging import Average
+from .averaging import EMA
 from .checkpoints import Checkpoint, Checkpoints
-from .devices import casting
-from .optimiser import load_memory, memory_of, optimiser_of, set_rate
+from .devices import cast_to
+from .optimiser import build_optimizer, load_optimizer_state, optimizer_state, set_learning_rate
 from .parts import freeze
-from .processes import Ranks
+from .processes import ProcessGroup
 from .randomness import Draw, draw_from
 from .records import Kind, Progress, Record, criteria
-from .schedules import rate_at, truth_at
-from .steps import ALONE, Update, tokens_in, update
+from .schedules import learning_rate_at, teacher_forcing_at
+from .steps import ALONE, Update, count_tokens, update
 from .tensors import load_weights, weights_of, whole
 from .watching import MakeWatch
 
@@ -59,7 +59,7 @@ def fit(
     validate: Validate,
     checkpoints: Checkpoints | None = None,
     stop: threading.Event | None = None,
-    ranks: Ranks = ALONE,
+    ranks: ProcessGroup = ALONE,
     changed: int = -1,
     watch: MakeWatch | None = None,
 ) -> Iterator[Record]:
@@ -84,7 +84,7 @@ def fit(
         try:
             training.advance()
         except RunError:  # what led to it is told before: whoever looks for the reason reads the records
-            yield training.last_words()
+            yield training.final_record()
             raise
         [stops] = ranks.summed(stop is not None and stop.is_set())
         if stops or training.checkpoint_due:
@@ -96,7 +96,7 @@ def fit(
         yield from training.tell(validate)
 
 
-def found(checkpoints: Checkpoints | None, ranks: Ranks) -> Checkpoint | None:
+def found(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Checkpoint | None:
     """The newest checkpoint of the first process, for all of them."""
     checkpoint = None
     if checkpoints is not None:
@@ -129,7 +129,7 @@ class Training:
         objective: Objective,
         feed: Feed,
         settings: Train,
-        ranks: Ranks = ALONE,
+        ranks: ProcessGroup = ALONE,
         watch: MakeWatch | None = None,
     ) -> None:
         check_carrying(objective, settings)
@@ -137,8 +137,8 @@ class Training:
         freeze(objective, settings.freeze)
         self.learner = ranks.learner(objective, settings.shard)
         self.trained = ranks.trained(self.learner, settings.shard)
-        self.optimiser = optimiser_of(self.learner, settings)
-        self.average = Average(self.learner, settings.average)
+        self.optimiser = build_optimizer(self.learner, settings)
+        self.average = EMA(self.learner, settings.average)
         self.watch = watch(self.learner) if watch is not None and settings.watch else None
         self.progress = Progress()
         self.state: State = None  # where the last batch has arrived, for one that goes on from there
@@ -179,7 +179,7 @@ class Training:
         """The batches, or windows of them, that make the next step together, and the rows of the last."""
         now = self.progress
         found: list[Batch] = []
-        truth = truth_at(now.step + 1, self.settings)
+        truth = teacher_forcing_at(now.step + 1, self.settings)
         while len(found) < self.settings.accumulate:
             rows = self.order[now.batch]
             found.append(self.pieces[now.window].at(truth))
@@ -197,21 +197,21 @@ class Training:
         """Read on and make one step, or skip it if something in it is not finite."""
         begun, now = perf_counter() - self._read_ahead, self.progress
         rows, batches = self.read()
-        set_rate(self.optimiser, rate_at(now.step + 1, self.settings))
+        set_learning_rate(self.optimiser, learning_rate_at(now.step + 1, self.settings))
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
         half = self.settings.precision == "float16"
-        magnified = now.magnified if half else 1.0
+        magnified = now.loss_scale if half else 1.0
         watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch == 0 else None
         before = watch.before() if watch is not None else []
         made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks, magnified)
         if watch is not None and made.finite:
             now.watched = watch.after(before, made.norm)
         if half:
-            now.magnify(made.finite)
+            now.raise_loss_scale(made.finite)
         self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
         self._count(made, rows)
-        tokens = sum(map(tokens_in, batches))
+        tokens = sum(map(count_tokens, batches))
         now.tokens += tokens
         now.recent_tokens += tokens
         now.recent_seconds += perf_counter() - begun
@@ -254,7 +254,7 @@ class Training:
         return Checkpoint(
             self.progress.step,
             weights_of(self.learner),
-            memory_of(self.optimiser, self.learner),
+            optimizer_state(self.optimiser, self.learner),
             {name: whole(tensor).clone() for name, tensor in self.average.weights.items()},
             state=self.progress.model_dump(),
             carried=self.ranks.joined(self.state, self._rows) if self._goes_on() else {},
@@ -292,14 +292,14 @@ class Training:
         if checkpoint.carried and not other_data:
             self.state = self.ranks.divided(checkpoint.carried, self._some_state(), place)
         load_weights(self.learner, checkpoint.weights, place)
-        load_memory(self.optimiser, self.learner, checkpoint.optimiser, place)
+        load_optimizer_state(self.optimiser, self.learner, checkpoint.optimiser, place)
         self.average.load(checkpoint.average, place)
         self.begun = perf_counter() - now.seconds
 
     def _some_state(self) -> State:
         """A state of the shape that is carried into the next piece."""
         part, _ = self.ranks.part(self.pieces[self.progress.window].batch)
-        with evaluating(self.objective), casting(device_of(self.objective), self.settings.precision):
+        with evaluating(self.objective), cast_to(device_of(self.objective), self.settings.precision):
             return self.objective(part, None)[2]
 
     # --- telling ---
@@ -316,7 +316,7 @@ class Training:
             yield self._told("step", {}, False)
         self.trained.train()  # whoever looked at it may have left it in another mode
 
-    def last_words(self) -> Record:
+    def final_record(self) -> Record:
         """The record of a step after which training cannot go on."""
         return self._told("step", {}, False)
 
@@ -342,7 +342,7 @@ class Training:
             now.step,
             round(now.epoch + (now.batch / len(self.order) if now.batch else 0), 6),
             now.loss_sum / now.loss_count if now.loss_count else None,
-            rate_at(now.step, self.settings),
+            learning_rate_at(now.step, self.settings),
             now.largest_norm,
             now.tokens,
             now.recent_tokens / now.recent_seconds if now.recent_seconds else 0.0,

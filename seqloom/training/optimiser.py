@@ -22,7 +22,7 @@ MEMORIES = {  # torch's names for what each optimiser remembers of a parameter
 }
 
 
-def optimiser_of(objective: nn.Module, settings: Train) -> torch.optim.Optimizer:
+def build_optimizer(objective: nn.Module, settings: Train) -> torch.optim.Optimizer:
     """The optimiser of the settings. Only matrices decay: a bias or a norm's gain has no size to keep small.
 
     AdamW and RAdam decay apart from the gradient (Loshchilov and Hutter, 2019), Adam and SGD within it, as in torch.
@@ -47,12 +47,12 @@ def optimiser_of(objective: nn.Module, settings: Train) -> torch.optim.Optimizer
             )  # fused, it fails where a gradient comes late
 
 
-def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
     for group in optimiser.param_groups:
         group["lr"] = rate
 
 
-def scale(gradients: Sequence[Tensor], norm: float, count: float, settings: Train) -> None:
+def clip_gradients(gradients: Sequence[Tensor], norm: float, count: float, settings: Train) -> None:
     """Make a summed gradient the mean over `count`, which has this norm; shorten it, and then cut its entries."""
     share = min(1.0, settings.clip / norm) if settings.clip and norm else 1.0
     for gradient in gradients:
@@ -64,7 +64,7 @@ def scale(gradients: Sequence[Tensor], norm: float, count: float, settings: Trai
 # --- memory ---------------------------------------------------------------------------------------------------
 
 
-def memory_of(optimiser: torch.optim.Optimizer, objective: nn.Module) -> dict[str, Tensor]:
+def optimizer_state(optimiser: torch.optim.Optimizer, objective: nn.Module) -> dict[str, Tensor]:
     """A copy of what the optimiser remembers, as `exp_avg/NAME OF THE PARAMETER` and so on."""
     return {
         f"{kind}/{name}": whole(optimiser.state[parameter][kind].detach()).clone()
@@ -74,7 +74,7 @@ def memory_of(optimiser: torch.optim.Optimizer, objective: nn.Module) -> dict[st
     }
 
 
-def load_memory(
+def load_optimizer_state(
     optimiser: torch.optim.Optimizer, objective: nn.Module, memory: Mapping[str, Tensor], place: Path | str
 ) -> None:
     """Let the optimiser remember this. A parameter that never had a gradient has left no memory."""

@@ -14,13 +14,13 @@ DEPTH = 3  # names such as "source.encoder.layer": further in, nobody looks for 
 def freeze(objective: Objective, names: Sequence[str]) -> None:
     """Let the parts of these names learn nothing."""
     for name in names:
-        for part in parts_called(objective, name):
+        for part in find_parts(objective, name):
             part.requires_grad_(False)
     if not any(parameter.requires_grad for parameter in objective.parameters()):
         raise RecipeError(f"train.freeze = {list(names)} leaves no weight that could learn")
 
 
-def parts_called(objective: Objective, name: str) -> list[nn.Module]:
+def find_parts(objective: Objective, name: str) -> list[nn.Module]:
     """The part of this path, such as "source.encoder"; else all whose path ends so, such as "encoder"."""
     parts = {path.removeprefix("model."): part for path, part in objective.named_modules() if list(part.parameters())}
     if name and name in parts:

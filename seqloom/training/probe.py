@@ -10,7 +10,7 @@ from ..models import Batch, Objective
 from ..recipe import Train
 from ..settings.train import DEFAULT_STEPS
 from .loop import Feed, Rows, Training, Validate, evaluating
-from .randomness import undisturbed
+from .randomness import preserve_random_state
 from .tensors import load_weights, weights_of
 
 TRIALS = 8
@@ -21,12 +21,14 @@ LOOKS = 0.1  # of the budget: what validations may take, where nothing says how 
 FEWEST = 2  # validations all the same
 
 
-def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train, validate: Validate) -> tuple[int, int]:
+def fit_steps_to_time(
+    seconds: float, objective: Objective, feed: Feed, settings: Train, validate: Validate
+) -> tuple[int, int]:
     """The most steps that, with their validations, take no more than this time; at least one. And how often to look.
 
     From then on only steps count: the caller stores both in the recipe, so that a run can be repeated.
     """
-    with untouched(objective):
+    with leave_untouched(objective):
         step = step_time(objective, feed, settings, seconds * SHARE)
         begun = perf_counter()
         with evaluating(objective):
@@ -35,9 +37,9 @@ def steps_for(seconds: float, objective: Objective, feed: Feed, settings: Train,
     return most_steps(seconds, step, validation, settings)
 
 
-def estimate(objective: Objective, feed: Feed, settings: Train) -> float:
+def estimate_seconds(objective: Objective, feed: Feed, settings: Train) -> float:
     """The seconds that all steps will take on this machine, as a few trial steps have it; validations not counted."""
-    with untouched(objective):
+    with leave_untouched(objective):
         return settings.steps * step_time(objective, feed, settings, 0.0)
 
 
@@ -107,11 +109,11 @@ def step_time(
 
 
 @contextmanager
-def untouched(objective: Objective) -> Iterator[None]:
+def leave_untouched(objective: Objective) -> Iterator[None]:
     """Weights, gradients, mode and random states are afterwards what they were before."""
     weights, mode = weights_of(objective), objective.training
     try:
-        with undisturbed():
+        with preserve_random_state():
             yield
     finally:
         load_weights(objective, weights, "probe")

@@ -23,7 +23,7 @@ from .carried import state_from, tensors_of
 PATIENCE = timedelta(hours=1)  # how long the others wait while the first one validates
 
 
-class Ranks:
+class ProcessGroup:
     """The processes of this training, of which this one is number `rank`."""
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
@@ -117,11 +117,11 @@ def adding_up(trained: nn.Module, last: bool) -> Iterator[None]:
     yield
 
 
-def join() -> Ranks:
+def join_process_group() -> ProcessGroup:
     """The processes that torchrun or `--processes` has started, this one among them; or this one alone."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
-        return Ranks()
+        return ProcessGroup()
     rank = int(os.environ["RANK"])
     if not distributed.is_initialized():
         ours = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"  # else torchrun has one running
@@ -135,9 +135,9 @@ def join() -> Ranks:
             backend = "cpu:gloo,cuda:nccl"
         own = PrefixStore(f"attempt_{attempt}", store)
         distributed.init_process_group(backend, store=own, rank=rank, world_size=count, timeout=PATIENCE)
-    return Ranks(rank, count)
+    return ProcessGroup(rank, count)
 
 
-def part_company() -> None:
+def shutdown() -> None:
     if distributed.is_initialized():
         distributed.destroy_process_group()

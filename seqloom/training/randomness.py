@@ -25,7 +25,7 @@ def draw_from(seed: int, draw: Draw, *place: int) -> None:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def preserve_random_state() -> Iterator[None]:
     """Whatever is drawn inside, the generators go on as if nothing had been."""
     with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []):
         yield

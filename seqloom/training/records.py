@@ -73,8 +73,8 @@ class Progress(BaseModel):
     seconds: NonNegativeFloat = 0.0
     skipped: Count = 0
     skipped_in_a_row: Count = 0
-    magnified: PositiveFloat = 16.0  # what the summed loss is multiplied by in half precision, and …
-    steps_so_magnified: Count = 0  # … the finite steps since that last changed
+    loss_scale: PositiveFloat = 16.0  # what the summed loss is multiplied by in half precision, and …
+    steps_at_loss_scale: Count = 0  # … the finite steps since that last changed
     best: float | None = None  # the lowest of what is to be low, and …
     best_loss: float | None = None  # … the validation loss there, which decides where that is the same
     validations_since_best: Count = 0
@@ -99,13 +99,13 @@ class Progress(BaseModel):
         self.validations_since_best = 0 if best else self.validations_since_best + 1
         return best
 
-    def magnify(self, finite: bool) -> None:
+    def raise_loss_scale(self, finite: bool) -> None:
         """Half as much after a step that has overflown, twice as much after many that have not."""
-        self.steps_so_magnified = self.steps_so_magnified + 1 if finite else 0
+        self.steps_at_loss_scale = self.steps_at_loss_scale + 1 if finite else 0
         if not finite:
-            self.magnified /= 2
-        elif self.steps_so_magnified == MAGNIFY_AFTER:
-            self.magnified, self.steps_so_magnified = 2 * self.magnified, 0
+            self.loss_scale /= 2
+        elif self.steps_at_loss_scale == MAGNIFY_AFTER:
+            self.loss_scale, self.steps_at_loss_scale = 2 * self.loss_scale, 0
 
     def begin_anew(self) -> None:
         """Forget what the last record has told."""

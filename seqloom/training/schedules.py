@@ -5,7 +5,7 @@ import math
 from ..recipe import Train
 
 
-def rate_at(step: int, settings: Train) -> float:
+def learning_rate_at(step: int, settings: Train) -> float:
     """The learning rate of this step, counted from 1: a line up to `rate`, and then as the schedule says.
 
     Cosine and line end at zero rather than at a share of `rate`, because small last steps let the weights settle and
@@ -32,7 +32,7 @@ def _half_cosine(way: float) -> float:
     return (1 + math.cos(math.pi * min(way, 1.0))) / 2
 
 
-def truth_at(step: int, settings: Train) -> float:
+def teacher_forcing_at(step: int, settings: Train) -> float:
     """The probability that a decoder reads the true token at this step and not its own (Bengio et al., 2015).
 
     It falls from 1 at the first step to `teacher` at the last: as a line, as a power, or as k / (k + exp(i / k)), whose

@@ -11,12 +11,12 @@ from torch.autograd.graph import increment_version
 from ..layers.state import State, detach
 from ..models import Batch, device_of
 from ..recipe import Train
-from .devices import casting
-from .optimiser import scale
-from .processes import Ranks, adding_up
+from .devices import cast_to
+from .optimiser import clip_gradients
+from .processes import ProcessGroup, adding_up
 from .tensors import whole
 
-ALONE = Ranks()
+ALONE = ProcessGroup()
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ def update(
     batches: Sequence[Batch],
     settings: Train,
     state: State = None,
-    ranks: Ranks = ALONE,
-    magnified: float = 1.0,
+    ranks: ProcessGroup = ALONE,
+    loss_scale: float = 1.0,
 ) -> Update:
     """One step on these batches together; none if the loss or the gradient is not finite.
 
@@ -51,14 +51,14 @@ def update(
     norm. What DDP and FSDP leave is the mean over the processes.
     """
     optimiser.zero_grad()
-    loss, number, state = backpropagate(trained, batches, state, ranks, settings.precision, magnified)
+    loss, number, state = backpropagate(trained, batches, state, ranks, settings.precision, loss_scale)
     loss, number = ranks.summed(loss, number)
-    count = magnified * max(number, 1.0) / ranks.count
+    count = loss_scale * max(number, 1.0) / ranks.count
     gradients = [parameter.grad for parameter in trained.parameters() if parameter.grad is not None]
     norm = whole(nn.utils.get_total_norm(gradients)).item() / count
     made = Update(loss, number, norm, state)
     if made.finite:
-        scale(gradients, norm, count, settings)
+        clip_gradients(gradients, norm, count, settings)
         optimiser.step()
         # A fused optimiser changes weights without a trace; whoever keeps what he made of them is to notice.
         increment_version(list(trained.parameters()))
@@ -69,9 +69,9 @@ def backpropagate(
     trained: nn.Module,
     batches: Sequence[Batch],
     state: State = None,
-    ranks: Ranks = ALONE,
+    ranks: ProcessGroup = ALONE,
     precision: str = "float32",
-    magnified: float = 1.0,
+    loss_scale: float = 1.0,
 ) -> tuple[float, float, State]:
     """Leave the gradient of the summed (and magnified) loss of all batches in the parameters; the sum itself, its count
     and the state after. The products on the way are in this precision.
@@ -82,16 +82,16 @@ def backpropagate(
     for number, batch in enumerate(batches, 1):
         part, weight = ranks.part(batch)
         with adding_up(trained, last=number == len(batches)):
-            with casting(device_of(trained), precision):
+            with cast_to(device_of(trained), precision):
                 loss, elements, state = trained(part, None if batch.starts_sequence else state)
-            (loss if weight * magnified == 1 else loss * (weight * magnified)).backward()
+            (loss if weight * loss_scale == 1 else loss * (weight * loss_scale)).backward()
         state = detach(state)
         total += loss.item() * weight
         count += elements.item() * weight
     return total, count, state
 
 
-def tokens_in(batch: Batch) -> int:
+def count_tokens(batch: Batch) -> int:
     """The tokens of a batch, source and target, without padding; a source that goes on was counted before."""
     masks = [batch.mask, *(part for part in batch.source if part.dtype is torch.bool and batch.starts_sequence)]
     return sum(int(mask.sum()) for mask in masks)

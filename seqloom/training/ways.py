@@ -18,14 +18,14 @@ import torch
 from ..models import Batch, Objective
 from ..recipe import Train
 from .loop import Feed, Rows
-from .probe import step_time, untouched
+from .probe import leave_untouched, step_time
 
 LONG = 0.15  # seconds of a step from which on one of a kind is enough
 PASSED = 4 << 20  # bytes that are passed at most in order to see how fast that is
 
 
 @dataclass(frozen=True)
-class Ways:
+class Parallelism:
     """The seconds of a step, either way, with so many threads or processes."""
 
     count: int
@@ -47,7 +47,7 @@ class Ways:
         )
 
 
-def ways_here(objective: Objective, feed: Feed, settings: Train, processes: int = 1) -> Ways | None:
+def measure_parallelism(objective: Objective, feed: Feed, settings: Train, processes: int = 1) -> Parallelism | None:
     """The two ways on this machine; none where there is no choice: one core, a GPU, or several machines."""
     count = processes if processes > 1 else len(os.sched_getaffinity(0))
     elsewhere = int(os.environ.get("LOCAL_WORLD_SIZE", processes)) != processes
@@ -56,8 +56,8 @@ def ways_here(objective: Objective, feed: Feed, settings: Train, processes: int 
     return compare(objective, feed, settings, count)
 
 
-def compare(objective: Objective, feed: Feed, settings: Train, count: int) -> Ways:
-    with untouched(objective):
+def compare(objective: Objective, feed: Feed, settings: Train, count: int) -> Parallelism:
+    with leave_untouched(objective):
         with so_many_threads(count):
             begun = perf_counter()
             whole = step_time(objective, feed, settings, 0.0, 1)
@@ -66,7 +66,7 @@ def compare(objective: Objective, feed: Feed, settings: Train, count: int) -> Wa
         with so_many_threads(1):
             part = step_time(objective, Part(feed, count), settings, 0.0, 3 if whole < LONG else 1)
     size = sum(parameter.numel() * parameter.element_size() for parameter in objective.parameters())
-    return Ways(count, whole, part + passing_time(size) * 2 * (count - 1) / count)  # round a ring, twice
+    return Parallelism(count, whole, part + passing_time(size) * 2 * (count - 1) / count)  # round a ring, twice
 
 
 class Part:

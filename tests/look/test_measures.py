@@ -23,7 +23,7 @@ from seqloom.look.schedules import curves, learning_rates
 from seqloom.look.vectors import Vectors
 from seqloom.models import Batch, Labeler
 from seqloom.recipe import Train
-from seqloom.training.schedules import rate_at
+from seqloom.training.schedules import learning_rate_at
 
 from .models import MODELS, SIDES, batch_for
 
@@ -127,7 +127,7 @@ def test_rates_are_the_training_loops_own():
     settings = Train(steps=3000, warmup=10)
     found = learning_rates(settings, 100)
     assert found.steps[0] == 1 and found.steps[-1] == 3000 and len(found.steps) == 100
-    close(found.rates, [rate_at(int(step), settings.resolved()) for step in found.steps])
+    close(found.rates, [learning_rate_at(int(step), settings.resolved()) for step in found.steps])
 
 
 def test_curves_leave_out_what_is_no_number():

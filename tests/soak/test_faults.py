@@ -107,7 +107,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     damage(folder / "checkpoints" / f"step-{newest}" / name)
     checkpoints = Checkpoints(folder / "checkpoints")
     assert (found := checkpoints.newest()) is not None and found.step == before
-    assert f"step-{newest}" in checkpoints.passed_over[0]
+    assert f"step-{newest}" in checkpoints.skipped_checkpoints[0]
     assert_as_if_nothing_had_been(kind, folder)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.training.processes import Ranks
+from seqloom.training.processes import ProcessGroup
 from tests.training.test_processes import given_for, left, trained
 from tests.training.together import together
 
@@ -73,7 +73,7 @@ def test_the_order_does_not_depend_on_the_number_of_processes(
 ) -> None:
     given = given_for(case, accumulate=accumulate)
     (tmp_path / "one").mkdir()
-    trained(case, given, tmp_path / "one", Ranks())
+    trained(case, given, tmp_path / "one", ProcessGroup())
     together(count, lambda ranks: trained(case, given, tmp_path, ranks), tmp_path)
     asked, _, _ = left(tmp_path / "one", 1, 0)
     assert all(left(tmp_path, count, rank)[0] == asked for rank in range(count))

@@ -6,7 +6,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from seqloom.errors import RunError
-from seqloom.training.averaging import Average
+from seqloom.training.averaging import EMA
 from seqloom.training.loop import Training, fit
 from seqloom.training.tensors import weights_of
 
@@ -15,7 +15,7 @@ from .tiny import Guesser, Rows, same, settings
 
 def test_the_average_is_the_formulas() -> None:
     layer = nn.Linear(3, 2).double()
-    average, expected = Average(layer, 0.8), layer.weight.detach().clone()
+    average, expected = EMA(layer, 0.8), layer.weight.detach().clone()
     for step in range(1, 60):
         nn.init.normal_(layer.weight)
         average.add(step)
@@ -26,7 +26,7 @@ def test_the_average_is_the_formulas() -> None:
 
 def test_once_warm_the_average_is_torchs_own() -> None:
     layer = nn.Linear(3, 2).double()
-    average, theirs = Average(layer, 0.9), AveragedModel(layer, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    average, theirs = EMA(layer, 0.9), AveragedModel(layer, multi_avg_fn=get_ema_multi_avg_fn(0.9))
     theirs.update_parameters(layer)  # the first one is copied
     for _ in range(20):
         nn.init.normal_(layer.weight)
@@ -44,7 +44,7 @@ def test_a_validation_and_whoever_keeps_the_best_see_the_average_and_training_it
         seen.append(weights_of(objective))
         return {"loss": 1.0 / len(seen)}
 
-    beside = Average(plain.objective, 0.9)
+    beside = EMA(plain.objective, 0.9)
     for record in fit(objective, Rows(), given, validate):
         while plain.progress.step < record.step:
             plain.advance()
@@ -56,7 +56,7 @@ def test_a_validation_and_whoever_keeps_the_best_see_the_average_and_training_it
 
 
 def test_without_averaging_nothing_is_kept() -> None:
-    assert Average(Guesser(), 0.0).weights == {}
+    assert EMA(Guesser(), 0.0).weights == {}
 
 
 def test_a_skipped_step_is_not_averaged() -> None:
@@ -89,4 +89,4 @@ def test_after_skipped_steps_the_average_is_as_young_as_the_steps_that_were_made
 
 def test_an_average_of_another_model_is_refused() -> None:
     with pytest.raises(RunError, match="^there: the averaged weights"):
-        Average(Guesser(), 0.5).load(Average(Guesser(size=8), 0.5).weights, "there")
+        EMA(Guesser(), 0.5).load(EMA(Guesser(size=8), 0.5).weights, "there")

@@ -109,17 +109,17 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_reason_and_does_not_count(
     checkpoints = filled(tmp_path / "c", 5, 6, 7)
     damage(tmp_path / "c" / "step-7" / name)
     assert is_whole(found := checkpoints.newest()) and found is not None and found.step == 6
-    [reason] = checkpoints.passed_over
+    [reason] = checkpoints.skipped_checkpoints
     assert "step-7" in reason and "\n" not in reason
     checkpoints.save(checkpoint(8))  # keeps two whole ones; the damaged one is of no use any more
-    assert checkpoints.steps() == [8, 6] and checkpoints.newest() is not None and checkpoints.passed_over == ()
+    assert checkpoints.steps() == [8, 6] and checkpoints.newest() is not None and checkpoints.skipped_checkpoints == ()
 
 
 def test_a_damaged_checkpoint_is_replaced_when_training_comes_there_again(tmp_path: Path) -> None:
     checkpoints = filled(tmp_path, 5, 6, 7)
     cut(tmp_path / "step-7" / WEIGHTS)
     flip(tmp_path / "step-6" / STATE)
-    assert (found := checkpoints.newest()) is not None and found.step == 5 and len(checkpoints.passed_over) == 2
+    assert (found := checkpoints.newest()) is not None and found.step == 5 and len(checkpoints.skipped_checkpoints) == 2
     checkpoints.save(checkpoint(6))
     assert newest_step(tmp_path) == 6 and checkpoints.steps() == [6, 5]
 
@@ -141,7 +141,7 @@ def test_a_checkpoint_that_is_whole_but_hostile_is_passed_over(tmp_path: Path) -
         write_manifest(place, FILES[:-1])
     write_manifest(place, (WEIGHTS, STATE))
     assert (found := checkpoints.newest()) is not None and found.step == 1
-    assert f"does not list {OPTIMISER}" in checkpoints.passed_over[0]
+    assert f"does not list {OPTIMISER}" in checkpoints.skipped_checkpoints[0]
 
 
 def test_other_names_in_the_folder_are_no_checkpoints(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_all_damaged_is_none_with_every_reason(tmp_path: Path) -> None:
     for step in (3, 4):
         shutil.rmtree(tmp_path / f"step-{step}")
         (tmp_path / f"step-{step}").touch()  # not even a folder
-    assert checkpoints.newest() is None and len(checkpoints.passed_over) == 2
+    assert checkpoints.newest() is None and len(checkpoints.skipped_checkpoints) == 2
 
 
 @pytest.mark.parametrize("damaged", [False, True])

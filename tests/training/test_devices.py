@@ -13,8 +13,8 @@ from seqloom.models import Batch
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
 from seqloom.training import devices
-from seqloom.training.devices import Machine, choose, machine_for, measured
-from seqloom.training.optimiser import optimiser_of
+from seqloom.training.devices import Machine, choose_device, choose_machine, measure_precisions
+from seqloom.training.optimiser import build_optimizer
 from seqloom.training.records import MAGNIFY_AFTER, Progress
 from seqloom.training.steps import update
 from seqloom.training.tensors import weights_of
@@ -37,26 +37,26 @@ from .tiny import Guesser, Rows, same, settings
 def test_a_lower_precision_is_taken_only_where_it_is_measured_to_be_much_faster(
     speeds: dict[str, float], chosen: str
 ) -> None:
-    assert machine_for("cpu", "auto", measure=lambda device: speeds) == Machine("cpu", chosen, speeds)  # type: ignore[arg-type]
+    assert choose_machine("cpu", "auto", measure=lambda device: speeds) == Machine("cpu", chosen, speeds)  # type: ignore[arg-type]
 
 
 def test_what_is_asked_for_is_not_measured() -> None:
     def never(device: torch.device) -> dict[str, float]:
         raise AssertionError
 
-    assert machine_for("cpu", "bfloat16", measure=never) == Machine("cpu", "bfloat16", {})
+    assert choose_machine("cpu", "bfloat16", measure=never) == Machine("cpu", "bfloat16", {})
 
 
 def test_speeds_are_those_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {torch.float32: 2.0, torch.bfloat16: 8.0}
     monkeypatch.setattr(devices, "product_time", lambda device, dtype, given_up=False: times[dtype])
-    assert measured.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.25}
+    assert measure_precisions.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.25}
 
 
 def test_a_busy_moment_does_not_make_single_precision_look_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = iter([9.0, 2.0, 1.0])  # single, bfloat16, single again
     monkeypatch.setattr(devices, "product_time", lambda device, dtype, given_up=False: next(taken))
-    assert measured.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.5}
+    assert measure_precisions.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.5}
 
 
 @pytest.mark.parametrize(("given_up", "time"), [(False, 0.25), (True, 5.0)])
@@ -75,16 +75,16 @@ def test_a_product_is_timed_on_this_machine() -> None:
 
 def test_auto_is_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert choose("auto") == choose("cpu") == torch.device("cpu")
+    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
     with pytest.raises(RecipeError, match='train.device is "cuda", but torch finds no such device'):
-        choose("cuda")
+        choose_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv("LOCAL_RANK", "3")
-    assert choose("auto") == torch.device("cuda", 1)
+    assert choose_device("auto") == torch.device("cuda", 1)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     with pytest.raises(RecipeError, match="one process"):
-        machine_for("mps", "float32", processes=2)
+        choose_machine("mps", "float32", processes=2)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
@@ -120,7 +120,7 @@ def test_products_are_cast_but_weights_gradients_and_loss_are_not() -> None:
     objective, rows = Guesser(dropout=0.0), Rows()
     objective.tell, Seeing.seen = Seeing(6, 12), []
     batch, given = rows.batch(rows.order(0)[0]), settings(precision="bfloat16")
-    update(objective, optimiser_of(objective, given), [batch], given)
+    update(objective, build_optimizer(objective, given), [batch], given)
     assert Seeing.seen == [torch.bfloat16]
     for parameter in objective.parameters():
         assert parameter.dtype == torch.float32 and parameter.grad is not None and parameter.grad.dtype == torch.float32
@@ -130,9 +130,9 @@ def test_a_magnified_loss_gives_the_same_step() -> None:
     made: list[Any] = []
     for magnified in (1.0, 64.0):
         objective, rows = Guesser(dropout=0.0), Rows()
-        optimiser = optimiser_of(objective, settings())
+        optimiser = build_optimizer(objective, settings())
         batches: list[Batch] = [rows.batch(order) for order in rows.order(0)[:2]]
-        made.append((update(objective, optimiser, batches, settings(), magnified=magnified), weights_of(objective)))
+        made.append((update(objective, optimiser, batches, settings(), loss_scale=magnified), weights_of(objective)))
     (one, weights), (other, others) = made
     assert (one.loss, one.count) == (other.loss, other.count) and one.norm == pytest.approx(other.norm, rel=1e-6)
     for name, tensor in weights.items():
@@ -141,13 +141,13 @@ def test_a_magnified_loss_gives_the_same_step() -> None:
 
 def test_what_overflows_is_magnified_less_and_what_never_does_more() -> None:
     progress = Progress()
-    first = progress.magnified
-    progress.magnify(False)
-    assert progress.magnified == first / 2
+    first = progress.loss_scale
+    progress.raise_loss_scale(False)
+    assert progress.loss_scale == first / 2
     for _ in range(MAGNIFY_AFTER):
-        assert progress.magnified == first / 2
-        progress.magnify(True)
-    assert progress.magnified == first
+        assert progress.loss_scale == first / 2
+        progress.raise_loss_scale(True)
+    assert progress.loss_scale == first
 
 
 def test_a_run_keeps_the_device_and_the_precision_it_began_with(

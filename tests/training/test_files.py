@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seqloom.errors import RunError
 from seqloom.training.files import (
     json_bytes,
-    locked,
+    lock_folder,
     parse_json,
     read_bytes,
     read_json,
@@ -180,16 +180,16 @@ def test_a_folder_is_held_by_one_process_until_that_is_killed(tmp_path: Path) ->
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         try:
             assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-            with pytest.raises(RunError, match="another process"), locked(tmp_path):
+            with pytest.raises(RunError, match="another process"), lock_folder(tmp_path):
                 pass
         finally:
             holder.send_signal(signal.SIGKILL)
-    with locked(tmp_path), pytest.raises(RunError, match="another process"), locked(tmp_path):
+    with lock_folder(tmp_path), pytest.raises(RunError, match="another process"), lock_folder(tmp_path):
         pass
-    with locked(tmp_path):
+    with lock_folder(tmp_path):
         pass
 
 
 def test_a_folder_that_is_not_there_cannot_be_held(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="cannot be written"), locked(tmp_path / "absent"):
+    with pytest.raises(RunError, match="cannot be written"), lock_folder(tmp_path / "absent"):
         pass

@@ -24,12 +24,12 @@ from seqloom.training.loop import (
     evaluating,
     fit,
 )
-from seqloom.training.optimiser import optimiser_of
-from seqloom.training.processes import Ranks
+from seqloom.training.optimiser import build_optimizer
+from seqloom.training.processes import ProcessGroup
 from seqloom.training.randomness import Draw, draw_from
 from seqloom.training.records import Progress, Record
-from seqloom.training.schedules import rate_at
-from seqloom.training.steps import backpropagate, tokens_in, update
+from seqloom.training.schedules import learning_rate_at
+from seqloom.training.steps import backpropagate, count_tokens, update
 from seqloom.training.tensors import weights_of
 
 from .cutting import Run, assert_same, cut_at_batch
@@ -260,7 +260,7 @@ class Alike(Rows):
 def dropped(steps: int, **given: Any) -> list[tuple[bool, ...]]:
     """What dropout left out at each step."""
     rank = given.pop("rank", 0)
-    training = Training(Guesser(), Alike(), settings(**given), Ranks(rank))
+    training = Training(Guesser(), Alike(), settings(**given), ProcessGroup(rank))
     found: list[tuple[bool, ...]] = []
     training.objective.drop.register_forward_hook(
         lambda _module, _given, made: found.append(tuple((made == 0).flatten().tolist()))
@@ -308,7 +308,7 @@ def test_the_gradient_of_many_batches_is_that_of_one_big_batch(parts: tuple[int,
     """Whatever the padding: the small batches are padded less. And it is torch's own mean over all target tokens."""
     objective, feed = Guesser(dropout=0.0).double(), Rows()
     rows = np.split(np.arange(40), np.cumsum(parts)[:-1])
-    optimiser = optimiser_of(objective, settings())
+    optimiser = build_optimizer(objective, settings())
     made = update(objective, optimiser, [feed.batch(part) for part in rows], settings(clip=0.0))
     found = gradients(objective)
 
@@ -351,7 +351,7 @@ def test_a_step_is_what_torch_does_with_the_mean_its_clipping_and_its_optimiser(
         rows = training.order[training.progress.batch]
         training.advance()
         for group in plain.param_groups:
-            group["lr"] = rate_at(step, given)
+            group["lr"] = learning_rate_at(step, given)
         loss, count, _ = reference(feed.batch(rows))
         plain.zero_grad()
         (loss / count).backward()
@@ -366,7 +366,9 @@ def test_a_step_is_what_torch_does_with_the_mean_its_clipping_and_its_optimiser(
 def test_a_batch_without_a_single_target_changes_no_count_and_breaks_nothing() -> None:
     objective, feed = Guesser(), Rows()
     batch = feed.batch(np.arange(3))
-    made = update(objective, optimiser_of(objective, settings()), [batch._replace(mask=batch.mask & False)], settings())
+    made = update(
+        objective, build_optimizer(objective, settings()), [batch._replace(mask=batch.mask & False)], settings()
+    )
     assert made.finite and (made.loss, made.count, made.norm) == (0.0, 0.0, 0.0)
     assert all(torch.isfinite(each).all() for each in objective.parameters())
 
@@ -383,7 +385,7 @@ def test_a_step_that_is_not_finite_changes_nothing(poison: str) -> None:
             return loss * 1e38 * 1e38, count, state
 
     objective, feed = Poisoned(), Rows()
-    optimiser = optimiser_of(objective, settings())
+    optimiser = build_optimizer(objective, settings())
     before = weights_of(objective)
     assert not update(objective, optimiser, [feed.batch(np.arange(5))], settings()).finite
     assert same(weights_of(objective), before) and not optimiser.state
@@ -489,7 +491,7 @@ def test_a_record_tells_rate_epoch_tokens_and_the_largest_gradient() -> None:
     run = Run(given=settings(steps=20, validate_every=20)).whole()
     read = [rows for rows in run.feed.asked if len(rows) <= run.feed.size]
     for record in run.records:
-        assert record.rate == rate_at(record.step, run.settings)
+        assert record.rate == learning_rate_at(record.step, run.settings)
         assert record.epoch == pytest.approx(record.step / 7, abs=1e-6)
         assert record.tokens == sum(len(run.feed.texts[row]) - 1 for rows in read[: record.step] for row in rows)
         assert record.gradient_norm and record.tokens_per_second > 0 and record.seconds > 0
@@ -550,7 +552,7 @@ def test_what_a_killed_process_left_is_swept_at_the_start(tmp_path: Path) -> Non
 def test_tokens_are_those_of_source_and_target_without_padding() -> None:
     mask, source = torch.tensor([[True, True, False]]), torch.tensor([[True, True, True, True, False]])
     batch = Batch(torch.zeros(1, 3), mask, torch.zeros(1, 3), (torch.zeros(1, 5, dtype=torch.int64), source))
-    assert tokens_in(batch) == 6 and tokens_in(batch._replace(source=())) == 2
+    assert count_tokens(batch) == 6 and count_tokens(batch._replace(source=())) == 2
 
 
 def losses(*values: float) -> Any:

@@ -7,7 +7,13 @@ import torch
 from torch import nn
 
 from seqloom.errors import RunError
-from seqloom.training.optimiser import load_memory, memory_of, optimiser_of, scale, set_rate
+from seqloom.training.optimiser import (
+    build_optimizer,
+    clip_gradients,
+    load_optimizer_state,
+    optimizer_state,
+    set_learning_rate,
+)
 from seqloom.training.steps import update
 
 from .tiny import Guesser, Rows, same, settings
@@ -15,7 +21,7 @@ from .tiny import Guesser, Rows, same, settings
 
 def test_matrices_decay_and_biases_and_norms_do_not() -> None:
     module = Guesser()
-    optimiser = optimiser_of(module, settings(weight_decay=0.25))
+    optimiser = build_optimizer(module, settings(weight_decay=0.25))
     decay = {id(each): group["weight_decay"] for group in optimiser.param_groups for each in group["params"]}
     for name, parameter in module.named_parameters():
         plain = "bias" in name or name.startswith("norm.")
@@ -26,7 +32,7 @@ def test_matrices_decay_and_biases_and_norms_do_not() -> None:
 def test_frozen_weights_are_not_the_optimisers() -> None:
     module = Guesser()
     module.embed.weight.requires_grad_(False)
-    optimiser = optimiser_of(module, settings())
+    optimiser = build_optimizer(module, settings())
     assert all(each is not module.embed.weight for group in optimiser.param_groups for each in group["params"])
 
 
@@ -34,13 +40,13 @@ def test_a_step_is_the_one_of_the_paper() -> None:
     """Loshchilov and Hutter (2019), algorithm 2, in float64."""
     torch.manual_seed(0)
     layer = nn.Linear(3, 2).double()
-    optimiser = optimiser_of(layer, settings(weight_decay=0.1))
+    optimiser = build_optimizer(layer, settings(weight_decay=0.1))
     weight, first, second = layer.weight.detach().clone(), torch.zeros(2, 3), torch.zeros(2, 3)
     for step in range(1, 6):
         gradient = torch.randn(2, 3, dtype=torch.float64)
         layer.weight.grad, layer.bias.grad = gradient.clone(), torch.zeros_like(layer.bias)
         rate = 0.01 * step
-        set_rate(optimiser, rate)
+        set_learning_rate(optimiser, rate)
         optimiser.step()
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
@@ -58,7 +64,7 @@ def test_an_optimiser_is_torchs_own(name: str) -> None:
     torch.manual_seed(0)
     layer, plain = nn.Linear(3, 2).double(), nn.Linear(3, 2).double()
     plain.load_state_dict(layer.state_dict())
-    optimiser = optimiser_of(layer, settings(optimiser=name, weight_decay=0.3, momentum=0.7))
+    optimiser = build_optimizer(layer, settings(optimiser=name, weight_decay=0.3, momentum=0.7))
     groups = [{"params": [plain.weight], "weight_decay": 0.3}, {"params": [plain.bias]}]
     theirs = {
         "adamw": lambda: torch.optim.AdamW([groups[0], {**groups[1], "weight_decay": 0.0}], fused=False),
@@ -70,8 +76,8 @@ def test_an_optimiser_is_torchs_own(name: str) -> None:
         for one, other in zip(layer.parameters(), plain.parameters(), strict=True):
             one.grad = torch.randn_like(one)
             other.grad = one.grad.clone()
-        set_rate(optimiser, 0.01 * step)
-        set_rate(theirs, 0.01 * step)
+        set_learning_rate(optimiser, 0.01 * step)
+        set_learning_rate(theirs, 0.01 * step)
         optimiser.step()
         theirs.step()
     for one, other in zip(layer.parameters(), plain.parameters(), strict=True):
@@ -87,7 +93,7 @@ def test_a_gradient_is_clipped_as_torch_does_first_its_norm_and_then_its_values(
     for each, total in zip(layer.parameters(), sums, strict=True):
         each.grad = total / 6
     norm = nn.utils.get_total_norm([each.grad for each in layer.parameters()]).item()
-    scale(sums, norm, 6.0, settings(clip=limit, clip_value=value))
+    clip_gradients(sums, norm, 6.0, settings(clip=limit, clip_value=value))
     if limit:
         nn.utils.clip_grad_norm_(layer.parameters(), limit)
     if value:
@@ -98,7 +104,7 @@ def test_a_gradient_is_clipped_as_torch_does_first_its_norm_and_then_its_values(
 
 def stepped(seed: int = 0, name: str = "adamw") -> tuple[Guesser, torch.optim.Optimizer]:
     module = Guesser(seed)
-    optimiser = optimiser_of(module, settings(optimiser=name))
+    optimiser = build_optimizer(module, settings(optimiser=name))
     for _ in range(3):
         for name, parameter in module.named_parameters():
             # one that never gets a gradient has no memory either
@@ -110,12 +116,12 @@ def stepped(seed: int = 0, name: str = "adamw") -> tuple[Guesser, torch.optim.Op
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_an_optimiser_with_its_memory_back_goes_on_as_if_nothing_had_been(name: str) -> None:
     module, optimiser = stepped(name=name)
-    memory = memory_of(optimiser, module)
+    memory = optimizer_state(optimiser, module)
     other = Guesser()
     other.load_state_dict(module.state_dict())
-    again = optimiser_of(other, settings(optimiser=name))
-    load_memory(again, other, memory, "here")
-    assert same(memory_of(again, other), memory) and memory
+    again = build_optimizer(other, settings(optimiser=name))
+    load_optimizer_state(again, other, memory, "here")
+    assert same(optimizer_state(again, other), memory) and memory
     assert not any(key.endswith("/norm.bias") for key in memory)
     for one, two in zip(module.parameters(), other.parameters(), strict=True):
         one.grad = torch.randn_like(one)
@@ -123,12 +129,12 @@ def test_an_optimiser_with_its_memory_back_goes_on_as_if_nothing_had_been(name: 
     optimiser.step()
     again.step()
     assert same(dict(module.state_dict()), dict(other.state_dict()))
-    assert same(memory_of(again, other), memory_of(optimiser, module))
+    assert same(optimizer_state(again, other), optimizer_state(optimiser, module))
 
 
 def test_the_memory_is_a_copy() -> None:
     module, optimiser = stepped()
-    memory = memory_of(optimiser, module)
+    memory = optimizer_state(optimiser, module)
     before = {name: tensor.clone() for name, tensor in memory.items()}
     optimiser.step()
     assert same(memory, before)
@@ -136,9 +142,9 @@ def test_the_memory_is_a_copy() -> None:
 
 def test_a_loaded_memory_is_the_optimisers_own() -> None:
     module, optimiser = stepped()
-    memory = memory_of(optimiser, module)
+    memory = optimizer_state(optimiser, module)
     before = {name: tensor.clone() for name, tensor in memory.items()}
-    load_memory(optimiser, module, memory, "here")
+    load_optimizer_state(optimiser, module, memory, "here")
     optimiser.step()
     assert same(memory, before)
 
@@ -164,15 +170,15 @@ class Change:
 )
 def test_a_memory_that_does_not_fit_is_refused(change: Change) -> None:
     module, optimiser = stepped()
-    memory = {**memory_of(optimiser, module), change.name: change.value}
+    memory = {**optimizer_state(optimiser, module), change.name: change.value}
     fitting = {name: tensor for name, tensor in memory.items() if tensor is not None}
     with pytest.raises(RunError, match=r"^step-3: .*(tell\.bias|elsewhere)"):
-        load_memory(optimiser_of(module, settings()), module, fitting, "step-3")
+        load_optimizer_state(build_optimizer(module, settings()), module, fitting, "step-3")
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "radam", "sgd"])
 def test_every_step_leaves_a_trace_on_the_weights_for_those_who_keep_something_made_of_them(optimiser: str) -> None:
     module, rows, given = Guesser(), Rows(), settings(optimiser=optimiser)
     before = [parameter._version for parameter in module.parameters()]
-    update(module, optimiser_of(module, given), [rows.batch(rows.order(0)[0])], given)
+    update(module, build_optimizer(module, given), [rows.batch(rows.order(0)[0])], given)
     assert all(now._version > then for now, then in zip(module.parameters(), before, strict=True))

@@ -12,7 +12,7 @@ from seqloom.errors import DataError
 from seqloom.models import Batch
 from seqloom.recipe import Train
 from seqloom.training import probe
-from seqloom.training.probe import TRIALS, most_steps, spread, steps_for
+from seqloom.training.probe import TRIALS, fit_steps_to_time, most_steps, spread
 from seqloom.training.tensors import weights_of
 
 from .tiny import Guesser, Rows, same, settings, validation
@@ -34,7 +34,7 @@ def test_probing_leaves_no_trace(training: bool) -> None:
         assert not same(weights_of(objective), weights), "the steps of the trial are real ones"
         return calm()
 
-    assert steps_for(5.0, objective, feed, unresolved(), validate)[0] > 1
+    assert fit_steps_to_time(5.0, objective, feed, unresolved(), validate)[0] > 1
     assert same(weights_of(objective), weights)
     assert torch.equal(torch.get_rng_state(), random)
     assert objective.training is training
@@ -78,16 +78,16 @@ def test_the_budget_is_divided_by_the_mean_step_and_validations_are_counted(monk
 
     # 4.5 seconds a step and 9 seconds for every tenth: 54 seconds for 10 steps
     given = unresolved(validate_every=10)
-    assert steps_for(5400.0, objective, feed, given, validate) == (1000, 10)
-    assert steps_for(5400.0 + 9 + 4.4, objective, feed, given, validate) == (1000, 10)
-    assert steps_for(5400.0 + 9 + 4.6, objective, feed, given, validate) == (1001, 10)
+    assert fit_steps_to_time(5400.0, objective, feed, given, validate) == (1000, 10)
+    assert fit_steps_to_time(5400.0 + 9 + 4.4, objective, feed, given, validate) == (1000, 10)
+    assert fit_steps_to_time(5400.0 + 9 + 4.6, objective, feed, given, validate) == (1001, 10)
 
 
 def test_a_small_budget_is_not_spent_on_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(probe, "perf_counter", clock)
     feed = Timed(clock, [4] * 20)
-    steps_for(20.0, Guesser(), feed, unresolved(), lambda: {"loss": 1.0})
+    fit_steps_to_time(20.0, Guesser(), feed, unresolved(), lambda: {"loss": 1.0})
     assert len(feed.asked) == 1 + probe.TRIALS_AT_LEAST
 
 
@@ -147,4 +147,4 @@ def test_the_trial_batches_are_of_all_lengths(sizes: list[int]) -> None:
 
 def test_no_data_is_one_sentence() -> None:
     with pytest.raises(DataError, match="not a single example"):
-        steps_for(5.0, Guesser(), Rows(rows=0), settings(), lambda: {"loss": 0.0})
+        fit_steps_to_time(5.0, Guesser(), Rows(rows=0), settings(), lambda: {"loss": 0.0})

@@ -14,7 +14,7 @@ from seqloom.recipe import Train
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import read_bytes
 from seqloom.training.loop import fit
-from seqloom.training.processes import Ranks
+from seqloom.training.processes import ProcessGroup
 from seqloom.training.tensors import parse_tensors, tensor_bytes, weights_of
 
 from .test_windows import Pairs, Stream, writing
@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Callable[[], Objective], Callable[[], Rows], dict[str, An
 }
 
 
-def trained(case: str, given: Train, folder: Path, ranks: Ranks, stop: threading.Event | None = None) -> None:
+def trained(case: str, given: Train, folder: Path, ranks: ProcessGroup, stop: threading.Event | None = None) -> None:
     """Train and leave in the folder what was read, told and learnt, by every process."""
     make, feed, _ = CASES[case]
     objective, rows = make(), feed()
@@ -78,7 +78,7 @@ def test_several_processes_make_the_steps_of_one(tmp_path: Path, case: str, coun
     given = given_for(case, shard=shard)
     (tmp_path / "one").mkdir()
     (tmp_path / "many").mkdir()
-    trained(case, given, tmp_path / "one", Ranks())
+    trained(case, given, tmp_path / "one", ProcessGroup())
     together(count, lambda ranks: trained(case, given, tmp_path / "many", ranks), tmp_path)
     asked, told, weights = left(tmp_path / "one", 1, 0)
     for rank in range(count):
@@ -93,12 +93,12 @@ def test_several_processes_make_the_steps_of_one(tmp_path: Path, case: str, coun
 
 
 def test_more_processes_than_rows_do_no_harm(tmp_path: Path) -> None:
-    def act(ranks: Ranks) -> None:
+    def act(ranks: ProcessGroup) -> None:
         objective, rows = guesser(), Rows(rows=7, size=2)  # the last batch of an epoch has one row
         list(fit(objective, rows, settings(steps=8), dict if ranks.rank else lambda: {"loss": 1.0}, ranks=ranks))
         (tmp_path / f"{ranks.count}-{ranks.rank}.tensors").write_bytes(tensor_bytes(weights_of(objective)))
 
-    act(Ranks())
+    act(ProcessGroup())
     together(3, act, tmp_path)
     one, other = (parse_tensors(read_bytes(tmp_path / f"{name}.tensors"), tmp_path) for name in ("1-0", "3-2"))
     assert_close(one, other)
@@ -107,9 +107,9 @@ def test_more_processes_than_rows_do_no_harm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", ["stream", "windows"])
 def test_another_number_of_processes_goes_on_in_the_same_order(tmp_path: Path, case: str) -> None:
     (tmp_path / "whole").mkdir()
-    trained(case, given_for(case), tmp_path / "whole", Ranks())
+    trained(case, given_for(case), tmp_path / "whole", ProcessGroup())
 
-    def until_stopped(ranks: Ranks) -> None:
+    def until_stopped(ranks: ProcessGroup) -> None:
         stop = threading.Event()
         make, feed, _ = CASES[case]
         objective, rows = make(), feed()

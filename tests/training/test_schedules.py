@@ -11,7 +11,7 @@ from torch import nn
 
 from seqloom.errors import RecipeError
 from seqloom.recipe import Recipe, Train
-from seqloom.training.schedules import rate_at, truth_at
+from seqloom.training.schedules import learning_rate_at, teacher_forcing_at
 
 from .tiny import settings
 
@@ -20,7 +20,7 @@ from .tiny import settings
 def test_the_rate_is_a_line_and_then_half_a_cosine(steps: int, data: st.DataObject) -> None:
     warmup = data.draw(st.integers(0, steps))
     given = Train(steps=steps, rate=0.5).model_copy(update={"warmup": warmup})
-    rates = [rate_at(step, given) for step in range(1, steps + 1)]
+    rates = [learning_rate_at(step, given) for step in range(1, steps + 1)]
     line = [0.5 * step / warmup for step in range(1, warmup + 1)]
     assert rates[:warmup] == pytest.approx(line)
     # torch's own schedule, which is defined from one step to the next
@@ -37,23 +37,23 @@ def test_the_rate_is_a_line_and_then_half_a_cosine(steps: int, data: st.DataObje
 def test_no_step_is_made_in_vain_and_the_rate_is_never_above_the_one_asked_for(steps: int, data: st.DataObject) -> None:
     warmup = data.draw(st.integers(0, steps))
     given = Train(steps=steps, rate=0.5).model_copy(update={"warmup": warmup})
-    rates = [rate_at(step, given) for step in range(1, steps + 1)]
+    rates = [learning_rate_at(step, given) for step in range(1, steps + 1)]
     assert all(0 < rate <= 0.5 for rate in rates)
     assert rates[:warmup] == sorted(rates[:warmup]) and rates[warmup:] == sorted(rates[warmup:], reverse=True)
     if warmup:
         assert rates[warmup - 1] == 0.5
-    assert rate_at(steps + 1, given) == pytest.approx(0, abs=1e-12) or warmup > steps
-    assert rate_at(steps + 2, given) == pytest.approx(0, abs=1e-12)
+    assert learning_rate_at(steps + 1, given) == pytest.approx(0, abs=1e-12) or warmup > steps
+    assert learning_rate_at(steps + 2, given) == pytest.approx(0, abs=1e-12)
 
 
 def test_the_cosine_passes_its_middle_half_way() -> None:
     given = settings(steps=109, warmup=10, rate=1.0)
-    assert rate_at(60, given) == pytest.approx((1 + math.cos(math.pi / 2)) / 2)
+    assert learning_rate_at(60, given) == pytest.approx((1 + math.cos(math.pi / 2)) / 2)
 
 
 def rates(**given: Any) -> list[float]:
     found = settings(rate=0.5, **given)
-    return [rate_at(step, found) for step in range(1, found.steps + 1)]
+    return [learning_rate_at(step, found) for step in range(1, found.steps + 1)]
 
 
 @pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (30, 1), (30, 10), (30, 30)])
@@ -80,7 +80,7 @@ def test_the_notebooks_ramp_times_cosine_is_the_product_of_both_over_all_steps()
 
 def truths(**given: Any) -> list[float]:
     found = settings(**given)
-    return [truth_at(step, found) for step in range(1, found.steps + 1)]
+    return [teacher_forcing_at(step, found) for step in range(1, found.steps + 1)]
 
 
 def test_the_share_of_truth_is_constant_a_line_or_a_power() -> None:
@@ -95,9 +95,9 @@ def test_the_share_of_truth_is_constant_a_line_or_a_power() -> None:
 def test_the_inverse_sigmoid_is_bengios_and_half_way_down_at_half_of_the_steps(steps: int) -> None:
     """Bengio et al. (2015): k / (k + exp(i / k)); the k is what the middle asks for."""
     given = settings(steps=steps, warmup=1, teacher=0.0, teacher_schedule="inverse-sigmoid")
-    found = [truth_at(step, given) for step in range(1, steps + 1)]
+    found = [teacher_forcing_at(step, given) for step in range(1, steps + 1)]
     if steps % 2 == 0:
-        assert truth_at(steps // 2, given) == pytest.approx(0.5)
+        assert teacher_forcing_at(steps // 2, given) == pytest.approx(0.5)
         k = (steps / 2) / math.log(_k(steps / 2))
         assert found == pytest.approx([k / (k + math.exp(step / k)) for step in range(1, steps + 1)])
     assert found == sorted(found, reverse=True) and 0 < found[-1] <= 0.5

@@ -9,7 +9,7 @@ import torch
 from seqloom.models import Batch
 from seqloom.training import ways
 from seqloom.training.tensors import weights_of
-from seqloom.training.ways import Ways, compare, passing_time, ways_here
+from seqloom.training.ways import Parallelism, compare, measure_parallelism, passing_time
 
 from .tiny import Guesser, Rows, same, settings
 
@@ -43,9 +43,9 @@ def test_a_process_is_given_its_rows_only() -> None:
 
 
 def test_the_faster_way_is_named() -> None:
-    assert str(Ways(2, 0.3, 0.2)).endswith("--processes 2 is better here")
-    assert str(Ways(4, 0.1, 0.2)).endswith("one process is better here")
-    assert Ways(2, 0.3, 0.2).to_json() == {"count": 2, "threads": 0.3, "processes": 0.2, "better": "processes"}
+    assert str(Parallelism(2, 0.3, 0.2)).endswith("--processes 2 is better here")
+    assert str(Parallelism(4, 0.1, 0.2)).endswith("one process is better here")
+    assert Parallelism(2, 0.3, 0.2).to_json() == {"count": 2, "threads": 0.3, "processes": 0.2, "better": "processes"}
 
 
 def test_passing_more_takes_longer_in_proportion() -> None:
@@ -67,8 +67,8 @@ def test_it_is_asked_where_there_is_a_choice(
     monkeypatch: pytest.MonkeyPatch, cores: int, processes: int, local: str | None, device: str, count: int | None
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
-    monkeypatch.setattr(ways, "compare", lambda objective, feed, settings, count: Ways(count, 1.0, 1.0))
+    monkeypatch.setattr(ways, "compare", lambda objective, feed, settings, count: Parallelism(count, 1.0, 1.0))
     if local:
         monkeypatch.setenv("LOCAL_WORLD_SIZE", local)
-    found = ways_here(Guesser(), Rows(), settings(device=device), processes)
+    found = measure_parallelism(Guesser(), Rows(), settings(device=device), processes)
     assert (found and found.count) == count

@@ -17,7 +17,7 @@ from seqloom.models import Batch, GenerationObjective, LabelingObjective, Object
 from seqloom.recipe import Recipe
 from seqloom.training.carried import tensors_of
 from seqloom.training.loop import Training
-from seqloom.training.schedules import truth_at
+from seqloom.training.schedules import teacher_forcing_at
 from seqloom.training.steps import backpropagate
 
 from .cutting import Run, assert_same, cut_at_batch
@@ -242,7 +242,7 @@ def test_at_each_step_the_truth_is_given_where_the_draw_lies_below_that_steps_sh
     given = settings(steps=9, teacher=0.1, teacher_schedule=schedule, accumulate=2)
     training = Training(writing()(), Pairs(), given)
     for step in range(1, 10):
-        place, share = training.progress.model_copy(), truth_at(step, given)
+        place, share = training.progress.model_copy(), teacher_forcing_at(step, given)
         beside = Training(writing()(), Pairs(), given)
         beside.progress = place
         for batch in training.read()[1]:

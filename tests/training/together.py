@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from seqloom.training.processes import Ranks, join, part_company
+from seqloom.training.processes import ProcessGroup, join_process_group, shutdown
 
 
 def free_port() -> int:
@@ -16,7 +16,7 @@ def free_port() -> int:
     return port
 
 
-def together(count: int, act: Callable[[Ranks], None], log: Path) -> None:
+def together(count: int, act: Callable[[ProcessGroup], None], log: Path) -> None:
     """Let so many processes do this together; what goes wrong in one goes wrong here, with its trace."""
     port, started = free_port(), []
     for rank in range(count):
@@ -27,8 +27,8 @@ def together(count: int, act: Callable[[Ranks], None], log: Path) -> None:
         try:
             names = {"RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port, "MASTER_ADDR": "127.0.0.1"}
             os.environ.update({name: str(value) for name, value in names.items()})
-            act(join())
-            part_company()
+            act(join_process_group())
+            shutdown()
             os._exit(0)
         except BaseException:
             (log / f"trace-{rank}").write_text(traceback.format_exc())
