@@ -64,7 +64,7 @@ def cell(body: Body) -> MakeCell:
         case "lstm" if body.memory_size:
             return partial(ProjectedLSTMCell, memory=body.memory_size, bias=bias)
         case "lstm":
-            return partial(LSTMCell, candidate=body.candidate, bias=bias)
+            return partial(LSTMCell, candidate=body.candidate_activation, bias=bias)
         case "peephole":
             late = body.peephole_output == "new"
             full = body.peephole == "full"
@@ -74,7 +74,7 @@ def cell(body: Body) -> MakeCell:
         case "gru" if body.layer_norm:
             return partial(NormedGRUCell, bias=bias)
         case "gru":
-            return partial(GRUCell if body.reset == "after" else ResetBeforeGRUCell, bias=bias)
+            return partial(GRUCell if body.reset_gate == "after" else ResetBeforeGRUCell, bias=bias)
         case "gru-d":
             return partial(DecayGRUCell, bias=bias)
         case "mingru":
@@ -89,14 +89,14 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
     if own is not None:
         return own
     make = cell(body)
-    recurrence = "orthogonal" if body.kind == "orthogonal" else body.recurrence
+    recurrence = "orthogonal" if body.kind == "orthogonal" else body.weight_constraint
 
     def prepared(inputs: int, size: int) -> Cell:
-        made = initialize(make(inputs, size), body.initial, body.forget_bias, body.gain)
+        made = initialize(make(inputs, size), body.init, body.forget_bias, body.init_gain)
         if recurrence != "free":
             made = constrain_weights(made, orthogonal if recurrence == "orthogonal" else spectral_norm)
-        if body.recurrent_dropout:
-            made = drop_weights(made, body.recurrent_dropout)
+        if body.recurrent_weight_dropout:
+            made = drop_weights(made, body.recurrent_weight_dropout)
         return Zoneout(made, body.zoneout) if body.zoneout else made
 
     return prepared
@@ -104,20 +104,20 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
 
 def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = "") -> Encoder:
     if body.kind == "transformer":
-        return Encoder(attentive(body, inputs, causal=not body.both_ways), pooling(pool or "mean", body))
+        return Encoder(attentive(body, inputs, causal=not body.bidirectional), pooling(pool or "mean", body))
     if body.kind == "gru-d":
         return Encoder(decaying(body, inputs, own), pooling(pool or "last", body))
     if body.kind in ("convolution", "linear"):
-        return Encoder(sliding(body, inputs, causal=not body.both_ways), pooling(pool or "mean", body))
-    merge = body.merge if body.both_ways else "none"
+        return Encoder(sliding(body, inputs, causal=not body.bidirectional), pooling(pool or "mean", body))
+    merge = body.merge if body.bidirectional else "none"
     layer = recurrent_encoder(
         prepared_cell(body, own),
         inputs,
         body.sizes,
         merge=merge,
-        initial_state=body.start,
+        initial_state=body.initial_state,
         dropout=body.dropout,
-        variational_dropout=body.locked,
+        variational_dropout=body.variational_dropout,
     )
     arrives = "last" if merge in ("concatenate", "none") else "mean"
     return Encoder(layer, pooling(pool or arrives, body))
@@ -126,7 +126,9 @@ def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = ""
 def decaying(body: Body, inputs: int, own: MakeCell | None) -> Layer:
     """What was missing is a matter of the lowest level; those above it are plain GRUs, which read states."""
     sizes = body.sizes
-    lowest = recurrent_encoder(prepared_cell(body, own), inputs, sizes[:1], merge="none", initial_state=body.start)
+    lowest = recurrent_encoder(
+        prepared_cell(body, own), inputs, sizes[:1], merge="none", initial_state=body.initial_state
+    )
     if len(sizes) == 1:
         return lowest
     plain = prepared_cell(body.model_copy(update={"kind": "gru"}), own)
@@ -135,11 +137,11 @@ def decaying(body: Body, inputs: int, own: MakeCell | None) -> Layer:
         sizes[0],
         sizes[1:],
         merge="none",
-        initial_state=body.start,
+        initial_state=body.initial_state,
         dropout=body.dropout,
-        variational_dropout=body.locked,
+        variational_dropout=body.variational_dropout,
     )
-    return stack_levels([lowest, above], body.dropout, body.locked)
+    return stack_levels([lowest, above], body.dropout, body.variational_dropout)
 
 
 def pooling(name: str, body: Body) -> Pool:
@@ -148,7 +150,9 @@ def pooling(name: str, body: Body) -> Pool:
         case "last":  # of what reads both ways and keeps them apart, the last of either
             recurrent = body.kind not in ("transformer", "convolution", "linear")
             return (
-                last_bidirectional_pool if recurrent and body.both_ways and body.merge == "concatenate" else last_pool
+                last_bidirectional_pool
+                if recurrent and body.bidirectional and body.merge == "concatenate"
+                else last_pool
             )
         case "attention":
             return Pooling(body.width, queries=4)
@@ -172,17 +176,19 @@ def decoder(
             sizes,
             memory,
             hands,
-            initial_state=body.start,
+            initial_state=body.initial_state,
             dropout=body.dropout,
-            variational_dropout=body.locked,
+            variational_dropout=body.variational_dropout,
         )
-    looks, size = (bahdanau_decoder, sizes[0]) if model.look == "before" else (luong_decoder, sizes[-1])
+    looks, size = (bahdanau_decoder, sizes[0]) if model.attention_style == "before" else (luong_decoder, sizes[-1])
     score = attention(model, size, memory)
-    return looks(make, inputs, sizes, memory, score, hands, dropout=body.dropout, variational_dropout=body.locked)
+    return looks(
+        make, inputs, sizes, memory, score, hands, dropout=body.dropout, variational_dropout=body.variational_dropout
+    )
 
 
 def attention(model: Model, query: int, memory: int) -> Attention:
-    return SCORES[model.attention](query, memory, model.hard)
+    return SCORES[model.attention](query, memory, model.hard_attention)
 
 
 def sliding(body: Body, inputs: int, causal: bool) -> Layer:
@@ -207,10 +213,10 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
         memory=memory,
         feed_forward=body.feed_forward,
         norm=body.norm,
-        norm_type=body.normalise,
+        norm_type=body.norm_type,
         activation=body.activation or "gelu",
         positions=body.positions,
-        max_positions=body.longest,
+        max_positions=body.max_positions,
         window=body.window,
         dropout=body.dropout,
         attention_dropout=body.attention_dropout,

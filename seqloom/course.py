@@ -252,7 +252,7 @@ def kept_records(
 ) -> Iterator[Record]:
     """Train; every record goes into the folder before it is told, and the best weights do."""
     settings = task.recipe.train
-    checkpoints = Checkpoints(folder / "checkpoints", settings.keep)
+    checkpoints = Checkpoints(folder / "checkpoints", settings.keep_checkpoints)
     records = fit(
         task.objective(model),
         Feed(task, prepared),
@@ -281,7 +281,7 @@ def kept_records(
 
 def choose_watch(settings: Train) -> MakeWatch | None:
     """Who looks at the weights while they are learnt, if anybody is to."""
-    if not settings.watch:
+    if not settings.watch_every:
         return None
     from .look.watching import Watching
 

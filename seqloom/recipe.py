@@ -115,7 +115,7 @@ class Recipe(Section):
             raise Misplaced(
                 name.split("."), f"{name} is set, but it means nothing to a recipe whose task is to {use.does}"
             )
-        if not use.ahead and (self.model.both_ways or self.model.encoder.both_ways):
+        if not use.ahead and (self.model.bidirectional or self.model.encoder.bidirectional):
             raise Misplaced(
                 ["model", "both_ways"],
                 f"model.both_ways is true, but a recipe whose task is to {use.does} may not see the future",
@@ -137,12 +137,12 @@ class Recipe(Section):
                 ["model", "kind"],
                 f'model.kind "gru-d" reads numbers of which some are missing, as series have them, but this is {but}',
             )
-        if "gru-d" in kinds and model.span > 1:
+        if "gru-d" in kinds and model.patch_length > 1:
             raise Misplaced(["model", "span"], 'model.span is set, but kind "gru-d" reads one row after the other')
-        if self.task == "forecast" and self.data.context % model.span:
+        if self.task == "forecast" and self.data.context % model.patch_length:
             raise Misplaced(
                 ["model", "span"],
-                f"model.span is {model.span}, which does not divide data.context, {self.data.context}, evenly",
+                f"model.span is {model.patch_length}, which does not divide data.context, {self.data.context}, evenly",
             )
 
     def check_data(self) -> None:

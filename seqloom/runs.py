@@ -250,7 +250,7 @@ class Run:
     def searched(self, given: Any, width: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
         assert isinstance(self.task, About)
-        recorder, ask = Recorder(), Answering(self.recipe.search.width if width is None else width)
+        recorder, ask = Recorder(), Answering(self.recipe.search.beam_size if width is None else width)
         self.task.searched(self._generator, self._accepted([given]), ask, recorder)
         return recorder.trees[0]
 

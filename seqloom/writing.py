@@ -91,7 +91,7 @@ def predict(
         if Answering(1, *ways, rules, timeout) == Answering(1):
             found = loaded.predict_many(given, width)
         else:
-            found = loaded.answer(given, Answering(width or loaded.recipe.search.width, *ways, rules, timeout))
+            found = loaded.answer(given, Answering(width or loaded.recipe.search.beam_size, *ways, rules, timeout))
         for (text, _), answers, unread in zip(some, found, left, strict=True):
             if unread:
                 longest = loaded.recipe.data.max_length

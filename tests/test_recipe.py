@@ -433,7 +433,7 @@ def test_what_is_no_table_is_refused(values):
 
 
 def test_a_whole_number_is_fine_where_a_number_is_wanted():
-    rate = Recipe().override("train.rate=1").train.rate
+    rate = Recipe().override("train.rate=1").train.learning_rate
     assert rate == 1 and type(rate) is float
 
 
@@ -852,7 +852,7 @@ def test_a_side_takes_what_it_is_not_given_from_the_model():
     assert (encoder.kind, encoder.size, encoder.depth) == ("gru", 32, 3)
     assert (decoder.kind, decoder.size, decoder.depth) == ("lstm", 64, 3)
     assert (encoder.feed_forward, decoder.feed_forward) == (4 * 32, 4 * 64)
-    assert (encoder.both_ways, decoder.both_ways) == (True, False)
+    assert (encoder.bidirectional, decoder.bidirectional) == (True, False)
 
 
 @given(recipes())
@@ -1102,7 +1102,12 @@ def test_the_recipe_that_needs_no_files_is_complete():
 
 def test_pairs_of_a_pronouncing_dictionary_stand_two_blanks_apart():
     data = Recipe.read("pronounce", "data.train=words.txt").data
-    assert (data.format, data.separator, data.source_tokens, data.target_tokens) == ("txt", "  ", "characters", "words")
+    assert (data.format, data.separator, data.source_tokenizer, data.target_tokenizer) == (
+        "txt",
+        "  ",
+        "characters",
+        "words",
+    )
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def tokens(data: Data, columns: tuple[str, ...], kind: str) -> Side:
             kind,
             texts,
             lowercase=data.lowercase,
-            max_size=data.max_size,
+            max_size=data.vocabulary_size,
             min_count=data.min_count,
             breaks=data.line_breaks,
         )

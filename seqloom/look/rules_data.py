@@ -55,7 +55,7 @@ def unknown(checkup: Checkup) -> Finding | None:
     if share < 0.1:
         return None
     data = checkup.recipe.data
-    if data.max_size or data.min_count > 1:
+    if data.vocabulary_size or data.min_count > 1:
         change = "data.max_size=0 data.min_count=1"
     elif checkup.recipe.task == "tag":
         change = "data.characters=16"
@@ -100,7 +100,7 @@ def alike(checkup: Checkup) -> Finding | None:
         f"The targets of a batch have {found.mixed:.0%} of the variety of all: rows of like length go together, and "
         "here they have like labels.",
         {"mixed": found.mixed},
-        f"train.batch={4 * train.batch}",
+        f"train.batch={4 * train.batch_tokens}",
         "Every batch teaches its own label and unteaches those of the batches before.",
     )
 
@@ -108,7 +108,7 @@ def alike(checkup: Checkup) -> Finding | None:
 def collapsed(checkup: Checkup) -> Finding | None:
     """Nearly every answer is the most frequent label, which more than half, but not all, of the examples have."""
     found = checkup.evidence
-    if found is None or found.usual is None or checkup.recipe.train.balanced:
+    if found is None or found.usual is None or checkup.recipe.train.class_weights:
         return None
     answers, targets = found.usual.answers, found.usual.targets
     if answers < 0.97 or not 0.5 < targets < 0.99 or answers - targets < 0.02:
@@ -205,6 +205,6 @@ def padding(checkup: Checkup) -> Finding | None:
         0.2,
         f"{share:.0%} of the training batches is padding: that much of the time is spent on nothing.",
         {"share": share},
-        f"train.batch={2 * checkup.recipe.train.batch}",
+        f"train.batch={2 * checkup.recipe.train.batch_tokens}",
         "In larger batches rows of like length find one another; very long examples may be worth dropping.",
     )

@@ -40,10 +40,10 @@ def short_memory(checkup: Checkup) -> Finding | None:
 def reach_of(body: Body) -> int | None:
     """How far a body that sees through a window can see at all; None if there is no limit."""
     if body.kind == "transformer":
-        return body.depth * (body.window if body.both_ways else body.window - 1) if body.window else None
+        return body.depth * (body.window if body.bidirectional else body.window - 1) if body.window else None
     if body.kind in ("convolution", "linear"):
         window = body.window or 5
-        return body.depth * (window // 2 if body.both_ways else window - 1)
+        return body.depth * (window // 2 if body.bidirectional else window - 1)
     return None
 
 
@@ -114,7 +114,7 @@ def saturated(checkup: Checkup) -> Finding | None:
         0.56,
         f"Gate {worst.gate} of {worst.level} is closed in {worst.closed:.0%}, open in {worst.open:.0%} of all cases.",
         {"closed": worst.closed, "open": worst.open},
-        f"train.rate={checkup.recipe.train.rate / 3:.2g}",
+        f"train.rate={checkup.recipe.train.learning_rate / 3:.2g}",
         "Where a gate is saturated its slope is nearly zero, so it cannot change its mind any more.",
     )
 
@@ -131,7 +131,7 @@ def dead_units(checkup: Checkup) -> Finding | None:
         0.55,
         f"{share:.0%} of the units of {level} say the same whatever is read.",
         {"share": share},
-        squash if body.activation == "relu" else f"train.rate={checkup.recipe.train.rate / 3:.2g}",
+        squash if body.activation == "relu" else f"train.rate={checkup.recipe.train.learning_rate / 3:.2g}",
         "A unit whose slope is zero everywhere gets no gradient and stays dead.",
     )
 

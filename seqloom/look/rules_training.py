@@ -115,9 +115,9 @@ def weights_shrunk(checkup: Checkup) -> Finding | None:
 def gradients_cut(checkup: Checkup) -> Finding | None:
     """The usual gradient is a hundred times as long as what it is shortened to, and the model has not learnt."""
     train, norms = checkup.recipe.train, checkup.curves.gradients[:, 1]
-    if not train.clip or len(norms) < 3 or checkup.skill > 0.5:
+    if not train.clip_norm or len(norms) < 3 or checkup.skill > 0.5:
         return None
-    times = float(sorted(norms)[len(norms) // 2]) / train.clip
+    times = float(sorted(norms)[len(norms) // 2]) / train.clip_norm
     if times < 100:
         return None
     return Finding(

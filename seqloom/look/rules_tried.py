@@ -90,17 +90,17 @@ def movement(checkup: Checkup) -> float:
     if checkup.evidence is None or not checkup.evidence.weights.start:
         return 0.0
     train, size = checkup.recipe.train, checkup.evidence.weights.start
-    if train.optimiser != "sgd":
-        return train.rate / size
+    if train.optimizer != "sgd":
+        return train.learning_rate / size
     norms = checkup.curves.gradients[:, 1]
-    norm = min(float(np.median(norms)) if len(norms) else 0.0, train.clip or np.inf)
+    norm = min(float(np.median(norms)) if len(norms) else 0.0, train.clip_norm or np.inf)
     count = float(checkup.data.get("parameters", 1e4))
-    return train.rate * norm / (1 - train.momentum) / (size * count**0.5)
+    return train.learning_rate * norm / (1 - train.momentum) / (size * count**0.5)
 
 
 def _rates(checkup: Checkup, moves: float, factors: Sequence[float]) -> list[str]:
     """Rates at which a step would move the weights as it does in runs that go well; if that is not known, by guess."""
-    rate = checkup.recipe.train.rate
+    rate = checkup.recipe.train.learning_rate
     aims = [rate * aim / moves for aim in MOVES] if moves else [rate * factor for factor in factors]
     return [f"train.rate={min(aim, 100):.1g}" for aim in aims if (aim < rate / 2) == (factors[0] < 1) and aim]
 
@@ -140,11 +140,11 @@ def exploding(checkup: Checkup) -> Suspicion | None:
     train, norms, body = checkup.recipe.train, checkup.curves.gradients[:, 1], side_of(checkup.recipe)
     radius = 0.0 if checkup.evidence is None else checkup.evidence.weights.radius
     peak = float(norms.max() / max(float(np.median(norms)), 1e-12)) if len(norms) else 0.0
-    free = not train.clip and not train.clip_value
+    free = not train.clip_norm and not train.clip_value
     if not (free and (peak > 10 or checkup.skipped)) and radius < 1.2:
         return None
     clip = ["train.clip=1"] if free else []
-    start = ["model.gain=1"] if body.gain > 1 else ["model.initial=orthogonal"] if radius > 1.2 else []
+    start = ["model.gain=1"] if body.init_gain > 1 else ["model.initial=orthogonal"] if radius > 1.2 else []
     return Suspicion(
         f"The largest gradient was {peak:.0f} times the usual one, {'unlimited' if free else 'limited'}; the recurrent "
         f"matrix starts with a spectral radius of {radius:.2f}.",
@@ -197,13 +197,13 @@ def too_much_dropout(checkup: Checkup) -> Suspicion | None:
 def small_batches(checkup: Checkup) -> Suspicion | None:
     """Four examples a step, or fewer."""
     found, train = checkup.evidence, checkup.recipe.train
-    if found is None or found.rows * train.accumulate > 4:
+    if found is None or found.rows * train.accumulate_batches > 4:
         return None
     times = round(24 / max(found.rows, 1))
     return Suspicion(
-        f"A step sees {found.rows * train.accumulate:.1f} examples.",
+        f"A step sees {found.rows * train.accumulate_batches:.1f} examples.",
         {"rows": found.rows},
-        [f"train.batch={train.batch * times}"],
+        [f"train.batch={train.batch_tokens * times}"],
     )
 
 
@@ -238,7 +238,7 @@ def no_positions(checkup: Checkup) -> Suspicion | None:
 
 def short_windows(checkup: Checkup) -> Suspicion | None:
     """Backpropagation goes back fewer than sixteen steps of a text."""
-    window = checkup.recipe.train.window
+    window = checkup.recipe.train.bptt_window
     says = f"Backpropagation goes back {window} steps."
     return Suspicion(says, {"window": float(window)}, ["train.window=64"]) if 0 < window < 16 else None
 

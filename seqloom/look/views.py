@@ -80,7 +80,7 @@ def _trained(look: "Look") -> str:
 def _watched(look: "Look") -> str:
     if look.history is None:
         return NO_RUN
-    every, steps = look.history.recipe.train.watch, look.history.recipe.train.steps
+    every, steps = look.history.recipe.train.watch_every, look.history.recipe.train.steps
     return "" if len(look.history.watched.steps) else f"no step was watched: train.watch is {every}, of {steps} steps"
 
 

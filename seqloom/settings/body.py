@@ -168,32 +168,32 @@ class Body(Section):
     size: Size
     depth: Depth
     dropout: Dropout
-    locked: Locked
-    recurrent_dropout: RecurrentDropout
+    variational_dropout: Locked
+    recurrent_weight_dropout: RecurrentDropout
     attention_dropout: AttentionDropout
     zoneout: Zoneout
-    both_ways: BothWays
+    bidirectional: BothWays
     merge: Merge
-    start: Start
+    initial_state: Start
     bias: Bias
     activation: Activation
-    candidate: Candidate
+    candidate_activation: Candidate
     layer_norm: LayerNorm
     memory_size: MemorySize
     forget_bias: ForgetBias
-    initial: Initial
-    gain: Gain
-    recurrence: Recurrence
+    init: Initial
+    init_gain: Gain
+    weight_constraint: Recurrence
     peephole: Peephole
     peephole_gates: PeepholeGates
     peephole_output: PeepholeOutput
-    reset: Reset
+    reset_gate: Reset
     heads: Heads
     feed_forward: FeedForward
     norm: Norm
-    normalise: Normalise
+    norm_type: Normalise
     positions: Positions
-    longest: Longest
+    max_positions: Longest
     window: Window
 
     @property
@@ -228,25 +228,25 @@ class Body(Section):
         return self._recurrent_fault()
 
     def _recurrent_fault(self) -> str:
-        if self.kind == "gru-d" and (self.zoneout or self.both_ways):
+        if self.kind == "gru-d" and (self.zoneout or self.bidirectional):
             name = "zoneout" if self.zoneout else "both_ways"
             return f'has {name}, but kind "gru-d" remembers what it saw last, which is the past and stays as it was'
         if self.memory_size and self.kind != "lstm":
             return f'has a memory_size, but only kind "lstm" takes one, not "{self.kind}"'
         if self.layer_norm and not self._takes_layer_norm():
             return "has layer_norm, but only an lstm without memory_size and a gru with the reset after take it"
-        if self.kind == "lstm" and self.candidate != "tanh" and (self.layer_norm or self.memory_size):
-            return f'has the candidate "{self.candidate}", but with layer_norm or a memory_size it is "tanh"'
-        if self.kind in ("mingru", "minlstm") and (self.recurrent_dropout or self.recurrence != "free"):
-            name = "recurrent_dropout" if self.recurrent_dropout else f'recurrence "{self.recurrence}"'
+        if self.kind == "lstm" and self.candidate_activation != "tanh" and (self.layer_norm or self.memory_size):
+            return f'has the candidate "{self.candidate_activation}", but with layer_norm or a memory_size it is "tanh"'
+        if self.kind in ("mingru", "minlstm") and (self.recurrent_weight_dropout or self.weight_constraint != "free"):
+            name = "recurrent_dropout" if self.recurrent_weight_dropout else f'recurrence "{self.weight_constraint}"'
             return f'has {name}, but kind "{self.kind}" has no recurrent weights'
         odd = next((size for size in self.sizes if size % 2), 0)
-        if odd and self.both_ways and self.merge == "concatenate":
+        if odd and self.bidirectional and self.merge == "concatenate":
             return f'has the odd size {odd}, but with both_ways and merge "concatenate" each way gets half of it'
         return ""
 
     def _takes_layer_norm(self) -> bool:
-        return (self.kind == "lstm" and not self.memory_size) or (self.kind == "gru" and self.reset == "after")
+        return (self.kind == "lstm" and not self.memory_size) or (self.kind == "gru" and self.reset_gate == "after")
 
     def _transformer_fault(self) -> str:
         if isinstance(self.size, tuple):
@@ -260,6 +260,6 @@ class Body(Section):
     def _sliding_fault(self) -> str:
         if isinstance(self.size, tuple):
             return f'lists sizes, but all layers of kind "{self.kind}" have the same'
-        if self.both_ways and self.window and self.window % 2 == 0:
+        if self.bidirectional and self.window and self.window % 2 == 0:
             return f"has the even window {self.window}, but with both_ways a window has a middle"
         return ""

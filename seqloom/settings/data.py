@@ -156,11 +156,11 @@ class Data(Section):
     on_bad_row: Literal["error", "skip"] = Field(
         default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
     )
-    source_tokens: Tokens = Field(
+    source_tokenizer: Tokens = Field(
         default="characters",
         description="What the source is cut into: characters, words and marks, what blanks divide, or subwords.",
     )
-    target_tokens: Tokens = Field(default="characters", description="What the target is cut into.")
+    target_tokenizer: Tokens = Field(default="characters", description="What the target is cut into.")
     line_breaks: bool = Field(
         default=False, description="Whether a line break is a token of its own where texts are cut into words."
     )
@@ -169,7 +169,7 @@ class Data(Section):
     min_count: int = Field(
         default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
     )
-    max_size: int = Field(
+    vocabulary_size: int = Field(
         default=0,
         ge=0,
         le=10**8,
@@ -229,9 +229,9 @@ class Data(Section):
             )
         if (self.validation_rows > 0) != (self.test_rows > 0) or (self.train_rows and not self.test_rows):
             raise ValueError("data.validation_rows and data.test_rows go together, and data.train_rows needs both")
-        if self.shared and self.source_tokens != self.target_tokens:
+        if self.shared and self.source_tokenizer != self.target_tokenizer:
             raise ValueError(
-                f"data.shared wants both sides cut alike, not {self.source_tokens} and {self.target_tokens}"
+                f"data.shared wants both sides cut alike, not {self.source_tokenizer} and {self.target_tokenizer}"
             )
         for name in ("train", "validation", "test"):
             self._check_part(name, getattr(self, name))

@@ -77,32 +77,32 @@ class Part(Section):
     size: Size | None = None
     depth: Depth | None = None
     dropout: Dropout | None = None
-    locked: Locked | None = None
-    recurrent_dropout: RecurrentDropout | None = None
+    variational_dropout: Locked | None = None
+    recurrent_weight_dropout: RecurrentDropout | None = None
     attention_dropout: AttentionDropout | None = None
     zoneout: Zoneout | None = None
-    both_ways: BothWays | None = None
+    bidirectional: BothWays | None = None
     merge: Merge | None = None
-    start: Start | None = None
+    initial_state: Start | None = None
     bias: Bias | None = None
     activation: Activation | None = None
-    candidate: Candidate | None = None
+    candidate_activation: Candidate | None = None
     layer_norm: LayerNorm | None = None
     memory_size: MemorySize | None = None
     forget_bias: ForgetBias | None = None
-    initial: Initial | None = None
-    gain: Gain | None = None
-    recurrence: Recurrence | None = None
+    init: Initial | None = None
+    init_gain: Gain | None = None
+    weight_constraint: Recurrence | None = None
     peephole: Peephole | None = None
     peephole_gates: PeepholeGates | None = None
     peephole_output: PeepholeOutput | None = None
-    reset: Reset | None = None
+    reset_gate: Reset | None = None
     heads: Heads | None = None
     feed_forward: FeedForward | None = None
     norm: Norm | None = None
-    normalise: Normalise | None = None
+    norm_type: Normalise | None = None
     positions: Positions | None = None
-    longest: Longest | None = None
+    max_positions: Longest | None = None
     window: Window | None = None
 
 
@@ -120,13 +120,13 @@ class Model(Section):
         default=False, description="Whether the decoder's first and last layer share their vectors, one a token."
     )
     dropout: Dropout = 0.1
-    locked: Locked = False
-    recurrent_dropout: RecurrentDropout = 0.0
+    variational_dropout: Locked = False
+    recurrent_weight_dropout: RecurrentDropout = 0.0
     attention_dropout: AttentionDropout = 0.0
     zoneout: Zoneout = 0.0
-    both_ways: BothWays | None = None
+    bidirectional: BothWays | None = None
     merge: Merge = "concatenate"
-    start: Start = "zero"
+    initial_state: Start = "zero"
     spelling: Literal["convolution", "recurrence"] = Field(
         default="convolution", description="What reads the letters of a word, where data.characters says so."
     )
@@ -149,30 +149,32 @@ class Model(Section):
         description="How a recurrent or sliding decoder looks back at the source; "
         "a Transformer decoder has an attention of its own and does not read this.",
     )
-    look: Literal["before", "after"] = Field(
+    attention_style: Literal["before", "after"] = Field(
         default="before",
         description="When a recurrent decoder looks: before each step, feeding the cell (Bahdanau), or after (Luong).",
     )
-    hard: bool = Field(default=False, description="Whether that attention looks at one place only instead of weighing.")
+    hard_attention: bool = Field(
+        default=False, description="Whether that attention looks at one place only instead of weighing."
+    )
     bias: Bias = True
     activation: Activation = ""
-    candidate: Candidate = "tanh"
+    candidate_activation: Candidate = "tanh"
     layer_norm: LayerNorm = False
     memory_size: MemorySize = 0
     forget_bias: ForgetBias = 1.0
-    initial: Initial = "even"
-    gain: Gain = 1.0
-    recurrence: Recurrence = "free"
+    init: Initial = "even"
+    init_gain: Gain = 1.0
+    weight_constraint: Recurrence = "free"
     peephole: Peephole = "diagonal"
     peephole_gates: PeepholeGates = "ifo"
     peephole_output: PeepholeOutput = "new"
-    reset: Reset = "after"
+    reset_gate: Reset = "after"
     heads: Heads = 4
     feed_forward: FeedForward = 0
     norm: Norm = "pre"
-    normalise: Normalise = "layer"
+    norm_type: Normalise = "layer"
     positions: Positions = "rotary"
-    longest: Longest = 1024
+    max_positions: Longest = 1024
     window: Window = 0
     quantiles: Levels = Field(
         default=(0.1, 0.5, 0.9),
@@ -182,10 +184,12 @@ class Model(Section):
         default="last",
         description="What a window is told relative to: nothing, its last values, or its mean and spread.",
     )
-    alone: bool = Field(
+    channel_independent: bool = Field(
         default=False, description="Whether each variable is forecast from itself alone, all by the same weights."
     )
-    span: int = Field(default=1, ge=1, le=10**6, description="How many rows of a window are read as one element.")
+    patch_length: int = Field(
+        default=1, ge=1, le=10**6, description="How many rows of a window are read as one element."
+    )
     encoder: Part = Field(default=Part(), description="Where the encoder differs; what is not given is as in [model].")
     decoder: Part = Field(default=Part(), description="Where the decoder differs; what is not given is as in [model].")
 
@@ -218,7 +222,7 @@ class Model(Section):
         return self.model_copy(
             update={
                 "depth": both.depth,
-                "both_ways": encodes and ahead and both.both_ways,
+                "both_ways": encodes and ahead and both.bidirectional,
                 "embedding": self.embedding or (decoder if decodes else encoder).sizes[0],
                 "feed_forward": both.feed_forward,
                 "encoder": Part.model_validate(encoder.model_dump()) if encodes else Part(),
@@ -229,8 +233,8 @@ class Model(Section):
     def fault(self, encodes: bool = True, decodes: bool = True, ahead: bool = True) -> str:
         """What cannot be built of it, for a network that has these sides; nothing if all can."""
         encoder, decoder = self.reader(ahead), self.side("decoder")
-        if encodes and ahead and encoder.kind == "transformer" and not encoder.both_ways:
-            name = "model.both_ways" if self.encoder.both_ways is None else "model.encoder.both_ways"
+        if encodes and ahead and encoder.kind == "transformer" and not encoder.bidirectional:
+            name = "model.both_ways" if self.encoder.bidirectional is None else "model.encoder.both_ways"
             return f"{name} is false, but a Transformer encoder always sees both sides"
         for side, body, there in (("encoder", encoder, encodes), ("decoder", decoder, decodes)):
             if there and (fault := body.fault()):
@@ -246,6 +250,6 @@ class Model(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.decoder.both_ways:
+        if self.decoder.bidirectional:
             raise ValueError("model.decoder.both_ways is true, but a decoder may not see the future it is to write")
         return self

@@ -61,25 +61,27 @@ class Train(Section):
     seed: int = Field(
         default=0, ge=0, le=2**32 - 1, description="The seed of everything random: the same seed, the same run."
     )
-    batch: int = Field(
+    batch_tokens: int = Field(
         default=4096, ge=1, le=10**9, description="Tokens a batch: source and target together, padding included."
     )
     shuffle: bool = Field(
         default=True,
         description="Whether every epoch reads the examples in an order of its own; if not, they come as they stand.",
     )
-    accumulate: int = Field(
+    accumulate_batches: int = Field(
         default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
     )
-    window: Steps = Field(
+    bptt_window: Steps = Field(
         default=0,
         description="Elements that backpropagation goes back: a step a window; 0 is all, or 128 in endless texts.",
     )
-    optimiser: Literal["adamw", "adam", "radam", "sgd"] = Field(
+    optimizer: Literal["adamw", "adam", "radam", "sgd"] = Field(
         default="adamw", description="Which of torch's own optimisers makes the steps."
     )
     momentum: float = Field(default=0.9, ge=0, lt=1, description="The share of its last move that SGD makes again.")
-    rate: float = Field(default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up.")
+    learning_rate: float = Field(
+        default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up."
+    )
     schedule: Literal["cosine", "ramp-times-cosine", "linear", "constant", "inverse-root"] = Field(
         default="cosine", description="How the learning rate goes on after the warm-up."
     )
@@ -89,13 +91,13 @@ class Train(Section):
     weight_decay: float = Field(
         default=0.01, ge=0, le=100, description="How strongly matrices are pulled towards 0; vectors never are."
     )
-    clip: float = Field(
+    clip_norm: float = Field(
         default=1.0, ge=0, le=10**9, description="The norm to which a longer gradient is shortened; 0 is no limit."
     )
     clip_value: float = Field(
         default=0.0, ge=0, le=10**9, description="The most a single entry of the gradient may be; 0 is no limit."
     )
-    average: float = Field(
+    ema: float = Field(
         default=0.0,
         ge=0,
         lt=1,
@@ -104,13 +106,13 @@ class Train(Section):
     freeze: Parts = Field(
         default=(), description='Parts of the model that do not learn, such as "embed", "source" or "encoder".'
     )
-    teacher: float = Field(
+    teacher_forcing: float = Field(
         default=1.0,
         ge=0,
         le=1,
         description="Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.",
     )
-    teacher_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
+    teacher_forcing_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
         default="constant", description="How that share falls from 1 to train.teacher over all steps."
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
@@ -124,22 +126,22 @@ class Train(Section):
         default=False,
         description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
     )
-    smoothing: float = Field(
+    label_smoothing: float = Field(
         default=0.0,
         ge=0,
         lt=1,
         description="Label smoothing: the share of probability spread over all that can be told.",
     )
-    sampled: int = Field(
+    sampled_softmax: int = Field(
         default=0,
         ge=0,
         le=10**7,
         description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
     )
-    balanced: bool = Field(
+    class_weights: bool = Field(
         default=False, description="Whether every label counts alike in training, however rare it is."
     )
-    watch: Steps = Field(
+    watch_every: Steps = Field(
         default=100,
         description="Steps between looks at the gradient of every layer and at recurrent weights; 0 is never.",
     )
@@ -148,7 +150,7 @@ class Train(Section):
         description="Steps between validations; 0 is a twentieth of all, at most 500, and with train.time so many that "
         "they take about a tenth of it.",
     )
-    best: Literal["", "loss", "score"] = Field(
+    select_by: Literal["", "loss", "score"] = Field(
         default="",
         description="What says which weights are best, and when to stop: the validation loss, or its score; "
         '"" is the score where labels are told, else the loss.',
@@ -160,7 +162,7 @@ class Train(Section):
         default=0,
         description="Steps between checkpoints; 0 is about a twentieth of all, so that one precedes every validation.",
     )
-    keep: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
+    keep_checkpoints: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
 
     @property
     def known_steps(self) -> int:
@@ -169,8 +171,8 @@ class Train(Section):
 
     def resolved(self, window: int = 0, best: Literal["loss", "score"] = "loss") -> "Train":
         """With everything filled in that follows; `window` and `best` are what the task takes unless it is said."""
-        if (window and not self.window) or not self.best:
-            settled = {"window": self.window or window, "best": self.best or best}
+        if (window and not self.bptt_window) or not self.select_by:
+            settled = {"window": self.bptt_window or window, "best": self.select_by or best}
             return self.model_copy(update=settled).resolved()
         steps = self.known_steps
         if not steps:
@@ -192,9 +194,9 @@ class Train(Section):
             raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
         if self.known_steps and self.warmup > self.known_steps:
             raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
-        if self.sampled and self.smoothing:
+        if self.sampled_softmax and self.label_smoothing:
             raise ValueError("train.smoothing gives belief to all words, but train.sampled looks at few: choose one")
-        if self.teacher_schedule == "exponential" and self.teacher == 0:
+        if self.teacher_forcing_schedule == "exponential" and self.teacher_forcing == 0:
             raise ValueError(
                 'train.teacher is 0, which an "exponential" train.teacher_schedule never reaches: say 0.01'
             )
@@ -202,7 +204,7 @@ class Train(Section):
 
 
 class Search(Section):
-    width: int = Field(
+    beam_size: int = Field(
         default=4, ge=1, le=1000, description="How many outputs beam search keeps side by side; 1 is greedy."
     )
     length_penalty: float = Field(

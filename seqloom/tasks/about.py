@@ -60,7 +60,7 @@ class About(Rows):
         return recipe.changed("search.max_length", min(2 * int(written.max()) + 10, positions(writes)))
 
     def build(self) -> Generator:
-        model, smoothing = self.recipe.model, self.recipe.train.smoothing
+        model, smoothing = self.recipe.model, self.recipe.train.label_smoothing
         return build.teller(model, len(self.target), sources.embed(self.source, model), smoothing, self.cell)
 
     def objective(self, model: Generator) -> Objective:
@@ -86,7 +86,7 @@ class About(Rows):
         return sources.read(self.source, encoded["source"], rows, self.recipe.model)
 
     def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
-        found = self.searched(model, inputs, Answering(width or self.recipe.search.width))
+        found = self.searched(model, inputs, Answering(width or self.recipe.search.beam_size))
         return [[self.read_out(hypothesis) for hypothesis in hypotheses] for hypotheses, _ in found]
 
     @torch.no_grad()

@@ -27,7 +27,7 @@ class Caption(Tells):
         data = recipe.data
         sides = {
             "source": Side(data.source, Pictures.kind, Pictures.learn),
-            "target": tokens(data, (data.target,), data.target_tokens),
+            "target": tokens(data, (data.target,), data.target_tokenizer),
         }
         return Layout("caption", data, sides)
 

@@ -105,8 +105,8 @@ class Classify(Rows):
     def head(self, inputs: int) -> Head:
         match self.target:
             case Labels():
-                weights = self.facts["weights"] if self.recipe.train.balanced else ()
-                return Categorical(inputs, len(self.target), 0, self.recipe.train.smoothing, weights)
+                weights = self.facts["weights"] if self.recipe.train.class_weights else ()
+                return Categorical(inputs, len(self.target), 0, self.recipe.train.label_smoothing, weights)
             case LabelSets():
                 return Bernoulli(inputs, len(self.target))
         return Normal(inputs, 1)
@@ -165,7 +165,7 @@ class Classify(Rows):
             return told
         train = self.prepared.splits["train"].raws
         if self.reads_text:
-            cut = list if self.recipe.data.source_tokens == "characters" else words
+            cut = list if self.recipe.data.source_tokenizer == "characters" else words
             told["bag of pairs"] = NaiveBayes.fit(list(train["source"]), list(train["target"]), cut).predict(given)
         elif isinstance(self.source, Numbers):
             told["nearest mean"] = NearestCentroid.fit(list(train["source"]), list(train["target"])).predict(given)

@@ -56,10 +56,10 @@ class Draw(About):
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data
-        learn = partial(Mosaic.learn, side=data.square, most=data.max_size)
+        learn = partial(Mosaic.learn, side=data.square, most=data.vocabulary_size)
         sides = {
             "target": Side((data.target,), Mosaic.kind, learn),
-            "source": tokens(data, data.source, data.source_tokens),
+            "source": tokens(data, data.source, data.source_tokenizer),
         }
         return Layout("draw", data, sides, label="source", limited=False)
 

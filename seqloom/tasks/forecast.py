@@ -75,8 +75,8 @@ class Forecast(Task):
             decays=model.side("encoder").kind == "gru-d",
             gaps=facts.gaps,
             relative=model.relative,
-            alone=model.alone,
-            span=model.span,
+            alone=model.channel_independent,
+            span=model.patch_length,
         )
 
     @classmethod
@@ -88,7 +88,7 @@ class Forecast(Task):
         if before is not None:
             before.check_columns(prepared)
             return before, prepared
-        elements = np.array([recipe.data.context // recipe.model.span])
+        elements = np.array([recipe.data.context // recipe.model.patch_length])
         check_positions("encoder", recipe.model.side("encoder"), elements)
         series, inputs = prepared.training[0], len(recipe.data.inputs)
         variables = len(series.columns) - inputs
@@ -133,7 +133,7 @@ class Forecast(Task):
         return {"variables": len(facts.variables), "inputs": len(facts.inputs), "calendar": facts.calendar}
 
     def build(self) -> Labeler:
-        elements = self.recipe.data.context // self.recipe.model.span
+        elements = self.recipe.data.context // self.recipe.model.patch_length
         return build.forecaster(self.recipe.model, self.view.features, elements, self.head, self.cell)
 
     def head(self, inputs: int) -> Head:
@@ -150,11 +150,11 @@ class Forecast(Task):
         """Windows in a drawn order, or as they stand. What one takes in a batch is what is read of it, in elements."""
         train, count = self.recipe.train, len(prepared.parts["train"])
         rows = shuffle(count, train.seed, epoch) if train.shuffle else np.arange(count)
-        size = self.at_once(self.recipe.train.batch)
+        size = self.at_once(self.recipe.train.batch_tokens)
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def at_once(self, elements: int) -> int:
-        return max(1, elements * self.recipe.model.span // self.recipe.data.context)
+        return max(1, elements * self.recipe.model.patch_length // self.recipe.data.context)
 
     def padded_share(self, prepared: Prepared) -> float:
         return 0.0

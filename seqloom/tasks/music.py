@@ -155,9 +155,11 @@ class Polyphony(Writes):
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
         """How often each key sounds, and how often after it sounded and after it did not."""
         body = recipe.model.side("decoder")
-        if positions(body) < recipe.train.window:
-            raise RecipeError(f"model.decoder.longest is {body.longest}, but train.window is {recipe.train.window}")
-        for name, given in (("model.tied", recipe.model.tied), ("train.smoothing", recipe.train.smoothing)):
+        if positions(body) < recipe.train.bptt_window:
+            raise RecipeError(
+                f"model.decoder.longest is {body.max_positions}, but train.window is {recipe.train.bptt_window}"
+            )
+        for name, given in (("model.tied", recipe.model.tied), ("train.smoothing", recipe.train.label_smoothing)):
             if given:
                 raise RecipeError(f"{name} is for what chooses one of many, but here every key is told apart")
         expects = PreviousFrame.fit(list(prepared.splits["train"].ids["target"]))

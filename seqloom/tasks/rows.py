@@ -117,8 +117,8 @@ class Rows(Task):
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
         lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
         if not train.shuffle:
-            return batches.as_they_stand(lengths, train.batch)
-        return batches.order(lengths, train.batch, train.seed, epoch)
+            return batches.as_they_stand(lengths, train.batch_tokens)
+        return batches.order(lengths, train.batch_tokens, train.seed, epoch)
 
     def padded_share(self, prepared: Prepared) -> float:
         return batches.padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
@@ -201,7 +201,7 @@ class Rows(Task):
         """Refuse an input that reaches beyond the positions a model has learnt."""
         longest = int(lengths.max(initial=0))
         if positions(body) < longest:
-            raise DataError(f"an input has {longest} tokens, but this model knows {body.longest} positions")
+            raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
 
 
 def check_labels(prepared: Prepared) -> None:
@@ -216,7 +216,7 @@ def check_labels(prepared: Prepared) -> None:
 
 def positions(body: Body) -> int:
     """How long a sequence a body can read."""
-    return body.longest if body.kind == "transformer" and body.positions == "learnt" else 10**6
+    return body.max_positions if body.kind == "transformer" and body.positions == "learnt" else 10**6
 
 
 def check_positions(name: str, body: Body, lengths: NDArray[np.int64]) -> None:
@@ -224,5 +224,5 @@ def check_positions(name: str, body: Body, lengths: NDArray[np.int64]) -> None:
     longest = int(lengths.max(initial=0))
     if positions(body) < longest:
         raise RecipeError(
-            f"model.{name}.longest is {body.longest}, but a training example has {longest} elements there"
+            f"model.{name}.longest is {body.max_positions}, but a training example has {longest} elements there"
         )

@@ -27,14 +27,14 @@ def side_of(data: Data) -> Side:
         return Side(data.source, Numbers.kind, Numbers.learn)
     if data.source_type == "image":
         return Side(data.source, Pictures.kind, Pictures.learn)
-    return tokens(data, data.source, data.source_tokens)
+    return tokens(data, data.source, data.source_tokenizer)
 
 
 def listed_side(data: Data) -> Side:
     """The source of a recipe that answers to each element: words as somebody has cut them, or numbers."""
     if data.source_type == "numbers":
         return Side(data.source, Numbers.kind, Numbers.learn)
-    learn = partial(Listed.learn, lowercase=data.lowercase, max_size=data.max_size, min_count=data.min_count)
+    learn = partial(Listed.learn, lowercase=data.lowercase, max_size=data.vocabulary_size, min_count=data.min_count)
     if data.characters:
         return Side(data.source, Spelled.kind, lambda texts: Spelled.learn(list(texts), learn, data.characters))
     return Side(data.source, Listed.kind, learn)

@@ -66,12 +66,12 @@ class Tells(About):
             inputs.setdefault(key, given)
             answers.setdefault(key, []).append(example[1])
         asked, references = list(inputs.values()), list(answers.values())
-        found = self.answer(model, asked, Answering(self.recipe.search.width, timeout=0))
+        found = self.answer(model, asked, Answering(self.recipe.search.beam_size, timeout=0))
         outputs = [best.output for best, *_ in found]
         return scored(self.measures(), outputs, references, self.rivals(asked), self.whole_lengths(asked))
 
     def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
-        return self.answer(model, inputs, Answering(width or self.recipe.search.width))
+        return self.answer(model, inputs, Answering(width or self.recipe.search.beam_size))
 
     def answer(self, model: Generator, inputs: Sequence[Any], ask: Answering) -> list[list[Prediction]]:
         """The answers to each input, best first, searched for as asked."""

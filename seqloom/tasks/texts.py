@@ -57,15 +57,15 @@ class WritesText(Writes):
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data
-        side = tokens(data, (data.target,), data.target_tokens)
+        side = tokens(data, (data.target,), data.target_tokenizer)
         ordered = cls.is_text(recipe)
         return Layout(recipe.task, data, {"target": side}, origin=Documents, ordered=ordered, limited=False)
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
-        body, window = recipe.model.side("decoder"), recipe.train.window
+        body, window = recipe.model.side("decoder"), recipe.train.bptt_window
         if positions(body) < window:
-            raise RecipeError(f"model.decoder.longest is {body.longest}, but train.window is {window}")
+            raise RecipeError(f"model.decoder.longest is {body.max_positions}, but train.window is {window}")
         texts = prepared.splits["train"].ids["target"]
         counts = np.zeros(len(prepared.codecs["target"]), dtype=np.int64)
         for rows in np.array_split(texts.values, max(1, len(texts.values) >> 22)):
@@ -90,7 +90,9 @@ class WritesText(Writes):
 
     def build(self) -> Generator:
         train = self.recipe.train
-        return build.language(self.recipe.model, len(self.target), train.smoothing, self.cell, train.sampled)
+        return build.language(
+            self.recipe.model, len(self.target), train.label_smoothing, self.cell, train.sampled_softmax
+        )
 
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         scores = super().validate(model, prepared)
@@ -185,10 +187,10 @@ class WritesText(Writes):
 
         What knows nothing longer than a window reads half of one where there is no room for all.
         """
-        kept = [row if self.carries or len(row) < self.recipe.train.window else row[-self.half :] for row in read]
+        kept = [row if self.carries or len(row) < self.recipe.train.bptt_window else row[-self.half :] for row in read]
         inputs = torch.tensor(kept, device=device_of(model))
         state = model.initial_state(len(inputs))
-        for piece in inputs[:, :-1].split(self.recipe.train.window, 1):
+        for piece in inputs[:, :-1].split(self.recipe.train.bptt_window, 1):
             if piece.shape[1]:
                 _, state = model.features(piece, state)
         return inputs[:, -1:], state

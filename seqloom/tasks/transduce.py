@@ -37,7 +37,7 @@ class Transduce(Tells):
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
         data = recipe.data
-        sides = {"source": sources.side_of(data), "target": tokens(data, (data.target,), data.target_tokens)}
+        sides = {"source": sources.side_of(data), "target": tokens(data, (data.target,), data.target_tokenizer)}
         if data.tag:
             sides["tag"] = Side((data.tag,), Labels.kind, Labels.learn)
         return Layout("transduce", data, sides, shared=("source", "target") if data.shared else ())
@@ -50,7 +50,7 @@ class Transduce(Tells):
     def build(self) -> Generator:
         if not self.tags:
             return super().build()
-        model, smoothing = self.recipe.model, self.recipe.train.smoothing
+        model, smoothing = self.recipe.model, self.recipe.train.label_smoothing
         return build.generator(model, len(self.target), len(self.source) + len(self.tags), smoothing, self.cell)
 
     def read_lengths(self, encoded: Encoded) -> NDArray[np.int64]:
@@ -100,7 +100,7 @@ class Transduce(Tells):
     def measures(self) -> dict[str, Measure]:
         """Errors are counted in characters where the model writes characters, otherwise in words."""
         data = self.recipe.data
-        cut = list if data.target_tokens == "characters" else str.split
+        cut = list if data.target_tokenizer == "characters" else str.split
         return {
             "exact": exact_match,
             "token error rate": partial(token_error_rate, tokens=cut),

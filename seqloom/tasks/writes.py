@@ -47,7 +47,7 @@ class Writes(Rows):
 
     @property
     def window(self) -> int:
-        return self.recipe.train.window
+        return self.recipe.train.bptt_window
 
     @property
     def half(self) -> int:
@@ -70,11 +70,11 @@ class Writes(Rows):
 
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Spans]:
         stream, settings = self.stream(prepared.splits["train"].ids), self.recipe.train
-        place = settings.window, settings.seed, epoch
+        place = settings.bptt_window, settings.seed, epoch
         if self.carries and self.is_text(self.recipe):
-            return streams.side_by_side(len(stream), max(1, settings.batch // settings.window), *place)
+            return streams.side_by_side(len(stream), max(1, settings.batch_tokens // settings.bptt_window), *place)
         plan = streams.by_document if self.carries else streams.windows
-        return plan(stream.begins, settings.batch, *place)
+        return plan(stream.begins, settings.batch_tokens, *place)
 
     def batch(self, prepared: Prepared, rows: Spans, split: str = "train") -> Batch:
         return self.batch_of(prepared.splits[split].ids, rows)
@@ -95,13 +95,13 @@ class Writes(Rows):
     def plan(self, stream: Places) -> Spans:
         """How all of it is read to be scored: from where, what counts, up to where."""
         if not self.carries:
-            return streams.all_windows(stream.begins, self.recipe.train.window)
+            return streams.all_windows(stream.begins, self.recipe.train.bptt_window)
         return streams.all_streams(len(stream)) if self.is_text(self.recipe) else streams.all_documents(stream.begins)
 
     @torch.no_grad()
     def losses(self, model: Generator, encoded: Encoded) -> Floats:
         """The loss of every place, read as it would be by someone who reads all."""
-        stream, window = self.stream(encoded), self.recipe.train.window
+        stream, window = self.stream(encoded), self.recipe.train.bptt_window
         found, plan, here = np.zeros(len(stream)), self.plan(stream), device_of(model)
         for rows in batches.sequential(plan[:, 2] - plan[:, 0], ROOM, window):
             reads, counts, stops = plan[rows].T

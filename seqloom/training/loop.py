@@ -138,8 +138,8 @@ class Training:
         self.learner = ranks.learner(objective, settings.shard)
         self.trained = ranks.trained(self.learner, settings.shard)
         self.optimiser = build_optimizer(self.learner, settings)
-        self.average = EMA(self.learner, settings.average)
-        self.watch = watch(self.learner) if watch is not None and settings.watch else None
+        self.average = EMA(self.learner, settings.ema)
+        self.watch = watch(self.learner) if watch is not None and settings.watch_every else None
         self.progress = Progress()
         self.state: State = None  # where the last batch has arrived, for one that goes on from there
         self.begun = perf_counter()
@@ -169,8 +169,8 @@ class Training:
         if self._known_pieces is None or self._known_pieces[0] != place:
             draw_from(self.settings.seed, Draw.BATCH, *place)
             batch = self.feed.batch(self.order[now.batch])
-            length = self.settings.window or max(1, batch.mask.shape[1])
-            windows = batch.windows(length) if self.settings.window else [batch]
+            length = self.settings.bptt_window or max(1, batch.mask.shape[1])
+            windows = batch.windows(length) if self.settings.bptt_window else [batch]
             chances = torch.split(torch.rand(batch.mask.shape), length, 1)
             self._known_pieces = place, list(map(Piece, windows, chances))
         return self._known_pieces[1]
@@ -180,7 +180,7 @@ class Training:
         now = self.progress
         found: list[Batch] = []
         truth = teacher_forcing_at(now.step + 1, self.settings)
-        while len(found) < self.settings.accumulate:
+        while len(found) < self.settings.accumulate_batches:
             rows = self.order[now.batch]
             found.append(self.pieces[now.window].at(truth))
             now.window += 1
@@ -201,7 +201,7 @@ class Training:
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
         half = self.settings.precision == "float16"
         magnified = now.loss_scale if half else 1.0
-        watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch == 0 else None
+        watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch_every == 0 else None
         before = watch.before() if watch is not None else []
         made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks, magnified)
         if watch is not None and made.finite:
@@ -310,7 +310,7 @@ class Training:
         if step >= self.settings.steps or step % self.settings.validate_every == 0:
             with self.average.shown():
                 scores = self._validated(validate)
-                best = self.progress.judge(*criteria(scores, self.settings.best))
+                best = self.progress.judge(*criteria(scores, self.settings.select_by))
                 yield self._told("end" if self.finished else "validation", scores, best)
         elif step == 1 or step % RECORD_EVERY == 0 or self.progress.watched:
             yield self._told("step", {}, False)
@@ -356,7 +356,7 @@ class Training:
 
 def check_carrying(objective: Objective, settings: Train) -> None:
     """Refuse what only a model that writes one element after the other can do."""
-    for name, asked in (("train.window", settings.window > 0), ("train.teacher", settings.teacher < 1)):
+    for name, asked in (("train.window", settings.bptt_window > 0), ("train.teacher", settings.teacher_forcing < 1)):
         if asked and not objective.carries:
             raise RecipeError(f"{name} is for models that write one element after the other; leave it at its default")
 

@@ -34,16 +34,16 @@ def build_optimizer(objective: nn.Module, settings: Train) -> torch.optim.Optimi
     ]
     groups = [group for group in groups if group["params"]]
     # Fused: one pass over memory instead of a dozen small operations a parameter; several times faster on a CPU.
-    match settings.optimiser:
+    match settings.optimizer:
         case "adamw":
-            return torch.optim.AdamW(groups, lr=settings.rate, fused=True)
+            return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
         case "adam":
-            return torch.optim.Adam(groups, lr=settings.rate, fused=True)
+            return torch.optim.Adam(groups, lr=settings.learning_rate, fused=True)
         case "radam":
-            return torch.optim.RAdam(groups, lr=settings.rate, decoupled_weight_decay=True)
+            return torch.optim.RAdam(groups, lr=settings.learning_rate, decoupled_weight_decay=True)
         case "sgd":
             return torch.optim.SGD(
-                groups, lr=settings.rate, momentum=settings.momentum
+                groups, lr=settings.learning_rate, momentum=settings.momentum
             )  # fused, it fails where a gradient comes late
 
 
@@ -54,7 +54,7 @@ def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 def clip_gradients(gradients: Sequence[Tensor], norm: float, count: float, settings: Train) -> None:
     """Make a summed gradient the mean over `count`, which has this norm; shorten it, and then cut its entries."""
-    share = min(1.0, settings.clip / norm) if settings.clip and norm else 1.0
+    share = min(1.0, settings.clip_norm / norm) if settings.clip_norm and norm else 1.0
     for gradient in gradients:
         gradient.mul_(share / count)
         if settings.clip_value:

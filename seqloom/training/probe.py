@@ -105,7 +105,7 @@ def step_time(
     while training.progress.epoch == 0 and (made < at_least or perf_counter() - begun <= seconds):
         training.advance()
         made += 1
-    return settings.accumulate * (perf_counter() - begun) / made
+    return settings.accumulate_batches * (perf_counter() - begun) / made
 
 
 @contextmanager

@@ -13,19 +13,19 @@ def learning_rate_at(step: int, settings: Train) -> float:
     """
     rise = min(1.0, step / settings.warmup) if settings.warmup else 1.0
     if settings.schedule == "ramp-times-cosine":  # both from the first step on, as the course's notebook has it
-        return settings.rate * rise * _half_cosine(step / (settings.steps + 1))
+        return settings.learning_rate * rise * _half_cosine(step / (settings.steps + 1))
     if step <= settings.warmup:
-        return settings.rate * rise
+        return settings.learning_rate * rise
     way = min(1.0, (step - settings.warmup) / (settings.steps + 1 - settings.warmup))
     match settings.schedule:
         case "cosine":
-            return settings.rate * _half_cosine(way)
+            return settings.learning_rate * _half_cosine(way)
         case "linear":
-            return settings.rate * (1 - way)
+            return settings.learning_rate * (1 - way)
         case "inverse-root":  # Vaswani et al. (2017), scaled to be `rate` at the end of the warm-up
-            return settings.rate * math.sqrt(max(settings.warmup, 1) / step)
+            return settings.learning_rate * math.sqrt(max(settings.warmup, 1) / step)
         case "constant":
-            return settings.rate
+            return settings.learning_rate
 
 
 def _half_cosine(way: float) -> float:
@@ -38,9 +38,9 @@ def teacher_forcing_at(step: int, settings: Train) -> float:
     It falls from 1 at the first step to `teacher` at the last: as a line, as a power, or as k / (k + exp(i / k)), whose
     k is chosen so that half of the way down is made at half of the steps.
     """
-    least = settings.teacher
+    least = settings.teacher_forcing
     way = (step - 1) / (settings.steps - 1) if settings.steps > 1 else 1.0
-    match settings.teacher_schedule:
+    match settings.teacher_forcing_schedule:
         case "constant":
             return least
         case "linear":

@@ -19,7 +19,9 @@ TEXT = "\n".join(LINES)
 def layout(folder, kind: str, **more) -> Layout:
     file = folder / "text.txt"
     file.write_text(TEXT, encoding="utf-8")
-    data = Data(train=(str(file),), target_tokens=kind, max_size=600 if kind in ("bpe", "wordpiece") else 0, **more)
+    data = Data(
+        train=(str(file),), target_tokenizer=kind, vocabulary_size=600 if kind in ("bpe", "wordpiece") else 0, **more
+    )
     side = tokens(data, (data.target,), kind)
     return Layout("language", data, {"target": side}, origin=Documents, ordered=True, limited=False)
 

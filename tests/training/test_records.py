@@ -42,7 +42,9 @@ def test_patience_counts_from_the_best_score_and_survives_a_checkpoint():
 
 
 def test_labels_are_kept_by_their_accuracy_and_the_weights_of_the_run_are_those(tmp_path):
-    assert {task: Recipe.of({"task": task}).resolved().train.best for task in ("classify", "tag", "transduce")} == {
+    assert {
+        task: Recipe.of({"task": task}).resolved().train.select_by for task in ("classify", "tag", "transduce")
+    } == {
         "classify": "score",
         "tag": "score",
         "transduce": "loss",

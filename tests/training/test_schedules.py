@@ -19,7 +19,7 @@ from .tiny import settings
 @given(st.integers(1, 3000), st.data())
 def test_the_rate_is_a_line_and_then_half_a_cosine(steps: int, data: st.DataObject) -> None:
     warmup = data.draw(st.integers(0, steps))
-    given = Train(steps=steps, rate=0.5).model_copy(update={"warmup": warmup})
+    given = Train(steps=steps, learning_rate=0.5).model_copy(update={"warmup": warmup})
     rates = [learning_rate_at(step, given) for step in range(1, steps + 1)]
     line = [0.5 * step / warmup for step in range(1, warmup + 1)]
     assert rates[:warmup] == pytest.approx(line)
@@ -36,7 +36,7 @@ def test_the_rate_is_a_line_and_then_half_a_cosine(steps: int, data: st.DataObje
 @given(st.integers(1, 3000), st.data())
 def test_no_step_is_made_in_vain_and_the_rate_is_never_above_the_one_asked_for(steps: int, data: st.DataObject) -> None:
     warmup = data.draw(st.integers(0, steps))
-    given = Train(steps=steps, rate=0.5).model_copy(update={"warmup": warmup})
+    given = Train(steps=steps, learning_rate=0.5).model_copy(update={"warmup": warmup})
     rates = [learning_rate_at(step, given) for step in range(1, steps + 1)]
     assert all(0 < rate <= 0.5 for rate in rates)
     assert rates[:warmup] == sorted(rates[:warmup]) and rates[warmup:] == sorted(rates[warmup:], reverse=True)
