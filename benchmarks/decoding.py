@@ -35,7 +35,7 @@ def ours(model: Generator, source: Tensor, width: int) -> list[list[int]]:
         state = model.initial_state(len(source), source, torch.ones_like(source, dtype=torch.bool))
     if width == 1:
         return [one.tokens for one in greedy(model.stepper(), last, state, steps=WRITE, end=END)]
-    return [one.tokens for [one] in beam(model.stepper(), last, state, width=width, steps=WRITE, end=END, best=1)]
+    return [one.tokens for [one] in beam(model.stepper(), last, state, beam_size=width, steps=WRITE, end=END, best=1)]
 
 
 def hugging_face(peer: object, source: Tensor, width: int) -> list[list[int]]:

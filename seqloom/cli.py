@@ -230,7 +230,7 @@ def score(
 
 
 app.command()(writing.predict)
-app.command()(writing.quantise)
+app.command()(writing.quantize)
 
 
 @app.command()

@@ -23,7 +23,7 @@ def main() -> None:
     run = load(folder)
     show_scores([run.scores])
     examples = dates_with_locales()["test"]
-    answers = [best for best, *_ in run.predict_many([example.source for example in examples], width=1)]
+    answers = [best for best, *_ in run.predict_many([example.source for example in examples], beam=1)]
     shown = chosen(examples, answers)
     show_table(
         ["language", "as written there", "answer", ""],

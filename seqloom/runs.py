@@ -67,15 +67,15 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.recipe.task} by {self.recipe.model.kind})"
 
-    def predict(self, given: Any, width: int | None = None) -> Sequence[Prediction]:
+    def predict(self, given: Any, beam: int | None = None) -> Sequence[Prediction]:
         """The best answers to one input, best first."""
-        [answers] = self.predict_many([given], width)
+        [answers] = self.predict_many([given], beam)
         return answers
 
-    def predict_many(self, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
+    def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best answers to each input."""
-        width = None if width is None else whole("the width", width, 1)
-        return self.task.predict(self.model, self._accepted(inputs), width)
+        beam = None if beam is None else whole("the width", beam, 1)
+        return self.task.predict(self.model, self._accepted(inputs), beam)
 
     def _accepted(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
@@ -247,14 +247,14 @@ class Run:
             raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
         return asked[0].given if asked[0].whole is None else asked[0].whole
 
-    def searched(self, given: Any, width: int | None = None) -> Tree:
+    def searched(self, given: Any, beam: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
         assert isinstance(self.task, About)
-        recorder, ask = Recorder(), Answering(self.recipe.search.beam_size if width is None else width)
+        recorder, ask = Recorder(), Answering(self.recipe.search.beam_size if beam is None else beam)
         self.task.searched(self._generator, self._accepted([given]), ask, recorder)
         return recorder.trees[0]
 
-    def quantise(self, *files: Path | str) -> dict[str, Any]:
+    def quantize(self, *files: Path | str) -> dict[str, Any]:
         """Scores with weights of eight bits beside those with all of them, on files or on the validation part.
 
         They are kept in the run folder; afterwards this run goes on with eight bits.

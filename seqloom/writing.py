@@ -23,7 +23,7 @@ def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None,
     file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None,
-    width: Annotated[
+    beam: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
     ] = None,
     best: Annotated[int, typer.Option(min=0, help="How many answers are shown; 0 is all that are kept.")] = 0,
@@ -73,10 +73,10 @@ def predict(
     if sampling != Sampling() and not draw:
         raise RecipeError("temperature, top-k, top-p, min-p and seed are about drawing: say --draw 1, or more")
     ways = groups, diversity, best, length_penalty, max_length, sampling if draw else None, max(draw, 1), alternatives
-    shown = draw or best or width or 1
+    shown = draw or best or beam or 1
     asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
     if stream:
-        if as_json or alternatives or draw > 1 or (width or 1) > 1:
+        if as_json or alternatives or draw > 1 or (beam or 1) > 1:
             raise RecipeError(
                 "one answer at a time can be streamed, as text: say --width 1 or --draw 1, without --json"
             )
@@ -89,9 +89,9 @@ def predict(
         given = [value if tag is None else (value, tag) for _, value in some]
         left = loaded.task.unread(given)
         if Answering(1, *ways, rules, timeout) == Answering(1):
-            found = loaded.predict_many(given, width)
+            found = loaded.predict_many(given, beam)
         else:
-            found = loaded.answer(given, Answering(width or loaded.recipe.search.beam_size, *ways, rules, timeout))
+            found = loaded.answer(given, Answering(beam or loaded.recipe.search.beam_size, *ways, rules, timeout))
         for (text, _), answers, unread in zip(some, found, left, strict=True):
             if unread:
                 longest = loaded.recipe.data.max_length
@@ -182,7 +182,7 @@ def generate(
         print("\n".join(checks(loaded.check(texts))))
 
 
-def quantise(
+def quantize(
     run: Annotated[Path, typer.Argument(help="A run folder of a task that writes.")],
     on: Annotated[
         list[Path] | None, typer.Option(help="A file to score on; the run's own validation part if not given.")
@@ -194,7 +194,7 @@ def quantise(
     from .runs import load
     from .terminal import show_table
 
-    found = load(run).quantise(*(on or []))
+    found = load(run).quantize(*(on or []))
     if as_json:
         print(json.dumps(found, ensure_ascii=False, indent=2))
         return

@@ -17,7 +17,7 @@ from seqloom.data.vocabulary import SPECIALS, Vocabulary
 from seqloom.errors import RunError, SeqloomError
 from seqloom.folders import append_line
 from seqloom.runs import diagnose, load, train
-from seqloom.tasks.transduce import Transduce
+from seqloom.tasks.transduce import Seq2Seq
 from seqloom.terminal import show_scores, show_table
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoints
@@ -242,7 +242,7 @@ def test_weights_may_be_as_large_as_the_recipe_makes_them_and_no_larger(run):
 def test_layers_without_weights_are_refused_before_they_are_made(run, monkeypatch):
     recipe = (run / "recipe.toml").read_text().replace("depth = 1\n", "depth = 1000\n")
     replace(run, "recipe.toml", recipe.encode())
-    monkeypatch.setattr(Transduce, "build", lambda task: pytest.fail("they are made"))
+    monkeypatch.setattr(Seq2Seq, "build", lambda task: pytest.fail("they are made"))
     refused(lambda: load(run), "2000 layers", "tensors")
 
 

@@ -43,14 +43,14 @@ def run(tmp_path_factory):
 def test_it_learns_a_task_and_decodes_with_a_beam(run):
     found = load(run, cell=Highway)
     assert found.scores["scores"]["exact"]["value"] > 0.9
-    [best, *others] = found.predict("abc", width=3)
+    [best, *others] = found.predict("abc", beam=3)
     assert best.output == "cba" and len(others) == 2
 
 
 def test_its_gates_and_its_attention_are_seen(run):
     found = load(run, cell=Highway)
     with recording(found.model, "*taps.u") as tape:
-        found.predict("abc", width=1)
+        found.predict("abc", beam=1)
     assert len(tape) == 3 and all(((u > 0) & (u < 1)).all() for values in tape.values() for u in values)
     assert found.look("abc").attention_weights().weights.shape == (1, 4, 3)
 

@@ -138,9 +138,9 @@ def test_a_checkpoint_that_is_interrupted_leaves_the_one_before(tmp_path, monkey
 @pytest.mark.parametrize("batch", [1, 3, 8])
 @pytest.mark.parametrize("more", [(), ("train.steps=0", "train.time=1h")])
 def test_a_stop_during_trial_steps_ends_them_and_leaves_nothing(tmp_path, monkeypatch, batch, more):
-    from seqloom.tasks.transduce import Transduce
+    from seqloom.tasks.transduce import Seq2Seq
 
-    stop, read, asked = threading.Event(), Transduce.batch, []
+    stop, read, asked = threading.Event(), Seq2Seq.batch, []
 
     def reading(self, *words):
         asked.append(words)
@@ -148,7 +148,7 @@ def test_a_stop_during_trial_steps_ends_them_and_leaves_nothing(tmp_path, monkey
             stop.set()
         return read(self, *words)
 
-    monkeypatch.setattr(Transduce, "batch", reading)
+    monkeypatch.setattr(Seq2Seq, "batch", reading)
     told: list[str] = []
     recipe = small(tmp_path, *more)
     assert list(train(recipe, tmp_path / "run", tell=told.append, stop=stop)) == []

@@ -13,6 +13,6 @@ same metrics. Nothing here knows a model, a task, a metric, or torch.
     music        frequency of pitches, the frame before
 """
 
-from .texts import most_frequent, transduction
+from .texts import copy_and_most_frequent, most_frequent
 
-__all__ = ["most_frequent", "transduction"]
+__all__ = ["most_frequent", "copy_and_most_frequent"]

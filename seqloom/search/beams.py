@@ -49,7 +49,7 @@ Meaning = Callable[[Hypothesis], Hashable]  # what a hypothesis says: two that s
 class Rules:
     """How hypotheses are ranked, kept and ended."""
 
-    width: int
+    beam_size: int
     steps: int
     end: int | None
     length_penalty: float = 1.0
@@ -61,17 +61,17 @@ class Rules:
     meaning: Meaning | None = None
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise SearchError(f"a beam has at least 1 place, but its width is {self.width}")
-        if self.groups < 1 or self.width % self.groups:
-            raise SearchError(f"{self.width} places cannot be shared out evenly among {self.groups} groups")
+        if self.beam_size < 1:
+            raise SearchError(f"a beam has at least 1 place, but its width is {self.beam_size}")
+        if self.groups < 1 or self.beam_size % self.groups:
+            raise SearchError(f"{self.beam_size} places cannot be shared out evenly among {self.groups} groups")
         if not self.length_penalty >= 0 or not self.diversity >= 0:
             raise SearchError("the length penalty and the diversity of a beam cannot be less than 0")
 
     @property
     def places(self) -> int:
         """Of one group."""
-        return self.width // self.groups
+        return self.beam_size // self.groups
 
 
 def beam(
@@ -79,7 +79,7 @@ def beam(
     last: Tensor,
     state: State,
     *,
-    width: int,
+    beam_size: int,
     steps: int,
     end: int | None,
     length_penalty: float = 1.0,
@@ -99,7 +99,9 @@ def beam(
     hold no place once they are finished.
     """
     check(steps, last)
-    rules = Rules(width, steps, end, length_penalty, groups, diversity, best or width, constraints, stops, meaning)
+    rules = Rules(
+        beam_size, steps, end, length_penalty, groups, diversity, best or beam_size, constraints, stops, meaning
+    )
     search = Beams(rules, len(last), last.device, recorder, is_compiled(step))
     spent = "length"
     for count in range(steps):
@@ -109,8 +111,8 @@ def beam(
             last, origin = search.advance(logits)
             if not search.sources:
                 break
-            if not count and width > 1:
-                state = repeat(state, width)  # the first step is the same for all places: it was made once
+            if not count and beam_size > 1:
+                state = repeat(state, beam_size)  # the first step is the same for all places: it was made once
             if origin is not None:
                 state = select(state, origin)
         if patience is not None and patience.ends(begun):
@@ -193,7 +195,7 @@ class Beams:
         tokens = joined([group.best(group.tokens, rules.places, 0) for group in groups])
         sums = joined([group.best(group.sums, rules.places, -np.inf) for group in groups])
         logs = joined([group.best(group.own, rules.places, -np.inf) for group in groups])
-        here = np.minimum(np.arange(rules.width), slots - 1)
+        here = np.minimum(np.arange(rules.beam_size), slots - 1)
         parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
         origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
         self.steps.append(Trace(origin, tokens.ravel(), logs.ravel()))
@@ -204,7 +206,7 @@ class Beams:
         if self.recorder is not None:
             self.record(self.recorder, groups, going)
         self.sums = np.where(going, sums, -np.inf)
-        if slots < rules.width:  # the rows were repeated for their places, and that is all
+        if slots < rules.beam_size:  # the rows were repeated for their places, and that is all
             origin, still = np.arange(len(origin)), True
         else:
             still = bool((parents == here).all())
@@ -270,10 +272,10 @@ class Beams:
         if self.finished.any():
             new = np.where(self.finished.reshape(scores.shape), scores, -np.inf)
             for row in self.finished.ravel().nonzero()[0].tolist():
-                source, one = self.sources[row // rules.width], self.hypothesis(row, sums, kept.get(row))
+                source, one = self.sources[row // rules.beam_size], self.hypothesis(row, sums, kept.get(row))
                 self.pools[source].append(one)
                 if rules.meaning is not None:
-                    said = row % rules.width // rules.places, rules.meaning(one)
+                    said = row % rules.beam_size // rules.places, rules.meaning(one)
                     new.flat[row] = -np.inf if said in self.said[source] else new.flat[row]
                     self.said[source].add(said)
             self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : rules.places]
@@ -328,7 +330,7 @@ class Beams:
         for place, source in enumerate(self.sources):
             if not stays[place] and not self.pools[source]:
                 refuse_impossible(source, self.count, 0.0)
-        if rules.best < rules.width and rules.groups == 1:  # groups may find the same, which counts once
+        if rules.best < rules.beam_size and rules.groups == 1:  # groups may find the same, which counts once
             stays = stays & ~self.decided()
         if not stays.all():
             still = False
@@ -336,7 +338,7 @@ class Beams:
                 for place in np.flatnonzero(~stays).tolist():
                     self.recorder.close(self.sources[place], "pruned", "nothing open can overtake what is finished")
             keep = np.flatnonzero(stays)
-            rows = (keep[:, None] * rules.width + np.arange(rules.width)).ravel()
+            rows = (keep[:, None] * rules.beam_size + np.arange(rules.beam_size)).ravel()
             self.sources = [self.sources[place] for place in keep]
             self.sums, self.pooled, self.steps[-1] = self.sums[keep], self.pooled[keep], self.steps[-1].only(rows)
             if self.banned is None or rules.stops:
@@ -357,7 +359,7 @@ class Beams:
     def found(self, spent: str) -> list[list[Hypothesis]]:
         """What is finished and, where room or time was `spent`, what is not; best first, nothing twice."""
         for row in (self.sums > -np.inf).ravel().nonzero()[0].tolist():
-            source = self.sources[row // self.rules.width] if self.count else row
+            source = self.sources[row // self.rules.beam_size] if self.count else row
             self.pools[source].append(self.hypothesis(row, self.sums, None, spent))
         if self.recorder is not None:
             for source in self.sources:

@@ -8,10 +8,10 @@ from .forecast import Forecast
 from .language import Language
 from .music import Tunes
 from .tag import Tag
-from .transduce import Transduce
+from .transduce import Seq2Seq
 
 TASKS: dict[str, type[Task]] = {
-    "transduce": Transduce,
+    "transduce": Seq2Seq,
     "classify": Classify,
     "tag": Tag,
     "caption": Caption,

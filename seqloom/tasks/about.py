@@ -85,8 +85,8 @@ class About(Rows):
         """The sources side by side with their masks."""
         return sources.read(self.source, encoded["source"], rows, self.recipe.model)
 
-    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
-        found = self.searched(model, inputs, Answering(width or self.recipe.search.beam_size))
+    def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None = None) -> list[list[Prediction]]:
+        found = self.searched(model, inputs, Answering(beam or self.recipe.search.beam_size))
         return [[self.read_out(hypothesis) for hypothesis in hypotheses] for hypotheses, _ in found]
 
     @torch.no_grad()
@@ -96,7 +96,7 @@ class About(Rows):
         """What is found for each input, best first, and the seconds that it took with the inputs beside it."""
         encoded = self.encode_inputs(inputs)
         answers: list[tuple[list[Hypothesis], float]] = [([], 0.0) for _ in inputs]
-        for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(ask.width, ask.count)):
+        for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(ask.beam_size, ask.count)):
             begun = perf_counter()
             found = self.write(model, encoded, rows, ask, recorder)
             seconds = perf_counter() - begun
@@ -149,12 +149,12 @@ class About(Rows):
         rules, stops = self.rules(ask, each * len(rows), steps)
         penalty = self.recipe.search.length_penalty if ask.length_penalty is None else ask.length_penalty
         patience = self.patience(ask, each * len(rows))
-        if ask.sampling is None and (ask.width > 1 or recorder is not None):
+        if ask.sampling is None and (ask.beam_size > 1 or recorder is not None):
             return beam(
                 step,
                 last,
                 state,
-                width=ask.width,
+                beam_size=ask.beam_size,
                 steps=steps,
                 end=end,
                 length_penalty=penalty,

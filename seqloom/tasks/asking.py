@@ -68,7 +68,7 @@ class Rules:
 class Answering:
     """How answers are searched for: by a beam, or drawn where there is a sampling."""
 
-    width: int
+    beam_size: int
     groups: int = 1
     diversity: float = 0.5
     best: int = 0  # how many answers are given; 0 is all that are kept
@@ -90,7 +90,7 @@ class Answering:
         for name, value, kind in (("sampling", self.sampling, Sampling), ("rules", self.rules, Rules)):
             if value is not None and not isinstance(value, kind):
                 raise SearchError(f"the {name} is {described(value)}, but {kind.__name__} was expected")
-        if self.alternatives and self.sampling is None and self.width > 1:
+        if self.alternatives and self.sampling is None and self.beam_size > 1:
             raise SearchError("what else was likely is told of answers that are written one by one: width 1")
 
 

@@ -192,7 +192,7 @@ class Task(ABC):
         """An input and an answer, ready to be looked at."""
 
     @abstractmethod
-    def predict(self, model: Any, inputs: Sequence[Any], width: int | None = None) -> Sequence[Sequence[Prediction]]:
+    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best `width` answers to each input, best first; None is as many as the recipe says."""
 
 

@@ -185,12 +185,12 @@ class Classify(Rows):
         return Shown(self.batch_of(encoded, [0]), elements, [answer], sources.symbols(self.source), names)
 
     @torch.no_grad()
-    def predict(self, model: Labeler, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
+    def predict(self, model: Labeler, inputs: Sequence[Raw], beam: int | None = None) -> list[list[Prediction]]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
         encoded = self.within(self.source.encode_many(list(inputs)))
         lengths = sources.lengths(self.source, encoded, self.recipe.model.patch)
         self.check_length(lengths, self.recipe.model.side("encoder"))
-        return self.answer(model, encoded, width or SHOWN)
+        return self.answer(model, encoded, beam or SHOWN)
 
     @torch.no_grad()
     def answer(self, model: Labeler, encoded: Ragged, width: int = 1) -> list[list[Prediction]]:

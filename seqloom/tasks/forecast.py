@@ -286,7 +286,7 @@ class Forecast(Task):
         return self.recipe.data.model_copy(update=columns)
 
     @torch.no_grad()
-    def predict(self, model: Labeler, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
+    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None = None) -> list[list[Prediction]]:
         """What comes after each series: an array, a data frame, or what was read from a file."""
         series = [self.one(given) for given in inputs]
         context = self.recipe.data.context

@@ -215,7 +215,7 @@ class Polyphony(Writes):
             for name, rival in (("frame frequency", often), ("the last frame again", again))
         }
 
-    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
+    def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None = None) -> list[list[Prediction]]:
         """The likeliest frame after those of each text, a line a frame."""
         ask = Ask(1, temperature=0)
         found = [self.generate(model, text, ask).finish()[0] for text in inputs]

@@ -127,7 +127,7 @@ class Tag(Rows):
         return Shown(self.batch_of(encoded, [0]), names, tags, sources.symbols(self.source), self.target.names)
 
     @torch.no_grad()
-    def predict(self, model: Labeler, inputs: Sequence[Raw], width: int | None = None) -> list[list[TaggedSequence]]:
+    def predict(self, model: Labeler, inputs: Sequence[Raw], beam: int | None = None) -> list[list[TaggedSequence]]:
         """One answer each: the tags. A text is cut at tabs, or else at blanks.
 
         What is longer than an example of training is read in pieces of that length: every element has its tag.

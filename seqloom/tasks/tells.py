@@ -70,8 +70,8 @@ class Tells(About):
         outputs = [best.output for best, *_ in found]
         return scored(self.measures(), outputs, references, self.rivals(asked), self.whole_lengths(asked))
 
-    def predict(self, model: Generator, inputs: Sequence[Any], width: int | None = None) -> list[list[Prediction]]:
-        return self.answer(model, inputs, Answering(width or self.recipe.search.beam_size))
+    def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None = None) -> list[list[Prediction]]:
+        return self.answer(model, inputs, Answering(beam or self.recipe.search.beam_size))
 
     def answer(self, model: Generator, inputs: Sequence[Any], ask: Answering) -> list[list[Prediction]]:
         """The answers to each input, best first, searched for as asked."""

@@ -163,12 +163,12 @@ class WritesText(Writes):
         return blocks(losses, max(1, min(1000, len(losses) // FEW)))
 
     @torch.no_grad()
-    def predict(self, model: Generator, inputs: Sequence[Raw], width: int | None = None) -> list[list[Prediction]]:
+    def predict(self, model: Generator, inputs: Sequence[Raw], beam: int | None = None) -> list[list[Prediction]]:
         """The likeliest tokens to come after each text."""
         answers: list[list[Prediction]] = []
         for text in inputs:
             logits, _ = model(*self.prompted(model, [self.opening(text)]))
-            most = min(width or SHOWN, len(self.target) - len(NEVER_WRITTEN))
+            most = min(beam or SHOWN, len(self.target) - len(NEVER_WRITTEN))
             logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(most)
             names = self.target.names(places.tolist())
             found = zip(names, logs.tolist(), strict=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import build
-from ..baselines import most_frequent, transduction
+from ..baselines import copy_and_most_frequent, most_frequent
 from ..data.labels import Labels
 from ..data.layout import Layout, Side, tokens
 from ..data.prepare import Prepared
@@ -26,7 +26,7 @@ from .scoring import Measure
 from .tells import Tells
 
 
-class Transduce(Tells):
+class Seq2Seq(Tells):
     learnt = Usual
 
     @property
@@ -94,7 +94,7 @@ class Transduce(Tells):
 
     def rivals(self, inputs: Sequence[Any]) -> dict[str, list[str]]:
         """Copying is no answer to numbers."""
-        found = transduction(list(map(self.source_of, inputs)), self.facts["usual"])
+        found = copy_and_most_frequent(list(map(self.source_of, inputs)), self.facts["usual"])
         return found if self.reads_text else {"most frequent": found["most frequent"]}
 
     def measures(self) -> dict[str, Measure]:

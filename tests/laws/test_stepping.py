@@ -204,7 +204,7 @@ def test_beams_do_not_repeat_their_source():
         kept.append({leaf.tensors[0].data_ptr() for leaf in shared_of(state)})
         return model.stepper()(last, state)
 
-    beam(step, torch.ones(2, 1).long(), state, width=4, steps=5, end=None)
+    beam(step, torch.ones(2, 1).long(), state, beam_size=4, steps=5, end=None)
     assert len(kept) == 5 and all(places == held_first for places in kept)
 
 

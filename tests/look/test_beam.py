@@ -20,7 +20,7 @@ def searched(width=3, steps=6, groups=1):
         lambda last, state: (table[last], state),
         torch.tensor([[2]]),
         None,
-        width=width,
+        beam_size=width,
         steps=steps,
         end=3,
         groups=groups,

@@ -47,9 +47,9 @@ def test_no_limit_and_room_that_ends_first_are_as_before(clock):
 
 def test_a_beam_that_runs_out_of_time_gives_what_it_has(clock):
     toy = Toy(5, sharpness=0.5)
-    short = beam(toy, *toy.begin(4), width=3, steps=5, end=END)
+    short = beam(toy, *toy.begin(4), beam_size=3, steps=5, end=END)
     recorder = Recorder()
-    found = beam(toy, *toy.begin(4), width=3, steps=50, end=END, patience=Patience(5), recorder=recorder)
+    found = beam(toy, *toy.begin(4), beam_size=3, steps=50, end=END, patience=Patience(5), recorder=recorder)
     assert [[(one.tokens, one.score) for one in some] for some in found] == [
         [(one.tokens, one.score) for one in some] for some in short
     ]

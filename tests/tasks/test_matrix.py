@@ -45,7 +45,7 @@ def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
     run = load(tmp_path / "whole")
     _, prepared = type(run.task).prepare(run.recipe, print)
     assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
-    assert len(run.predict("abc", width=2)) == 2
+    assert len(run.predict("abc", beam=2)) == 2
     assert set(run.scores["scores"]) == {"exact", "token error rate", "BLEU", "chrF"}
     records = train(recipe, tmp_path / "cut")
     next(records)

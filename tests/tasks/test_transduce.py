@@ -12,7 +12,7 @@ from seqloom.errors import DataError, RecipeError
 from seqloom.recipe import Recipe
 from seqloom.runs import load, train
 from seqloom.tasks import TASKS, tells
-from seqloom.tasks.transduce import Transduce
+from seqloom.tasks.transduce import Seq2Seq
 
 WORDS = ["abc", "bca", "cab", "bac", "acb", "cba", "aab", "bba", "cca", "abb"]
 QUICK = ("model.size=32", "model.dropout=0.0", "train.rate=0.01", "train.batch=512", "search.width=2")
@@ -67,10 +67,10 @@ def test_a_tag_for_a_model_without_one_is_refused(tmp_path):
 
 def test_one_vocabulary_serves_both_sides():
     recipe = Recipe().override("data.shared=true").resolved()
-    task, prepared = Transduce.prepare(recipe, print, [("abc", "xyz")] * 12)
+    task, prepared = Seq2Seq.prepare(recipe, print, [("abc", "xyz")] * 12)
     assert task.source.symbols == task.target.symbols and {"a", "z"} <= set(task.source.symbols)
     assert task.build().embed.weight.shape == task.build().source.embed.weight.shape
-    again = Transduce.restore(recipe, task.saved())
+    again = Seq2Seq.restore(recipe, task.saved())
     assert again.source.symbols == again.target.symbols == task.source.symbols
     with pytest.raises(RecipeError, match="cut alike"):
         Recipe().override("data.shared=true", "data.source_tokens=words")
@@ -89,9 +89,7 @@ def test_lists_and_data_frames_from_python_train_alike(tmp_path):
 
 def test_the_quick_look_at_validation_goes_over_all_of_a_sorted_file(monkeypatch):
     pairs = [(word, word) for word in sorted("".join(pair) for pair in itertools.product("abcd", repeat=2))]
-    task, prepared = Transduce.prepare(
-        Recipe().override(*QUICK).resolved(), print, {"train": pairs, "validation": pairs}
-    )
+    task, prepared = Seq2Seq.prepare(Recipe().override(*QUICK).resolved(), print, {"train": pairs, "validation": pairs})
     asked, predict = [], task.predict
     monkeypatch.setattr(task, "predict", lambda model, inputs, width: asked.extend(inputs) or predict(model, inputs, 1))
     for most, expected in ((4, ["aa", "ba", "ca", "da"]), (16, [word for word, _ in pairs])):
@@ -119,7 +117,7 @@ def test_several_source_columns_are_joined(tmp_path):
     file = tmp_path / "rows.csv"
     file.write_text("a,b,target\n" + "x,y,z\n" * 12)
     recipe = Recipe().override(f"data.train={file}", "data.source=a,b").resolved()
-    _, prepared = Transduce.prepare(recipe, print)
+    _, prepared = Seq2Seq.prepare(recipe, print)
     assert prepared.splits["train"].raws["source"][0] == "x | y"
 
 
@@ -129,7 +127,7 @@ def test_what_stands_in_two_parts_is_counted(tmp_path):
         "validation": [("a", "x")],
         "test": [("e", "f"), ("c", "d")],
     }
-    _, prepared = Transduce.prepare(Recipe().resolved(), print, parts)
+    _, prepared = Seq2Seq.prepare(Recipe().resolved(), print, parts)
     splits = prepared.report.splits
     assert (splits["train"].repeated, splits["train"].overlap) == (1, 0)
     assert [(splits[part].repeated, splits[part].overlap) for part in ("validation", "test")] == [(0, 1), (0, 1)]
