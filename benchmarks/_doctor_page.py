@@ -47,7 +47,7 @@ def rank(case: Ill, result: Done) -> int:
 
 
 def helped(case: Ill, results: dict[int, Done]) -> bool:
-    """Whether what was typed made validation better on average; of what cannot be learnt, whether nothing was typed."""
+    """Whether what was typed made validation better on average; where nothing can be learned, whether nothing was typed."""
     if "nothing to learn" in case.names:
         return all(rank(case, result) == 1 and not result["typed"] for result in results.values())
     return mean(r["after"]["loss"] - r["before"]["loss"] if r["typed"] else 0.0 for r in results.values()) < 0
@@ -109,21 +109,23 @@ def healthy_table(done: Done) -> list[str]:
 
 
 def collapse(results: dict[int, dict[int, Done]], seed: int) -> float:
-    """The lag at which accuracy falls half-way to chance: between the last that was learnt and the next."""
+    """The lag at which accuracy falls half-way to chance: between the last that was learned and the next."""
     half = (1 + CHANCE) / 2
-    learnt = [lag for lag in LAGS if lag in results and results[lag][seed]["accuracy"] >= half]
+    learned = [lag for lag in LAGS if lag in results and results[lag][seed]["accuracy"] >= half]
     failed = [
-        lag for lag in LAGS if lag in results and results[lag][seed]["accuracy"] < half and lag > max(learnt, default=0)
+        lag
+        for lag in LAGS
+        if lag in results and results[lag][seed]["accuracy"] < half and lag > max(learned, default=0)
     ]
-    if not learnt or not failed:
-        return float(max(learnt, default=0))
-    return float((max(learnt) * min(failed)) ** 0.5)
+    if not learned or not failed:
+        return float(max(learned, default=0))
+    return float((max(learned) * min(failed)) ** 0.5)
 
 
 def lag_table(done: Done) -> list[str]:
     lines = [
         f"| kind, seed | accuracy at lag {', '.join(map(str, LAGS))} | collapses at | memory length where it failed | "
-        "factor | memory length at the lags that were learnt |",
+        "factor | memory length at the lags that were learned |",
         "|---|---|---|---|---|---|",
     ]
     inside = count = 0
@@ -139,11 +141,11 @@ def lag_table(done: Done) -> list[str]:
             at = collapse(found, seed)
             accuracy = " ".join(f"{found[lag][seed]['accuracy']:.2f}".replace("1.00", "1") for lag in LAGS)
             failed = [found[lag][seed]["memory"] for lag in LAGS if lag > at]
-            learnt = ", ".join(f"{found[lag][seed]['memory']:.0f}" for lag in LAGS if lag <= at)
+            learned = ", ".join(f"{found[lag][seed]['memory']:.0f}" for lag in LAGS if lag <= at)
             told = median(failed) if failed else float("nan")
             factor = max(told / at, at / told) if failed and told and at else float("nan")
             inside += factor <= 1.5
             count += 1
             spread = f"{told:.0f} ({min(failed):.0f}–{max(failed):.0f})" if failed else "–"
-            lines.append(f"| {kind}, {seed} | {accuracy} | {at:.0f} | {spread} | {factor:.2f} | {learnt} |")
+            lines.append(f"| {kind}, {seed} | {accuracy} | {at:.0f} | {spread} | {factor:.2f} | {learned} |")
     return [*lines, "", f"Within a factor of 1.5 in {inside} of {count}."]

@@ -10,7 +10,7 @@ from seqloom.data.samples import SAMPLES
 
 Examples = dict[str, list[tuple[str, str]]]
 SMALL = (
-    *("model.size=32", "model.dropout=0.1", "train.steps=200", "train.batch=1024", "train.rate=1e-2"),
+    *("model.size=32", "model.dropout=0.1", "train.steps=200", "train.batch_tokens=1024", "train.learning_rate=1e-2"),
     "train.validate_every=20",
 )
 
@@ -103,13 +103,13 @@ def leaking() -> Examples:
 RECALL = (
     "model.size=32",
     "train.steps=300",
-    "train.batch=1024",
-    "train.rate=3e-3",
+    "train.batch_tokens=1024",
+    "train.learning_rate=3e-3",
     "model.dropout=0",
     "model.pool=last",
 )
-FORWARDS = (*RECALL, "model.both_ways=false")
-LOOKING = (*RECALL, "model.kind=transformer", "train.rate=2e-3")
+FORWARDS = (*RECALL, "model.bidirectional=false")
+LOOKING = (*RECALL, "model.kind=transformer", "train.learning_rate=2e-3")
 
 TEN: dict[str, Ill] = {
     "W_h × 3": Ill(
@@ -118,15 +118,15 @@ TEN: dict[str, Ill] = {
             *SMALL,
             "model.kind=rnn",
             "model.size=64",
-            "model.both_ways=false",
-            "model.gain=3",
-            "train.clip=0",
-            "train.rate=3e-3",
+            "model.bidirectional=false",
+            "model.init_gain=3",
+            "train.clip_norm=0",
+            "train.learning_rate=3e-3",
         ),
         ("exploding gradients",),
     ),
-    "rate × 30": Ill("a rate thirty times too high", (*SMALL, "train.rate=0.3"), ("rate too high",)),
-    "rate / 100": Ill("a rate a hundred times too low", (*SMALL, "train.rate=1e-4"), ("rate too low",)),
+    "rate × 30": Ill("a rate thirty times too high", (*SMALL, "train.learning_rate=0.3"), ("rate too high",)),
+    "rate / 100": Ill("a rate a hundred times too low", (*SMALL, "train.learning_rate=1e-4"), ("rate too low",)),
     "forget bias −3": Ill(
         "an LSTM whose forget gate starts closed; the letter stands 12 steps back",
         (*FORWARDS, "model.kind=lstm", "model.forget_bias=-3"),
@@ -134,15 +134,15 @@ TEN: dict[str, Ill] = {
         distant(12),
     ),
     "post-LN × 12": Ill(
-        "twelve layers that normalise behind, without a warm-up",
+        "twelve layers that normalize behind, without a warm-up",
         (
             *SMALL,
             "model.kind=transformer",
             "model.depth=12",
             "model.norm=post",
             "train.warmup=1",
-            "train.batch=768",
-            "train.rate=3e-3",
+            "train.batch_tokens=768",
+            "train.learning_rate=3e-3",
         ),
         ("no warm-up",),
     ),
@@ -166,9 +166,11 @@ TEN: dict[str, Ill] = {
 }
 MORE: dict[str, Ill] = {
     "size 2": Ill("two features", (*SMALL, "model.size=2"), ("model too small",)),
-    "batch of one": Ill("an example a step", (*SMALL, "train.batch=16"), ("batches too small",)),
+    "batch of one": Ill("an example a step", (*SMALL, "train.batch_tokens=16"), ("batches too small",)),
     "smoothing 0.9": Ill(
-        "nine tenths of the belief spread out", (*SMALL, "train.smoothing=0.9"), ("unusual train.smoothing",)
+        "nine tenths of the belief spread out",
+        (*SMALL, "train.label_smoothing=0.9"),
+        ("unusual train.label_smoothing",),
     ),
     "decay 10": Ill(
         "a weight decay of 10", (*SMALL, "train.weight_decay=10"), ("decay too strong", "unusual train.weight_decay")
@@ -176,18 +178,20 @@ MORE: dict[str, Ill] = {
     "frozen": Ill("nothing learns but the head", (*SMALL, "train.freeze=encoder,embed"), ("unusual train.freeze",)),
     "clip 1e-6, SGD": Ill(
         "gradients shortened to a millionth",
-        (*SMALL, "train.optimiser=sgd", "train.rate=0.5", "train.clip=1e-6"),
-        ("gradients cut too short", "unusual train.clip", "unusual train.optimiser"),
+        (*SMALL, "train.optimizer=sgd", "train.learning_rate=0.5", "train.clip_norm=1e-6"),
+        ("gradients cut too short", "unusual train.clip_norm", "unusual train.optimizer"),
     ),
     "endless warm-up": Ill(
-        "the rate never arrives", (*SMALL, "train.warmup=200", "train.rate=5e-4"), ("endless warm-up", "rate too low")
+        "the rate never arrives",
+        (*SMALL, "train.warmup=200", "train.learning_rate=5e-4"),
+        ("endless warm-up", "rate too low"),
     ),
     "zoneout 0.95": Ill(
         "units that hardly move", (*SMALL, "model.zoneout=0.95"), ("too much is left out", "unusual model.zoneout")
     ),
     "rate × 100, Transformer": Ill(
         "a Transformer at a rate of 0.2",
-        (*SMALL, "model.kind=transformer", "model.depth=2", "train.rate=0.2"),
+        (*SMALL, "model.kind=transformer", "model.depth=2", "train.learning_rate=0.2"),
         ("rate too high",),
     ),
     "300 examples": Ill(
@@ -200,12 +204,12 @@ MORE: dict[str, Ill] = {
     "leak": Ill("validation from the training part", SMALL, ("scored on what it was taught",), leaking),
     "unknown words": Ill(
         "words of which most occur once",
-        (*SMALL, "data.source_tokens=words", "data.min_count=5"),
+        (*SMALL, "data.source_tokenizer=words", "data.min_count=5"),
         ("unknown tokens",),
     ),
     "patience 1": Ill(
         "stopped at the first validation that is no better",
-        (*SMALL, "train.patience=1", "train.validate_every=2", "train.rate=1e-2"),
+        (*SMALL, "train.patience=1", "train.validate_every=2", "train.learning_rate=1e-2"),
         ("stopped too early",),
     ),
     "no positions": Ill(
@@ -216,8 +220,8 @@ MORE: dict[str, Ill] = {
     ),
 }
 HEALTHY: dict[str, tuple[str, tuple[str, ...]]] = {
-    "names, gru": ("classify", ("model.size=64", "train.steps=200", "train.batch=2048")),
-    "names, lstm": ("classify", ("model.kind=lstm", "model.size=64", "train.steps=200", "train.batch=2048")),
+    "names, gru": ("classify", ("model.size=64", "train.steps=200", "train.batch_tokens=2048")),
+    "names, lstm": ("classify", ("model.kind=lstm", "model.size=64", "train.steps=200", "train.batch_tokens=2048")),
     "names, transformer": (
         "classify",
         (
@@ -225,18 +229,21 @@ HEALTHY: dict[str, tuple[str, tuple[str, ...]]] = {
             "model.depth=2",
             "model.size=64",
             "train.steps=200",
-            "train.batch=2048",
-            "train.rate=2e-3",
+            "train.batch_tokens=2048",
+            "train.learning_rate=2e-3",
         ),
     ),
     "names, convolution": (
         "classify",
-        ("model.kind=convolution", "model.depth=2", "model.size=64", "train.steps=200", "train.batch=2048"),
+        ("model.kind=convolution", "model.depth=2", "model.size=64", "train.steps=200", "train.batch_tokens=2048"),
     ),
     "recall, gru": ("classify", (*FORWARDS, "model.kind=gru")),
     "recall, lstm": ("classify", (*FORWARDS, "model.kind=lstm")),
-    "tokens, lstm": ("tag", ("model.size=48", "train.steps=80", "train.batch=2048")),
-    "manual, gru": ("language", ("model.size=96", "train.steps=150", "train.batch=1600", "train.window=50")),
+    "tokens, lstm": ("tag", ("model.size=48", "train.steps=80", "train.batch_tokens=2048")),
+    "manual, gru": (
+        "language",
+        ("model.size=96", "train.steps=150", "train.batch_tokens=1600", "train.bptt_window=50"),
+    ),
     "manual, transformer": (
         "language",
         (
@@ -244,22 +251,22 @@ HEALTHY: dict[str, tuple[str, tuple[str, ...]]] = {
             "model.depth=2",
             "model.size=64",
             "train.steps=120",
-            "train.batch=1600",
-            "train.window=50",
-            "train.rate=2e-3",
+            "train.batch_tokens=1600",
+            "train.bptt_window=50",
+            "train.learning_rate=2e-3",
         ),
     ),
-    "dates, gru": ("transduce", ("model.size=48", "train.steps=250", "train.batch=1024")),
-    "tunes, lstm": ("music", ("model.size=64", "train.steps=60", "train.batch=2048", "train.window=128")),
+    "dates, gru": ("seq2seq", ("model.size=48", "train.steps=250", "train.batch_tokens=1024")),
+    "tunes, lstm": ("music", ("model.size=64", "train.steps=60", "train.batch_tokens=2048", "train.bptt_window=128")),
     "ball, lstm": ("ball", ("model.size=48", "train.steps=200")),
-    "co2, gru": ("forecast", ("model.size=32", "train.steps=120", "train.batch=4096")),
-    "shapes": ("caption", ("model.size=48", "train.steps=80", "train.batch=2048")),
+    "co2, gru": ("forecast", ("model.size=32", "train.steps=120", "train.batch_tokens=4096")),
+    "shapes": ("caption", ("model.size=48", "train.steps=80", "train.batch_tokens=2048")),
 }
 # What is read in place of a recipe's sample: eight distances in one file.
 OWN = dict.fromkeys(("recall, gru", "recall, lstm"), distant(4, 6, 8, 12, 16, 24, 32, 48, rows=4000))
 LAGS = (4, 6, 9, 13, 19, 28, 40, 60)  # each about 1.45 times the one before
 KINDS = {
-    "rnn": (*FORWARDS, "model.kind=rnn", "train.rate=1e-3"),
+    "rnn": (*FORWARDS, "model.kind=rnn", "train.learning_rate=1e-3"),
     "lstm": (*FORWARDS, "model.kind=lstm"),
     "gru": (*FORWARDS, "model.kind=gru"),
     "transformer, window 16": (*LOOKING, "model.window=16"),

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.layers import LSTM
-from seqloom.layers.attending import Luong
 from seqloom.layers.attention import AdditiveAttention
+from seqloom.layers.attention_decoders import Luong
 from seqloom.layers.base import Encoder, Stack, last_bidirectional_pool, mean_pool
 from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.heads import Categorical
@@ -109,7 +109,7 @@ def marian(model: Generator, depth: int, size: int, feed_forward: int, vocabular
 def speaker(depth: int, size: int, vocabulary: int, heads: int, longest: int) -> Generator:
     """A language model of GPT-2's kind."""
     torch.manual_seed(0)
-    body = transformer(size, size, depth, heads, causal=True, norm="pre", positions="learnt", max_positions=longest)
+    body = transformer(size, size, depth, heads, causal=True, norm="pre", positions="learned", max_positions=longest)
     return Generator(TokenEmbedding(vocabulary, size), body, Categorical(size, vocabulary), None).eval()
 
 

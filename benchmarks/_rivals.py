@@ -8,11 +8,11 @@ import numpy as np
 
 from seqloom.baselines.numbers import filled
 from seqloom.baselines.statistical import statistical
-from seqloom.data.histories import read_histories
-from seqloom.data.readers import Skipped
-from seqloom.data.series import Series
+from seqloom.data.formats.series import Series
+from seqloom.data.formats.tables import Skipped
+from seqloom.data.series_datasets import read_histories
 from seqloom.metrics.score import ratio, score_sums
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.tasks.rivals import block, blocked
 
 

@@ -139,16 +139,16 @@ class Notebook:
     """A loop as a notebook has it: shuffled batches of a fixed number of rows, Adam, the mean loss."""
 
     def __init__(self, model: nn.Module, examples: Examples, rows: int, fixed: int = 0) -> None:
-        self.model, self.optimiser = model.train(), torch.optim.Adam(model.parameters(), 1e-3)
+        self.model, self.optimizer = model.train(), torch.optim.Adam(model.parameters(), 1e-3)
         self.loader = DataLoader(examples, rows, shuffle=True, collate_fn=lambda rows: padded(rows, fixed))
 
     def __call__(self) -> float:
         begun = time.perf_counter()
         for batch in self.loader:
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             loss = self.model(**batch)["loss"]
             loss.backward()
-            self.optimiser.step()
+            self.optimizer.step()
             loss.item()
         return time.perf_counter() - begun
 

@@ -12,8 +12,8 @@ import torch
 from _timing import ROUNDS, best, chosen, megabytes, most, peak, table, threads
 from torch import Tensor, nn
 
-from seqloom.layers import compiled
 from seqloom.layers.cells import CELLS, Cell
+from seqloom.layers.fast import compiled
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.recurrent import recurrent_encoder
 

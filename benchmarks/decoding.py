@@ -17,8 +17,9 @@ from _peers import END, START, CTranslate2, gpt2, joey, looking, marian, speaker
 from _timing import BUSY, Act, best, peak, table
 from torch import Tensor, nn
 
-from seqloom.layers import GRU, LSTM, compiled
+from seqloom.layers import GRU, LSTM
 from seqloom.layers.embeddings import TokenEmbedding
+from seqloom.layers.fast import compiled
 from seqloom.layers.heads import Categorical
 from seqloom.models import Generator
 from seqloom.search import beam, greedy

@@ -15,18 +15,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqloom.data.idx import read_labelled
+from seqloom.config.recipe import Recipe
+from seqloom.data.formats.idx import read_labeled
 from seqloom.data.samples.digits import NAMES
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SEQLOOM_DATA") or ROOT.parent / "shared" / "data") / "mnist"
 STEPS, EACH, TEMPERATURE = 1500, 100, 0.7
 SETTINGS = (
-    *("data.square=7", "data.max_size=1024", f"data.names={','.join(NAMES)}"),
+    *("data.square=7", "data.vocabulary_size=1024", f"data.names={','.join(NAMES)}"),
     *("data.validation_share=0.005", "data.test_share=0", "model.embedding=64", "model.decoder.kind=gru"),
-    *("model.decoder.size=256", "model.decoder.depth=1", "train.batch=1024", "train.rate=3e-3", "model.dropout=0.0"),
+    *(
+        "model.decoder.size=256",
+        "model.decoder.depth=1",
+        "train.batch_tokens=1024",
+        "train.learning_rate=3e-3",
+        "model.dropout=0.0",
+    ),
 )
 
 
@@ -41,7 +47,7 @@ def scaled(images: np.ndarray) -> torch.Tensor:
 def judge(epochs: int = 1) -> nn.Module:
     """Two convolutions and two products, trained on the real digits."""
     torch.manual_seed(0)
-    images, labels = read_labelled(*part("train"))
+    images, labels = read_labeled(*part("train"))
     told = torch.from_numpy(labels.astype(np.int64))
     model = nn.Sequential(
         *(nn.Conv2d(1, 16, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
@@ -49,14 +55,14 @@ def judge(epochs: int = 1) -> nn.Module:
         *(nn.Flatten(), nn.Linear(32 * 49, 128), nn.ReLU(), nn.Linear(128, 10)),
     )
     steps = epochs * len(images) // 100
-    optimiser = torch.optim.Adam(model.parameters(), 2e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, steps + 1)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, steps + 1)
     for _ in range(steps):
         rows = torch.randint(len(images), (100,))
         loss = nn.functional.cross_entropy(model(scaled(images[rows.numpy()])), told[rows])
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
     return model.eval()
 
@@ -76,7 +82,7 @@ def main() -> None:
         pass
     seconds, run = time.time() - begun, load(folder)
     model = judge()
-    images, labels = read_labelled(*part("t10k"))
+    images, labels = read_labeled(*part("t10k"))
     real = float((read(model, images) == labels).mean())
     by_name = {}
     for number, name in enumerate(NAMES):

@@ -23,7 +23,7 @@ from _ills import HEALTHY, KINDS, LAGS, MORE, OWN, TEN, Examples, Ill, distant
 
 from seqloom import Recipe, train
 from seqloom.errors import RunError
-from seqloom.runs import diagnose
+from seqloom.runs.run import diagnose
 
 ROOT = Path(__file__).resolve().parent.parent
 LEDGER = ROOT / "benchmarks" / "doctor.json"
@@ -94,8 +94,8 @@ def healthy(name: str, work: Path) -> dict[str, Any]:
 
 def lag(kind: str, distance: int, seed: int, work: Path) -> dict[str, Any]:
     """A training on one distance alone: whether it learns, and how far the doctor says it remembers."""
-    from seqloom.look.memory import memory_of
-    from seqloom.runs import load
+    from seqloom.look.doctor.memory import memory_of
+    from seqloom.runs.run import load
 
     recipe = Recipe.read("classify", *files(distant(distance)(), work), *KINDS[kind], f"train.seed={seed}")
     scores = trained(recipe, work / "lag")

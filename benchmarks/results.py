@@ -44,9 +44,10 @@ ROWS = {
         "IMDB, the course's own model (1 layer, d 32, 2 heads, 200 words)",
         "classify",
         "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
-        "data.source_tokens=words data.lowercase=true data.max_size=50000 data.max_length=200 data.too_long=cut "
+        "data.source_tokenizer=words data.lowercase=true data.vocabulary_size=50000 "
+        "data.max_length=200 data.too_long=cut "
         "data.validation_share=0.05 model.kind=transformer model.size=32 model.heads=2 model.feed_forward=32 "
-        "model.dropout=0.1 train.batch=16384 train.rate=2e-3",
+        "model.dropout=0.1 train.batch_tokens=16384 train.learning_rate=2e-3",
         "accuracy",
         "82.2 %",
         "3m",
@@ -55,9 +56,9 @@ ROWS = {
         "TREC questions, 6 classes",
         "classify",
         "data.train={}/trec/TREC.train.all.gz data.test={}/trec/TREC.test.all.gz data.format=txt data.separator=' ' "
-        "data.source=2 data.target=1 data.source_tokens=words data.lowercase=true model.kind=gru model.size=256 "
-        "model.embedding=200 model.both_ways=true model.pool=largest model.dropout=0.4 train.batch=1024 "
-        "train.rate=2e-3 train.smoothing=0.1",
+        "data.source=2 data.target=1 data.source_tokenizer=words data.lowercase=true model.kind=gru model.size=256 "
+        "model.embedding=200 model.bidirectional=true model.pool=max model.dropout=0.4 train.batch_tokens=1024 "
+        "train.learning_rate=2e-3 train.label_smoothing=0.1",
         "accuracy",
         "90 %",
         "1m",
@@ -67,8 +68,9 @@ ROWS = {
         "classify",
         "data.train={}/japanese_vowels/JapaneseVowels_TRAIN.ts.gz "
         "data.test={}/japanese_vowels/JapaneseVowels_TEST.ts.gz "
-        "data.source_type=numbers model.kind=gru model.size=128 model.pool=mean model.dropout=0.3 train.batch=1024 "
-        "train.rate=2e-3",
+        "data.source_type=numbers model.kind=gru model.size=128 model.pool=mean model.dropout=0.3 "
+        "train.batch_tokens=1024 "
+        "train.learning_rate=2e-3",
         "accuracy",
         "98 %",
         "1m",
@@ -78,7 +80,8 @@ ROWS = {
         "classify",
         "data.train={}/mnist/train-images-idx3-ubyte.gz,{}/mnist/train-labels-idx1-ubyte.gz "
         "data.test={}/mnist/t10k-images-idx3-ubyte.gz,{}/mnist/t10k-labels-idx1-ubyte.gz data.source_type=numbers "
-        "model.kind=gru model.size=128 model.dropout=0.2 train.batch=4096 train.rate=3e-3 data.validation_share=0.05",
+        "model.kind=gru model.size=128 model.dropout=0.2 train.batch_tokens=4096 "
+        "train.learning_rate=3e-3 data.validation_share=0.05",
         "accuracy",
         "98.8 %",
         "10m",
@@ -89,7 +92,8 @@ ROWS = {
         "data.train={}/ud_english_ewt/en_ewt-ud-train.conllu.gz "
         "data.validation={}/ud_english_ewt/en_ewt-ud-dev.conllu.gz "
         "data.test={}/ud_english_ewt/en_ewt-ud-test.conllu.gz data.characters=16 data.lowercase=true data.min_count=2 "
-        "model.kind=lstm model.size=256 model.embedding=128 model.dropout=0.5 train.batch=2048 train.rate=2e-3",
+        "model.kind=lstm model.size=256 model.embedding=128 model.dropout=0.5 "
+        "train.batch_tokens=2048 train.learning_rate=2e-3",
         "accuracy",
         "94.0 %",
         "10m",
@@ -98,9 +102,10 @@ ROWS = {
         "IMDB, from scratch, Transformer",
         "classify",
         "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
-        "data.source_tokens=words data.lowercase=true data.max_size=50000 data.max_length=400 data.too_long=cut "
+        "data.source_tokenizer=words data.lowercase=true data.vocabulary_size=50000 "
+        "data.max_length=400 data.too_long=cut "
         "data.validation_share=0.05 model.kind=transformer model.size=64 model.heads=2 model.feed_forward=128 "
-        "model.dropout=0.3 train.batch=16384 train.rate=2e-3",
+        "model.dropout=0.3 train.batch_tokens=16384 train.learning_rate=2e-3",
         "accuracy",
         "88.5 %",
         "12m",
@@ -109,9 +114,10 @@ ROWS = {
         "IMDB, from scratch, windows of three words averaged over the whole review",
         "classify",
         "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
-        "data.source_tokens=words data.lowercase=true data.max_size=30000 data.max_length=1000 data.too_long=cut "
+        "data.source_tokenizer=words data.lowercase=true data.vocabulary_size=30000 "
+        "data.max_length=1000 data.too_long=cut "
         "data.validation_share=0.05 model.kind=convolution model.window=3 model.size=64 model.pool=mean "
-        "model.dropout=0.5 train.batch=8192 train.rate=2e-3",
+        "model.dropout=0.5 train.batch_tokens=8192 train.learning_rate=2e-3",
         "accuracy",
         "88.5 %",
         "5m",
@@ -139,7 +145,7 @@ ROWS = {
         "data.train={}/multi30k/train.en.gz,{}/multi30k/train.de.gz "
         "data.validation={}/multi30k/val.en.gz,{}/multi30k/val.de.gz "
         "data.test={}/multi30k/test_2016_flickr.en.gz,{}/multi30k/test_2016_flickr.de.gz data.lowercase=true "
-        "model.size=128 model.depth=2 model.dropout=0.2 train.batch=2048 train.rate=2e-3",
+        "model.size=128 model.depth=2 model.dropout=0.2 train.batch_tokens=2048 train.learning_rate=2e-3",
         "BLEU",
         "32",
         "30m",
@@ -169,7 +175,8 @@ ROWS = {
         "forecast",
         "data.sample= data.train={}/ett/ETTh1.csv.gz data.time=date data.context=336 data.horizon=96 data.season=24 "
         "data.train_rows=8640 data.validation_rows=2880 data.test_rows=2880 model.quantiles=[] model.relative=last "
-        "model.alone=true model.kind=linear model.dropout=0 train.batch=10752 train.rate=2e-3",
+        "model.channel_independent=true model.kind=linear model.dropout=0 train.batch_tokens=10752 "
+        "train.learning_rate=2e-3",
         "MSE (scaled)",
         "0.375",
         "3m",
@@ -179,7 +186,8 @@ ROWS = {
         "forecast",
         "data.sample= data.train={}/ett/ETTh1.csv.gz data.time=date data.context=336 data.horizon=96 data.season=24 "
         "data.train_rows=8640 data.validation_rows=2880 data.test_rows=2880 model.quantiles=[] model.relative=last "
-        "model.alone=true model.kind=gru model.span=24 model.size=128 train.batch=448 train.rate=1e-3",
+        "model.channel_independent=true model.kind=gru model.patch_length=24 model.size=128 "
+        "train.batch_tokens=448 train.learning_rate=1e-3",
         "MSE (scaled)",
         "0.40",
         "3m",
@@ -200,7 +208,7 @@ ROWS = {
         "data.sample= data.train={}/beijing_pm25/pollution.csv.gz data.time=year,month,day,hour data.variables=pm2.5 "
         "data.inputs=DEWP,TEMP,PRES,Iws,Is,Ir data.train_rows=26304 data.validation_rows=8760 data.test_rows=8760 "
         "data.season=24 data.context=72 data.horizon=24 data.calendar=true model.relative=none model.size=64 "
-        "train.batch=4608 train.rate=2e-3",
+        "train.batch_tokens=4608 train.learning_rate=2e-3",
         "MAE",
         "below every baseline, by an interval",
         "3m",
@@ -218,7 +226,7 @@ ROWS = {
         "Irish tunes in ABC notation",
         "music",
         "data.sample= data.train={}/irish_abc/irish.abc.gz data.on_bad_row=skip model.size=256 model.embedding=64 "
-        "model.dropout=0.2 train.batch=2048 train.window=256 train.rate=3e-3",
+        "model.dropout=0.2 train.batch_tokens=2048 train.bptt_window=256 train.learning_rate=3e-3",
         "well formed,perplexity,copied",
         "95 % of 100",
         "10m",

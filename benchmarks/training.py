@@ -1,4 +1,4 @@
-"""Whole training, data and optimiser included, beside a notebook's loop, Hugging Face's Trainer and Keras.
+"""Whole training, data and optimizer included, beside a notebook's loop, Hugging Face's Trainer and Keras.
 
 `python benchmarks/training.py [whole] [vocabulary] [processes] [1] [2] [quick]`: without words, all of it with one
 thread and with two. Every act reads the same examples once; a ratio is the peer's time divided by ours, above 1 we are
@@ -25,9 +25,9 @@ from _timing import QUICK, best, chosen, megabytes, most, peak, table, threads
 from _trainers import END, MODELS, START, Examples, HuggingFace, Keras, Notebook
 from torch.nn import functional as F
 
-from seqloom.course import silent
-from seqloom.layers.large_vocabulary import LinearCrossEntropy
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
+from seqloom.layers.chunked_cross_entropy import LinearCrossEntropy
+from seqloom.runs.pipeline import silent
 from seqloom.tasks import TASKS
 from seqloom.tasks.base import Feed
 from seqloom.training.loop import Training
@@ -46,14 +46,16 @@ class Case(NamedTuple):
     fixed: int = 0  # to which a notebook pads
 
 
-WORDS = "data.source_tokens=words data.lowercase=true train.schedule=constant"
+WORDS = "data.source_tokenizer=words data.lowercase=true train.schedule=constant"
 CASES = {
     "imdb-transformer": Case(
         "IMDB, 1 layer, d 32, 2 heads (the course's)",
         "Reviewer",
-        f"task=classify {WORDS} data.max_size=50000 data.max_length=200 data.too_long=cut model.kind=transformer "
-        "model.size=32 model.heads=2 model.feed_forward=32 model.dropout=0.1 model.positions=waves model.norm=post "
-        "train.batch=25600",
+        f"task=classify {WORDS} data.vocabulary_size=50000 data.max_length=200 data.too_long=cut "
+        "model.kind=transformer "
+        "model.size=32 model.heads=2 model.feed_forward=32 model.dropout=0.1 "
+        "model.positions=sinusoidal model.norm=post "
+        "train.batch_tokens=25600",
         128,
         {"size": 32, "heads": 2, "feed_forward": 32, "depth": 1, "longest": 200},
         200,
@@ -61,8 +63,9 @@ CASES = {
     "imdb-lstm": Case(
         "IMDB, LSTM, d 128",
         "RecurrentReviewer",
-        f"task=classify {WORDS} data.max_size=50000 data.max_length=200 data.too_long=cut model.kind=lstm "
-        "model.size=128 model.embedding=128 model.both_ways=false model.dropout=0 model.hidden=0 train.batch=25600",
+        f"task=classify {WORDS} data.vocabulary_size=50000 data.max_length=200 data.too_long=cut model.kind=lstm "
+        "model.size=128 model.embedding=128 model.bidirectional=false model.dropout=0 model.hidden=0 "
+        "train.batch_tokens=25600",
         128,
         {"size": 128, "heads": 1, "feed_forward": 1, "depth": 1, "longest": 200},
         200,
@@ -70,18 +73,20 @@ CASES = {
     "multi30k-transformer": Case(
         "Multi30k, 2 + 2 layers, d 128, 4 heads",
         "Translator",
-        f"task=transduce {WORDS} data.target_tokens=words data.max_size=8000 model.kind=transformer model.size=128 "
-        "model.heads=4 model.feed_forward=512 model.depth=2 model.dropout=0.1 model.positions=waves model.norm=post "
-        "train.batch=4096",
+        f"task=seq2seq {WORDS} data.target_tokenizer=words data.vocabulary_size=8000 "
+        "model.kind=transformer model.size=128 "
+        "model.heads=4 model.feed_forward=512 model.depth=2 model.dropout=0.1 "
+        "model.positions=sinusoidal model.norm=post "
+        "train.batch_tokens=4096",
         128,
         {"size": 128, "heads": 4, "feed_forward": 512, "depth": 2, "longest": 100},
     ),
     "multi30k-gru": Case(
         "Multi30k, GRU with attention, d 256",
         "RecurrentTranslator",
-        f"task=transduce {WORDS} data.target_tokens=words data.max_size=8000 model.kind=gru model.size=256 "
-        "model.embedding=256 model.attention=dot model.look=after model.both_ways=true model.dropout=0 "
-        "train.batch=4096",
+        f"task=seq2seq {WORDS} data.target_tokenizer=words data.vocabulary_size=8000 model.kind=gru model.size=256 "
+        "model.embedding=256 model.attention=dot model.attention_style=luong model.bidirectional=true model.dropout=0 "
+        "train.batch_tokens=4096",
         128,
         {"size": 256, "heads": 1, "feed_forward": 1, "depth": 1, "longest": 100},
     ),
@@ -107,7 +112,7 @@ class Ours:
     def __init__(self, settings: str, examples: list[tuple[str, str]], most: int) -> None:
         recipe = Recipe().override(*settings.split(), "train.steps=1000000").resolved()
         form, few = TASKS[recipe.task].form(recipe), {"validation": examples[:2], "test": examples[:2]}
-        # Words are learnt from all, as is how much is padding; the first so many of them are trained on.
+        # Words are learned from all, as is how much is padding; the first so many of them are trained on.
         task, everything = form.prepare(recipe, silent, {"train": examples, **few})
         self.padding = task.padded_share(everything)
         self.task, self.prepared = form.prepare(recipe, silent, {"train": examples[:most], **few}, task.saved())
@@ -212,9 +217,9 @@ def vocabulary(number: int) -> None:
 def speed(*more: str, threads: int) -> float:
     """The tokens a second that a real run says at its end."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = ("model.kind=transformer", "model.size=256", "model.depth=3", "train.batch=8192")
-        steps = ("train.steps=20", "train.validate_every=20", "data.sample=dates", "search.width=1")
-        command = [sys.executable, "-m", "seqloom", "train", "transduce", *settings, *steps, "--into", f"{folder}/run"]
+        settings = ("model.kind=transformer", "model.size=256", "model.depth=3", "train.batch_tokens=8192")
+        steps = ("train.steps=20", "train.validate_every=20", "data.sample=dates", "search.beam_size=1")
+        command = [sys.executable, "-m", "seqloom", "train", "seq2seq", *settings, *steps, "--into", f"{folder}/run"]
         surroundings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         subprocess.run([*command, *more], check=True, capture_output=True, env=surroundings)
         lines = [json.loads(line) for line in Path(folder, "run", "records.jsonl").read_text().splitlines()]

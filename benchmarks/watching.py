@@ -1,4 +1,4 @@
-"""What it costs to watch training (train.watch=100): a look beside a step, as a share of a hundred steps."""
+"""What it costs to watch training (train.watch_every=100): a look beside a step, as a share of a hundred steps."""
 
 import time
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from collections.abc import Callable
 import torch
 
 from seqloom import build
+from seqloom.config.recipe import Recipe
 from seqloom.look.watching import Watching
 from seqloom.models import Batch, GenerationObjective
-from seqloom.recipe import Recipe
-from seqloom.training.optimiser import build_optimizer
-from seqloom.training.steps import update
+from seqloom.training.optimizer import build_optimizer
+from seqloom.training.update import update
 
 EVERY, REPEATS = 100, 3
 ROWS, LENGTH, SYMBOLS = 32, 64, 200  # of random tokens: time does not depend on what they say
@@ -40,8 +40,8 @@ def main() -> None:
     for name, changes in CASES.items():
         recipe = Recipe.of({"task": "language"}).override(*changes, "train.steps=1000").resolved()
         objective = GenerationObjective(build.language(recipe.model, SYMBOLS))
-        optimiser, watch = build_optimizer(objective, recipe.train), Watching(objective)
-        step = best(lambda: update(objective, optimiser, [batch], recipe.train))  # noqa: B023
+        optimizer, watch = build_optimizer(objective, recipe.train), Watching(objective)
+        step = best(lambda: update(objective, optimizer, [batch], recipe.train))  # noqa: B023
         look = best(lambda: watch.after(watch.before(), 1.0))  # noqa: B023
         print(f"{name:26} {1000 * step:10.1f} {1000 * look:10.1f} {look / (EVERY * step):32.2%}")
 

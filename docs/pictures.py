@@ -11,10 +11,10 @@ from pathlib import Path
 from PIL import Image
 
 from seqloom import Recipe, load, train
-from seqloom.folders import SCORES
-from seqloom.look.charts import save
-from seqloom.runs import Run
-from seqloom.studies import study
+from seqloom.look.charts.base import save
+from seqloom.runs.folder import SCORES
+from seqloom.runs.run import Run
+from seqloom.runs.studies import study
 
 HERE = Path(__file__).parent
 RUNS = HERE.parent / "runs" / "pictures"
@@ -23,12 +23,19 @@ LARGEST = 150_000  # bytes of a file that stands in a page
 # By run: its recipe with what is changed, the input that is looked at, and its pictures.
 MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
     "dates": (
-        ("transduce", "model.kind=lstm", "model.size=64", "train.steps=1400", "train.rate=4e-3", "train.watch=40"),
+        (
+            "seq2seq",
+            "model.kind=lstm",
+            "model.size=64",
+            "train.steps=1400",
+            "train.learning_rate=4e-3",
+            "train.watch_every=40",
+        ),
         "3 mai 2024",
         ("attention", "model", "gates", "flow", "spectra"),
     ),
     "dates-transformer": (
-        ("transduce", "model.kind=transformer", "model.size=64", "model.depth=2", "model.heads=4", "train.steps=500"),
+        ("seq2seq", "model.kind=transformer", "model.size=64", "model.depth=2", "model.heads=4", "train.steps=500"),
         "3 mai 2024",
         ("heads",),
     ),
@@ -76,7 +83,7 @@ def main() -> None:
 
 
 def told(path: Path) -> None:
-    """How large it is; a photograph's worth of colours is more than a chart needs."""
+    """How large it is; a photograph's worth of colors is more than a chart needs."""
     if path.suffix == ".png":
         Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
     size = path.stat().st_size

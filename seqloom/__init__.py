@@ -1,7 +1,7 @@
 """From a person's own sequences to a trained, measured, understood model.
 
 from seqloom import Recipe, load, train
-for record in train(Recipe.read("transduce"), into="runs/dates"): ...
+for record in train(Recipe.read("seq2seq"), into="runs/dates"): ...
 load("runs/dates").predict("3 mai 2024")
 """
 
@@ -15,10 +15,10 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
-    from .recipe import Recipe as Recipe
-    from .runs import Run as Run
-    from .runs import load as load
-    from .runs import train as train
+    from .config.recipe import Recipe as Recipe
+    from .runs.run import Run as Run
+    from .runs.run import load as load
+    from .runs.run import train as train
 
 __all__ = ["Recipe", "Run", "load", "train"]
 
@@ -26,11 +26,11 @@ __all__ = ["Recipe", "Run", "load", "train"]
 def __getattr__(name: str) -> object:
     """Import on first use: torch takes seconds, and `seqloom --help` needs none of it."""
     if name == "Recipe":
-        from .recipe import Recipe
+        from .config.recipe import Recipe
 
         return Recipe
     if name in __all__:
-        from . import runs
+        from .runs import run as runs
 
         return getattr(runs, name)
     raise AttributeError(f"module 'seqloom' has no attribute {name!r}")

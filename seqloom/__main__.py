@@ -9,7 +9,7 @@ def main() -> None:
     stop = Stop()
     stop.listen()
     try:
-        from .cli import main as command
+        from .cli.main import main as command
 
         command(stop)
     finally:

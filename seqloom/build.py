@@ -6,9 +6,10 @@ from functools import partial
 from torch import nn
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
+from .config.recipe import Body, Model
 from .data.vocabulary import NEVER_WRITTEN
-from .layers.attending import Luong, bahdanau_decoder, luong_decoder
 from .layers.attention import SCORES, Attention, Pooling
+from .layers.attention_decoders import Luong, bahdanau_decoder, luong_decoder
 from .layers.base import (
     Encoder,
     Layer,
@@ -44,10 +45,9 @@ from .layers.convolution import convolution
 from .layers.embeddings import TokenEmbedding
 from .layers.heads import Categorical, Head, MLPHead
 from .layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder, stack_levels
-from .layers.sampled import SampledSoftmax
+from .layers.sampled_softmax import SampledSoftmax
 from .layers.transformer import transformer
 from .models import Generator, Labeler, Source
-from .recipe import Body, Model
 
 LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
 LOGITS = 1 << 25  # numbers in such a piece
@@ -93,7 +93,7 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
 
     def prepared(inputs: int, size: int) -> Cell:
         made = initialize(make(inputs, size), body.init, body.forget_bias, body.init_gain)
-        if recurrence != "free":
+        if recurrence != "none":
             made = constrain_weights(made, orthogonal if recurrence == "orthogonal" else spectral_norm)
         if body.recurrent_weight_dropout:
             made = drop_weights(made, body.recurrent_weight_dropout)
@@ -156,7 +156,7 @@ def pooling(name: str, body: Body) -> Pool:
             )
         case "attention":
             return Pooling(body.width, queries=4)
-    return max_pool if name == "largest" else mean_pool
+    return max_pool if name == "max" else mean_pool
 
 
 def decoder(
@@ -180,7 +180,7 @@ def decoder(
             dropout=body.dropout,
             variational_dropout=body.variational_dropout,
         )
-    looks, size = (bahdanau_decoder, sizes[0]) if model.attention_style == "before" else (luong_decoder, sizes[-1])
+    looks, size = (bahdanau_decoder, sizes[0]) if model.attention_style == "bahdanau" else (luong_decoder, sizes[-1])
     score = attention(model, size, memory)
     return looks(
         make, inputs, sizes, memory, score, hands, dropout=body.dropout, variational_dropout=body.variational_dropout
@@ -273,7 +273,7 @@ def language(
     return writer(model, embed, head, own)
 
 
-def labeller(
+def labeler(
     model: Model,
     embed: nn.Module,
     make: Callable[[int], Head],

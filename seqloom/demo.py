@@ -3,14 +3,14 @@
 from collections import defaultdict
 from pathlib import Path
 
+from .cli.terminal import follow, notes, show_scores, show_table
+from .config.recipe import Recipe
 from .data.samples.dates import WrittenDate, dates_with_locales
 from .errors import SeqloomError
-from .folders import next_folder
-from .look.charts import save
-from .recipe import Recipe
-from .runs import Run, load, train
+from .look.charts.base import save
+from .runs.folder import next_folder
+from .runs.run import Run, load, train
 from .tasks.base import Prediction
-from .terminal import follow, notes, show_scores, show_table
 
 HARD = 3  # languages
 SHOWN = 10  # predictions
@@ -19,7 +19,7 @@ SHOWN = 10  # predictions
 def main() -> None:
     folder = next_folder(Path("runs"), "demo")
     notes.print(f"Training a date reader (a GRU with additive attention) into {folder}")
-    follow(train(Recipe.read("transduce"), folder, tell=notes.print), folder, as_json=False)
+    follow(train(Recipe.read("seq2seq"), folder, tell=notes.print), folder, as_json=False)
     run = load(folder)
     show_scores([run.scores])
     examples = dates_with_locales()["test"]
@@ -34,10 +34,10 @@ def main() -> None:
     print("\nWhere it looked while it read the first of them:", *pictures, sep="\n  ")
     print(
         "\nWhat to type next:",
-        f'.venv/bin/seqloom predict {folder} "3 mai 2024" --width 3',
-        ".venv/bin/seqloom train transduce model.kind=transformer --into runs/transformer",
-        ".venv/bin/seqloom train transduce data.train=YOUR.csv data.source=COLUMN data.target=COLUMN",
-        ".venv/bin/seqloom config transduce",
+        f'.venv/bin/seqloom predict {folder} "3 mai 2024" --beam 3',
+        ".venv/bin/seqloom train seq2seq model.kind=transformer --into runs/transformer",
+        ".venv/bin/seqloom train seq2seq data.train=YOUR.csv data.source=COLUMN data.target=COLUMN",
+        ".venv/bin/seqloom config seq2seq",
         sep="\n  ",
     )
 

@@ -1,6 +1,6 @@
 """The two shapes of model and what is made small in training.
 
-A `Labeller` reads and answers; a `Generator` writes, one element at a time. The training loop knows neither: it sees an
+A `Labeler` reads and answers; a `Generator` writes, one element at a time. The training loop knows neither: it sees an
 `Objective`, and DDP wraps nothing else.
 """
 
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from .layers import compiled
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
+from .layers.fast import compiled
+from .layers.fast.incremental import answer_of, change_of, encoded, prepared
 from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
-from .layers.rounding import in_eight_bits, quantize_weights
+from .layers.quantization import in_eight_bits, quantize_weights
 from .layers.state import State
-from .layers.stepping import answer_of, change_of, encoded, prepared
 
 
 def device_of(module: nn.Module) -> torch.device:

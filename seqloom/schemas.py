@@ -1,7 +1,7 @@
 """The shapes of a run folder's JSON files, and the one place where a file is held against its shape.
 
 Whatever is read was perhaps written by somebody else. A shape knows all of its keys, takes no value for one of another
-type and no number that is none; what does not fit is refused in one sentence with its place. What a task has learnt
+type and no number that is none; what does not fit is refused in one sentence with its place. What a task has learned
 (task.json) is the task's own business: it holds its parts against shapes as well.
 """
 
@@ -33,7 +33,7 @@ def checked(shape: type[Shaped], values: object, place: str) -> Shaped:
         return shape.model_validate(values)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-    # Unknown names go first: a key that is misspelt is also one that is missing.
+    # Unknown names go first: a key that is misspelled is also one that is missing.
     first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
     *path, last = [str(step)[:SHOWN] for step in first["loc"] if step != "[key]"] or ["all of it"]
     where = f"{place}, {'.'.join(path)}" if path else place
@@ -213,7 +213,7 @@ class Scores(Shape):
     scores: dict[Name, Scored]
 
 
-# --- task.json: what baselines have learnt ----------------------------------------------------------------------
+# --- task.json: what baselines have learned ----------------------------------------------------------------------
 
 Chance = Annotated[float, Field(gt=0, lt=1)]
 

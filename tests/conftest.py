@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from seqloom.layers import compiled
+from seqloom.layers.fast import compiled
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
 
 
 def backwards(folder: Path, count: int = 400, longest: int = 5) -> Path:
@@ -23,10 +23,10 @@ def small(folder: Path, *overrides: str) -> Recipe:
         f"data.train={backwards(folder)}",
         "model.size=16",
         "train.steps=12",
-        "train.batch=256",
+        "train.batch_tokens=256",
         "train.validate_every=4",
-        "train.rate=0.01",
-        "search.width=2",
+        "train.learning_rate=0.01",
+        "search.beam_size=2",
     )
     return Recipe().override(*settings, *overrides)
 
@@ -35,7 +35,7 @@ def forecasting(*overrides: str) -> Recipe:
     """Three rows ahead from eight, in a few steps; the examples come from Python."""
     settings = (
         *("task=forecast", "data.context=8", "data.horizon=3", "data.season=4", "model.size=8", "model.heads=2"),
-        *("train.steps=4", "train.batch=256", "train.validate_every=2", "train.checkpoint_every=2"),
+        *("train.steps=4", "train.batch_tokens=256", "train.validate_every=2", "train.checkpoint_every=2"),
     )
     return Recipe().override(*settings, *overrides).resolved()
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from seqloom import terminal
+from seqloom.cli import terminal
+from seqloom.cli.terminal import show_scores, show_table
 from seqloom.data import building, vocabulary
 from seqloom.data.vocabulary import SPECIALS, Vocabulary
 from seqloom.errors import RunError, SeqloomError
-from seqloom.folders import append_line
-from seqloom.runs import diagnose, load, train
-from seqloom.tasks.transduce import Seq2Seq
-from seqloom.terminal import show_scores, show_table
+from seqloom.runs.folder import append_line
+from seqloom.runs.run import diagnose, load, train
+from seqloom.tasks.seq2seq import Seq2Seq
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import largest
@@ -246,13 +246,13 @@ def test_layers_without_weights_are_refused_before_they_are_made(run, monkeypatc
     refused(lambda: load(run), "2000 layers", "tensors")
 
 
-def test_a_vocabulary_beyond_the_limit_is_refused_before_it_is_learnt_from_and_when_it_is_read(tmp_path, monkeypatch):
+def test_a_vocabulary_beyond_the_limit_is_refused_before_it_is_learned_from_and_when_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(vocabulary, "MOST_SYMBOLS", 10)
     assert len(Vocabulary.read([*SPECIALS, *"abcdef"])) == 10
     with pytest.raises(RunError, match="11 symbols"):
         Vocabulary.read([*SPECIALS, *"abcdefg"])
     monkeypatch.setattr(building, "MOST_SYMBOLS", 10)
-    refused(lambda: next(train(small(tmp_path), tmp_path / "run")), "12 different symbols", "data.max_size")
+    refused(lambda: next(train(small(tmp_path), tmp_path / "run")), "12 different symbols", "data.vocabulary_size")
     assert not (tmp_path / "run" / "manifest.json").exists()
 
 

@@ -14,24 +14,18 @@ PACKAGE = Path(__file__).resolve().parent.parent / "seqloom"
 # From top to bottom: a part may import itself and what stands on a lower line; parts of one line do not know another.
 LEVELS = (
     ("__main__",),
-    ("cli", "serve", "demo"),
-    ("certify", "writing"),
-    ("terminal", "launch", "options"),
+    ("demo",),
+    ("cli", "serve"),
     ("stopping",),
-    ("__init__",),
-    ("tune", "studies"),
+    ("__init__", "certify"),
     ("runs",),
-    ("course",),
-    ("folders",),
-    ("checkups",),
-    ("reports",),
-    ("tasks", "look", "exchange", "cards"),
+    ("tasks", "look", "exchange"),
     ("training", "build", "metrics", "baselines"),
     ("models", "search", "data"),
     ("layers",),
 )
 # Known to all but the layers, which are to be usable on their own; here too each knows only what stands below it.
-SETTINGS = ("recipe", "settings", "schemas", "given", "errors")
+SETTINGS = ("config", "schemas", "arguments", "errors")
 
 SLOW = ("torch", "numpy", "altair", "vl_convert", "sacrebleu", "rapidfuzz", "babel", "tokenizers", "safetensors")
 
@@ -96,14 +90,14 @@ def test_imports_go_downwards_only(file):
     [
         ("seqloom.layers.cells", "from seqloom.errors import SeqloomError"),
         ("seqloom.layers.cells", "from ..models import Batch"),
-        ("seqloom.data.readers", "def f():\n    import seqloom.tasks.transduce"),
+        ("seqloom.data.readers", "def f():\n    import seqloom.tasks.seq2seq"),
         ("seqloom.data.readers", "from .. import search"),
         ("seqloom.search", "from . import build"),
         ("seqloom.training.loop", "from seqloom.runs import load"),
-        ("seqloom.runs", "from .cli import main"),
-        ("seqloom.settings", "from .recipe import Recipe"),
+        ("seqloom.runs.run", "from ..cli import main"),
+        ("seqloom.schemas", "from .config.recipe import Recipe"),
         ("seqloom.errors", "from .layers import base"),
-        ("seqloom.tasks.transduce", "from seqloom import load"),
+        ("seqloom.tasks.seq2seq", "from seqloom import load"),
     ],
 )
 def test_an_import_upwards_is_seen(module, source):
@@ -115,7 +109,7 @@ def test_an_import_upwards_is_seen(module, source):
     [
         ("seqloom.layers.cells", "import torch\nfrom .base import Layer\nfrom seqloom.layers import state"),
         ("seqloom.data.readers", "from ..errors import DataError\nfrom .ragged import Ragged"),
-        ("seqloom.tasks.transduce", "from .. import build, search\nfrom ..recipe import Recipe"),
+        ("seqloom.tasks.seq2seq", "from .. import build, search\nfrom ..config.recipe import Recipe"),
         ("seqloom.demo", "from seqloom import load"),
     ],
 )
@@ -128,7 +122,7 @@ def test_a_package_resolves_its_own_relative_imports():
     assert list(imported("from .. import errors", "seqloom.layers", is_package=True)) == ["seqloom.errors"]
 
 
-@pytest.mark.parametrize("module", ["seqloom", "seqloom.errors", "seqloom.recipe", "seqloom.cli"])
+@pytest.mark.parametrize("module", ["seqloom", "seqloom.errors", "seqloom.config.recipe", "seqloom.cli.main"])
 def test_what_the_command_line_needs_at_once_loads_nothing_slow(module):
     program = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqloom.cli.terminal import show_scores
+from seqloom.config.recipe import Recipe
 from seqloom.errors import SeqloomError
-from seqloom.recipe import Recipe
-from seqloom.runs import diagnose, load, train
-from seqloom.terminal import show_scores
+from seqloom.runs.run import diagnose, load, train
 
 from .mutations import mutate
 from .recipes import forecasting, small, walks
 
-FEW = ("model.size=8", "train.steps=4", "train.validate_every=2", "train.watch=2", "train.batch=256")
+FEW = ("model.size=8", "train.steps=4", "train.validate_every=2", "train.watch_every=2", "train.batch_tokens=256")
 LETTERS = [("abab"[: 2 + n % 3] * (1 + n % 4), "odd" if n % 2 else "even") for n in range(80)]
 TAGGED = [("a b c"[: 1 + 2 * (n % 3)], "X Y X"[: 1 + 2 * (n % 3)]) for n in range(80)]
 TEXTS = [("the cat sat on the mat " * (1 + n % 3),) for n in range(40)]
@@ -38,13 +38,13 @@ def images(count: int) -> list[tuple[np.ndarray[Any, Any], str]]:
 
 DRAWN = {"train": images(60), "validation": images(10), "test": images(20)}
 RUNS: dict[str, tuple[Recipe, Any, Any]] = {  # a recipe, examples, and what it is asked
-    "transduce": (Recipe(), None, "abc"),
-    "classify": (by("classify", "train.balanced=true"), LETTERS, "abab"),
+    "seq2seq": (Recipe(), None, "abc"),
+    "classify": (by("classify", "train.class_weights=true"), LETTERS, "abab"),
     "rating": (by("classify", "data.target_type=number"), [(text, str(len(text))) for text, _ in LETTERS], "abab"),
     "tag": (by("tag", "data.characters=4"), TAGGED, "a b"),
-    "language": (by("language", "data.target_tokens=bpe", "train.window=8"), TEXTS, "the"),
-    "forecast": (forecasting("train.watch=2", "data.calendar=false"), walks(90), walks(20)),
-    "draw": (by("draw", "data.square=2", "data.source_tokens=words", "search.width=2"), DRAWN, "down"),
+    "language": (by("language", "data.target_tokenizer=bpe", "train.bptt_window=8"), TEXTS, "the"),
+    "forecast": (forecasting("train.watch_every=2", "data.calendar=false"), walks(90), walks(20)),
+    "draw": (by("draw", "data.square=2", "data.source_tokenizer=words", "search.beam_size=2"), DRAWN, "down"),
 }
 
 
@@ -54,7 +54,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     parent, found = tmp_path_factory.mktemp("mutated"), {}
     for name, (recipe, examples, _) in RUNS.items():
         if examples is None:
-            recipe = small(parent, "train.watch=2")
+            recipe = small(parent, "train.watch_every=2")
         list(train(recipe, parent / name, examples=examples))
         found[name] = parent / name
     (parent / "backwards.tsv").unlink()

@@ -34,7 +34,7 @@ class Highway(Cell):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
-    recipe = small(folder, "model.size=32", "train.steps=300", "train.batch=1024", "train.validate_every=100")
+    recipe = small(folder, "model.size=32", "train.steps=300", "train.batch_tokens=1024", "train.validate_every=100")
     backwards(folder, count=2000, longest=4)
     list(train(recipe, folder / "run", cell=Highway))
     return folder / "run"

@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save
 
+from seqloom.config.recipe import Recipe
 from seqloom.errors import DataError, RecipeError, RunError
-from seqloom.folders import flat, next_folder
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.folder import flat, next_folder
+from seqloom.runs.run import load, train
 from seqloom.training.files import json_bytes
 from seqloom.training.manifests import replace
 
@@ -162,7 +162,7 @@ def test_a_recipe_that_asks_for_more_than_the_weights_hold_is_refused_before_it_
 
 
 def test_a_recipe_with_an_unknown_key_is_refused(run):
-    vouched(run, "recipe.toml", b'task = "transduce"\nimport = "os"\n')
+    vouched(run, "recipe.toml", b'task = "seq2seq"\nimport = "os"\n')
     refused(run, "import")
 
 
@@ -226,8 +226,8 @@ def test_resuming_with_other_settings_or_other_data_is_refused(tmp_path):
     records = train(recipe, tmp_path / "run")
     next(records)
     records.close()
-    with pytest.raises(RecipeError, match="train.rate"):
-        next(train(recipe.override("train.rate=0.5"), tmp_path / "run", resume=True))
+    with pytest.raises(RecipeError, match="train.learning_rate"):
+        next(train(recipe.override("train.learning_rate=0.5"), tmp_path / "run", resume=True))
     backwards(tmp_path, count=300)
     with pytest.raises(RunError, match="data has changed.* --changed-data"):
         next(train(recipe, tmp_path / "run", resume=True))
@@ -259,27 +259,27 @@ def test_changed_data_is_trained_on_where_that_is_allowed(tmp_path):
     assert load(tmp_path / "run").predict("abc")
 
 
-def test_changed_data_is_read_as_the_run_has_learnt_to(tmp_path):
+def test_changed_data_is_read_as_the_run_has_learned_to(tmp_path):
     recipe = begun(tmp_path, 4)
-    path, learnt = tmp_path / "backwards.tsv", (tmp_path / "run" / "task.json").read_bytes()
+    path, learned = tmp_path / "backwards.tsv", (tmp_path / "run" / "task.json").read_bytes()
     path.write_text(path.read_text().replace("h", "ß"))
     list(train(recipe, tmp_path / "run", resume=True, changed_data=True))
-    assert (tmp_path / "run" / "task.json").read_bytes() == learnt  # what is new in it is unknown
+    assert (tmp_path / "run" / "task.json").read_bytes() == learned  # what is new in it is unknown
     assert load(tmp_path / "run").predict("abcß")
 
 
-def test_changed_data_with_a_label_that_no_one_has_learnt_is_refused(tmp_path):
+def test_changed_data_with_a_label_that_no_one_has_learned_is_refused(tmp_path):
     path = tmp_path / "labels.tsv"
     path.write_text("source\ttarget\n" + "".join(f"{letter * 3}\t{letter}\n" for letter in "ab" * 60))
     settings = ("model.size=8", "train.steps=4", "train.validate_every=2", f"data.train={path}")
     recipe = Recipe.read("classify", *settings)
     next(train(recipe, tmp_path / "run"))
     path.write_text(path.read_text() + "ccc\tc\n" * 40)
-    with pytest.raises(DataError, match="target 'c', which this run has never learnt"):
+    with pytest.raises(DataError, match="target 'c', which this run has never learned"):
         next(train(recipe, tmp_path / "run", resume=True, changed_data=True))
 
 
-def test_changed_series_stay_on_the_scale_that_was_learnt(tmp_path):
+def test_changed_series_stay_on_the_scale_that_was_learned(tmp_path):
     values, recipe = walks(), forecasting()
     for record in train(recipe, tmp_path / "run", examples=values):
         if record.step == 2:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from seqloom import folders, stopping
-from seqloom.runs import train
+from seqloom import stopping
+from seqloom.runs import folder as folders
+from seqloom.runs.run import train
 from seqloom.stopping import STOPPED, Interrupted, hearing
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoint, Checkpoints
@@ -138,7 +139,7 @@ def test_a_checkpoint_that_is_interrupted_leaves_the_one_before(tmp_path, monkey
 @pytest.mark.parametrize("batch", [1, 3, 8])
 @pytest.mark.parametrize("more", [(), ("train.steps=0", "train.time=1h")])
 def test_a_stop_during_trial_steps_ends_them_and_leaves_nothing(tmp_path, monkeypatch, batch, more):
-    from seqloom.tasks.transduce import Seq2Seq
+    from seqloom.tasks.seq2seq import Seq2Seq
 
     stop, read, asked = threading.Event(), Seq2Seq.batch, []
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seqloom import studies
+from seqloom.config.recipe import Recipe
 from seqloom.data.samples.recall import COUNTS, FARTHEST, recall
 from seqloom.errors import RecipeError
-from seqloom.recipe import Recipe
+from seqloom.runs import studies
 from seqloom.tasks.base import Prediction
 
 
@@ -51,9 +51,9 @@ def test_a_study_trains_every_way_once_and_writes_its_pictures(tmp_path, monkeyp
     """And of a fresh plain recurrence the gradient fades with the distance: what the study is about."""
     for part, count in {"train": 400, "validation": 40, "test": 120}.items():
         monkeypatch.setitem(COUNTS, part, count)
-    ways = {kind: [f"model.kind={kind}", "model.both_ways=false"] for kind in ("rnn", "orthogonal")}
+    ways = {kind: [f"model.kind={kind}", "model.bidirectional=false"] for kind in ("rnn", "orthogonal")}
     monkeypatch.setitem(studies.STUDIES, "vanishing", replace(studies.STUDIES["vanishing"], ways=ways))
-    monkeypatch.setattr("seqloom.look.charts.library", lambda: "")
+    monkeypatch.setattr("seqloom.look.charts.base.library", lambda: "")
     told: list[str] = []
     quick = ("model.size=16", "train.steps=2", "train.validate_every=2")
     rows = studies.study("vanishing", tmp_path, told.append, *quick)
@@ -75,6 +75,6 @@ def test_the_ways_to_tame_a_transformer_are_recipes_and_a_wrong_name_is_told():
         studies.study("x", None, str)
 
 
-def test_smoothing_takes_means_of_neighbours():
+def test_smoothing_takes_means_of_neighbors():
     points = np.array([[1, 0.0], [2, 1.0], [3, 0.5], [4, 0.5], [5, 9.0]])
     np.testing.assert_allclose(studies.smoothed(points, 2), [[1.5, 0.5], [3.5, 0.5]])

@@ -5,8 +5,8 @@ import threading
 
 from rich.console import Console
 
-from seqloom import terminal
-from seqloom.runs import train
+from seqloom.cli import terminal
+from seqloom.runs.run import train
 from seqloom.training.events import Events
 from seqloom.training.records import Record
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.layers import compiled, compiled_steps
-from seqloom.look.attribution import gradient_times_input, question
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.config.recipe import Recipe
+from seqloom.layers.fast import compiled, compiled_steps
+from seqloom.look.measures.attribution import gradient_times_input, question
+from seqloom.runs.run import load, train
 from seqloom.tasks.asking import Answering
 
 from .recipes import small
@@ -24,22 +24,22 @@ PAIRS = [(text, text[::-1]) for text in TEXTS]
 TAGS = [(text, " ".join("DN"[len(word) > 1] for word in text.split())) for text in TEXTS]
 ASKED = ["the cat ate", "a flat mat sat on the dog", "was a hat"]
 RUNS = {
-    "lstm that attends": ("transduce", PAIRS, ["model.kind=lstm", "data.source_tokens=words"]),
-    "transformer": ("transduce", PAIRS, ["model.kind=transformer", "model.heads=2", "data.target_tokens=words"]),
-    "transformer of eight bits": ("transduce", PAIRS, ["model.kind=transformer", "model.positions=rotary"]),
+    "lstm that attends": ("seq2seq", PAIRS, ["model.kind=lstm", "data.source_tokenizer=words"]),
+    "transformer": ("seq2seq", PAIRS, ["model.kind=transformer", "model.heads=2", "data.target_tokenizer=words"]),
+    "transformer of eight bits": ("seq2seq", PAIRS, ["model.kind=transformer", "model.positions=rotary"]),
     "tagger": ("tag", TAGS, ["model.kind=lstm", "model.layer_norm=true"]),
     "tagger whose recurrence is computed": ("tag", TAGS, ["model.kind=orthogonal"]),
     "language": ("language", [(text,) for text in TEXTS], ["model.kind=gru", "data.documents=lines"]),
     "language of attention": (
         "language",
         [(text,) for text in TEXTS],
-        ["model.kind=transformer", "model.heads=2", "data.documents=lines", "data.target_tokens=words"],
+        ["model.kind=transformer", "model.heads=2", "data.documents=lines", "data.target_tokenizer=words"],
     ),
 }
 
 
 def trained(folder, task, examples, *settings):
-    quick = ("model.size=8", "train.steps=4", "train.batch=256")
+    quick = ("model.size=8", "train.steps=4", "train.batch_tokens=256")
     list(train(Recipe.of({"task": task}).override(*quick, *settings), folder, examples=examples))
     return load(folder)
 
@@ -69,7 +69,7 @@ def asks(run, file, text):
         "attribution": attributed,
         "field": lambda: look().field_of(),
     }
-    if run.recipe.task == "transduce":
+    if run.recipe.task == "seq2seq":
         found["stream"] = lambda: list(run.stream(text, Answering(1, max_length=12)))
         found["beam"] = lambda: run.searched(text, 3)
     if writes:
@@ -184,12 +184,12 @@ def test_only_the_run_of_eight_bits_goes_by_compiled_steps(folder, monkeypatch):
 
 @needs_compiler
 def test_a_text_goes_on_with_the_weights_that_it_was_begun_with(writer, tmp_path):
-    """While a run is quantised, which rounds its weights."""
+    """While a run is quantized, which rounds its weights."""
     file = tmp_path / "few.txt"
     file.write_text("\n".join(TEXTS[:4]) + "\n", encoding="utf-8")
     whole = writer.generate("the", length=30, seed=3).finish()[0]
     begun = writer.generate("the", length=30, seed=3)
     next(iter(begun))
-    writer.quantise(file)
+    writer.quantize(file)
     assert begun.finish()[0].logs == whole.logs
     assert writer.generate("the", length=30, seed=3).finish()[0].logs != whole.logs

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
-from seqloom.recipe import Recipe
-from seqloom.tune import Over, Search, Trial, best_loss, is_range, parse_over
+from seqloom.runs.tune import Over, Search, Trial, best_loss, is_range, parse_over
 
 from .recipes import small
 from .training.together import free_port
 
 # Optuna tells of its plans; forking tells of its dangers.
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore:.*fork.*")
-OVERS = ("model.size=4..16:2", "train.rate=1e-4..1e-1:log", "model.kind=gru,rnn")
+OVERS = ("model.size=4..16:2", "train.learning_rate=1e-4..1e-1:log", "model.kind=gru,rnn")
 
 
 def search(folder: Path, storage: str = "") -> Search:
@@ -34,7 +34,7 @@ def search(folder: Path, storage: str = "") -> Search:
     [
         ("model.size=4..16", Over("model.size", 4, 16)),
         ("model.size=4..16:4", Over("model.size", 4, 16, step=4)),
-        ("train.rate=1e-4..1e-2:log", Over("train.rate", 1e-4, 1e-2, True)),
+        ("train.learning_rate=1e-4..1e-2:log", Over("train.learning_rate", 1e-4, 1e-2, True)),
         ("model.dropout=.1..0.5", Over("model.dropout", 0.1, 0.5)),
         ("model.kind=gru, lstm", Over("model.kind", choices=("gru", "lstm"))),
     ],
@@ -47,8 +47,8 @@ def test_what_is_searched_over(text: str, over: Over) -> None:
     ("text", "reason"),
     [
         ("model.size=16..4", "from a lower to a higher"),
-        ("train.rate=0..1:log", "above 0 if it is :log"),
-        ("train.rate=0.1..1:2", "whole numbers"),
+        ("train.learning_rate=0..1:log", "above 0 if it is :log"),
+        ("train.learning_rate=0.1..1:2", "whole numbers"),
         ("model.size=4..16:0", "whole numbers"),
         ("model.siez=4..16", "did you mean model.size"),
         ("model.size=0..16", "model.size must be"),
@@ -71,7 +71,7 @@ def test_a_search_tells_its_trials_and_said_again_does_no_more(tmp_path: Path) -
     told = list(asked.run(5))
     assert [trial.number for trial in told] == [0, 1, 2, 3, 4]
     for trial in told:
-        assert 4 <= trial.settings["model.size"] <= 16 and 1e-4 <= trial.settings["train.rate"] <= 1e-1
+        assert 4 <= trial.settings["model.size"] <= 16 and 1e-4 <= trial.settings["train.learning_rate"] <= 1e-1
         own = Recipe.read(trial.folder / "recipe.toml")
         assert (own.model.size, own.model.kind) == (trial.settings["model.size"], trial.settings["model.kind"])
         if trial.state == "complete":
@@ -84,7 +84,9 @@ def test_a_search_tells_its_trials_and_said_again_does_no_more(tmp_path: Path) -
 
 def test_values_that_do_not_go_together_are_passed_over(tmp_path: Path) -> None:
     recipe = small(tmp_path, "train.steps=2", "train.validate_every=2")
-    odd = Search(recipe, [parse_over("model.size=4..5", recipe.override("model.both_ways=false"))], tmp_path / "search")
+    odd = Search(
+        recipe, [parse_over("model.size=4..5", recipe.override("model.bidirectional=false"))], tmp_path / "search"
+    )
     told = list(odd.run(6))
     assert {trial.settings["model.size"]: trial.state for trial in told} == {4: "complete", 5: "pruned"}
 

@@ -53,12 +53,12 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert packed == {name for name in here if "__pycache__" not in name}
 
 
-def test_the_wheel_carries_its_licence_and_its_command(wheel):
+def test_the_wheel_carries_its_license_and_its_command(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        [licence] = [name for name in names if name.endswith("/licenses/LICENSE")]
+        [license] = [name for name in names if name.endswith("/licenses/LICENSE")]
         [entry_points] = [name for name in names if name.endswith("/entry_points.txt")]
-        assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+        assert archive.read(license) == (ROOT / "LICENSE").read_bytes()
         assert "seqloom = seqloom.__main__:main" in archive.read(entry_points).decode()
 
 
@@ -69,12 +69,12 @@ def test_the_installed_package_reads_its_built_in_recipes(installed, tmp_path):
     )
     answer = json.loads(run(sys.executable, "-c", program, cwd=tmp_path, PYTHONPATH=str(installed)))
     assert Path(answer["file"]).is_relative_to(installed), "the source tree was used, not the wheel"
-    assert answer["tasks"]["transduce"] == "transduce"
+    assert answer["tasks"]["seq2seq"] == "seq2seq"
 
 
 def test_the_installed_command_lists_its_recipes(installed, tmp_path):
     listed = json.loads(
         run(sys.executable, "-m", "seqloom", "recipes", "--json", cwd=tmp_path, PYTHONPATH=str(installed))
     )
-    assert "transduce" in listed
-    assert "transduce" in run(installed / "bin" / "seqloom", "recipes", cwd=tmp_path, PYTHONPATH=str(installed))
+    assert "seq2seq" in listed
+    assert "seq2seq" in run(installed / "bin" / "seqloom", "recipes", cwd=tmp_path, PYTHONPATH=str(installed))

@@ -1,4 +1,4 @@
-"""Naive Bayes on a bag of words and pairs of neighbours: what a text classifier must beat to have read anything.
+"""Naive Bayes on a bag of words and pairs of neighbors: what a text classifier must beat to have read anything.
 
 Multinomial naive Bayes on whether a feature occurs (Wang and Manning, 2012). It is fitted, asked and forgotten: its
 tables grow with the training texts, so they are not stored with a model. This file knows words, not where texts end.
@@ -28,7 +28,7 @@ def words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class NaiveBayes(Generic[Label]):
-    """How much each word, and each pair of neighbours, speaks for each class."""
+    """How much each word, and each pair of neighbors, speaks for each class."""
 
     labels: tuple[Label, ...]
     numbers: dict[str, int]  # of each word

@@ -54,7 +54,7 @@ def central_captions(references: Sequence[Sequence[str]]) -> list[str]:
 
 
 def nearest_images(training: ArrayLike, images: ArrayLike, side: int = 8) -> NDArray[np.int64]:
-    """For each image the place of the training image whose colours differ least, both shrunk to `side` × `side`."""
+    """For each image the place of the training image whose colors differ least, both shrunk to `side` × `side`."""
     known, asked = shrunk(training, side), shrunk(images, side)
     lengths = (known**2).sum(1)
     piece = max(1, ROOM // len(known))
@@ -69,7 +69,7 @@ def nearest_captions(captions: Sequence[Sequence[str]], places: ArrayLike) -> li
 
 
 def shrunk(images: ArrayLike, side: int) -> Floats:
-    """The mean colours of `side` × `side` fields, side by side, as numbers from 0 on: (N, side · side · channels)"""
+    """The mean colors of `side` × `side` fields, side by side, as numbers from 0 on: (N, side · side · channels)"""
     pixels = np.asarray(images)
     count, height, width = pixels.shape[:3]
     assert height % side == 0 and width % side == 0, "a side that divides the images"

@@ -1,6 +1,6 @@
 """Labels without learning, or hardly any: by chance, by habit, by word, by the mean and spread of a series.
 
-What is learnt here are a few counts or means. The bag of words, which learns more, is in `bags`.
+What is learned here are a few counts or means. The bag of words, which learns more, is in `bags`.
 """
 
 from collections import Counter, defaultdict

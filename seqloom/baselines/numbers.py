@@ -66,7 +66,7 @@ class LinearAutoregression:
     """
 
     weights: Floats  # (V, L, S): of the lags, the oldest first, for each of S steps ahead
-    centre: Floats  # (V,)
+    center: Floats  # (V,)
 
     @classmethod
     def fit(cls, series: ArrayLike, lags: int, steps: int = 1, ridge: float = 1e-4) -> "LinearAutoregression":
@@ -78,19 +78,19 @@ class LinearAutoregression:
         values = np.asarray(series, dtype=np.float64)
         values = values[None] if values.ndim == 2 else values
         assert values.ndim == 3 and values.shape[1] >= lags + steps, "series longer than the lags and steps together"
-        centre = np.nanmean(values, axis=(0, 1))
-        weights = [_least_squares(values[..., v] - centre[v], lags, steps, ridge) for v in range(values.shape[-1])]
-        return cls(np.array(weights), centre)
+        center = np.nanmean(values, axis=(0, 1))
+        weights = [_least_squares(values[..., v] - center[v], lags, steps, ridge) for v in range(values.shape[-1])]
+        return cls(np.array(weights), center)
 
     def forecast(self, history: ArrayLike, horizon: int) -> Floats:
         """The next `horizon` steps: at once if there are weights for them, otherwise one piece after another."""
         lags, steps = self.weights.shape[1:]
-        known = _whole(history)[:, -lags:] - self.centre
+        known = _whole(history)[:, -lags:] - self.center
         assert known.shape[1] == lags, "a history as long as the lags"
         for _ in range(-(-horizon // steps)):
             ahead = np.einsum("nlv,vls->nsv", known[:, -lags:], self.weights, optimize=True)
             known = np.concatenate([known, ahead], 1)
-        return known[:, lags : lags + horizon] + self.centre
+        return known[:, lags : lags + horizon] + self.center
 
 
 def _least_squares(values: Floats, lags: int, steps: int, ridge: float) -> Floats:

@@ -1,6 +1,6 @@
 """Written answers without learning: the source itself, and the answer that is most often right.
 
-What is learnt from the training targets is small enough to be stored with a model, so that a run can be scored against
+What is learned from the training targets is small enough to be stored with a model, so that a run can be scored against
 it after the data is gone.
 """
 

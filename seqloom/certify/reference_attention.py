@@ -127,7 +127,7 @@ def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int) -> Ten
 
 
 def pooled(p: Parameters, values: Tensor) -> Tensor:
-    """A6: each learnt query looks at the whole sequence (S, D); what they find is joined."""
+    """A6: each learned query looks at the whole sequence (S, D); what they find is joined."""
     found = []
     for query in p["queries"]:
         scores = [query @ p.affine("key", value) / math.sqrt(len(query)) for value in values]

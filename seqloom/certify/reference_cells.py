@@ -110,7 +110,7 @@ def coupled(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
 
 
 def normed_lstm(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
-    """C12: both products are normalised over all gates together, and c on its way out."""
+    """C12: both products are normalized over all gates together, and c on its way out."""
     h, c = entries
     from_input = layer_norm(p["W.0.weight"] @ x, p["W.1.weight"], p.bias("W.1"))
     from_state = layer_norm(p["U.weight"] @ h, p["norm_h.weight"])
@@ -146,7 +146,7 @@ def gru_before(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
 
 
 def normed_gru(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
-    """C12: both products are normalised over all gates together; the reset gate after the matrix."""
+    """C12: both products are normalized over all gates together; the reset gate after the matrix."""
     (h,) = entries
     x_r, x_u, x_n = layer_norm(p["W.0.weight"] @ x, p["W.1.weight"], p.bias("W.1")).chunk(3)
     h_r, h_u, h_n = layer_norm(p["U.weight"] @ h, p["norm_h.weight"], p.bias("norm_h")).chunk(3)

@@ -11,7 +11,7 @@ Path = tuple[int, ...]
 
 
 def worth(p: Parameters, features: Tensor, path: Path) -> Tensor:
-    """The score of one path over features (T, D): each tag by itself, each pair of neighbours, both ends."""
+    """The score of one path over features (T, D): each tag by itself, each pair of neighbors, both ends."""
     total = p["first"][path[0]] + p["last"][path[-1]]
     for element, tag in zip(features, path, strict=True):
         total = total + p.affine("project", element)[tag]

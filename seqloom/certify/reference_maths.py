@@ -60,7 +60,7 @@ def softmax(scores: list[Tensor]) -> list[Tensor]:
 
 
 def layer_norm(x: Tensor, gain: Tensor | float = 1.0, shift: Tensor | float = 0.0) -> Tensor:
-    """Zero mean and unit variance over the features of one element, then a learnt gain and shift."""
+    """Zero mean and unit variance over the features of one element, then a learned gain and shift."""
     mean = x.sum() / len(x)
     variance = ((x - mean) ** 2).sum() / len(x)
     return gain * (x - mean) / torch.sqrt(variance + 1e-5) + shift

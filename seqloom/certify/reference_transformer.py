@@ -36,19 +36,19 @@ def feed_forward(p: Parameters, x: Tensor, activation: str) -> Tensor:
     return torch.stack(outputs)
 
 
-def normed(p: Parameters, x: Tensor, normalise: str) -> Tensor:
+def normed(p: Parameters, x: Tensor, normalize: str) -> Tensor:
     """T6: each element by itself."""
-    if normalise == "rms":
+    if normalize == "rms":
         return torch.stack([rms_norm(element, p["weight"]) for element in x])
     return torch.stack([layer_norm(element, p["weight"], p["bias"]) for element in x])
 
 
-def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalise: str) -> Tensor:
+def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalize: str) -> Tensor:
     """T5: where the norm stands."""
     if norm == "post":
-        return normed(p.under("norm"), x + change(x), normalise)
+        return normed(p.under("norm"), x + change(x), normalize)
     if norm == "pre":
-        return x + change(normed(p.under("norm"), x, normalise))
+        return x + change(normed(p.under("norm"), x, normalize))
     return x + p["share"] * change(x)  # rezero
 
 
@@ -59,9 +59,9 @@ class Shape:
     heads: int
     causal: bool
     norm: str = "pre"
-    normalise: str = "layer"
+    normalize: str = "layer"
     activation: str = "gelu"
-    positions: str = "waves"
+    positions: str = "sinusoidal"
     window: int = 0
 
     @property
@@ -79,7 +79,7 @@ class Shape:
 def transformer(p: Parameters, shape: Shape, x: Tensor, memory: Tensor | None = None) -> Tensor:
     """T1, T2 and T3: a sequence (T, D) through the whole stack; the memory (S, M) without its padding."""
     parts = stack_of(p)
-    if shape.positions == "waves":
+    if shape.positions == "sinusoidal":
         x = torch.stack([element + wave(i, len(element)) for i, element in enumerate(x)])
     for part in parts:
         x = apply(part, shape, x, memory)
@@ -94,7 +94,7 @@ def stack_of(p: Parameters) -> list[Parameters]:
 
 def apply(p: Parameters, shape: Shape, x: Tensor, memory: Tensor | None) -> Tensor:
     """One part: positions, attention to the sequence or to the memory, the position-wise net, or the last norm."""
-    if "table" in p:  # learnt positions
+    if "table" in p:  # learned positions
         return torch.stack([element + p["table"][i] for i, element in enumerate(x)])
     inner, width = p.under("layer"), x.shape[1] // shape.heads
 
@@ -107,5 +107,5 @@ def apply(p: Parameters, shape: Shape, x: Tensor, memory: Tensor | None) -> Tens
         return feed_forward(inner, z, shape.activation)
 
     if not inner:
-        return normed(p.under("module.0"), x, shape.normalise)
-    return residual(p, x, change, shape.norm, shape.normalise)
+        return normed(p.under("module.0"), x, shape.normalize)
+    return residual(p, x, change, shape.norm, shape.normalize)

@@ -1,4 +1,4 @@
-"""How one side of an example becomes numbers: learnt from the training rows, kept as JSON. Knows no file."""
+"""How one side of an example becomes numbers: learned from the training rows, kept as JSON. Knows no file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,12 +14,12 @@ Counts = dict[str, int]
 
 
 class Codec(ABC):
-    """Raw values to numbers. What it knows was learnt from training rows and from nothing else."""
+    """Raw values to numbers. What it knows was learned from training rows and from nothing else."""
 
     kind: str
     dtype: np.dtype[Any]  # of the numbers, on disk
     shape: tuple[int, ...] = ()  # of one element
-    unknown: int | None = None  # the number of what was never learnt
+    unknown: int | None = None  # the number of what was never learned
 
     @abstractmethod
     def __len__(self) -> int:
@@ -28,7 +28,7 @@ class Codec(ABC):
     @abstractmethod
     def encode_many(self, raws: Sequence[Raw]) -> Ragged: ...
 
-    def normalise(self, raw: Raw) -> Raw:
+    def normalize(self, raw: Raw) -> Raw:
         """`raw` as a perfect model would give it."""
         return raw
 
@@ -38,7 +38,7 @@ class Codec(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Everything learnt, with its kind."""
+        """Everything learned, with its kind."""
 
 
 class Symbols(Codec):

@@ -5,11 +5,11 @@ from typing import Any
 
 from seqloom.data.codec import Codec
 from seqloom.data.frames import Frames
+from seqloom.data.image_codebook import Mosaic
 from seqloom.data.labels import Labels, LabelSets, Rating
-from seqloom.data.listed import Listed, Spelled, TagLists
-from seqloom.data.mosaic import Mosaic
 from seqloom.data.numbers import Numbers
 from seqloom.data.pictures import Pictures
+from seqloom.data.pretokenized import Listed, Spelled, TagLists
 from seqloom.data.tokenizers import read_tokenizer
 
 CODECS: dict[str, Callable[[dict[str, Any]], Codec]] = {

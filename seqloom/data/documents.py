@@ -10,15 +10,15 @@ Knows nothing of tokens. A document that is empty is none.
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from seqloom.data.abc import read_abc
-from seqloom.data.fasta import read_fasta
-from seqloom.data.lines import Fault, Line, fault_of, read_lines
-from seqloom.data.onward import PIECE, Onward, whole
-from seqloom.data.origins import Files, digest
-from seqloom.data.readers import Reading, Skipped, kept, read_rows
-from seqloom.data.sources import Example
+from seqloom.config.recipe import Data
+from seqloom.data.chunked_text import PIECE, Onward, whole
+from seqloom.data.datasets import Files, digest
+from seqloom.data.formats.abc import read_abc
+from seqloom.data.formats.fasta import read_fasta
+from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
+from seqloom.data.formats.tables import Reading, Skipped, kept, read_rows
+from seqloom.data.readers import Example
 from seqloom.errors import DataError
-from seqloom.recipe import Data
 
 ENDINGS = {
     **{".txt": "txt", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".abc": "abc"},

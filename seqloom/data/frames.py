@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.data.chorales import HIGHEST, LOWEST, read_chorales
 from seqloom.data.codec import Codec, Raw
+from seqloom.data.datasets import Origin, digest, files_by_part
+from seqloom.data.formats.chorales import HIGHEST, LOWEST, read_chorales
+from seqloom.data.formats.tables import Skipped
 from seqloom.data.layout import Layout
-from seqloom.data.origins import Origin, digest, files_by_part
 from seqloom.data.ragged import Ragged, Rows
-from seqloom.data.readers import Skipped
-from seqloom.data.sources import Example
+from seqloom.data.readers import Example
 from seqloom.data.streams import Places
 from seqloom.errors import DataError, RunError
 

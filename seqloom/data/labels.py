@@ -80,7 +80,7 @@ class LabelSets(Named):
     def parts(cls, raw: str) -> list[str]:
         return names_in(raw)
 
-    def normalise(self, raw: str) -> str:
+    def normalize(self, raw: str) -> str:
         return written(names_in(raw))
 
 

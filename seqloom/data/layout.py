@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from seqloom.config.recipe import Data
 from seqloom.data.codec import Codec, Learn, Raw
 from seqloom.data.tokenizers import learn_tokenizer
-from seqloom.recipe import Data
 
 JOINED = " | "  # between the columns of a source that has several
 
@@ -40,10 +40,10 @@ class Layout:
     origin: Callable[["Layout"], Any] | None = None  # where examples of files come from, if not from rows with columns
     ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
     limited: bool = True  # whether data.max_length holds
-    known: str = ""  # a sum over the codecs that were learnt before, if they were
+    known: str = ""  # a sum over the codecs that were learned before, if they were
 
     def knowing(self, codecs: Mapping[str, Codec]) -> "Layout":
-        """The same with codecs that are not learnt any more."""
+        """The same with codecs that are not learned any more."""
         content = json.dumps({name: codec.to_json() for name, codec in codecs.items()}, sort_keys=True)
         sides = {name: side._replace(learn=partial(_as_known, codecs[name])) for name, side in self.sides.items()}
         return replace(self, sides=sides, known=hashlib.sha256(content.encode()).hexdigest())

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.data import stores
-from seqloom.data.building import Tell, build
 from seqloom.data.codec import Codec, Raw
 from seqloom.data.codecs import read_codec
+from seqloom.data.datasets import PARTS, Origin, origin_of
 from seqloom.data.layout import Layout
-from seqloom.data.origins import PARTS, Origin, origin_of
+from seqloom.data.preprocess import Tell, build
 from seqloom.data.ragged import Ragged, Texts
 from seqloom.data.report import DataReport
 from seqloom.errors import DataError, RunError
@@ -28,7 +28,7 @@ FORMAT = 3  # of the cache's entries; another number, other keys
 class Split:
     """Examples: each side as ids without start or end, and as it is read: texts, or the same numbers.
 
-    The texts are normalised as the codecs do it: what a perfect model would write. Where examples are scored, long
+    The texts are normalized as the codecs do it: what a perfect model would write. Where examples are scored, long
     ones have their ids cut, but never their texts.
     """
 

@@ -144,7 +144,7 @@ def _take(values: Numbers, offsets: Rows, rows: Rows) -> tuple[Numbers, Rows]:
     """The chosen rows' elements end to end, and their offsets."""
     starts = offsets[rows]
     lengths = offsets[rows + 1] - starts
-    if len(rows) and (rows[1:] == rows[:-1] + 1).all():  # neighbours lie together already
+    if len(rows) and (rows[1:] == rows[:-1] + 1).all():  # neighbors lie together already
         return values[starts[0] : starts[0] + lengths.sum()], offsets_of(lengths)
     new = offsets_of(lengths)
     # Element k of the result lies as far behind its row's start in `values` as behind its row's start here.

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.data.chorales import HIGHEST, LOWEST
+from seqloom.arguments import described, no_text
 from seqloom.data.codec import Raw
+from seqloom.data.formats.chorales import HIGHEST, LOWEST
 from seqloom.data.numbers import LARGEST
-from seqloom.given import described, no_text
 
 KEYS = HIGHEST - LOWEST + 1
 

@@ -1,272 +1,219 @@
-"""Files to rows of texts, each with its file and line: csv, tsv, jsonl, pairs in one text file, two parallel files.
+"""Files to examples, whatever their format: one raw value a side, in the order of the layout.
 
-- csv: a header, then rows; quotes as everywhere, a quoted field may go over several lines.
-- tsv: a header, then rows; a quotation mark is a character like any other.
-- jsonl: an object a line; numbers and truth values become text.
-- txt: source and target on a line, between them the separator where it first occurs.
-- lines: line n of the first file belongs to line n of the second.
-
-Columns are asked for by name or by number, from 1; if all are numbers, a csv or tsv file has no header. Lines with
-nothing on them are passed over, but not in parallel files. Texts come without white space around them, and an empty
-one is a fault. Knows nothing of tokens or splits.
+Tables are read row by row, or with `data.series` as sequences of rows; sentences, series and images as their formats
+have them. What cannot be used is raised with its file and line, or counted. Knows formats, not what is learned.
 """
 
-import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from pathlib import PurePath
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, groupby, pairwise
+from pathlib import Path
+from typing import Any
 
-from seqloom.data.formats import PAIR, Record, comma_separated, parallel, separated, tabbed, without_blanks
-from seqloom.data.lines import Fault, Line, fault_of, read_lines
+import numpy as np
+
+from seqloom.data.codec import Raw
+from seqloom.data.formats.conll import ConllReading, read_conll
+from seqloom.data.formats.delimited import PAIR
+from seqloom.data.formats.idx import read_idx, read_labeled
+from seqloom.data.formats.images import ImageReading, read_captioned, read_sheets
+from seqloom.data.formats.lines import Fault
+from seqloom.data.formats.parquet import read_parquet
+from seqloom.data.formats.tables import Reading, Row, Skipped, format_of, kept, named_split, read_rows
+from seqloom.data.formats.ts import read_ts
+from seqloom.data.layout import JOINED, Layout
+from seqloom.data.numbers import LARGEST, number_or_gap, why_no_number
+from seqloom.data.pretokenized import BETWEEN
 from seqloom.errors import DataError
-from seqloom.recipe import Data
 
-ENDINGS = {
-    **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet"},
-    **{".conll": "conll", ".conllu": "conllu", ".ts": "ts"},
-}
-PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
-ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
-SHOWN_NAMES = 20  # of the columns in a sentence
-
-Item = TypeVar("Item")
+Example = tuple[Raw, ...]  # one raw value a side
+Placed = tuple[Example, str, int]  # with its file and line
 
 
-class Row(NamedTuple):
-    values: tuple[str, ...]  # as many as columns were asked for
-    file: str
-    line: int  # where the row begins
+def read_files(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Example]:
+    """The examples of one file, or of two that belong together; what cannot be used is raised, or counted."""
+    skip, format = layout.data.on_bad_row == "skip", format_of(files, layout.data.format)
+    if format in ("ts", "idx") and layout.data.source_type == "tokens" and not layout.pictured:
+        raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
+    placed = READERS.get(format, tables)(files, layout, skipped)
+    return kept((_checked(one, layout) for one in placed), files[0], skip, skipped, "examples")
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How files are read; the names and meanings are those of the recipe."""
-
-    columns: tuple[str, ...] = ("source", "target")
-    format: str = "guess"
-    separator: str = "\t"
-    encoding: str = "utf-8"
-    skip: bool = False  # bad rows are counted, not raised
-    blank: tuple[str, ...] = ()  # columns in which a value may be missing
-
-    @classmethod
-    def of(cls, data: Data, columns: tuple[str, ...]) -> "Reading":
-        return cls(columns, data.format, data.separator, data.encoding, skip=data.on_bad_row == "skip")
-
-    def allowing(self, blank: tuple[str, ...]) -> "Reading":
-        """The same, with columns in which a value may be missing."""
-        return replace(self, blank=blank)
+def _checked(placed: Placed | Fault, layout: Layout) -> Example | Fault:
+    if isinstance(placed, Fault):
+        return placed
+    example, file, line = placed
+    sentence = layout.fault(example)
+    return Fault(sentence.split(":")[0], sentence, file, line) if sentence else example
 
 
-@dataclass
-class Skipped:
-    """The rows that were passed over: how many for each reason, and where the first of them is."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
-
-    def add(self, fault: Fault) -> None:
-        self.counts[fault.reason] += 1
-        self.first.setdefault(fault.reason, f"{fault.file}, line {fault.line}")
+# --- tables -----------------------------------------------------------------------------------------------------
 
 
-def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
-    """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
-    rows = _rows(files, reading)
-    found = (stripped(row, reading) if isinstance(row, Row) else row for row in rows)
-    return kept(found, files[0], reading.skip, skipped)
-
-
-def kept(found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows") -> Iterator[Item]:
-    """The items among what was found in a file. A fault is raised, or added to `skipped`; no item at all is raised."""
-    items = 0
-    own = Skipped()
-    for item in found:
-        if not isinstance(item, Fault):
-            items += 1
-            yield item
-        elif not skip:
-            raise item.error()
-        else:
-            own.add(item)
-            skipped.add(item)
-    if not items and own.counts:
-        [(reason, _)] = own.counts.most_common(1)
-        total = own.counts.total()
-        raise DataError(f"all {total:,} {unit} were skipped, most for: {reason} (first in {own.first[reason]})", file)
-    if not items:
-        raise DataError("the file is empty", file)
-
-
-def named_split(name: str) -> tuple[str, str]:
-    """A file, and the split of it that is meant, if one is: index.tsv#train."""
-    file, _, split = name.partition("#")
-    return file, split
-
-
-def format_of(files: Sequence[str], format: str) -> str:
-    """The format as said, or as the ending of the file says."""
-    name = PurePath(files[0].lower().removesuffix(".gz"))
-    if format == "guess" and name.name.endswith("-ubyte"):
-        format = "idx"
-    if format == "guess" and len(files) == 2:
-        return "lines"
-    if format in ("abc", "fasta", "json"):
-        raise DataError(f"data.format is {format}, but this task reads rows: {', '.join(ENDINGS.values())}", files[0])
-    if (len(files) == 2) != (format in PAIRS) and not (format == "idx" and len(files) == 1):
-        raise DataError(
-            f"{len(files)} files were given as {format}; parallel files and idx are two, all else is one", files[0]
-        )
-    if format != "guess":
-        return format
-    if name.suffix not in ENDINGS:
-        says = f"the ending {name.suffix} says" if name.suffix else "the name says"
-        known = ", ".join(ENDINGS.values())
-        raise DataError(f"{says} nothing about the format; set data.format to one of {known}", files[0])
-    return ENDINGS[name.suffix]
-
-
-# --- rows, and faults in place of rows -------------------------------------------------------------------------
-
-
-def _rows(files: Sequence[str], reading: Reading) -> Iterator[Row | Fault]:
-    format = format_of(files, reading.format)
-    file = files[0]
-    if format == "lines":
-        return _chosen(parallel(files[0], files[1], reading.encoding), PAIR, reading.columns, file)
-    lines = read_lines(file, reading.encoding)
-    if format == "jsonl":
-        return _objects(without_blanks(lines), reading, file)
-    if format == "txt":
-        return _chosen(separated(lines, reading.separator, reading.encoding, file), PAIR, reading.columns, file)
-    split = comma_separated if format == "csv" else tabbed
-    return _table(split(lines, reading.encoding, file), reading.columns, file)
-
-
-def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row | Fault]:
-    # Numbers stay as they are written: 1.50 is not 1.5, and a thousand digits are no trouble.
-    decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
-    for line in lines:
-        if fault := fault_of(line, file, reading.encoding):
-            yield fault
-            continue
-        try:
-            found = decoder.decode(line.text)
-        except json.JSONDecodeError as error:
-            yield Fault("not JSON", f"the line is not JSON ({error.msg}, column {error.colno})", file, line.number)
-            continue
-        except RecursionError:
-            yield Fault("not JSON", "the line is JSON within JSON, too deep to be data", file, line.number)
-            continue
-        if not isinstance(found, dict):
-            yield Fault("not an object", "the line is JSON, but not an object with named values", file, line.number)
-            continue
-        yield _picked(found, reading, file, line.number)
-
-
-def _picked(found: dict[str, object], reading: Reading, file: str, line: int) -> Row | Fault:
-    values: list[str] = []
-    for name in reading.columns:
-        if name not in found:
-            return Fault(f"no {name!r}", f"the object has no {name!r}; {names_near(name, list(found))}", file, line)
-        value = found[name]
-        if value is None and name in reading.blank:
-            value = ""
-        if isinstance(value, bool):
-            value = "true" if value else "false"
-        if not isinstance(value, str):
-            kind = "null" if value is None else "an array" if isinstance(value, list) else "an object"
-            return Fault(f"{name!r} is {kind}", f"{name!r} is {kind}, but a text was expected", file, line)
-        if ESCAPED.search(value):
-            return Fault(f"{name!r} is not text", f"{name!r} holds a NUL or half of a surrogate pair", file, line)
-        values.append(value)
-    return Row(tuple(values), file, line)
-
-
-# --- columns -----------------------------------------------------------------------------------------------------
-
-
-def _table(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
-    """The asked columns of records whose first one may be the header."""
-    if all(name.isdecimal() for name in columns):
-        yield from _numbered(records, columns, file)
+def tables(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Rows of texts, or of numbers in the source and texts in the other sides."""
+    data = layout.data
+    numeric = data.source_type == "numbers"
+    series = (data.series,) if data.series else ()
+    reading = Reading.of(data, layout.columns + series)
+    if numeric:
+        reading = reading.allowing(layout.sides["source"].columns)
+    read = read_parquet_file if format_of(files, data.format) == "parquet" else read_rows
+    ends = accumulate((len(side.columns) for side in layout.sides.values()), initial=0)
+    spans = [slice(*both) for both in pairwise(ends)]
+    rows = read(files, reading, skipped)
+    if not numeric:
+        for row in rows:
+            yield tuple([JOINED.join(row.values[span]) for span in spans]), row.file, row.line
         return
-    header = next(records, None)
-    if header is None:
-        raise DataError("the file is empty", file)
-    if isinstance(header, Fault):  # without the header no row can be read
-        raise header.error()
-    names = [name.strip() for name in header.fields]
-    twice = [name for name, times in Counter(names).items() if times > 1 and name]
-    if twice:
-        raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
-    rows = 0
-    for row in _chosen(records, names, columns, file, header.line):
-        rows += 1
-        yield row
-    if not rows:
-        raise DataError("the file has a header, but no rows", file)
+    frames = (_frame(row, spans, layout) for row in rows)
+    yield from _sequences(frames, layout) if series else map(_alone, frames)
 
 
-def _numbered(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
-    """The asked columns of records without a header: the first good one says how many columns there are."""
-    for record in records:
-        if isinstance(record, Fault):
-            yield record
+def read_parquet_file(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
+    return read_parquet(files[0], reading, skipped)
+
+
+Frame = tuple[list[float], tuple[str, ...], str, Row]  # numbers, the other sides, the series, and where it stands
+
+
+def _frame(row: Row, spans: Sequence[slice], layout: Layout) -> Frame | Fault:
+    numbers: list[float] = []
+    for name, text in zip(layout.sides["source"].columns, row.values[spans[0]], strict=True):
+        try:
+            numbers.append(number_or_gap(text))
+        except ValueError:
+            sentence = f"{name!r} is {text!r:.50}, but {why_no_number(text)}"
+            return Fault(f"{name!r} is no number", sentence, row.file, row.line)
+    others = tuple([JOINED.join(row.values[span]) for span in spans[1:]])
+    return numbers, others, row.values[-1] if layout.data.series else "", row
+
+
+def _alone(frame: Frame | Fault) -> Placed | Fault:
+    """A row as a sequence of one element."""
+    if isinstance(frame, Fault):
+        return frame
+    numbers, others, _, row = frame
+    return (np.array([numbers], dtype=np.float32), *others), row.file, row.line
+
+
+def _sequences(frames: Iterable[Frame | Fault], layout: Layout) -> Iterator[Placed | Fault]:
+    """Rows of one series as one sequence; a fault in any of them spoils it. Its rows stand together."""
+    seen: set[str] = set()
+    for name, group in groupby(frames, lambda frame: None if isinstance(frame, Fault) else frame[2]):
+        found = list(group)
+        if name is None:
+            yield from (frame for frame in found if isinstance(frame, Fault))
             continue
-        names = [str(number) for number in range(1, len(record.fields) + 1)]
-        yield from _chosen(_before(record, records), names, columns, file, record.line)
+        whole = [frame for frame in found if not isinstance(frame, Fault)]
+        first = whole[0][3]
+        if name in seen:
+            sentence = f"the series {name!r:.50} goes on here, but its rows must stand together"
+            yield Fault("a series in pieces", sentence, first.file, first.line)
+            continue
+        seen.add(name)
+        yield _sequence(whole, layout)
 
 
-def _before(record: Record, records: Iterator[Record | Fault]) -> Iterator[Record | Fault]:
-    yield record
-    yield from records
-
-
-def _chosen(
-    records: Iterable[Record | Fault], names: list[str], columns: tuple[str, ...], file: str, line: int | None = None
-) -> Iterator[Row | Fault]:
-    """The asked columns of records that have these names; `line` is where the names stand."""
-    places = [place_of(name, names, file, line) for name in columns]
-    width = len(names)
-    for record in records:
-        if isinstance(record, Fault):
-            yield record
-        elif len(record.fields) != width:
-            sentence = f"the row has {len(record.fields)} fields, but {width} were expected"
-            yield Fault("wrong number of fields", sentence, file, record.line)
+def _sequence(frames: list[Frame], layout: Layout) -> Placed | Fault:
+    first = frames[0][3]
+    values = np.array([numbers for numbers, *_ in frames], dtype=np.float32)
+    sides: list[Any] = [values]
+    for number, side in enumerate(list(layout.sides)[1:]):
+        texts = [others[number] for _, others, _, _ in frames]
+        if layout.sides[side].kind == "tags":
+            sides.append(BETWEEN.join(texts))
+        elif len(set(texts)) == 1:
+            sides.append(texts[0])
         else:
-            yield Row(tuple([record.fields[place] for place in places]), file, record.line)
+            sentence = f"the {side} changes within the series {frames[0][2]!r:.50}, but a sequence has one"
+            return Fault(f"the {side} changes", sentence, first.file, first.line)
+    return tuple(sides), first.file, first.line
 
 
-def place_of(name: str, names: list[str], file: str, line: int | None) -> int:
-    """Where the column of this name, or of this number from 1, stands."""
-    if name in names:
-        return names.index(name)
-    numbers = [str(number) for number in range(1, len(names) + 1)]
-    if name in numbers:
-        return numbers.index(name)
-    raise DataError(f"there is no column {name!r}; {names_near(name, names)}", file, line)
+# --- other formats ------------------------------------------------------------------------------------------------
 
 
-def names_near(name: str, names: list[str]) -> str:
-    """The names that are there, and the one that may be meant."""
-    listed = ", ".join(map(repr, names[:SHOWN_NAMES])) + (", …" if len(names) > SHOWN_NAMES else "")
-    by_lower = {other.lower(): other for other in names}
-    close = get_close_matches(name.lower(), by_lower, 1)
-    return f"there are {listed}" + (f"; did you mean {by_lower[close[0]]!r}?" if close else "")
+def sentences(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Words and their tags."""
+    data = layout.data
+    universal = format_of(files, data.format) == "conllu"
+    usual = ("form", "upos") if universal else ("1", "last")
+    asked = (data.source[0], data.target)
+    word, tag = (own if name == side else name for own, name, side in zip(usual, asked, PAIR, strict=True))
+    reading = ConllReading(word, tag, "conllu" if universal else "columns", data.encoding, data.on_bad_row == "skip")
+    for sentence in read_conll(files[0], reading, skipped):
+        both = (BETWEEN.join(sentence.words), BETWEEN.join(sentence.tags))
+        yield both[: len(layout.sides)], files[0], sentence.line
 
 
-def stripped(row: Row, reading: Reading) -> Row | Fault:
-    """The row without white space around its texts; a fault if one is empty that may not be."""
-    values = tuple([value.strip() for value in row.values])
-    if all(values):
-        return Row(values, row.file, row.line)
-    for name, value in zip(reading.columns, values, strict=True):
-        if not value and name not in reading.blank:
-            return Fault(f"empty {name!r}", f"the column {name!r} is empty", row.file, row.line)
-    return Row(values, row.file, row.line)
+def cases(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Series of numbers with a label each."""
+    data = layout.data
+    for case in read_ts(files[0], skipped, data.encoding, data.on_bad_row == "skip"):
+        yield (case.values, case.label)[: len(layout.sides)], files[0], case.line
+
+
+def labeled_images(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """Arrays and their labels from two IDX files; an array is an image, or a sequence of its rows."""
+    names = layout.data.names
+    if len(layout.sides) == 1:
+        arrays, labels = read_idx(files[0]), None
+    else:
+        arrays, labels = read_labeled(*files)
+    if arrays.dtype.kind == "f" and not (np.abs(arrays) <= LARGEST).all():
+        raise DataError(f"the file holds what is no number, or one above {LARGEST:.0e}", files[0])
+    for number, array in enumerate(arrays):
+        if layout.pictured:
+            shown = array.astype(np.uint8)
+            raw: Raw = (shown if shown.ndim == 3 else shown[..., None])[None]
+        else:
+            raw = array.astype(np.float32).reshape(len(array), -1) if array.ndim else array[None, None]
+        if labels is None:
+            yield (raw,), files[0], number + 1
+            continue
+        label = str(labels[number])
+        if names and not (label.isdecimal() and int(label) < len(names)):
+            sentence = f"the label is {label}, but data.names has names for 0 to {len(names) - 1}"
+            yield Fault("a label without a name", sentence, files[1], number + 1)
+        else:
+            yield (raw, names[int(label)] if names else label), files[0], number + 1
+
+
+def captioned(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """An image with each of its captions, from a table of names and captions."""
+    data = layout.data
+    folder = data.images or str(Path(files[0]).parent)
+    for found in read_captioned(files[0], folder, image_reading(layout), skipped):
+        for caption in found.captions:
+            yield (found.image[None], caption), files[0], found.line
+
+
+def sheets(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """The same from contact sheets: an index of their cells and a table of captions.
+
+    The index says the split of each image, so one index serves all parts: it is named as INDEX#SPLIT.
+    """
+    index, split = named_split(files[0])
+    folder = layout.data.images or str(Path(index).parent)
+    reading = image_reading(layout)
+    for found in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
+        for caption in found.captions:
+            yield (found.image[None], caption), index, found.line
+
+
+def image_reading(layout: Layout) -> ImageReading:
+    """What the columns are called, unless the recipe says so: image and caption, whichever of them is the source."""
+    data = layout.data
+    named = {"source": data.source[0], "target": data.target}
+    seen = "source" if data.source_type == "image" or layout.task == "caption" else "target"
+    told = "target" if seen == "source" else "source"
+    image, caption = (own if named[side] == side else named[side] for own, side in (("image", seen), ("caption", told)))
+    size = (data.image_size, data.image_size)
+    return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
+
+
+Read = Callable[[Sequence[str], Layout, Skipped], Iterator[Placed | Fault]]
+READERS: dict[str, Read] = {
+    **{"conll": sentences, "conllu": sentences, "ts": cases, "idx": labeled_images},
+    **{"images": captioned, "sheets": sheets},
+}

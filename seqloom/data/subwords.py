@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = 8000
 PIECE = 1 << 16  # characters a word is cut at: the library takes a hundred bytes and more for each of them
 BATCH = 1 << 20  # characters the library gets at once, for the same reason
-SAMPLE_PIECES = 100_000  # what is learnt from: a merge needs to be frequent, not to be counted exactly
+SAMPLE_PIECES = 100_000  # what is learned from: a merge needs to be frequent, not to be counted exactly
 SAMPLE_PIECE = 1000  # characters
 
 UNIT = re.compile(r"\s*\S+|\s+\Z")  # a word with the white space before it: no subword goes over its end
@@ -93,7 +93,7 @@ def built(model: Callable[[], Any]) -> "Library":
 
 
 class BytePairs(Pieces):
-    """Subwords, and the merges that make them, in the order they were learnt."""
+    """Subwords, and the merges that make them, in the order they were learned."""
 
     kind = "bpe"
 
@@ -108,7 +108,7 @@ class BytePairs(Pieces):
 
         if 0 < max_size < len(BYTE_OF):
             raise RecipeError(
-                f"data.max_size is {max_size}, but bpe begins with one subword a byte: at least {len(BYTE_OF)}"
+                f"data.vocabulary_size is {max_size}, but bpe begins with one subword a byte: at least {len(BYTE_OF)}"
             )
         trainer = trainers.BpeTrainer(
             vocab_size=max_size or DEFAULT_SIZE,

@@ -1,7 +1,7 @@
-"""Between texts and numbers: characters, words or subwords, learnt from texts, kept as JSON.
+"""Between texts and numbers: characters, words or subwords, learned from texts, kept as JSON.
 
 Every kind has the same four special numbers in front (`vocabulary`), which no text can produce, and turns numbers back
-into text: characters and subwords exactly, words with white space normalised. Knows no files, splits or lengths.
+into text: characters and subwords exactly, words with white space normalized. Knows no files, splits or lengths.
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from seqloom.data.codec import Symbols
+from seqloom.data.id_table import MOST_UNITS, UnitTable
 from seqloom.data.ragged import Ids, Ragged, offsets_of
 from seqloom.data.subwords import PIECE, UNIT, BytePairs, Pieces, batched, pieces
-from seqloom.data.units import MOST_UNITS, UnitTable
 from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
 from seqloom.data.wordpieces import Unigrams, WordPieces
 from seqloom.errors import RunError
@@ -53,7 +53,7 @@ class Tokenizer(Symbols):
     def encode_many(self, texts: Sequence[str]) -> Ragged:
         return self._encode([text.lower() for text in texts] if self.lowercase else texts)
 
-    def normalise(self, text: str) -> str:
+    def normalize(self, text: str) -> str:
         """`text` as `decode` gives it back when no token is unknown."""
         return text.lower() if self.lowercase else text
 
@@ -121,8 +121,8 @@ class Words(Tokenizer):
         self._numbers = {symbol: number for symbol, number in vocabulary.numbers.items() if number not in SILENT}
         self._units = UnitTable(self._encode_units)
 
-    def normalise(self, text: str) -> str:
-        lines = super().normalise(text).split("\n") if self.cut.breaks else [super().normalise(text)]
+    def normalize(self, text: str) -> str:
+        lines = super().normalize(text).split("\n") if self.cut.breaks else [super().normalize(text)]
         return "\n".join(" ".join(line.split()) for line in lines)
 
     def _encode(self, texts: Sequence[str]) -> Ragged:
@@ -216,12 +216,12 @@ def read_tokenizer(found: object) -> Tokenizer:
         known = ", ".join(("characters", "words", *SUBWORDS))
         raise RunError(f"there is no kind of tokenizer {kind!r:.50}: it is {known} or spaced")
     vocabulary = Vocabulary.read(symbols)
-    learnt = list(vocabulary.symbols[len(SPECIALS) :])
+    learned = list(vocabulary.symbols[len(SPECIALS) :])
     if kind in SUBWORDS:
-        return Subwords(SUBWORDS[kind].read(learnt, found), lowercase)
+        return Subwords(SUBWORDS[kind].read(learned, found), lowercase)
     if kind in ("words", "spaced"):
         return Words(vocabulary, lowercase, Cut(kind == "spaced", found.get("breaks") is True))
-    if any(len(symbol) != 1 for symbol in learnt):
+    if any(len(symbol) != 1 for symbol in learned):
         raise RunError("the vocabulary of characters has a symbol of several characters")
     return Characters(vocabulary, lowercase)
 

@@ -1,4 +1,4 @@
-"""Symbols and their numbers: four special ones, then the learnt ones, the most frequent first.
+"""Symbols and their numbers: four special ones, then the learned ones, the most frequent first.
 
 Knows nothing of texts or how they are cut into symbols; that is `tokenizers`.
 """

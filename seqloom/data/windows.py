@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqloom.data.times import Floats, Times
+from seqloom.data.formats.times import Floats, Times
 from seqloom.errors import DataError
 
 HOUR = 3_600_000  # milliseconds

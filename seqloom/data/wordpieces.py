@@ -42,7 +42,8 @@ class WordPieces(Pieces):
         alphabet = [*BYTE_OF, *(ON + name for name in BYTE_OF)]
         if 0 < max_size < len(alphabet):
             raise RecipeError(
-                f"data.max_size is {max_size}, but wordpiece begins with two subwords a byte: at least {len(alphabet)}"
+                f"data.vocabulary_size is {max_size}, but wordpiece begins with two subwords a byte: "
+                f"at least {len(alphabet)}"
             )
         trainer = trainers.WordPieceTrainer(
             vocab_size=max_size or DEFAULT_SIZE,
@@ -98,7 +99,8 @@ class Unigrams(Pieces):
         size = max_size or DEFAULT_SIZE
         if size < len(BYTE_OF):
             raise RecipeError(
-                f"data.max_size is {max_size}, but unigram begins with one subword a byte: at least {len(BYTE_OF)}"
+                f"data.vocabulary_size is {max_size}, but unigram begins with one subword a byte: at "
+                f"least {len(BYTE_OF)}"
             )
         kept = sample(texts)
         units = Counter(unit for piece in kept for unit in UNIT.findall(piece))

@@ -1,15 +1,15 @@
 """Layers that read sequences, on torch alone: they know no recipe, data or task, and serve in any training loop."""
 
-from .attending import Bahdanau as Bahdanau
-from .attending import Luong as Luong
-from .attending import bahdanau_decoder as bahdanau_decoder
-from .attending import luong_decoder as luong_decoder
 from .attention import AdditiveAttention as AdditiveAttention
 from .attention import DotAttention as DotAttention
 from .attention import MultiHeadAttention as MultiHeadAttention
 from .attention import NonLocal as NonLocal
 from .attention import Pooling as Pooling
 from .attention import ScaledDotAttention as ScaledDotAttention
+from .attention_decoders import Bahdanau as Bahdanau
+from .attention_decoders import Luong as Luong
+from .attention_decoders import bahdanau_decoder as bahdanau_decoder
+from .attention_decoders import luong_decoder as luong_decoder
 from .base import Encoder as Encoder
 from .base import Layer as Layer
 from .base import Memory as Memory
@@ -41,7 +41,7 @@ from .state import repeat as repeat
 from .state import select as select
 from .tap import Tap as Tap
 from .tap import recording as recording
-from .torch_like import GRU as GRU
-from .torch_like import LSTM as LSTM
-from .torch_like import RNN as RNN
+from .torch_compat import GRU as GRU
+from .torch_compat import LSTM as LSTM
+from .torch_compat import RNN as RNN
 from .transformer import transformer as transformer

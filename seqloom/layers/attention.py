@@ -133,7 +133,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class Pooling(nn.Module):
-    """A whole sequence by learnt queries: each stands for something worth asking, and answers with what it finds."""
+    """A whole sequence by learned queries: each stands for something worth asking, and answers with what it finds."""
 
     def __init__(self, size: int, queries: int = 1) -> None:
         super().__init__()

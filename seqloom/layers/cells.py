@@ -19,8 +19,8 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
-from . import compiled, kernels, lstm_kernels
 from .base import Entries
+from .fast import compiled, kernels, lstm_kernels
 from .padding import zero_padding
 from .settled import settled
 from .state import single
@@ -241,7 +241,7 @@ class CoupledLSTMCell(Cell):
 
 
 class NormedLSTMCell(Cell):
-    """An LSTM whose products and memory are normalised, each step by itself (Ba et al., 2016)."""
+    """An LSTM whose products and memory are normalized, each step by itself (Ba et al., 2016)."""
 
     entries, gates, blocks = ("h", "c"), ("i", "f", "o"), ("i", "f", "g", "o")
 
@@ -309,7 +309,7 @@ class ResetBeforeGRUCell(Cell):
 
 
 class NormedGRUCell(Cell):
-    """A GRU (reset after) whose products are normalised, each step by itself (Ba et al., 2016)."""
+    """A GRU (reset after) whose products are normalized, each step by itself (Ba et al., 2016)."""
 
     gates, blocks = ("r", "u"), ("r", "u", "n")
 
@@ -467,12 +467,12 @@ INITIAL: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def initialize(cell: C, how: str = "even", forget: float | None = None, gain: float = 1.0) -> C:
+def initialize(cell: C, how: str = "uniform", forget: float | None = None, gain: float = 1.0) -> C:
     """The cell with its matrices started in another way, gate by gate, those it looks at its state with so many times
     as large, and the forget gate open by so much."""
     matrices = [(name, weight) for name, weight in cell.named_parameters() if weight.dim() == 2 and name[0] in "WUP"]
     units = cell.sizes[-1] if cell.entries[-1] == "c" else cell.size
-    for name, weight in matrices if how != "even" else ():
+    for name, weight in matrices if how != "uniform" else ():
         for block in weight.data.split(len(weight) if name[0] == "P" else units):  # a projection is of no gate
             INITIAL[how](block)
     for name, weight in matrices if gain != 1 else ():

@@ -1,4 +1,4 @@
-"""A head that spans the sequence: tags that depend on their neighbours (Lafferty et al., 2001)."""
+"""A head that spans the sequence: tags that depend on their neighbors (Lafferty et al., 2001)."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from .state import single
 
 
 class CRF(Head):
-    """A linear chain: a score per element and tag, one per pair of neighbours, one per tag at either end."""
+    """A linear chain: a score per element and tag, one per pair of neighbors, one per tag at either end."""
 
     def __init__(self, inputs: int, tags: int) -> None:
         super().__init__()

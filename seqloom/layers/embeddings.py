@@ -7,7 +7,7 @@ from .positions import frequencies, sinusoids
 
 
 class TokenEmbedding(nn.Module):
-    """A learnt vector for each of `symbols`. They start small and are scaled up, so that they can serve a head too."""
+    """A learned vector for each of `symbols`. They start small and are scaled up, so that they can serve a head too."""
 
     def __init__(self, symbols: int, size: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class TokenEmbedding(nn.Module):
 
 
 class NoteEmbedding(nn.Module):
-    """Which of `keys` sound together, each with a learnt vector of its own: the vector of a chord is their sum."""
+    """Which of `keys` sound together, each with a learned vector of its own: the vector of a chord is their sum."""
 
     def __init__(self, keys: int, size: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class NoteEmbedding(nn.Module):
 
 
 class PatchEmbedding(nn.Module):
-    """An image as a sequence of squares, row by row, each through a learnt product (Dosovitskiy et al., 2021).
+    """An image as a sequence of squares, row by row, each through a learned product (Dosovitskiy et al., 2021).
 
     To each is added where it stands: the first half of the features is waves of its row, the second of its column.
     A decoder that looks at the squares would otherwise not know what is above what.
@@ -63,7 +63,7 @@ class PatchEmbedding(nn.Module):
 
 
 class NumberEmbedding(nn.Module):
-    """Numbers through a learnt product: a series, a row of a table."""
+    """Numbers through a learned product: a series, a row of a table."""
 
     def __init__(self, numbers: int, size: int) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .large_vocabulary import LinearCrossEntropy
+from .chunked_cross_entropy import LinearCrossEntropy
 from .state import single
 
 Loss = tuple[Tensor, Tensor]  # the sum of the surprises, and of how many

@@ -1,4 +1,4 @@
-"""Where an element stands: waves or learnt vectors that are added to it, or a turn of queries and keys."""
+"""Where an element stands: waves or learned vectors that are added to it, or a turn of queries and keys."""
 
 from abc import abstractmethod
 
@@ -44,7 +44,7 @@ class SinusoidalPositions(Layer):
 
 
 class LearnedPositions(Layer):
-    """Adds a learnt vector for each position, up to `longest` of them."""
+    """Adds a learned vector for each position, up to `longest` of them."""
 
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class LearnedPositions(Layer):
         positions, state = count_positions(x, state, mask)
         if x.shape[1] and int(positions.max()) >= len(self.table):
             raise ValueError(
-                f"{int(positions.max()) + 1} elements are more than the {len(self.table)} positions learnt"
+                f"{int(positions.max()) + 1} elements are more than the {len(self.table)} positions learned"
             )
         return zero_padding(x + self.table[positions.clamp(min=0)], mask), state
 

@@ -46,7 +46,7 @@ class CopiedState(nn.Module):
 
 
 class BridgedState(nn.Module):
-    """Start from the memory's summary, through a learnt map."""
+    """Start from the memory's summary, through a learned map."""
 
     def __init__(self, memory: int, sizes: Sequence[int]) -> None:
         super().__init__()
@@ -58,14 +58,14 @@ class BridgedState(nn.Module):
 
 
 def build_initial_state(cell: Cell, initial_state: str) -> nn.Module:
-    """Where a recurrence starts that has nobody to take over from: "zero" or "learnt"."""
-    return LearnedState(cell.sizes) if initial_state == "learnt" else ZeroState()
+    """Where a recurrence starts that has nobody to take over from: "zero" or "learned"."""
+    return LearnedState(cell.sizes) if initial_state == "learned" else ZeroState()
 
 
 def build_decoder_initial_state(
     cell: Cell, level: int, memory: int, final_state_sizes: FinalStateSizes, initial_state: str = "zero"
 ) -> nn.Module:
-    """The encoder's own state where the sizes agree, else a bridge; without an encoder, zero or learnt."""
+    """The encoder's own state where the sizes agree, else a bridge; without an encoder, zero or learned."""
     if not memory:
         return build_initial_state(cell, initial_state)
     if level < len(final_state_sizes) and final_state_sizes[level] == cell.sizes:
@@ -116,7 +116,7 @@ class Sum(nn.Module):
 
 
 class Project(nn.Module):
-    """A learnt map of both, to the size of one."""
+    """A learned map of both, to the size of one."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

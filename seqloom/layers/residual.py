@@ -39,11 +39,11 @@ class Residual(Layer):
 
 
 class PostNorm(Residual):
-    """Change, add, normalise (Vaswani et al., 2017)."""
+    """Change, add, normalize (Vaswani et al., 2017)."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer") -> None:
         super().__init__(layer, dropout)
-        self.norm = NORMS[normalise](size)
+        self.norm = NORMS[normalize](size)
 
     def join(self, x: Tensor, change: Tensor) -> Tensor:
         joined: Tensor = self.norm(x + change)
@@ -51,11 +51,11 @@ class PostNorm(Residual):
 
 
 class PreNorm(Residual):
-    """Normalise, change, add (Xiong et al., 2020). The sum itself is never normalised: the stack does it at its end."""
+    """Normalize, change, add (Xiong et al., 2020). The sum itself is never normalized: the stack does it at its end."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer") -> None:
         super().__init__(layer, dropout)
-        self.norm = NORMS[normalise](size)
+        self.norm = NORMS[normalize](size)
 
     def before(self, x: Tensor) -> Tensor:
         normal: Tensor = self.norm(x)
@@ -66,9 +66,9 @@ class PreNorm(Residual):
 
 
 class ReZero(Residual):
-    """Change, add a share of it that is learnt and starts at zero (Bachlechner et al., 2020)."""
+    """Change, add a share of it that is learned and starts at zero (Bachlechner et al., 2020)."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalise: str = "layer") -> None:
+    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer") -> None:
         super().__init__(layer, dropout)
         self.share = nn.Parameter(torch.zeros(()))
 

@@ -7,11 +7,11 @@ from torch.nn import functional as F
 from .attention import MultiHeadAttention
 from .base import Layer, Memory, Pointwise, Stack
 from .cache import Cache
-from .local import attend_window
 from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
 from .residual import NORMS, RESIDUALS
 from .state import Shared, State
+from .windowed_attention import attend_window
 
 
 class SelfAttention(Layer):
@@ -156,7 +156,7 @@ def transformer(
     norm: str = "pre",
     norm_type: str = "layer",
     activation: str = "gelu",
-    positions: str = "waves",
+    positions: str = "sinusoidal",
     max_positions: int = 512,
     window: int = 0,
     dropout: float = 0.0,
@@ -166,8 +166,8 @@ def transformer(
     """An encoder if not causal, a decoder if causal, looking at a memory if it has a size."""
     residual, attention = RESIDUALS[norm], CausalAttention if causal else SelfAttention
     before: dict[str, list[Layer]] = {
-        "waves": [SinusoidalPositions(size)],
-        "learnt": [LearnedPositions(size, max_positions)],
+        "sinusoidal": [SinusoidalPositions(size)],
+        "learned": [LearnedPositions(size, max_positions)],
         "rotary": [],
         "none": [],
     }

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from ..models import Batch, Generator, Labeler
 from ..search.tree import Tree
-from .attention import AttentionMap, attention_maps, source_attention
-from .attribution import METHODS, Attribution, question
-from .chart_beam import beam_chart
-from .chart_lines import (
+from .charts.beam import beam_chart
+from .charts.drawing import Drawing, draw_model
+from .charts.lines import (
     cost_chart,
     decay_chart,
     gates_chart,
@@ -25,46 +24,47 @@ from .chart_lines import (
     spectrum_chart,
     states_chart,
 )
-from .chart_maps import attention_chart, field_chart, flow_chart, heads_chart, position_chart, units_chart
-from .chart_picture import Picture, picture_chart
-from .chart_tokens import (
+from .charts.maps import attention_chart, field_chart, flow_chart, heads_chart, position_chart, units_chart
+from .charts.picture import Picture, picture_chart
+from .charts.tokens import (
     attribution_chart,
     faithfulness_chart,
     map_chart,
-    neighbours_chart,
+    neighbors_chart,
     next_chart,
     order_chart,
     probe_chart,
 )
-from .chart_training import (
+from .charts.training import (
     curves_chart,
     schedule_chart,
     training_flow_chart,
     training_spectra_chart,
     updates_chart,
 )
-from .costs import LENGTHS, bodies_beside, costs
-from .drawing import Drawing, draw_model
-from .faithfulness import Faithfulness, faithfulness
-from .field import Field, receptive_field
-from .gates import Trace, traces
-from .gradients import GradientFlow, QueryKeyValue, gradient_flow, query_key_value
 from .history import History
-from .jacobians import Decay, decays
-from .next_tokens import Expectations, next_tokens
-from .norms import Shrinkage, shrinkage
-from .order import OrderMatters, Swaps, order_matters, swaps
-from .positions import PositionVectors, position_vectors
-from .probes import Probe, probes
-from .reading import INPUTS, SOURCE, Names
-from .spectra import Spectrum, scalar_decay, spectra
-from .vectors import Vectors
+from .measures.attention import AttentionMap, attention_maps, source_attention
+from .measures.attribution import METHODS, Attribution, question
+from .measures.costs import LENGTHS, bodies_beside, costs
+from .measures.faithfulness import Faithfulness, faithfulness
+from .measures.gates import Trace, traces
+from .measures.gradients import GradientFlow, QueryKeyValue, gradient_flow, query_key_value
+from .measures.jacobians import Decay, decays
+from .measures.next_tokens import Expectations, next_tokens
+from .measures.norms import Shrinkage, shrinkage
+from .measures.order import OrderMatters, Swaps, order_matters, swaps
+from .measures.positions import PositionVectors, position_vectors
+from .measures.probes import Probe, probes
+from .measures.reading import INPUTS, SOURCE, Names
+from .measures.receptive_field import Field, receptive_field
+from .measures.spectra import Spectrum, scalar_decay, spectra
+from .measures.vectors import Vectors
 from .views import VIEWS
 
 if TYPE_CHECKING:
     import altair as alt
 
-AT_ONCE = 12  # symbols whose neighbours are shown together
+AT_ONCE = 12  # symbols whose neighbors are shown together
 
 
 class Look:
@@ -184,14 +184,14 @@ class Look:
 
     @cached_property
     def vectors(self) -> Vectors:
-        """The learnt vectors of what is read."""
+        """The learned vectors of what is read."""
         weight = self.embedded
         assert weight is not None, "what this model reads are no symbols"
         return Vectors(weight, self.read or list(map(str, range(len(weight)))))
 
     @property
     def embedded(self) -> Tensor | None:
-        """The learnt vectors of the symbols that are read, if it reads symbols."""
+        """The learned vectors of the symbols that are read, if it reads symbols."""
         source = self.model.source if isinstance(self.model, Generator) else None
         weight = getattr(self.model.embed if source is None else source.embed, "weight", None)
         return weight if isinstance(weight, Tensor) else None
@@ -263,16 +263,16 @@ class Look:
     def embedding(self) -> "alt.LayerChart":
         return map_chart(self.vectors.map())
 
-    def neighbours(self, *symbols: str) -> "alt.Chart":
+    def neighbors(self, *symbols: str) -> "alt.Chart":
         """Who lies nearest to these symbols, or to those of the example."""
         known = set(self.vectors.symbols)
         read = [name for name in self.names.source or self.names.inputs if name in known]
         asked = list(dict.fromkeys(symbols or read))[:AT_ONCE] or self.vectors.symbols[-1:]
-        return neighbours_chart([self.vectors.neighbours(symbol) for symbol in asked])
+        return neighbors_chart([self.vectors.neighbors(symbol) for symbol in asked])
 
     def analogy(self, a: str, b: str, c: str) -> "alt.Chart":
         """a is to b as c is to …"""
-        return neighbours_chart([self.vectors.analogy(a, b, c)], f"{a} is to {b} as {c} is to …")
+        return neighbors_chart([self.vectors.analogy(a, b, c)], f"{a} is to {b} as {c} is to …")
 
     def position(self) -> "alt.HConcatChart":
         return position_chart(self.positions[0])

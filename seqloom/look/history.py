@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..recipe import Recipe
-from .schedules import Curves, Rates, Record, curves, learning_rates
+from ..config.recipe import Recipe
+from .measures.schedules import Curves, Rates, Record, curves, learning_rates
 from .watching import Watched, watched
 
 

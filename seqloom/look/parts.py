@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..layers.attending import Bahdanau, Luong
+from ..layers.attention_decoders import Bahdanau, Luong
 from ..layers.base import Encoder, Layer, Stack
 from ..layers.convolution import Convolution
 from ..layers.positions import LearnedPositions, SinusoidalPositions
@@ -15,7 +15,7 @@ from ..layers.residual import Residual
 from ..layers.tap import recording
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from ..models import Batch, Generator, Labeler
-from .reading import INPUTS, SOURCE, Model, bodies, features, quiet, single
+from .measures.reading import INPUTS, SOURCE, Model, bodies, features, quiet, single
 
 EACH, FORWARDS, BOTH, AROUND, PAST, ONE = "each", "forwards", "both ways", "around", "past", "one"
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..layers.attending import Bahdanau, Luong
+from ..layers.attention_decoders import Bahdanau, Luong
 from ..layers.base import Encoder, Layer, Stack
 from ..layers.cells import Cell
 from ..layers.convolution import Convolution
 from ..layers.recurrent import Bidirectional, Recurrent
 from ..layers.residual import Residual
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
-from .reading import Model, bodies, called
+from .measures.reading import Model, bodies, called
 
 Tape = Mapping[str, list[Tensor]]
 

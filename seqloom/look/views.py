@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .next_tokens import tells_symbols
+from .measures.next_tokens import tells_symbols
 
 if TYPE_CHECKING:
     from . import Look
@@ -66,7 +66,7 @@ def _tells(look: "Look") -> str:
 
 
 def _symbols(look: "Look") -> str:
-    return "" if look.embedded is not None else "what it reads are no symbols with a learnt vector each"
+    return "" if look.embedded is not None else "what it reads are no symbols with a learned vector each"
 
 
 def _history(look: "Look") -> str:
@@ -81,7 +81,11 @@ def _watched(look: "Look") -> str:
     if look.history is None:
         return NO_RUN
     every, steps = look.history.recipe.train.watch_every, look.history.recipe.train.steps
-    return "" if len(look.history.watched.steps) else f"no step was watched: train.watch is {every}, of {steps} steps"
+    return (
+        ""
+        if len(look.history.watched.steps)
+        else f"no step was watched: train.watch_every is {every}, of {steps} steps"
+    )
 
 
 def _watched_spectra(look: "Look") -> str:
@@ -167,7 +171,7 @@ VIEWS = (
     View(
         "order",
         "Does order matter?",
-        "If shuffling costs nothing, the model reads a bag; below, the neighbours whose order it minds.",
+        "If shuffling costs nothing, the model reads a bag; below, the neighbors whose order it minds.",
         lambda look: look.order(),
         _several,
     ),
@@ -249,10 +253,10 @@ VIEWS = (
         _symbols,
     ),
     View(
-        "neighbours",
+        "neighbors",
         "Who lies nearest to whom",
         "For a symbol of this input: which others have the most similar vector.",
-        lambda look: look.neighbours(),
+        lambda look: look.neighbors(),
         _symbols,
     ),
     View(
@@ -293,7 +297,7 @@ VIEWS = (
     View(
         "updates",
         "How far each layer moved in one step",
-        "How far the optimiser moved each layer at a time, as a share of its weights.",
+        "How far the optimizer moved each layer at a time, as a share of its weights.",
         lambda look: look.updates(),
         _watched,
     ),

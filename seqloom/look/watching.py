@@ -15,9 +15,9 @@ from torch import Tensor
 from ..models import GenerationObjective, Generator, Labeler, LabelingObjective, Objective
 from ..training.tensors import whole
 from ..training.watching import Seen
+from .measures.reading import INPUTS, SOURCE
+from .measures.spectra import recurrent_blocks
 from .places import Level, holding, levels
-from .reading import INPUTS, SOURCE
-from .spectra import recurrent_blocks
 
 Floats = NDArray[np.floating]
 TINY = 1e-30

@@ -84,8 +84,8 @@ def coverage(low: ArrayLike, high: ArrayLike, targets: ArrayLike, nominal: float
 def r2(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """The share of the targets' variance that is explained; 0 for always saying the mean, below 0 for worse."""
     predicted, given = _pair(predictions, targets)
-    centred = given - _known_mean(given)  # the sums below lose no digits then
-    cells = _cells([(predicted - given) ** 2, centred, centred**2, np.ones_like(given)], given)
+    centered = given - _known_mean(given)  # the sums below lose no digits then
+    cells = _cells([(predicted - given) ** 2, centered, centered**2, np.ones_like(given)], given)
     return replace(
         score_sums(
             cells, _explained, "higher", "share of the variance; 1 is perfect, 0 is the mean", intervals=intervals
@@ -193,8 +193,8 @@ def _rank_correlation(times: Floats, x: NDArray[np.int64], y: NDArray[np.int64])
     ranks, variances = [], []
     for group in (x, y):
         sizes = np.bincount(group, weights=times)
-        centred = np.cumsum(sizes) - (sizes - 1) / 2 - (count + 1) / 2
-        ranks.append(centred[group])
-        variances.append(sizes @ centred**2)
+        centered = np.cumsum(sizes) - (sizes - 1) / 2 - (count + 1) / 2
+        ranks.append(centered[group])
+        variances.append(sizes @ centered**2)
     scale = np.sqrt(variances[0] * variances[1])
     return float(times @ (ranks[0] * ranks[1]) / scale) if scale > 0 else np.nan

@@ -1,6 +1,6 @@
 """Choosing one token a row: the likeliest, or by chance among those that are left.
 
-Chance is a function of (seed, step) and of nothing else, so that a row's draws do not depend on its neighbours in the
+Chance is a function of (seed, step) and of nothing else, so that a row's draws do not depend on its neighbors in the
 batch or on how often anybody else has drawn.
 """
 
@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..arguments import real, whole
 from ..errors import SearchError
-from ..given import real, whole
-from ..layers import compiled, compiled_steps
+from ..layers.fast import compiled, compiled_steps
 from .base import Step, likelihoods
 
 # Log-probabilities (N, V), the rows they belong to, the number of the step -> a token for each (N,).
@@ -123,7 +123,7 @@ class Sampling:
         return draw
 
     def narrowed(self, logs: Tensor) -> Tensor:
-        """The logs (N, V) at this temperature, minus infinity for what is not drawn from; no longer normalised."""
+        """The logs (N, V) at this temperature, minus infinity for what is not drawn from; no longer normalized."""
         logs = logs if self.temperature == 1 else logs / self.temperature
         if 0 < self.top_k < logs.shape[1]:
             logs = only_top_k(logs, self.top_k)

@@ -7,11 +7,11 @@ from .draw import Draw
 from .forecast import Forecast
 from .language import Language
 from .music import Tunes
+from .seq2seq import Seq2Seq
 from .tag import Tag
-from .transduce import Seq2Seq
 
 TASKS: dict[str, type[Task]] = {
-    "transduce": Seq2Seq,
+    "seq2seq": Seq2Seq,
     "classify": Classify,
     "tag": Tag,
     "caption": Caption,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import build
+from ..config.recipe import Recipe
 from ..data import batches
 from ..data.codec import Codec, Symbols
 from ..data.pictures import Pictures
@@ -22,7 +23,6 @@ from ..errors import SearchError
 from ..layers.padding import lengths_to_mask
 from ..layers.state import repeat
 from ..models import Batch, GenerationObjective, Generator, Objective, device_of
-from ..recipe import Recipe
 from ..search import Constraint, Hypothesis, Patience, Recorder, Sampling, Stop, beam, likeliest, write
 from ..search.base import score_of
 from ..search.choosing import Choose, seeds_of
@@ -49,7 +49,7 @@ class About(Rows):
 
     @classmethod
     def settled(cls, recipe: Recipe, prepared: Prepared) -> Recipe:
-        """The recipe with the longest answer filled in; refused where learnt positions do not reach far enough."""
+        """The recipe with the longest answer filled in; refused where learned positions do not reach far enough."""
         train, writes = prepared.splits["train"], recipe.model.side("decoder")
         read = sources.lengths(prepared.codecs["source"], train.ids["source"], recipe.model.patch)
         check_positions("encoder", recipe.model.side("encoder"), read + bool(recipe.data.tag))

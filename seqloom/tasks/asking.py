@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..arguments import described, real, text, texts, whole
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import SearchError
-from ..given import described, real, text, texts, whole
 from ..search import (
     Banned,
     BannedPhrases,

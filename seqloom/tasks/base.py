@@ -12,12 +12,12 @@ from typing import Any, Protocol, Self
 
 from torch import nn
 
+from ..arguments import text
+from ..config.recipe import Recipe
 from ..errors import DataError
-from ..given import text
 from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
-from ..recipe import Recipe
 from ..training.probe import Stopped
 
 Tell = Callable[[str], object]  # what goes on, in a line for a person
@@ -100,7 +100,7 @@ class Task(ABC):
         cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
     ) -> tuple[Self, Any]:
         """Learn how to read from the training examples, and read them all; what is `known`, as `saved` gave it, is not
-        learnt again.
+        learned again.
 
         The examples are the recipe's, or such as were given from Python. What comes with the task is `Prepared`.
         """
@@ -112,7 +112,7 @@ class Task(ABC):
 
     @abstractmethod
     def saved(self) -> dict[str, Any]:
-        """What was learnt from the examples, for JSON."""
+        """What was learned from the examples, for JSON."""
 
     @abstractmethod
     def vocabularies(self) -> dict[str, int]:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..baselines.captions import constant_caption, nearest_captions, nearest_images
+from ..config.recipe import Recipe
 from ..data.layout import Layout, Side, tokens
 from ..data.pictures import Pictures
 from ..data.prepare import Prepared, Split
 from ..metrics import bleu, chrf
-from ..recipe import Recipe
 from ..schemas import Constant
 from .scoring import Measure
 from .tells import Tells
@@ -20,7 +20,7 @@ FIELDS = 8  # the side to which images are shrunk before the most alike is looke
 
 
 class Caption(Tells):
-    learnt = Constant
+    learned = Constant
 
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:

@@ -15,6 +15,7 @@ from .. import build
 from ..baselines import most_frequent
 from ..baselines.bags import NaiveBayes, words
 from ..baselines.labels import NearestCentroid, uniform
+from ..config.recipe import Recipe
 from ..data import batches
 from ..data.codec import Codec, Raw
 from ..data.labels import NONE, Labels, LabelSets, Rating, names_in, number_in, written
@@ -29,7 +30,6 @@ from ..metrics import Score
 from ..metrics.labels import accuracy, f1, multilabel_f1, subset_accuracy
 from ..metrics.numbers import mae, r2, rmse
 from ..models import Batch, Labeler, LabelingObjective, Objective
-from ..recipe import Recipe
 from ..schemas import UsualLabel
 from . import sources
 from .base import Prediction, Question, Scored, Shown
@@ -41,7 +41,7 @@ TARGETS = {codec.kind: codec for codec in (Labels, LabelSets, Rating)}
 
 
 @dataclass(frozen=True)
-class Labelled(Prediction):
+class Labeled(Prediction):
     """A label, or several, and how probable it is; an answer is ranked by the logarithm."""
 
     probability: float
@@ -64,7 +64,7 @@ class Estimated(Prediction):
 
 
 class Classify(Rows):
-    learnt = UsualLabel
+    learned = UsualLabel
 
     @property
     def source(self) -> Codec:
@@ -100,7 +100,7 @@ class Classify(Rows):
     def build(self) -> Labeler:
         model = self.recipe.model
         first, width = sources.embed(self.source, model), sources.width(self.source, model)
-        return build.labeller(model, first, self.head, each=False, own=self.cell, inputs=width)
+        return build.labeler(model, first, self.head, each=False, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         match self.target:
@@ -179,7 +179,7 @@ class Classify(Rows):
         return super().wrong(answer, asked)
 
     def show(self, given: Any, answer: str) -> Shown:
-        encoded = self.encode([(given, self.target.normalise(answer))])
+        encoded = self.encode([(given, self.target.normalize(answer))])
         names = () if isinstance(self.target, Rating) else self.target.names
         elements = sources.names(self.source, given, encoded["source"], self.recipe.model.patch)
         return Shown(self.batch_of(encoded, [0]), elements, [answer], sources.symbols(self.source), names)
@@ -216,7 +216,7 @@ class Classify(Rows):
             case Labels(names=names):
                 logs, places = expected.cpu().double().log_softmax(-1).topk(min(width, len(names)))
                 found = zip(logs.tolist(), places.tolist(), strict=True)
-                return [Labelled(names[place], log, math.exp(log)) for log, place in found]
+                return [Labeled(names[place], log, math.exp(log)) for log, place in found]
 
 
 def measured(answer: Prediction) -> str:

@@ -11,16 +11,16 @@ import torch
 from numpy.typing import NDArray
 
 from ..baselines.language import uniform
+from ..config.recipe import Recipe
 from ..data import batches
+from ..data.image_codebook import Mosaic, from_shades, in_shades, nearest
 from ..data.layout import Layout, Side, tokens
-from ..data.mosaic import Mosaic, from_shades, in_shades, nearest
 from ..data.prepare import Prepared
 from ..data.vocabulary import END, SPECIALS, START
 from ..errors import MissingExtra
 from ..metrics import Score, nats
 from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
-from ..recipe import Recipe
 from ..schemas import Counted
 from ..search import Banned, Constraint, Hypothesis, stream
 from .about import About
@@ -41,13 +41,13 @@ class Drawn(Prediction):
     """A drawing in five shades, and as numbers; the score is that of its squares, as of the tokens of a text."""
 
     squares: list[str]
-    pixels: list[Any]  # rows of pixels from 0 to 255, or of their colours
+    pixels: list[Any]  # rows of pixels from 0 to 255, or of their colors
 
 
 class Draw(About):
     """An example is (image, name): what is the same image in two parts is what matters, not the same name."""
 
-    learnt = Counted
+    learned = Counted
 
     @property
     def target(self) -> Mosaic:

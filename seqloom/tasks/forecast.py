@@ -14,17 +14,17 @@ from pydantic import Field
 from torch import Tensor
 
 from .. import build
-from ..data.histories import from_python, read_histories
-from ..data.panel import Floats, Panel, Prepared, Scale, Windows, prepare, whole_windows
-from ..data.readers import Skipped
-from ..data.series import Series
+from ..config.recipe import Recipe
+from ..data.formats.series import Series
+from ..data.formats.tables import Skipped
+from ..data.formats.times import following
+from ..data.series_datasets import from_python, read_histories
+from ..data.series_windows import Floats, Panel, Prepared, Scale, Windows, prepare, whole_windows
 from ..data.splits import shuffle
-from ..data.times import following
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
 from ..layers.padding import full_mask
 from ..models import Batch, Labeler, LabelingObjective, Objective
-from ..recipe import Recipe
 from ..schemas import Number, Shape, checked
 from .base import Prediction, Question, Scored, Shown, Task, Tell, evenly
 from .rivals import Rivals, forecast_scores
@@ -48,7 +48,7 @@ class Outlook(Prediction):
 
 
 class Facts(Shape):
-    """What was learnt from the training part, small enough for JSON."""
+    """What was learned from the training part, small enough for JSON."""
 
     variables: list[str]
     inputs: list[str]
@@ -106,7 +106,7 @@ class Forecast(Task):
         return cls(recipe, facts), prepared
 
     def check_columns(self, prepared: Prepared) -> None:
-        """Refuse series of other variables than those that were learnt."""
+        """Refuse series of other variables than those that were learned."""
         found, known = prepared.training[0].columns, (*self.facts.variables, *self.facts.inputs)
         if tuple(found) != known:
             raise DataError(f"the series are of {', '.join(found)}, but this run was trained on {', '.join(known)}")
@@ -118,7 +118,7 @@ class Forecast(Task):
         columns, lags = variables + len(facts.inputs), {len(weights) for weights in rivals.weights}
         if not variables or {len(facts.mean), len(facts.spread)} != {columns}:
             raise RunError("task.json does not hold one mean and one spread for each of its variables")
-        known = {len(rivals.centre), len(rivals.weights), *map(len, rivals.unit), *map(len, rivals.level)}
+        known = {len(rivals.center), len(rivals.weights), *map(len, rivals.unit), *map(len, rivals.level)}
         if known != {variables} or len(lags) != 1 or not 0 < min(lags) <= recipe.data.context:
             raise RunError("task.json does not hold what baselines know of each of its variables")
         if not rivals.series or {len(rivals.unit), len(rivals.level)} != {len(rivals.series)}:
@@ -276,7 +276,7 @@ class Forecast(Task):
             if series.step and self.facts.step and series.step != self.facts.step:
                 theirs, ours = spoken(series.step), spoken(self.facts.step)
                 times = ", ".join(self.recipe.data.time) or "none"
-                sentence = f"{series.name!r} has a row every {theirs}, but the model has learnt from one every {ours}"
+                sentence = f"{series.name!r} has a row every {theirs}, but the model has learned from one every {ours}"
                 raise DataError(f"{sentence}; data.time of its recipe is {times}", file)
         return found
 
@@ -293,7 +293,7 @@ class Forecast(Task):
         tails = [Series(s.name, s.times[-context:], s.values[-context:], s.columns, 0, s.step) for s in series]
         panel = Panel.of(tails, self.facts.scale, self.recipe.data.calendar)
         if panel.calendar.shape[1] != self.facts.calendar:
-            raise DataError("the dates are not as far apart as those that the model has learnt from")
+            raise DataError("the dates are not as far apart as those that the model has learned from")
         starts = np.arange(len(tails), dtype=np.int64) * context
         forecasts = self.forecast(model, Windows(panel, starts, context, self.recipe.data.horizon, context))
         scale, variables = self.facts.scale, self.view.variables

@@ -6,8 +6,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from ..arguments import described, whole
 from ..errors import SearchError
-from ..given import described, whole
 from ..search import Patience, Sampling
 from .asking import Rules
 from .base import Prediction

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..config.recipe import Recipe
 from ..data.documents import is_text
-from ..recipe import Recipe
 from .generating import Continuation
 from .texts import WritesText
 

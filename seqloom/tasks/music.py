@@ -14,14 +14,15 @@ from torch import Tensor
 
 from .. import build
 from ..baselines.music import FrameFrequency, PreviousFrame
-from ..data.abc import tune_of
-from ..data.chorales import LOWEST
+from ..config.recipe import Recipe
+from ..data.formats.abc import tune_of
+from ..data.formats.chorales import LOWEST
 from ..data.frames import KEYS, FramePlaces, Frames, Pieces, frames_of, read_pieces, written
 from ..data.layout import Layout, Side
+from ..data.music.abc_parser import bars_of
+from ..data.music.abc_playback import Sound, check
+from ..data.music.sound import played_as, save_midi, save_wav, write_midi, write_wav
 from ..data.prepare import Prepared
-from ..data.score import bars_of
-from ..data.sound import played_as, save_midi, save_wav, write_midi, write_wav
-from ..data.tunes import Sound, check
 from ..errors import DataError, RecipeError, SearchError
 from ..layers.embeddings import NoteEmbedding
 from ..layers.heads import Bernoulli
@@ -30,7 +31,6 @@ from ..metrics import Score, nats
 from ..metrics.copied import copied, copied_scores
 from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
-from ..recipe import Recipe
 from ..schemas import Chances
 from ..search import sample
 from .asking import Rules
@@ -140,7 +140,7 @@ def well_formed(right: Sequence[bool], what: str) -> Score:
 class Polyphony(Writes):
     """A frame says which keys of a piano sound; each key is told apart, given all frames before."""
 
-    learnt = Chances
+    learned = Chances
 
     @classmethod
     def is_text(cls, recipe: Recipe) -> bool:
@@ -157,9 +157,10 @@ class Polyphony(Writes):
         body = recipe.model.side("decoder")
         if positions(body) < recipe.train.bptt_window:
             raise RecipeError(
-                f"model.decoder.longest is {body.max_positions}, but train.window is {recipe.train.bptt_window}"
+                f"model.decoder.max_positions is {body.max_positions}, but train.bptt_window is "
+                f"{recipe.train.bptt_window}"
             )
-        for name, given in (("model.tied", recipe.model.tied), ("train.smoothing", recipe.train.label_smoothing)):
+        for name, given in (("model.tied", recipe.model.tied), ("train.label_smoothing", recipe.train.label_smoothing)):
             if given:
                 raise RecipeError(f"{name} is for what chooses one of many, but here every key is told apart")
         expects = PreviousFrame.fit(list(prepared.splits["train"].ids["target"]))

@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from .. import metrics
 from ..baselines.numbers import LinearAutoregression, filled, persistence, seasonal_naive
-from ..data.panel import Floats, Scale, Windows
-from ..data.series import Series
+from ..config.recipe import Data
+from ..data.formats.series import Series
+from ..data.series_windows import Floats, Scale, Windows
 from ..metrics import Score
-from ..recipe import Data
 from .base import Scored
 
 LAGS = 200  # at most, of the linear autoregression
@@ -34,7 +34,7 @@ class Rivals(BaseModel):
     unit: list[list[FiniteFloat]]  # of each series, by variable: how far it is from itself a season earlier; 0 if never
     level: list[list[FiniteFloat]]  # of each series, by variable: its mean, on the scale of training
     weights: list[list[FiniteFloat]]  # of each variable, by lag, for the next row
-    centre: list[FiniteFloat]
+    center: list[FiniteFloat]
 
     @classmethod
     def fit(cls, training: Sequence[Series], scale: Scale, variables: int, data: Data) -> "Rivals":
@@ -53,7 +53,7 @@ class Rivals(BaseModel):
             unit=[unit.tolist() for unit in units],
             level=[own.tolist() for own in level],
             weights=fitted.weights[..., 0].tolist(),
-            centre=fitted.centre.tolist(),
+            center=fitted.center.tolist(),
         )
 
     def of(self, windows: Windows, facts: list[list[float]]) -> Floats:
@@ -68,7 +68,7 @@ class Rivals(BaseModel):
 
     def forecasts(self, windows: Windows, variables: int) -> dict[str, Floats]:
         """What each of them says, (N, horizon, variables)."""
-        linear = LinearAutoregression(np.array(self.weights)[..., None], np.array(self.centre))
+        linear = LinearAutoregression(np.array(self.weights)[..., None], np.array(self.center))
         found: dict[str, list[Floats]] = {}
         for start in range(0, len(windows), CHUNK):
             chunk = windows[start : start + CHUNK]

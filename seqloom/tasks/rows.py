@@ -11,25 +11,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..config.body import Body
+from ..config.recipe import Recipe
 from ..data import batches
-from ..data.building import NO_LIMIT
 from ..data.codec import Codec
 from ..data.codecs import read_codec
+from ..data.formats.tables import Skipped
 from ..data.labels import NONE, Labels
 from ..data.layout import Layout
-from ..data.listed import Listed, Spelled
 from ..data.pictures import Pictures
 from ..data.prepare import Prepared, prepare
+from ..data.preprocess import NO_LIMIT
+from ..data.pretokenized import Listed, Spelled
 from ..data.ragged import Ragged
 from ..data.raws import fault_of
-from ..data.readers import Skipped
-from ..data.sources import read_files
+from ..data.readers import read_files
 from ..data.tokenizers import Words
 from ..errors import DataError, RecipeError, RunError
 from ..models import Batch, Generator, Labeler
-from ..recipe import Recipe
 from ..schemas import Shape, checked
-from ..settings.body import Body
 from .base import Question, Task, Tell, evenly
 from .vectors import begin_with
 
@@ -38,9 +38,9 @@ Encoded = dict[str, Ragged]  # by side
 
 
 class Rows(Task):
-    """`facts` is what baselines have learnt from the training part, small enough for JSON."""
+    """`facts` is what baselines have learned from the training part, small enough for JSON."""
 
-    learnt: ClassVar[type[Shape]]  # the shape of the facts; numbers in a list are of the target's symbols
+    learned: ClassVar[type[Shape]]  # the shape of the facts; numbers in a list are of the target's symbols
 
     def __init__(self, recipe: Recipe, codecs: dict[str, Codec], facts: dict[str, Any]) -> None:
         self.recipe, self.codecs, self.facts = recipe, codecs, facts
@@ -85,7 +85,7 @@ class Rows(Task):
         found, facts, sides = saved.get("codecs"), saved.get("facts"), cls.layout(recipe).sides
         if not isinstance(found, dict) or not isinstance(facts, dict) or set(found) != set(sides):
             raise RunError(f"task.json does not hold facts, and codecs of {' and '.join(sides)}")
-        checked(cls.learnt, facts, "task.json, facts")
+        checked(cls.learned, facts, "task.json, facts")
         codecs = {side: read_codec(found[side]) for side in sides}
         for side, codec in codecs.items():
             if codec.kind != sides[side].kind:
@@ -164,7 +164,7 @@ class Rows(Task):
     def read(self, files: Sequence[str]) -> Sequence[Any]:
         found = read_files(files, self.layout(self.recipe), Skipped())
         codecs = list(self.codecs.values())
-        return [tuple(codec.normalise(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
+        return [tuple(codec.normalize(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
 
     def accepted(self, given: Any) -> Any:
         """As the source's codec has it; what is written without a source goes on from a text."""
@@ -198,7 +198,7 @@ class Rows(Task):
         return [max(length - self.most, 0) for length in encoded.lengths.tolist()]
 
     def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
-        """Refuse an input that reaches beyond the positions a model has learnt."""
+        """Refuse an input that reaches beyond the positions a model has learned."""
         longest = int(lengths.max(initial=0))
         if positions(body) < longest:
             raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
@@ -211,16 +211,18 @@ def check_labels(prepared: Prepared) -> None:
         if isinstance(codec, Labels) and (ids == NONE).any():
             row = int(np.argmax(ids == NONE))
             label = prepared.splits["train"].raws[side][row]
-            raise DataError(f"the training examples have the {side} {label!r}, which this run has never learnt to tell")
+            raise DataError(
+                f"the training examples have the {side} {label!r}, which this run has never learned to tell"
+            )
 
 
 def positions(body: Body) -> int:
     """How long a sequence a body can read."""
-    return body.max_positions if body.kind == "transformer" and body.positions == "learnt" else 10**6
+    return body.max_positions if body.kind == "transformer" and body.positions == "learned" else 10**6
 
 
 def check_positions(name: str, body: Body, lengths: NDArray[np.int64]) -> None:
-    """Refuse learnt positions that do not reach as far as the training examples."""
+    """Refuse learned positions that do not reach as far as the training examples."""
     longest = int(lengths.max(initial=0))
     if positions(body) < longest:
         raise RecipeError(

@@ -8,17 +8,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..config.recipe import Data, Model
 from ..data.codec import Codec
 from ..data.layout import Side, tokens
-from ..data.listed import Listed, Spelled, elements
 from ..data.numbers import Numbers
 from ..data.pictures import Pictures
+from ..data.pretokenized import Listed, Spelled, elements
 from ..data.ragged import Ragged
 from ..data.tokenizers import Tokenizer
+from ..layers.character_embeddings import CharacterCNN, CharacterRNN, CharacterWordEmbedding
 from ..layers.embeddings import NumberEmbedding, PatchEmbedding, TokenEmbedding
 from ..layers.padding import lengths_to_mask
-from ..layers.spelling import CharacterCNN, CharacterRNN, CharacterWordEmbedding
-from ..recipe import Data, Model
 
 
 def side_of(data: Data) -> Side:

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from .. import build
 from ..baselines.labels import TagOfWord
+from ..config.recipe import Recipe
 from ..data import batches
 from ..data.codec import Codec, Raw
 from ..data.labels import NONE
 from ..data.layout import Layout, Side
-from ..data.listed import BETWEEN, TagLists, elements
 from ..data.prepare import Prepared
+from ..data.pretokenized import BETWEEN, TagLists, elements
 from ..data.ragged import Ragged
 from ..layers.crf import CRF
 from ..layers.heads import Categorical, Head, MLPHead
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
 from ..models import Batch, Labeler, LabelingObjective, Objective, device_of
-from ..recipe import Recipe
 from ..schemas import TagsOfWords
 from . import sources
 from .base import Prediction, Scored, Shown
@@ -38,7 +38,7 @@ class TaggedSequence(Prediction):
 
 
 class Tag(Rows):
-    learnt = TagsOfWords
+    learned = TagsOfWords
 
     @property
     def source(self) -> Codec:
@@ -71,7 +71,7 @@ class Tag(Rows):
     def build(self) -> Labeler:
         model = self.recipe.model
         first, width = sources.embed(self.source, model), sources.width(self.source, model)
-        return build.labeller(model, first, self.head, each=True, own=self.cell, inputs=width)
+        return build.labeler(model, first, self.head, each=True, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         return CRF(inputs, len(self.target)) if self.recipe.model.crf else Categorical(inputs, len(self.target))

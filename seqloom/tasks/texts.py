@@ -10,12 +10,13 @@ import torch
 
 from .. import build
 from ..baselines.language import NGram, uniform
+from ..config.recipe import Recipe
+from ..data.cache import release
 from ..data.codec import Raw
 from ..data.documents import Documents, read_whole
+from ..data.formats.tables import Skipped
 from ..data.layout import Layout, tokens
 from ..data.prepare import Prepared
-from ..data.readers import Skipped
-from ..data.stores import release
 from ..data.streams import Stream
 from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, NEVER_WRITTEN, START, UNKNOWN
@@ -24,7 +25,6 @@ from ..metrics import bits_per_character, blocks, perplexity
 from ..metrics.copied import copied, summary
 from ..metrics.likelihood import Unit
 from ..models import Generator, device_of
-from ..recipe import Recipe
 from ..schemas import Counted
 from ..search import Banned, Constraint, Pick, Pieces, Written, stream
 from ..search.choosing import Choose
@@ -52,7 +52,7 @@ class Next(Prediction):
 
 
 class WritesText(Writes):
-    learnt = Counted
+    learned = Counted
 
     @classmethod
     def layout(cls, recipe: Recipe) -> Layout:
@@ -65,7 +65,7 @@ class WritesText(Writes):
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
         body, window = recipe.model.side("decoder"), recipe.train.bptt_window
         if positions(body) < window:
-            raise RecipeError(f"model.decoder.longest is {body.max_positions}, but train.window is {window}")
+            raise RecipeError(f"model.decoder.max_positions is {body.max_positions}, but train.bptt_window is {window}")
         texts = prepared.splits["train"].ids["target"]
         counts = np.zeros(len(prepared.codecs["target"]), dtype=np.int64)
         for rows in np.array_split(texts.values, max(1, len(texts.values) >> 22)):
@@ -100,7 +100,7 @@ class WritesText(Writes):
 
     def read(self, files: Sequence[str]) -> list[tuple[str]]:
         found = read_whole(files, self.recipe.data, Skipped())
-        return [(self.target.normalise(text),) for text in found]
+        return [(self.target.normalize(text),) for text in found]
 
     def inputs(self, file: str) -> Iterator[tuple[str, str]]:
         """Whole documents."""
@@ -130,7 +130,7 @@ class WritesText(Writes):
             return Scored(measure(sums, counts, True), values)
 
         found = {"perplexity": beside(lambda sums, counts, sure: perplexity(sums, counts, unit, intervals=sure))}
-        if (encoded["target"].values != UNKNOWN).all():  # else what is unknown was not spelt
+        if (encoded["target"].values != UNKNOWN).all():  # else what is unknown was not spelled
             letters = sum(len(text) for (text,) in examples) / len(ours)  # characters a token
             found["bits per character"] = beside(
                 lambda sums, counts, sure: bits_per_character(sums, counts * letters, intervals=sure)

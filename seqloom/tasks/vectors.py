@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from ..data.formats.vectors import read_vectors
 from ..data.tokenizers import Cut
-from ..data.vectors import read_vectors
 from ..errors import RecipeError
+from ..layers.character_embeddings import CharacterWordEmbedding
 from ..layers.embeddings import TokenEmbedding
-from ..layers.spelling import CharacterWordEmbedding
 
 
 def begin_with(embed: nn.Module, symbols: Sequence[str], file: str) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..baselines.numbers import filled
-from ..data.panel import Floats, Singles
+from ..data.series_windows import Floats, Singles
 from ..data.windows import since_observed
 
 FLATTEST = 1e-2  # the spread of a window that hardly moves

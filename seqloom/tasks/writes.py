@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..config.body import Body
+from ..config.recipe import Recipe
 from ..data import batches, streams
 from ..data.prepare import Prepared
 from ..data.streams import Places, Spans
 from ..layers.heads import Bernoulli, Categorical
-from ..layers.sampled import SampledSoftmax
+from ..layers.sampled_softmax import SampledSoftmax
 from ..models import Batch, GenerationObjective, Generator, Objective, device_of
-from ..recipe import Recipe
-from ..settings.body import Body
 from .base import Shown
 from .rows import ROOM, Encoded, Rows
 
@@ -63,7 +63,7 @@ class Writes(Rows):
     @property
     def carries(self) -> bool:
         """Whether a state goes on for ever: not if attention sees all of it, or its positions come to an end."""
-        return self.body.kind != "transformer" or (self.body.window > 0 and self.body.positions != "learnt")
+        return self.body.kind != "transformer" or (self.body.window > 0 and self.body.positions != "learned")
 
     def objective(self, model: Generator) -> Objective:
         return GenerationObjective(model)

@@ -1,1 +1,1 @@
-"""Training: the loop, its optimiser, and files that survive being killed; knows no task and no run folder."""
+"""Training: the loop, its optimizer, and files that survive being killed; knows no task and no run folder."""

@@ -1,6 +1,6 @@
 """Checkpoints: all that training needs to go on, in folders that are either whole or passed over.
 
-    checkpoints/step-1200/  weights, optimiser, average and carried .safetensors  state.json  manifest.json
+    checkpoints/step-1200/  weights, optimizer, average and carried .safetensors  state.json  manifest.json
 
 A checkpoint is written under a temporary name, synced file by file, and renamed; only then are older ones removed.
 Nothing here is pickled. What the numbers in `state.json` mean is the loop's business.
@@ -30,9 +30,9 @@ from .files import (
 from .manifests import MANIFEST, check_manifest, manifest_bytes
 from .tensors import parse_tensors, tensor_bytes
 
-WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE = (
+WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE = (
     "weights.safetensors",
-    "optimiser.safetensors",
+    "optimizer.safetensors",
     "average.safetensors",
     "carried.safetensors",
     "state.json",
@@ -46,7 +46,7 @@ class Checkpoint:
 
     step: int
     weights: dict[str, Tensor]
-    optimiser: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
     average: dict[str, Tensor]  # of the weights; empty if none is kept
     carried: dict[str, Tensor]  # the state that the next batch goes on from; empty if it begins anew
     state: dict[str, Any]  # JSON: the position in the data, the counters
@@ -55,7 +55,7 @@ class Checkpoint:
     def files(self) -> dict[str, bytes]:
         return {
             WEIGHTS: tensor_bytes(self.weights),
-            OPTIMISER: tensor_bytes(self.optimiser),
+            OPTIMIZER: tensor_bytes(self.optimizer),
             AVERAGE: tensor_bytes(self.average),
             CARRIED: tensor_bytes(self.carried),
             STATE: json_bytes(self.state),
@@ -64,11 +64,11 @@ class Checkpoint:
     @classmethod
     def parse(cls, step: int, files: dict[str, bytes], place: str) -> "Checkpoint":
         """The checkpoint of which `files` were made."""
-        weights, optimiser, average, carried = (
-            parse_tensors(files[name], Path(place) / name) for name in (WEIGHTS, OPTIMISER, AVERAGE, CARRIED)
+        weights, optimizer, average, carried = (
+            parse_tensors(files[name], Path(place) / name) for name in (WEIGHTS, OPTIMIZER, AVERAGE, CARRIED)
         )
         state = parse_json(files[STATE], f"{place}/{STATE}")
-        return cls(step, weights, optimiser, average, carried, state, place)
+        return cls(step, weights, optimizer, average, carried, state, place)
 
 
 class Checkpoints:
@@ -138,8 +138,8 @@ class Checkpoints:
     def _read(self, step: int) -> Checkpoint:
         place = self._place(step)
         check_folder(place)
-        check_manifest(place, needed=(WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE))
-        names = (WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE)
+        check_manifest(place, needed=(WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE))
+        names = (WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE)
         return Checkpoint.parse(step, {name: read_bytes(place / name) for name in names}, str(place))
 
     def _prune(self, newest: int) -> None:

@@ -1,6 +1,6 @@
 """Where a model computes, and in which precision: what there is here, and what of it is fast, measured.
 
-Weights, the loss, gradients and the optimiser are in single precision always; a lower one is for the products in
+Weights, the loss, gradients and the optimizer are in single precision always; a lower one is for the products in
 between (torch's autocast). Knows neither models nor files.
 """
 

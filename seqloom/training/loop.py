@@ -19,21 +19,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..config.recipe import Train
 from ..errors import DataError, RecipeError, RunError
 from ..layers.state import State
 from ..models import Batch, Objective, device_of
-from ..recipe import Train
-from .averaging import EMA
 from .checkpoints import Checkpoint, Checkpoints
 from .devices import cast_to
-from .optimiser import build_optimizer, load_optimizer_state, optimizer_state, set_learning_rate
-from .parts import freeze
+from .ema import EMA
+from .freezing import freeze
+from .optimizer import build_optimizer, load_optimizer_state, optimizer_state, set_learning_rate
 from .processes import ProcessGroup
 from .randomness import Draw, draw_from
 from .records import Kind, Progress, Record, criteria
 from .schedules import learning_rate_at, teacher_forcing_at
-from .steps import ALONE, Update, count_tokens, update
 from .tensors import load_weights, weights_of, whole
+from .update import ALONE, Update, count_tokens, update
 from .watching import MakeWatch
 
 RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a file that is kept
@@ -122,7 +122,7 @@ class Piece(NamedTuple):
 
 
 class Training:
-    """An objective on its way: its weights, the optimiser, the position in the data, the counters."""
+    """An objective on its way: its weights, the optimizer, the position in the data, the counters."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Training:
         freeze(objective, settings.freeze)
         self.learner = ranks.learner(objective, settings.shard)
         self.trained = ranks.trained(self.learner, settings.shard)
-        self.optimiser = build_optimizer(self.learner, settings)
+        self.optimizer = build_optimizer(self.learner, settings)
         self.average = EMA(self.learner, settings.ema)
         self.watch = watch(self.learner) if watch is not None and settings.watch_every else None
         self.progress = Progress()
@@ -197,13 +197,13 @@ class Training:
         """Read on and make one step, or skip it if something in it is not finite."""
         begun, now = perf_counter() - self._read_ahead, self.progress
         rows, batches = self.read()
-        set_learning_rate(self.optimiser, learning_rate_at(now.step + 1, self.settings))
+        set_learning_rate(self.optimizer, learning_rate_at(now.step + 1, self.settings))
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
         half = self.settings.precision == "float16"
         magnified = now.loss_scale if half else 1.0
         watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch_every == 0 else None
         before = watch.before() if watch is not None else []
-        made = update(self.trained, self.optimiser, batches, self.settings, self.state, self.ranks, magnified)
+        made = update(self.trained, self.optimizer, batches, self.settings, self.state, self.ranks, magnified)
         if watch is not None and made.finite:
             now.watched = watch.after(before, made.norm)
         if half:
@@ -232,7 +232,7 @@ class Training:
             raise RunError(
                 f"training stopped at step {now.step}: the loss or the gradient was not finite {SKIPPED_AT_MOST} times "
                 f"in a row, the last time on {_named(rows)}; the weights of the last good step and the checkpoints are "
-                "untouched, look at these examples or lower train.rate"
+                "untouched, look at these examples or lower train.learning_rate"
             )
 
     # --- where it stands ---
@@ -254,7 +254,7 @@ class Training:
         return Checkpoint(
             self.progress.step,
             weights_of(self.learner),
-            optimizer_state(self.optimiser, self.learner),
+            optimizer_state(self.optimizer, self.learner),
             {name: whole(tensor).clone() for name, tensor in self.average.weights.items()},
             state=self.progress.model_dump(),
             carried=self.ranks.joined(self.state, self._rows) if self._goes_on() else {},
@@ -292,7 +292,7 @@ class Training:
         if checkpoint.carried and not other_data:
             self.state = self.ranks.divided(checkpoint.carried, self._some_state(), place)
         load_weights(self.learner, checkpoint.weights, place)
-        load_optimizer_state(self.optimiser, self.learner, checkpoint.optimiser, place)
+        load_optimizer_state(self.optimizer, self.learner, checkpoint.optimizer, place)
         self.average.load(checkpoint.average, place)
         self.begun = perf_counter() - now.seconds
 
@@ -356,7 +356,10 @@ class Training:
 
 def check_carrying(objective: Objective, settings: Train) -> None:
     """Refuse what only a model that writes one element after the other can do."""
-    for name, asked in (("train.window", settings.bptt_window > 0), ("train.teacher", settings.teacher_forcing < 1)):
+    for name, asked in (
+        ("train.bptt_window", settings.bptt_window > 0),
+        ("train.teacher_forcing", settings.teacher_forcing < 1),
+    ):
         if asked and not objective.carries:
             raise RecipeError(f"{name} is for models that write one element after the other; leave it at its default")
 

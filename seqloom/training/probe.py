@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
+from ..config.recipe import Train
+from ..config.train import DEFAULT_STEPS
 from ..errors import DataError
 from ..models import Batch, Objective
-from ..recipe import Train
-from ..settings.train import DEFAULT_STEPS
 from .loop import Feed, Rows, Training, Validate, evaluating
 from .randomness import preserve_random_state
 from .tensors import load_weights, weights_of

@@ -86,7 +86,7 @@ class ProcessGroup:
     # --- what they train ---
 
     def learner(self, objective: Objective, shard: bool) -> Objective:
-        """What holds the weights that are learnt: the objective itself or, in shards, a copy (FSDP2)."""
+        """What holds the weights that are learned: the objective itself or, in shards, a copy (FSDP2)."""
         if self.count == 1 or not shard:
             return objective
         from torch.distributed.fsdp import fully_shard

@@ -33,7 +33,7 @@ class Record:
     skipped: int  # steps so far that changed nothing, because a loss or a gradient was not finite
     scores: dict[str, float] = field(default_factory=dict)  # of a validation
     best: bool = False  # whether that validation is the best so far
-    watched: Seen = field(default_factory=dict)  # of a step that was watched (train.watch)
+    watched: Seen = field(default_factory=dict)  # of a step that was watched (train.watch_every)
 
     def to_json(self) -> dict[str, Any]:
         """For a line of JSON, where a number that is none is null; scores and what was watched where there are some."""

@@ -2,7 +2,7 @@
 
 import math
 
-from ..recipe import Train
+from ..config.recipe import Train
 
 
 def learning_rate_at(step: int, settings: Train) -> float:

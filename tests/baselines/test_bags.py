@@ -35,7 +35,7 @@ def pairs_too(text: str) -> list[str]:
     return found + [" ".join(pair) for pair in zip(found, found[1:], strict=False)]
 
 
-def test_an_unknown_word_stands_between_its_neighbours():
+def test_an_unknown_word_stands_between_its_neighbors():
     model = NaiveBayes.fit(["a b", "b a", "c"], ["x", "y", "z"])
     apart, nothing = model.scores(["a unknown b", "unknown"])
     without_pairs = model.evidence[:, [model.numbers["a"], model.numbers["b"]]].sum(1)

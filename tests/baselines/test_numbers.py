@@ -61,7 +61,7 @@ def test_the_weights_of_a_linear_recurrence_are_found_again():
         series.append(weights @ series[-3:] + draw.normal())
     model = LinearAutoregression.fit(np.array(series)[:, None] + 100, lags=3)
     assert model.weights[0, :, 0] == pytest.approx(weights, abs=0.03)
-    assert model.centre == pytest.approx([100], abs=0.2)
+    assert model.center == pytest.approx([100], abs=0.2)
 
 
 def test_direct_forecasts_are_least_squares_of_each_step():
@@ -83,10 +83,10 @@ def test_recursive_forecasts_read_their_own_output():
     forecasts = model.forecast(series, 5)
     for row in range(3):
         for variable in range(2):
-            past = list(series[row, :, variable] - model.centre[variable])
+            past = list(series[row, :, variable] - model.center[variable])
             for _ in range(5):
                 past.append(model.weights[variable, :, 0] @ past[-4:])
-            assert forecasts[row, :, variable] == pytest.approx(np.array(past[-5:]) + model.centre[variable])
+            assert forecasts[row, :, variable] == pytest.approx(np.array(past[-5:]) + model.center[variable])
 
 
 def test_pieces_are_joined_where_the_horizon_is_longer_than_the_weights():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
 
 ROWS = 24
 LETTERS = "abcde"
@@ -93,7 +93,7 @@ def rows_of_texts() -> dict[str, Kind]:
     packed = gzip.compress(table(",", "source,target", pair), mtime=0)
     rated = ("task=classify", "data.target_type=number", "model.kind=gru")
     several = ("task=classify", "data.target_type=labels", "model.kind=gru")
-    vectors = ("task=classify", "data.source_tokens=words", "model.kind=gru", "model.embedding=3")
+    vectors = ("task=classify", "data.source_tokenizer=words", "model.kind=gru", "model.embedding=3")
     return {
         "csv": Kind((), {"train.csv": table(",", "source,target", pair)}),
         "csv, quoted": Kind((), {"train.csv": table(",", "source,target", lambda n: [f'"{w}"' for w in pair(n)])}),
@@ -130,7 +130,7 @@ def tables_of_numbers() -> dict[str, Kind]:
     walk = np.random.default_rng(0).normal(size=(60, 2)).cumsum(0).round(3).tolist()
     header = "@timeStamps false\n@missing true\n@univariate false\n@dimensions 2\n@equalLength true\n@seriesLength 4\n"
     cases = lines(lambda n: f"1,2.5,{n},4:0,1,?,{n}:{'ab'[n % 2]}")
-    labelled = {
+    labeled = {
         "x-ubyte": idx(np.random.default_rng(1).integers(0, 256, (ROWS, 4, 4), dtype=np.uint8)),
         "y-ubyte": idx(np.arange(ROWS, dtype=np.uint8) % 3),
     }
@@ -156,14 +156,14 @@ def tables_of_numbers() -> dict[str, Kind]:
         "ts": Kind(
             (*numbers[:2], "model.kind=gru"), {"train.ts": f"{header}@classLabel true a b\n@data\n".encode() + cases}
         ),
-        "idx": Kind(("task=classify", "data.source_type=image", "model.kind=gru"), labelled, named=2),
-        "idx, rows": Kind((*numbers[:2], "model.kind=gru"), labelled, named=2),
-        "idx, drawn": Kind(("task=draw", "data.square=2", "model.kind=gru"), labelled, named=2),
+        "idx": Kind(("task=classify", "data.source_type=image", "model.kind=gru"), labeled, named=2),
+        "idx, rows": Kind((*numbers[:2], "model.kind=gru"), labeled, named=2),
+        "idx, drawn": Kind(("task=draw", "data.square=2", "model.kind=gru"), labeled, named=2),
     }
 
 
 def other_formats() -> dict[str, Kind]:
-    tagging, writing = ("task=tag", "model.kind=gru"), ("task=language", "train.window=8")
+    tagging, writing = ("task=tag", "model.kind=gru"), ("task=language", "train.bptt_window=8")
     looking = ("task=caption", "model.kind=gru")
     images = {f"{number}.png": png(number) for number in range(6)}
     chorale = [[[60 + (n + step) % 5, 64 + n % 7] for step in range(6)] for n in range(8)]
@@ -179,9 +179,9 @@ def other_formats() -> dict[str, Kind]:
             tagging, {"train.conll": lines(lambda n: f"{words(n)} {words(n)[0].upper()}" + "\n" * (n % 3 == 2), 60)}
         ),
         "conllu": Kind(tagging, {"train.conllu": lines(word, 60)}),
-        "abc": Kind(("task=music", "train.window=16"), {"train.abc": lines(tune)}),
+        "abc": Kind(("task=music", "train.bptt_window=16"), {"train.abc": lines(tune)}),
         "chorales": Kind(
-            ("task=music", "data.format=json", "train.window=8"), {"train.json": json.dumps(parts).encode()}
+            ("task=music", "data.format=json", "train.bptt_window=8"), {"train.json": json.dumps(parts).encode()}
         ),
         "images": Kind(
             (*looking, "data.format=images", "data.image_size=8"),
@@ -290,5 +290,11 @@ def write(kind: Kind, folder: Path, seed: int | None) -> Recipe:
         (folder / name).write_bytes(content)
     files = ",".join(str(folder / name) for name in list(kind.files)[: kind.named])
     settings = [setting.replace("FOLDER", str(folder)) for setting in kind.settings]
-    tiny = ("model.size=4", "train.steps=1", "train.batch=64", "data.validation_share=0.2", "data.test_share=0.2")
+    tiny = (
+        "model.size=4",
+        "train.steps=1",
+        "train.batch_tokens=64",
+        "data.validation_share=0.2",
+        "data.test_share=0.2",
+    )
     return Recipe().override(*tiny, *settings, f"data.train={files}")

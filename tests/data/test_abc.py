@@ -10,30 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.abc import read_abc, tune_of
-from seqloom.data.readers import Skipped
-from seqloom.data.score import bars_of
-from seqloom.data.sound import RATE, wave_of, write_midi, write_wav
-from seqloom.data.tunes import check, roll, sounds_of
+from seqloom.data.formats.abc import read_abc, tune_of
+from seqloom.data.formats.tables import Skipped
+from seqloom.data.music.abc_parser import bars_of
+from seqloom.data.music.abc_playback import check, roll, sounds_of
+from seqloom.data.music.sound import RATE, wave_of, write_midi, write_wav
 from seqloom.errors import DataError, MissingExtra
 
 
-def tune(body: str, key: str = "C", metre: str = "4/4", unit: str = "1/8", more: str = ""):
-    return tune_of(f"X:1\nT:Test\n{more}M:{metre}\nL:{unit}\nK:{key}\n{body}\n")
+def tune(body: str, key: str = "C", meter: str = "4/4", unit: str = "1/8", more: str = ""):
+    return tune_of(f"X:1\nT:Test\n{more}M:{meter}\nL:{unit}\nK:{key}\n{body}\n")
 
 
 def pitches(body: str, key: str = "C") -> list[int]:
     return [pitch for bar in bars_of(tune(body, key)) for note in bar.notes for pitch in note.pitches]
 
 
-def lengths(body: str, metre: str = "4/4", unit: str = "1/8") -> list[Fraction]:
+def lengths(body: str, meter: str = "4/4", unit: str = "1/8") -> list[Fraction]:
     """In eighth notes."""
-    return [8 * note.length for bar in bars_of(tune(body, metre=metre, unit=unit)) for note in bar.notes]
+    return [8 * note.length for bar in bars_of(tune(body, meter=meter, unit=unit)) for note in bar.notes]
 
 
 def order(body: str) -> str:
     """The letters in the order in which they are played."""
-    return "".join("CDEFGAB"["CDEFGAB".index(row["note"][0])] for row in roll(tune(body, metre="none")))
+    return "".join("CDEFGAB"["CDEFGAB".index(row["note"][0])] for row in roll(tune(body, meter="none")))
 
 
 # --- collections ---------------------------------------------------------------------------------------------------
@@ -142,19 +142,19 @@ def test_lengths(body, expected):
     assert [float(found) for found in lengths(body)] == pytest.approx([float(value) for value in expected])
 
 
-@pytest.mark.parametrize(("metre", "unit"), [("2/4", "1/16"), ("6/8", "1/8"), ("C|", "1/8"), ("none", "1/8")])
-def test_without_a_unit_the_metre_says_it(metre, unit):
-    [bar] = bars_of(tune_of(f"X:1\nM:{metre}\nK:C\nA|"))
+@pytest.mark.parametrize(("meter", "unit"), [("2/4", "1/16"), ("6/8", "1/8"), ("C|", "1/8"), ("none", "1/8")])
+def test_without_a_unit_the_meter_says_it(meter, unit):
+    [bar] = bars_of(tune_of(f"X:1\nM:{meter}\nK:C\nA|"))
     assert bar.length == Fraction(unit)
 
 
-def test_five_in_a_bracket_take_the_time_of_three_in_compound_metres():
-    assert sum(lengths("(5ABcde", metre="6/8")) == 3 and sum(lengths("(5ABcde", metre="2/4")) == 2
+def test_five_in_a_bracket_take_the_time_of_three_in_compound_meters():
+    assert sum(lengths("(5ABcde", meter="6/8")) == 3 and sum(lengths("(5ABcde", meter="2/4")) == 2
 
 
 def test_fields_within_the_music():
     assert lengths("A[L:1/4]A|[M:3/4]A3|\nL:1/16\nA|\nw:no music\n") == [1, 2, 6, 0.5]
-    assert [bar.metre for bar in bars_of(tune("A8|[M:3/4]A6|\nM:C|\nA8|"))] == [1, Fraction(3, 4), 1]
+    assert [bar.meter for bar in bars_of(tune("A8|[M:3/4]A6|\nM:C|\nA8|"))] == [1, Fraction(3, 4), 1]
 
 
 # --- bars, repeats, endings ------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_full_bars_pass_and_so_do_short_ones_at_the_edges_of_sections(body):
         ("A12345678|", "cannot be read as music"),
         ("A Z|", "does not stand alone"),
         ("c'''''|", "too high"),
-        ("[M:x]A|", "the metre 'x' cannot be read"),
+        ("[M:x]A|", "the meter 'x' cannot be read"),
         ("[L:1/0]A|", "the unit length '1/0' cannot be read"),
         ("[K:H]A|", "the key 'H' cannot be read"),
         ("[K:C jolly]A|", "there is no mode 'jolly'"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.batches import as_they_stand, order, padded_share, sequential
+from seqloom.data.batching import as_they_stand, order, padded_share, sequential
 
 lengths_of_one_side = st.lists(st.integers(0, 40), max_size=60).map(lambda rows: np.array(rows, dtype=np.int64))
 lengths_of_sides = st.integers(1, 3).flatmap(

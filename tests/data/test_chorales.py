@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.chorales import keys_of, read_chorales, read_voices
+from seqloom.data.formats.chorales import keys_of, read_chorales, read_voices
 from seqloom.errors import DataError
 
 

@@ -4,11 +4,11 @@ import gzip
 
 import pytest
 
+from seqloom.config.recipe import Recipe
 from seqloom.data.documents import is_text, read_documents
+from seqloom.data.formats.tables import Skipped
 from seqloom.data.prepare import prepare
-from seqloom.data.readers import Skipped
 from seqloom.errors import DataError
-from seqloom.recipe import Recipe
 from seqloom.tasks.language import Language
 
 TEXT = "One line.\nAnother.\n\n  A paragraph.\n\n\nThe last one,\nof two lines."
@@ -78,12 +78,12 @@ def test_one_text_is_cut_in_its_order(tmp_path):
     found, prepared = parts(tmp_path, text)
     assert found["train"] + found["validation"] + found["test"] == text
     assert [len(part) for part in found.values()] == [800, 100, 100]
-    assert prepared.codecs["target"].unknown in prepared.splits["test"].ids["target"][0]  # learnt from training alone
+    assert prepared.codecs["target"].unknown in prepared.splits["test"].ids["target"][0]  # learned from training alone
 
 
 def test_words_are_not_cut(tmp_path):
     lines = [f"line {number} of the text" for number in range(200)]
-    found, _ = parts(tmp_path, "\n".join(lines), "data.target_tokens=words", "data.line_breaks=true")
+    found, _ = parts(tmp_path, "\n".join(lines), "data.target_tokenizer=words", "data.line_breaks=true")
     assert [line for part in found.values() for line in part.strip().split("\n")] == lines
 
 

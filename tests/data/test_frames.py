@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
+from seqloom.config.recipe import Recipe
 from seqloom.data.frames import KEYS, LOWEST, FramePlaces, Frames, frames_of, read_pieces, written
 from seqloom.data.prepare import prepare
 from seqloom.data.ragged import Ragged
 from seqloom.errors import DataError
-from seqloom.recipe import Recipe
 from seqloom.tasks.music import Polyphony
 
 PIECES = {"train": [[[60, 64], []], [[21], [108], [60]]], "valid": [[[61]]], "test": [[[62]], [[63], [64]]]}

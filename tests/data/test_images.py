@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from seqloom.data.images import Captioned, ImageReading, read_captioned, read_sheets
-from seqloom.data.readers import Skipped
+from seqloom.data.formats.images import Captioned, ImageReading, read_captioned, read_sheets
+from seqloom.data.formats.tables import Skipped
 from seqloom.errors import DataError, MissingExtra
 
 
@@ -59,7 +59,7 @@ def test_images_are_cut_around_the_middle_and_resized(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "P", "RGBA", "LA"])
-def test_every_kind_of_colour_becomes_three(tmp_path, mode):
+def test_every_kind_of_color_becomes_three(tmp_path, mode):
     Image.fromarray(noise(6, 6)).convert(mode).save(tmp_path / "a.png")
     (tmp_path / "t.tsv").write_text("image\tcaption\na.png\tx\n")
     assert read(tmp_path, size=(6, 6))[0].image.shape == (6, 6, 3)

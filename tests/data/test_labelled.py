@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.conll import ConllReading, Sentence, read_conll
-from seqloom.data.fasta import read_fasta
-from seqloom.data.idx import read_idx, read_labelled
-from seqloom.data.readers import Skipped
-from seqloom.data.ts import read_ts
+from seqloom.data.formats.conll import ConllReading, Sentence, read_conll
+from seqloom.data.formats.fasta import read_fasta
+from seqloom.data.formats.idx import read_idx, read_labeled
+from seqloom.data.formats.tables import Skipped
+from seqloom.data.formats.ts import read_ts
 from seqloom.errors import DataError
 
 
@@ -155,13 +155,13 @@ def test_images_and_labels_must_be_as_many(tmp_path):
     images = write(tmp_path, "i", idx(np.zeros((3, 2, 2), "u1")))
     labels = write(tmp_path, "l", idx(np.zeros(2, "u1")))
     with pytest.raises(DataError, match="2 labels, but .* has 3 items"):
-        read_labelled(images, labels)
+        read_labeled(images, labels)
 
 
 def test_mnist(shared_data):
     folder = shared_data / "mnist"
     names = [str(folder / f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]
-    images, labels = read_labelled(names[0], names[1])
+    images, labels = read_labeled(names[0], names[1])
     assert images.shape == (10000, 28, 28) and np.bincount(labels).tolist()[:3] == [980, 1135, 1032]
 
 

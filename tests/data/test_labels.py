@@ -33,8 +33,8 @@ def test_several_labels_are_a_set_whatever_their_order(sets):
     texts = [" , ".join(labels) or "-" for labels in sets]
     codec = read_codec(LabelSets.learn(iter([*texts, "a"])).to_json())
     for labels, text, row in zip(sets, texts, codec.encode_many(texts), strict=True):
-        assert sorted(codec.names[number] for number in row) == sorted(set(labels)) == names_in(codec.normalise(text))
-        assert codec.normalise(text) == written(sorted(set(labels)))
+        assert sorted(codec.names[number] for number in row) == sorted(set(labels)) == names_in(codec.normalize(text))
+        assert codec.normalize(text) == written(sorted(set(labels)))
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.data.codecs import read_codec
-from seqloom.data.mosaic import Mosaic, cut_up, from_shades, in_shades, nearest, typical
+from seqloom.data.image_codebook import Mosaic, cut_up, from_shades, in_shades, nearest, typical
 from seqloom.data.vocabulary import SPECIALS
 from seqloom.errors import DataError, RunError
 
@@ -55,7 +55,7 @@ def test_typical_squares_leave_less_than_drawn_ones():
     assert len(np.unique(found, axis=0)) == len(found) == 8 and rest[0] < 0.7 * rest[1]
 
 
-def test_what_was_learnt_is_read_back_and_damage_is_seen():
+def test_what_was_learned_is_read_back_and_damage_is_seen():
     codec = Mosaic.learn(iter(noise(4, 5, 5, 3)), 2, 7)
     saved = json.loads(json.dumps(codec.to_json()))
     again = read_codec(saved)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.cli import main
+from seqloom.cli.main import main
+from seqloom.config.recipe import Recipe
 from seqloom.errors import SeqloomError
-from seqloom.folders import report_of
-from seqloom.recipe import Recipe
-from seqloom.runs import train
+from seqloom.runs.folder import report_of
+from seqloom.runs.run import train
 from seqloom.tasks import TASKS
 
 from .mutations import kinds, tables_of_numbers, write
@@ -147,17 +147,17 @@ def test_an_image_whose_name_is_too_long_is_one_sentence(tmp_path):
 def test_a_file_whose_name_is_too_long_is_one_sentence(file, tmp_path, said, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("a\n")
-    assert "File name too long" in said("train", "transduce", f"data.train={file}", "--into", tmp_path / "run")
+    assert "File name too long" in said("train", "seq2seq", f"data.train={file}", "--into", tmp_path / "run")
 
 
-@pytest.mark.parametrize("words", [("train", "transduce", "--into"), ("score",), ("predict",), ("look",), ("doctor",)])
+@pytest.mark.parametrize("words", [("train", "seq2seq", "--into"), ("score",), ("predict",), ("look",), ("doctor",)])
 def test_a_run_folder_whose_name_is_too_long_is_one_sentence(words, said):
     assert "File name too long" in said(*words, LONG)
 
 
 def test_vectors_whose_name_is_too_long_are_one_sentence(tmp_path, said):
     write(KINDS["vectors"], tmp_path, None)
-    settings = (f"data.train={tmp_path / 'train.csv'}", "data.source_tokens=words", f"data.vectors={LONG}")
+    settings = (f"data.train={tmp_path / 'train.csv'}", "data.source_tokenizer=words", f"data.vectors={LONG}")
     told = said("train", "classify", "data.sample=", *settings, "--into", tmp_path / "run")
     assert "File name too long" in told
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from seqloom.config.recipe import Data
 from seqloom.data import building, documents, onward, sides
+from seqloom.data.chunked_text import Onward, in_pieces, whole
 from seqloom.data.documents import Documents, read_documents, read_whole
+from seqloom.data.formats.tables import Skipped
 from seqloom.data.layout import Layout, tokens
-from seqloom.data.onward import Onward, in_pieces, whole
 from seqloom.data.prepare import prepare
 from seqloom.data.ragged import Texts
-from seqloom.data.readers import Skipped
-from seqloom.recipe import Data
 
 LINES = ["  The cat sat.", "", "on  the\tmat; grüße", "\u3000日本語 の 文", "a", "", "", "the end ", "of it all"] * 40
 TEXT = "\n".join(LINES)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from seqloom.data.parquet import read_parquet
-from seqloom.data.readers import Reading, Skipped
+from seqloom.data.formats.parquet import read_parquet
+from seqloom.data.formats.tables import Reading, Skipped
 from seqloom.errors import DataError, MissingExtra
 
 
@@ -39,7 +39,7 @@ def test_categories_and_dates_are_texts(tmp_path):
 
 
 def test_batches_leave_no_seam(tmp_path, monkeypatch):
-    monkeypatch.setattr("seqloom.data.parquet.BATCH", 3)
+    monkeypatch.setattr("seqloom.data.formats.parquet.BATCH", 3)
     file = write(tmp_path, {"n": list(range(100))})
     assert [(row.values, row.line) for row in read(file, "n")] == [((str(n),), n + 1) for n in range(100)]
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqloom.config.recipe import Data
 from seqloom.data import building, stores
 from seqloom.data import prepare as prepare_module
+from seqloom.data.datasets import origin_of
 from seqloom.data.layout import Layout, tokens
-from seqloom.data.origins import origin_of
 from seqloom.data.prepare import Prepared
 from seqloom.data.tokenizers import learn_tokenizer
 from seqloom.data.vocabulary import UNKNOWN
 from seqloom.errors import DataError
-from seqloom.recipe import Data
 
 PAIRS = [(f"source {n} ä", f"target {n * n}") for n in range(100)]
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data import lines
-from seqloom.data.readers import Reading, Row, Skipped, read_rows
+from seqloom.data.formats import lines
+from seqloom.data.formats.tables import Reading, Row, Skipped, read_rows
 from seqloom.errors import DataError
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.readers import Skipped
-from seqloom.data.series import Series, TableReading, read_table
+from seqloom.data.formats.series import Series, TableReading, read_table
+from seqloom.data.formats.tables import Skipped
 from seqloom.errors import DataError
 
 
@@ -166,14 +166,14 @@ def test_without_a_time_a_skipped_row_keeps_its_place(tmp_path):
 
 
 def test_a_first_chunk_without_a_good_row_is_no_trouble(tmp_path, monkeypatch):
-    monkeypatch.setattr("seqloom.data.series.CHUNK", 2)
+    monkeypatch.setattr("seqloom.data.formats.series.CHUNK", 2)
     file = write(tmp_path, "t,x\nsoon,1\nlater,2\n5,3\n6,4\n7,5\n")
     [series] = read(file, "t", skip=True)
     assert series.times.tolist() == [5, 6, 7]
 
 
 def test_chunks_leave_no_seam(tmp_path, monkeypatch):
-    monkeypatch.setattr("seqloom.data.series.CHUNK", 7)
+    monkeypatch.setattr("seqloom.data.formats.series.CHUNK", 7)
     [series] = read(write(tmp_path, "t,x\n" + "".join(f"{i},{i * i}\n" for i in range(100))), "t")
     np.testing.assert_array_equal(series.values[:, 0], np.arange(100) ** 2)
 

@@ -48,7 +48,7 @@ def tokenizer(request):
 
 def test_known_texts_come_back(tokenizer):
     for text in TEXTS:
-        assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalise(text)
+        assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalize(text)
 
 
 def test_many_texts_are_encoded_as_each_alone(tokenizer):
@@ -109,13 +109,13 @@ def test_the_same_texts_give_the_same_tokenizer_in_any_order(tokenizer):
 def test_lower_casing_makes_capitals_the_same(kind):
     tokenizer = learn(kind, lowercase=True)
     assert tokenizer.encode("THE Cat").tolist() == tokenizer.encode("the cat").tolist()
-    assert tokenizer.decode(tokenizer.encode("THE Cat")) == "the cat" == tokenizer.normalise("THE Cat")
+    assert tokenizer.decode(tokenizer.encode("THE Cat")) == "the cat" == tokenizer.normalize("THE Cat")
     again = read_tokenizer(tokenizer.to_json())
     assert again.encode("THE Cat").tolist() == tokenizer.encode("THE Cat").tolist()
 
 
 @pytest.mark.parametrize("kind", ["characters", "words"])
-def test_with_lower_casing_no_capital_is_learnt(kind):
+def test_with_lower_casing_no_capital_is_learned(kind):
     tokenizer = learn(kind, ["ABC Def"], lowercase=True)
     assert all(symbol == symbol.lower() for symbol in tokenizer.symbols)
     assert UNKNOWN not in tokenizer.encode("ABC Def")
@@ -137,10 +137,10 @@ def test_characters_come_back_exactly_if_they_were_seen(text):
 
 
 @given(st.lists(st.text(), min_size=1))
-def test_words_come_back_with_white_space_normalised(texts):
+def test_words_come_back_with_white_space_normalized(texts):
     tokenizer = learn("words", texts)
     for text, row in zip(texts, tokenizer.encode_many(texts), strict=True):
-        assert tokenizer.decode(row) == " ".join(text.split()) == tokenizer.normalise(text)
+        assert tokenizer.decode(row) == " ".join(text.split()) == tokenizer.normalize(text)
 
 
 @given(st.text(st.sampled_from([JOINER, "a", " ", ".", "_", "\u00a0"])))
@@ -228,7 +228,7 @@ def test_subwords_have_as_many_symbols_as_asked_for_and_no_fewer_than_the_bytes(
     for kind, least in (("bpe", 256), ("unigram", 256), ("wordpiece", 512)):
         assert len(learn(kind, texts, max_size=least + 44)) == least + 44 + len(SPECIALS)
         assert len(learn(kind, texts, max_size=least)) == least + len(SPECIALS)
-        with pytest.raises(RecipeError, match=f"data.max_size is {least - 1}"):
+        with pytest.raises(RecipeError, match=f"data.vocabulary_size is {least - 1}"):
             learn(kind, texts, max_size=least - 1)
 
 
@@ -310,7 +310,7 @@ def test_another_process_with_one_thread_learns_the_same_subwords(kind):
     assert json.loads(run.stdout) == learn(kind, texts, max_size=540).to_json()
 
 
-def test_the_sample_subwords_are_learnt_from_is_bounded_fair_and_the_same_every_time(monkeypatch):
+def test_the_sample_subwords_are_learned_from_is_bounded_fair_and_the_same_every_time(monkeypatch):
     monkeypatch.setattr(subwords, "SAMPLE_PIECES", 1000)
     monkeypatch.setattr(subwords, "SAMPLE_PIECE", 10)
     texts = [f"{n:010d}" * 2 for n in range(5000)]  # two pieces each
@@ -453,6 +453,6 @@ def test_line_breaks_are_tokens_where_they_are_to_be(kind):
     again = read_tokenizer(tokenizer.to_json())
     for one in (tokenizer, again):
         ids = one.encode(text)
-        assert one.decode(ids) == one.normalise(text) == "To be, or\nnot\n\nto be ."
+        assert one.decode(ids) == one.normalize(text) == "To be, or\nnot\n\nto be ."
         assert one.names(ids).count("⏎") == 3
     assert "\n" not in learn_tokenizer(kind, [text]).symbols

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.vectors import read_vectors
+from seqloom.data.formats.vectors import read_vectors
 from seqloom.errors import DataError
 
 GLOVE = "the 0.1 -0.2 3\n. . . 1 2 3\nkatze 4 5e-1 6\nthe 9 9 9\n"

@@ -35,7 +35,7 @@ def test_the_order_of_what_was_counted_does_not_matter(symbols, max_size, min_co
     assert [one.numbers[symbol] for symbol in one.symbols] == list(range(len(one)))
 
 
-def test_a_special_symbol_is_never_learnt():
+def test_a_special_symbol_is_never_learned():
     assert Vocabulary.learn({"<eos>": 9, "a": 1}).symbols == (*SPECIALS, "a")
 
 

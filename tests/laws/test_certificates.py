@@ -11,7 +11,9 @@ from torch import nn
 from seqloom.certify import Certificate, all_certificates, all_checks
 from seqloom.certify.certificate import EXACT, compare, differences, drawing_alike
 from seqloom.certify.reference_maths import softmax
-from seqloom.layers import attention, cells, crf, kernels, local, positions, recurrent, residual
+from seqloom.layers import attention, cells, crf, positions, recurrent, residual
+from seqloom.layers import windowed_attention as local
+from seqloom.layers.fast import kernels
 from seqloom.layers.padding import gather_steps, last_step
 from seqloom.layers.transformer import SwiGLU
 
@@ -186,7 +188,7 @@ def weights_that_see_padding(scores, mask):
 
 
 def residual_around_the_norm_too(self, x, state, mask=None):
-    """Another of the courses' slips: the way around carries what was normalised."""
+    """Another of the courses' slips: the way around carries what was normalized."""
     x = self.before(residual.blank(x, mask))
     change, state = self.layer(x, state, mask)
     return residual.blank(x + change, mask), state

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from seqloom.layers import compiled
 from seqloom.layers.cells import CELLS
+from seqloom.layers.fast import compiled
 from seqloom.layers.tap import recording
 
 from .test_layers import FAST, MASKS, close

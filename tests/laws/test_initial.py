@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from seqloom.build import prepared_cell
+from seqloom.config.recipe import Recipe
 from seqloom.layers.cells import Cell
 from seqloom.layers.tap import recording
-from seqloom.recipe import Recipe
 
 INPUTS = 5
 
@@ -22,7 +22,7 @@ def built(*settings: str, size: int = 4) -> Cell:
 FORGETS = {
     "lstm": ["model.kind=lstm"],
     "projected": ["model.kind=lstm", "model.memory_size=6"],
-    "sigmoid": ["model.kind=lstm", "model.candidate=sigmoid"],
+    "sigmoid": ["model.kind=lstm", "model.candidate_activation=sigmoid"],
     "normed": ["model.kind=lstm", "model.layer_norm=true"],
     "peephole": ["model.kind=peephole"],
     "coupled": ["model.kind=coupled"],
@@ -62,7 +62,7 @@ BLOCKS = {
     "peephole": (["model.kind=peephole"], {"W": 4, "U": 4}),
     "coupled": (["model.kind=coupled"], {"W": 3, "U": 3}),
     "gru": (["model.kind=gru"], {"W": 3, "U": 3}),
-    "gru before": (["model.kind=gru", "model.reset=before"], {"W": 3, "U": 2, "U_n": 1}),
+    "gru before": (["model.kind=gru", "model.reset_gate=before"], {"W": 3, "U": 2, "U_n": 1}),
     "mingru": (["model.kind=mingru"], {"W": 2}),
     "minlstm": (["model.kind=minlstm"], {"W": 3}),
 }
@@ -77,15 +77,15 @@ def is_orthogonal(block: torch.Tensor) -> bool:
 @pytest.mark.parametrize("name", BLOCKS)
 def test_every_gate_has_a_matrix_of_its_own_that_starts_as_asked(name: str) -> None:
     settings, blocks = BLOCKS[name]
-    cell = built(*settings, "model.initial=orthogonal")
+    cell = built(*settings, "model.init=orthogonal")
     for matrix, gates in blocks.items():
         weight = cell.get_parameter(f"{matrix}.weight").detach()
         assert all(map(is_orthogonal, weight.chunk(gates))), matrix
-    cell = built(*settings, "model.initial=xavier", size=4)
+    cell = built(*settings, "model.init=xavier", size=4)
     for matrix, gates in blocks.items():
         for block in cell.get_parameter(f"{matrix}.weight").detach().chunk(gates):
             assert block.abs().max() <= math.sqrt(6 / sum(block.shape)), matrix
-    cell = built(*settings, "model.initial=identity")
+    cell = built(*settings, "model.init=identity")
     for matrix, gates in blocks.items():
         for block in cell.get_parameter(f"{matrix}.weight").detach().chunk(gates):
             assert torch.equal(block, torch.eye(*block.shape)), matrix

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqloom.layers.chunked_cross_entropy import LinearCrossEntropy
 from seqloom.layers.heads import Categorical
-from seqloom.layers.large_vocabulary import LinearCrossEntropy
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100])

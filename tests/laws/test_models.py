@@ -154,7 +154,7 @@ def test_a_crf_draws_paths_as_often_as_they_are_likely():
 
 @each_encoder
 @pytest.mark.parametrize("each", [True, False])
-def test_labellers(name, each):
+def test_labelers(name, each):
     model = Labeler(nn.Embedding(9, D), encoder(name), Categorical(SIZE, 5), each)
     target = torch.randint(5, (3, 6) if each else (3,))
     total, count, _ = LabelingObjective(model)(Batch(torch.randint(9, (3, 6)), MASKS["between"], target))
@@ -307,9 +307,9 @@ def rows(batch, start, stop):
     return Batch(*(part[start:stop] for part in batch[:3]), tuple(part[start:stop] for part in batch.source))
 
 
-def update(objective, optimiser, batches):
+def update(objective, optimizer, batches):
     """One step on these batches: their sum, divided once by the count over all batches and processes."""
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     total = torch.zeros(2)
     for batch in batches:
         loss, count, _ = objective(batch)
@@ -322,13 +322,13 @@ def update(objective, optimiser, batches):
     for parameter in objective.parameters():
         if parameter.grad is not None:
             parameter.grad *= processes / total[1]  # DDP has averaged over the processes
-    optimiser.step()
+    optimizer.step()
     return (total[0] / total[1]).item()
 
 
 def trained(objective, batches):
-    optimiser = torch.optim.SGD(objective.parameters(), 0.1)
-    losses = torch.tensor([update(objective, optimiser, batches) for _ in range(3)])
+    optimizer = torch.optim.SGD(objective.parameters(), 0.1)
+    losses = torch.tensor([update(objective, optimizer, batches) for _ in range(3)])
     return losses, [p.detach() for p in objective.parameters()]
 
 
@@ -360,9 +360,9 @@ def test_two_processes_are_one(name, tmp_path):
 
 
 @each_decoder
-def test_a_few_examples_are_learnt_by_heart(name):
+def test_a_few_examples_are_learned_by_heart(name):
     objective, batch = GenerationObjective(writer(name, "gru-both")).eval(), training_batch()
-    optimiser = torch.optim.Adam(objective.parameters(), 0.02)
+    optimizer = torch.optim.Adam(objective.parameters(), 0.02)
     for _ in range(80):
-        loss = update(objective, optimiser, [batch])
+        loss = update(objective, optimizer, [batch])
     assert loss < 0.1

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from seqloom.layers.heads import Categorical
-from seqloom.layers.sampled import SampledSoftmax
+from seqloom.layers.sampled_softmax import SampledSoftmax
 
 CLASSES, SIZE = 40, 6
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers.spelling import CharacterCNN, CharacterRNN, CharacterWordEmbedding
+from seqloom.layers.character_embeddings import CharacterCNN, CharacterRNN, CharacterWordEmbedding
 
 WORDS = torch.tensor([[5, 3, 9, 0, 0, 0], [7, 0, 0, 0, 0, 0], [4, 4, 8, 2, 6, 1]])
 
@@ -35,8 +35,8 @@ def test_each_word_is_read_once_and_stands_wherever_it_occurs(make):
     torch.manual_seed(0)
     layer = CharacterWordEmbedding(20, make(11, 8), 8, 6).double()
     numbers = torch.tensor([[3, 4, 3], [5, 3, 4]])
-    spelt = WORDS[torch.tensor([[0, 1, 0], [2, 0, 1]])]
-    x = torch.cat([numbers[..., None], spelt], -1)
+    spelled = WORDS[torch.tensor([[0, 1, 0], [2, 0, 1]])]
+    x = torch.cat([numbers[..., None], spelled], -1)
     whole = layer(x)
     assert whole.shape == (2, 3, 6)
     for row in range(2):

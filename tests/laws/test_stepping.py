@@ -5,11 +5,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from seqloom.layers import compiled_steps
 from seqloom.layers.cache import LEAST, Cache
-from seqloom.layers.rounding import in_eight_bits, quantize_weight, quantize_weights
+from seqloom.layers.fast import compiled_steps
+from seqloom.layers.fast.incremental import encoded
+from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights
 from seqloom.layers.state import Shared, repeat, select, walk_state
-from seqloom.layers.stepping import encoded
 from seqloom.search import beam
 from seqloom.search.choosing import leading
 

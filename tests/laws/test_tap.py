@@ -8,9 +8,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from seqloom.layers import CELLS, Categorical, kernels, recording, recurrent_decoder
+from seqloom.layers import CELLS, Categorical, recording, recurrent_decoder
 from seqloom.layers.cells import RNNCell, constrain_weights
 from seqloom.layers.embeddings import TokenEmbedding
+from seqloom.layers.fast import kernels
 from seqloom.layers.tap import watched
 from seqloom.models import Generator
 from seqloom.search import likeliest, stream

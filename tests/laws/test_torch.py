@@ -51,14 +51,14 @@ def test_weights_come_in_and_go_out_and_the_numbers_are_equal(name, depth, both_
 def test_a_layer_serves_in_a_loop_of_ones_own(name):
     torch.manual_seed(0)
     layer, mask = PAIRS[name][0](4, 8), lengths_to_mask(torch.tensor([6, 3, 1]), 6)
-    optimiser, x, target = torch.optim.Adam(layer.parameters(), 0.05), torch.randn(3, 6, 4), torch.rand(3, 6, 8) - 0.5
+    optimizer, x, target = torch.optim.Adam(layer.parameters(), 0.05), torch.randn(3, 6, 4), torch.rand(3, 6, 8) - 0.5
     losses = []
     for _ in range(60):
         y, _ = layer(x, layer.initial_state(3), mask)
         loss = (y - target)[mask].square().mean()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 3
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from seqloom.layers.attending import Luong, bahdanau_decoder, luong_decoder
 from seqloom.layers.attention import SCORES, AdditiveAttention, DotAttention, MultiHeadAttention, Pooling
+from seqloom.layers.attention_decoders import Luong, bahdanau_decoder, luong_decoder
 from seqloom.layers.base import (
     Encoder,
     Layer,
@@ -36,11 +36,11 @@ SOME = (SIZE, ((SIZE,),))  # a memory with one state, as a GRU hands it over
 
 TRANSFORMERS: dict[str, dict] = {  # options of each
     **{f"transformer-{norm}": {"norm": norm} for norm in RESIDUALS},
-    "transformer-learnt": {"positions": "learnt", "longest": 40},
+    "transformer-learned": {"positions": "learned", "longest": 40},
     "transformer-rotary": {"positions": "rotary"},
     "transformer-none": {"positions": "none", "activation": "relu"},
     "transformer-window": {"window": 3, "positions": "rotary"},
-    "transformer-swiglu": {"activation": "swiglu", "normalise": "rms", "bias": False},
+    "transformer-swiglu": {"activation": "swiglu", "normalize": "rms", "bias": False},
 }
 SIZES = [SIZE, SIZE]
 
@@ -63,8 +63,8 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
         for merge in ("mean", "sum", "project")
     },
     "gru-d-one": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), last_pool),
-    "learnt-start": lambda: Encoder(
-        recurrent_encoder(CELLS["lstm"], D, [6, SIZE], initial_state="learnt"), last_bidirectional_pool
+    "learned-start": lambda: Encoder(
+        recurrent_encoder(CELLS["lstm"], D, [6, SIZE], initial_state="learned"), last_bidirectional_pool
     ),
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
     "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), max_pool),
@@ -77,7 +77,7 @@ PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
     **{c: lambda size, hands, c=c: recurrent_decoder(CELLS[c], D, SIZES, size, hands) for c in CELLS},
     "gru-d": lambda size, hands: Stack(fields(), recurrent_decoder(DecayGRUCell, 9, SIZES, size, hands)),
     "widths": lambda size, hands: recurrent_decoder(
-        CELLS["lstm"], D, [6, 10, SIZE], size, hands, initial_state="learnt"
+        CELLS["lstm"], D, [6, 10, SIZE], size, hands, initial_state="learned"
     ),
     "projected": lambda size, hands: recurrent_decoder(partial(ProjectedLSTMCell, memory=15), D, SIZES, size, hands),
     "convolution": lambda size, _: convolution(D, SIZE, 2, 3, causal=True),
@@ -109,7 +109,7 @@ DECODERS: dict[str, Callable[..., Layer]] = {
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
     "each": lambda: Pointwise(nn.Linear(SIZE, SIZE)),
     "waves": lambda: SinusoidalPositions(SIZE),
-    "learnt": lambda: LearnedPositions(SIZE, 40),
+    "learned": lambda: LearnedPositions(SIZE, 40),
     "self": lambda: SelfAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),
     "self-wide": lambda: SelfAttention(SIZE, MultiHeadAttention(SIZE, 3, width=6, values=5), Rotary(6), window=2),
     "causal": lambda: CausalAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),

@@ -11,15 +11,15 @@ from ..laws.zoo import MASKS, PLAIN, SIZE, D, encoder, talker, writer
 SYMBOLS = 12
 
 
-def labeller(name: str, each: bool = False) -> Labeler:
+def labeler(name: str, each: bool = False) -> Labeler:
     return Labeler(nn.Embedding(SYMBOLS, D), encoder(name), Categorical(SIZE, 5), each)
 
 
-READS = ("gru-both", "merge-project", "learnt-start", "pooled", "convolution-both", "transformer-post")
+READS = ("gru-both", "merge-project", "learned-start", "pooled", "convolution-both", "transformer-post")
 LOOKS = ("lstm-luong-dot", "lstm-bahdanau-additive", "convolution-luong", "hard", "transformer-rotary")
 MODELS = {
-    **{f"label {name}": lambda name=name: labeller(name) for name in READS},
-    **{f"tag {name}": lambda name=name: labeller(name, each=True) for name in ("lstm-both", "transformer-window")},
+    **{f"label {name}": lambda name=name: labeler(name) for name in READS},
+    **{f"tag {name}": lambda name=name: labeler(name, each=True) for name in ("lstm-both", "transformer-window")},
     **{f"write {name}": lambda name=name: writer(name, "gru-both") for name in LOOKS},
     "write about pooled": lambda: writer("transformer-pre", "pooled"),
     **{f"talk {name}": lambda name=name: talker(name) for name in PLAIN},

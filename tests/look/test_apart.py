@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from seqloom.checkups import begun
+from seqloom.config.recipe import Recipe
 from seqloom.layers.cells import CELLS
 from seqloom.layers.recurrent import recurrent_encoder
-from seqloom.look import jacobians, norms
-from seqloom.look.costs import costs
-from seqloom.look.evidence import mean_loss
-from seqloom.look.reading import apart, features
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.look.doctor.evidence import mean_loss
+from seqloom.look.measures import jacobians, norms
+from seqloom.look.measures.costs import costs
+from seqloom.look.measures.reading import apart, features
+from seqloom.runs.checkup import begun
+from seqloom.runs.run import load, train
 
 from ..laws.zoo import MASKS, SIZE, D
-from .models import MODELS, batch_for, labeller
+from .models import MODELS, batch_for, labeler
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ class Peeked(list):
 
 def test_dropout_is_tried_without_letting_others_feel_it():
     torch.manual_seed(0)
-    model = labeller("gru-both").eval()
+    model = labeler("gru-both").eval()
     model.dropout.p = 0.5
     batches = Peeked([batch_for(model, MASKS["right"])] * 2, model)
     assert mean_loss(model, batches, dropping=True) != mean_loss(model, batches)

@@ -7,16 +7,17 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.look.attention import AttentionMap
-from seqloom.look.chart_maps import attention_chart
-from seqloom.look.charts import content, save
-from seqloom.runs import load, train
+from seqloom.look.charts.base import content, save
+from seqloom.look.charts.maps import attention_chart
+from seqloom.look.measures.attention import AttentionMap
+from seqloom.runs.run import load, train
 
 from ..recipes import small
 
 
 @pytest.fixture(
-    scope="module", params=["model.kind=gru", "model.look=after", "model.kind=transformer", "model.attention=none"]
+    scope="module",
+    params=["model.kind=gru", "model.attention_style=luong", "model.kind=transformer", "model.attention=none"],
 )
 def run(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("look")
@@ -41,7 +42,7 @@ def test_looking_changes_no_answer(run):
 
 def test_what_the_model_sees_is_the_weighted_sum_of_its_memory(tmp_path):
     """The map is not a picture beside the computation: with these weights the context comes out."""
-    list(train(small(tmp_path, "train.steps=2", "model.look=after"), tmp_path / "run"))
+    list(train(small(tmp_path, "train.steps=2", "model.attention_style=luong"), tmp_path / "run"))
     run = load(tmp_path / "run")
     weights = torch.from_numpy(run.look("abcd", "dcba").attention_weights().weights[0])
     batch = run.task.show("abcd", "dcba").batch

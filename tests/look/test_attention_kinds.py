@@ -8,8 +8,8 @@ from torch import nn
 from seqloom.layers.attention import Pooling
 from seqloom.layers.base import Encoder
 from seqloom.layers.transformer import transformer
-from seqloom.look.attention import AttentionMap, attention_maps
-from seqloom.look.reading import Names, batch_of
+from seqloom.look.measures.attention import AttentionMap, attention_maps
+from seqloom.look.measures.reading import Names, batch_of
 from seqloom.models import Batch
 
 from .models import MODELS, SIDES, batch_for
@@ -39,7 +39,7 @@ def test_blind_attention_is_uniform_over_what_may_be_seen(causal, window):
     close(found.entropy, np.log2(shown.sum(1)).mean(), rtol=1e-5)
 
 
-def test_a_summary_by_learnt_queries_is_shown():
+def test_a_summary_by_learned_queries_is_shown():
     pool = blind(Pooling(8, 2))
     net = Encoder(transformer(8, 8, 1, 2, causal=False), pool)
     own, summary = attention_maps(net, batch_of(torch.randn(1, 4, 8), torch.tensor([[1, 1, 1, 0]]).bool()))

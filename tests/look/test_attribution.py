@@ -7,9 +7,9 @@ from torch import nn
 
 from seqloom.layers.base import Encoder, Pointwise, Stack
 from seqloom.layers.heads import Head
-from seqloom.look.attribution import METHODS, Attribution, integrated_gradients, occlusion, question
-from seqloom.look.faithfulness import faithfulness
-from seqloom.look.reading import Names
+from seqloom.look.measures.attribution import METHODS, Attribution, integrated_gradients, occlusion, question
+from seqloom.look.measures.faithfulness import faithfulness
+from seqloom.look.measures.reading import Names
 from seqloom.models import Batch, Labeler
 
 from .models import MODELS, SIDES, batch_for

@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from seqloom.look.chart_beam import RANKS, STEPS, beam_chart, placed
-from seqloom.look.charts import content
+from seqloom.look.charts.base import content
+from seqloom.look.charts.beam import RANKS, STEPS, beam_chart, placed
 from seqloom.search import Recorder, beam
 
 SYMBOLS = ["<pad>", "<unk>", "<s>", "</s>", " ", *"abcdefgh"]

@@ -2,18 +2,18 @@
 
 import pytest
 
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.config.recipe import Recipe
+from seqloom.runs.run import load, train
 
 from ..browser import chromium
 
 WORDS = ["good", "bad", "fine", "awful"] * 8
 EVIL = "</script><b id=evil>x</b>"
 CASES = {
-    "writes": ("transduce", "transformer", [(text, text[::-1]) for text in WORDS], "good"),
+    "writes": ("seq2seq", "transformer", [(text, text[::-1]) for text in WORDS], "good"),
     "labels": ("classify", "lstm", [(text, EVIL if text[0] in "gf" else "sad & <low>") for text in WORDS], EVIL),
 }
-QUICK = ("model.size=16", "train.steps=8", "train.watch=2", "train.batch=256")
+QUICK = ("model.size=16", "train.steps=8", "train.watch_every=2", "train.batch_tokens=256")
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def test_a_report_is_readable_on_a_phone_in_the_light_and_in_the_dark(browser, p
         words = page.evaluate(
             "() => getComputedStyle(document.querySelector('#chart-curves .role-axis-label text')).fill"
         )
-        colours = [max(map(int, colour.strip("rgba()").split(",")[:3])) for colour in (ground, words)]
-        dark, light = (colours[0], colours[1]) if scheme == "dark" else (colours[1], colours[0])
+        colors = [max(map(int, color.strip("rgba()").split(",")[:3])) for color in (ground, words)]
+        dark, light = (colors[0], colors[1]) if scheme == "dark" else (colors[1], colors[0])
         assert dark < 120 and light > 160, (scheme, ground, words)
     assert told == []
     page.context.close()

@@ -9,37 +9,31 @@ import pytest
 import torch
 
 from seqloom.look import Look
-from seqloom.look.attention import AttentionMap
-from seqloom.look.chart_lines import (
-    cost_chart,
-    decay_chart,
-    gates_chart,
-    kept_chart,
-    scalar_chart,
-)
-from seqloom.look.chart_maps import attention_chart, field_chart, flow_chart, heads_chart, units_chart
-from seqloom.look.chart_tokens import attribution_chart, map_chart, neighbours_chart, next_chart, probe_chart
-from seqloom.look.chart_training import (
+from seqloom.look.charts.base import content, pieces, pooled, save
+from seqloom.look.charts.drawing import draw_model, shown_steps
+from seqloom.look.charts.lines import cost_chart, decay_chart, gates_chart, kept_chart, scalar_chart
+from seqloom.look.charts.maps import attention_chart, field_chart, flow_chart, heads_chart, units_chart
+from seqloom.look.charts.tokens import attribution_chart, map_chart, neighbors_chart, next_chart, probe_chart
+from seqloom.look.charts.training import (
     curves_chart,
     schedule_chart,
     training_flow_chart,
     training_spectra_chart,
     updates_chart,
 )
-from seqloom.look.charts import content, pieces, pooled, save
-from seqloom.look.costs import Cost
-from seqloom.look.drawing import draw_model, shown_steps
-from seqloom.look.field import Field
-from seqloom.look.gates import Trace
-from seqloom.look.gradients import GradientFlow
-from seqloom.look.jacobians import Decay
-from seqloom.look.next_tokens import Expectations
+from seqloom.look.measures.attention import AttentionMap
+from seqloom.look.measures.costs import Cost
+from seqloom.look.measures.gates import Trace
+from seqloom.look.measures.gradients import GradientFlow
+from seqloom.look.measures.jacobians import Decay
+from seqloom.look.measures.next_tokens import Expectations
+from seqloom.look.measures.probes import Probe
+from seqloom.look.measures.reading import Names
+from seqloom.look.measures.receptive_field import Field
+from seqloom.look.measures.schedules import Rates, curves
+from seqloom.look.measures.spectra import scalar_decay
+from seqloom.look.measures.vectors import Map, Neighbors
 from seqloom.look.parts import parts
-from seqloom.look.probes import Probe
-from seqloom.look.reading import Names
-from seqloom.look.schedules import Rates, curves
-from seqloom.look.spectra import scalar_decay
-from seqloom.look.vectors import Map, Neighbours
 from seqloom.look.watching import Watched
 from seqloom.models import Generator
 
@@ -81,7 +75,7 @@ def test_every_view_that_fits_a_model_can_be_drawn(name):
             assert spec["title"]["text"].strip() and any(spec["datasets"].values()), view
     assert ("gates" in views) == (name in ("label pooled", "write transformer-rotary", "talk mingru"))
     assert ("heads" in views) == ("transformer" in name)
-    assert {"next", "embedding"} <= set(views) and rows_of(look.neighbours("3"))
+    assert {"next", "embedding"} <= set(views) and rows_of(look.neighbors("3"))
 
 
 OVER_TRAINING = Watched(
@@ -165,7 +159,7 @@ def test_small_charts_say_what_they_are_given():
         {"step": 2, "rate": 0.2},
     ]
     assert rows_of(probe_chart([Probe("a", 0.9, 0.5, 10)])) == [{"layer": "a", "accuracy": 0.9, "majority": 0.5}]
-    assert rows_of(neighbours_chart([Neighbours("x", [" "], np.array([0.5]))])) == [
+    assert rows_of(neighbors_chart([Neighbors("x", [" "], np.array([0.5]))])) == [
         {"asked": "x", "symbol": "␣", "rank": 0, "cosine": 0.5}
     ]
     cost = cost_chart([Cost("gru", 8, 100, 0.001, 0.002, 1_000_000)])
@@ -177,7 +171,7 @@ HOSTILE = '</script><script>alert("x")</script>'
 
 
 def test_no_text_of_a_chart_becomes_part_of_the_page(tmp_path, monkeypatch):
-    monkeypatch.setattr("seqloom.look.charts.library", lambda: "<script>const vegaEmbed = 1</script>")
+    monkeypatch.setattr("seqloom.look.charts.base.library", lambda: "<script>const vegaEmbed = 1</script>")
     found = AttentionMap([HOSTILE, '"', "\\"], [HOSTILE], np.full((1, 1, 3), 0.3, np.float32), ["one"])
     page = content(attention_chart(found, HOSTILE), ".html").decode()
     assert page.count("<script") == page.count("</script>") == 2 and "<title>&lt;/script" in page

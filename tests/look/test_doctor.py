@@ -7,26 +7,26 @@ import pytest
 import torch
 from torch import nn
 
+from seqloom.config.recipe import Recipe
 from seqloom.layers.base import Encoder, last_pool
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical
 from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.layers.transformer import transformer
-from seqloom.look.anatomy import Anatomy, GateUse, MemorySpan, examine, memories
-from seqloom.look.dependence import Dependence
-from seqloom.look.doctor import RULES, diagnose
-from seqloom.look.evidence import Evidence, Usual, Weights
-from seqloom.look.field import REACH
-from seqloom.look.findings import Checkup
-from seqloom.look.gates import traces
-from seqloom.look.gradients import QueryKeyValue
-from seqloom.look.memory import Remembers
-from seqloom.look.reading import single
-from seqloom.look.rules_tried import CURES
-from seqloom.look.schedules import curves
-from seqloom.look.sway import Sway
+from seqloom.look.doctor.anatomy import Anatomy, GateUse, MemorySpan, examine, memories
+from seqloom.look.doctor.dependence import Dependence
+from seqloom.look.doctor.diagnosis import RULES, diagnose
+from seqloom.look.doctor.evidence import Evidence, Usual, Weights
+from seqloom.look.doctor.findings import Checkup
+from seqloom.look.doctor.memory import Remembers
+from seqloom.look.doctor.perturbation import Sway
+from seqloom.look.doctor.rules_tried import CURES
+from seqloom.look.measures.gates import traces
+from seqloom.look.measures.gradients import QueryKeyValue
+from seqloom.look.measures.reading import single
+from seqloom.look.measures.receptive_field import REACH
+from seqloom.look.measures.schedules import curves
 from seqloom.models import Batch, Labeler
-from seqloom.recipe import Recipe
 
 from ..laws.zoo import writer
 from .models import MODELS, SIDES, batch_for
@@ -123,7 +123,7 @@ def recipe(*settings):
 
 
 def ill(*settings, better=(), anatomy=(), evidence=(), **changes):
-    """A run that has not learnt: with these settings, measurements, and a trial that goes well with others."""
+    """A run that has not learned: with these settings, measurements, and a trial that goes well with others."""
     return replace(
         POOR,
         recipe=recipe(*settings),
@@ -143,13 +143,13 @@ KINDS = ("rnn", "lstm", "peephole", "coupled", "gru", "mingru", "minlstm", "orth
 ILL = {
     "no better than a baseline": replace(HEALTHY, scores={"errors": score(0.9, 0.5, "lower")}),
     "nothing to learn": ill(evidence={"dependence": depends()}),
-    "rate too high": ill("train.rate=0.1", better=["train.rate=0.005"]),
-    "rate too low": replace(ill("train.rate=1e-5", better=["train.rate=0.002"]), curves=LATE),
+    "rate too high": ill("train.learning_rate=0.1", better=["train.learning_rate=0.005"]),
+    "rate too low": replace(ill("train.learning_rate=1e-5", better=["train.learning_rate=0.002"]), curves=LATE),
     "exploding gradients": ill(
         "model.kind=rnn",
-        "model.gain=3",
-        "train.clip=0",
-        better=["train.clip=1", "model.gain=1"],
+        "model.init_gain=3",
+        "train.clip_norm=0",
+        better=["train.clip_norm=1", "model.init_gain=1"],
         evidence={"weights": Weights(0.1, 0.1, 1.7)},
     ),
     "no warm-up": ill(
@@ -158,11 +158,11 @@ ILL = {
     ),
     "endless warm-up": ill("train.steps=2000", "train.warmup=1500", better=["train.warmup=100"]),
     "too much is left out": ill("model.dropout=0.9", better=["model.dropout=0.1"]),
-    "batches too small": ill(better=["train.batch=49152"], evidence={"rows": 2.0}),
+    "batches too small": ill(better=["train.batch_tokens=49152"], evidence={"rows": 2.0}),
     "model too small": ill("model.size=4", better=["model.size=64"]),
     "no positions": ill("model.kind=transformer", "model.positions=none", better=["model.positions=rotary"]),
-    "short windows": ill("train.window=4", better=["train.window=64"]),
-    "unusual train.smoothing": ill("train.smoothing=0.9", better=["train.smoothing=0.0"]),
+    "short windows": ill("train.bptt_window=4", better=["train.bptt_window=64"]),
+    "unusual train.label_smoothing": ill("train.label_smoothing=0.9", better=["train.label_smoothing=0.0"]),
     "unusual train.freeze": ill("train.freeze=embed", better=["train.freeze="]),
     "learns by heart": replace(HEALTHY, curves=history(FALL, np.concatenate([FALL[:20:4], np.linspace(0.4, 0.9, 5)]))),
     "stopped too early": replace(
@@ -172,7 +172,7 @@ ILL = {
         evidence=replace(EVIDENCE, told=1.1),
     ),
     "decay too strong": ill("train.weight_decay=5", evidence={"weights": Weights(0.1, 0.01, 0.6)}),
-    "gradients cut too short": ill("train.clip=0.001"),
+    "gradients cut too short": ill("train.clip_norm=0.001"),
     "short memory": ill(evidence={"dependence": depends(30), "memory": remembers(5)}),
     "vanishing gradient": ill(anatomy={"gradients": {"decoder layer 1": 1e-9, "decoder layer 2": 0.1}}),
     "exploding gradient": ill(anatomy={"gradients": {"decoder layer 1": 1e6, "decoder layer 2": 0.1}}),
@@ -234,18 +234,18 @@ def test_what_no_trial_confirms_is_not_said():
 
 def test_without_trials_only_what_is_certain_is_said():
     assert names(replace(ILL["rate too high"], trying=None))[0] == "rate too high"
-    mild = replace(ILL["rate too high"], recipe=recipe("train.rate=0.006"), trying=None)
+    mild = replace(ILL["rate too high"], recipe=recipe("train.learning_rate=0.006"), trying=None)
     assert names(mild) == []
 
 
-def test_a_model_that_has_learnt_is_not_searched_for_what_keeps_it_from_learning():
+def test_a_model_that_has_learned_is_not_searched_for_what_keeps_it_from_learning():
     for name in ("short memory", "forgets at once", "dead units", "vanishing gradient", "rate too high", "no warm-up"):
-        learnt = replace(ILL[name], curves=history(FALL / 4))
-        assert diagnose(learnt) == [], name
+        learned = replace(ILL[name], curves=history(FALL / 4))
+        assert diagnose(learned) == [], name
     assert names(POOR) == []  # nor is anything found where nothing is wrong
 
 
-def test_where_nothing_can_be_learnt_nothing_about_the_model_is_said():
+def test_where_nothing_can_be_learned_nothing_about_the_model_is_said():
     """A gate that is saturated is no reason, and no setting would help."""
     gates = [GateUse("decoder layer 1", "o", False, 0.5, 0.5, 0.49)]
     drawn = ill(evidence={"dependence": depends()}, anatomy={"gates": gates})
@@ -265,9 +265,9 @@ def test_one_score_above_its_baseline_is_enough():
 
 
 def test_of_changes_that_help_alike_the_smallest_is_prescribed():
-    better = ["train.rate=0.005", "train.rate=0.002"]
-    assert diagnose(ill("train.rate=0.1", better=better))[0].change == better[0]
-    assert diagnose(ill("train.rate=0.1", better=better[1:]))[0].change == better[1]
+    better = ["train.learning_rate=0.005", "train.learning_rate=0.002"]
+    assert diagnose(ill("train.learning_rate=0.1", better=better))[0].change == better[0]
+    assert diagnose(ill("train.learning_rate=0.1", better=better[1:]))[0].change == better[1]
 
 
 def test_findings_come_the_worst_first():
@@ -300,7 +300,7 @@ def test_a_limit_is_lifted_to_the_longest_example():
     assert finding.change == "data.max_length=900"
 
 
-def labeller(layer, size=8):
+def labeler(layer, size=8):
     return Labeler(nn.Embedding(9, 4), Encoder(layer, last_pool), Categorical(size, 3), per_element=False)
 
 
@@ -312,9 +312,9 @@ def test_memory_is_measured_as_long_as_it_was_made():
     leaky = recurrent_encoder(CELLS["rnn-identity"], 4, [8], merge="none")
     for share in (0.5, 0.7, 0.78):
         nn.init.eye_(leaky.layers[0].cell.U.weight).data.mul_(share)
-        [span] = memories(labeller(leaky), BATCH)
+        [span] = memories(labeler(leaky), BATCH)
         assert span.length == int(np.log(REACH) / np.log(share)) and span.longest == 30
-    [span] = memories(labeller(transformer(4, 8, 2, 2, causal=True, window=4)), BATCH)
+    [span] = memories(labeler(transformer(4, 8, 2, 2, causal=True, window=4)), BATCH)
     assert span.length <= 6  # two layers of a window of four see six steps back
 
 
@@ -330,7 +330,7 @@ def test_an_encoder_need_not_remember_what_the_decoder_can_look_at():
 
 def test_gates_and_units_are_measured_over_the_batch_without_its_padding():
     torch.manual_seed(0)
-    model = labeller(recurrent_encoder(CELLS["lstm"], 4, [8], merge="none"))
+    model = labeler(recurrent_encoder(CELLS["lstm"], 4, [8], merge="none"))
     cell = model.encoder.layer.layers[0].cell
     for parameter in cell.parameters():
         nn.init.zeros_(parameter)
@@ -355,7 +355,7 @@ def test_what_is_measured_over_a_batch_is_what_its_rows_show_one_by_one():
 
 def test_a_unit_that_never_moves_is_dead():
     torch.manual_seed(0)
-    model = labeller(recurrent_encoder(CELLS["rnn"], 4, [8], merge="none"))
+    model = labeler(recurrent_encoder(CELLS["rnn"], 4, [8], merge="none"))
     cell = model.encoder.layer.layers[0].cell
     cell.W.weight.data[:4] = cell.U.weight.data[:4] = 0
     assert examine(model, BATCH).dead == {"encoder layer 1": 0.5}

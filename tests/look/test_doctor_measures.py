@@ -8,18 +8,18 @@ import torch
 from torch import nn
 
 from seqloom.build import prepared_cell
+from seqloom.config.recipe import Recipe
 from seqloom.layers.base import Encoder, last_pool
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical, Mean, Normal
 from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.layers.transformer import transformer
-from seqloom.look.dependence import Dependence, dependence, information
-from seqloom.look.evidence import blind_loss, entropy, mixture, usual_answer
-from seqloom.look.findings import saved
-from seqloom.look.memory import Remembers, memory_of
-from seqloom.look.sway import Sway, asked_lags, sway_by_lag
+from seqloom.look.doctor.dependence import Dependence, dependence, information
+from seqloom.look.doctor.evidence import blind_loss, entropy, mixture, usual_answer
+from seqloom.look.doctor.findings import saved
+from seqloom.look.doctor.memory import Remembers, memory_of
+from seqloom.look.doctor.perturbation import Sway, asked_lags, sway_by_lag
 from seqloom.models import Batch, Labeler
-from seqloom.recipe import Recipe
 
 SYMBOLS, LENGTH = 5, 12
 
@@ -76,7 +76,7 @@ def test_what_is_far_counts_where_it_tells_a_share_of_what_the_best_does():
 
 
 def test_a_window_cannot_remember_more_than_it_sees():
-    """Whatever it has learnt: of a new Transformer the gradient tells, and it ends where the window does."""
+    """Whatever it has learned: of a new Transformer the gradient tells, and it ends where the window does."""
     torch.manual_seed(0)
     x = torch.randint(SYMBOLS, (32, 40))
     for window, depth in ((4, 1), (4, 2), (9, 1)):
@@ -184,6 +184,6 @@ def test_recurrent_weights_start_as_many_times_as_large_as_the_gain_says():
         return prepared_cell(recipe.model.side("encoder"), None)(4, 8)
 
     for kind in ("rnn", "lstm", "gru"):
-        plain, large = (built(f"model.kind={kind}", f"model.gain={gain}") for gain in (1, 3))
+        plain, large = (built(f"model.kind={kind}", f"model.init_gain={gain}") for gain in (1, 3))
         torch.testing.assert_close(large.U.weight, 3 * plain.U.weight)
         torch.testing.assert_close(large.W.weight, plain.W.weight)

@@ -10,11 +10,18 @@ import torch
 
 from seqloom import Recipe, load, train
 from seqloom.errors import RunError
-from seqloom.look.trials import Trials
+from seqloom.look.doctor.trials import Trials
 from seqloom.models import LabelingObjective
-from seqloom.runs import diagnose
+from seqloom.runs.run import diagnose
 
-QUICK = ("model.size=16", "model.dropout=0", "train.steps=60", "train.batch=512", "train.rate=1e-2", "model.pool=last")
+QUICK = (
+    "model.size=16",
+    "model.dropout=0",
+    "train.steps=60",
+    "train.batch_tokens=512",
+    "train.learning_rate=1e-2",
+    "model.pool=last",
+)
 
 
 def written(folder, examples):
@@ -53,7 +60,7 @@ def test_a_healthy_run_is_left_alone(tmp_path):
 
 
 def test_a_closed_gate_is_found_and_the_prescription_opens_it(tmp_path):
-    closed = ("model.kind=lstm", "model.both_ways=false", "model.forget_bias=-3")
+    closed = ("model.kind=lstm", "model.bidirectional=false", "model.forget_bias=-3")
     first, *_ = diagnose(trained(tmp_path, parts(8), *closed), seconds=1)
     assert (first.name, first.settings) == ("forgets at once", ["model.forget_bias=1"])
 
@@ -88,7 +95,12 @@ def test_labels_that_nothing_says_anything_about_are_found_and_the_model_is_left
 def test_a_run_that_broke_off_can_be_examined(tmp_path):
     with pytest.raises(RunError):
         trained(
-            tmp_path, parts(4, length=60), "train.rate=100", "train.clip=0", "model.kind=rnn", "model.activation=relu"
+            tmp_path,
+            parts(4, length=60),
+            "train.learning_rate=100",
+            "train.clip_norm=0",
+            "model.kind=rnn",
+            "model.activation=relu",
         )
     records = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
     assert records[-1]["skipped"] == 10
@@ -131,7 +143,10 @@ def test_trials_leave_no_trace_and_give_the_same_again(tmp_path):
     one, other = (Trials(make, run.recipe, 60.0) for _ in range(2))
     one.steps = other.steps = 40  # else as many as this machine has time for
     assert one.after() == other.after() == one.after() and one.by_heart < 0.2
-    assert one.after("train.rate=1e-7") > one.after() and one.after("model.heads=3", "model.kind=transformer") is None
+    assert (
+        one.after("train.learning_rate=1e-7") > one.after()
+        and one.after("model.heads=3", "model.kind=transformer") is None
+    )
     assert (torch.random.get_rng_state() == before).all()
     assert all((run.model.state_dict()[name] == value).all() for name, value in weights.items())
     assert Trials(make, run.recipe, -1.0).after() is None  # there is no time

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from seqloom.look.anatomy import GateUse
-from seqloom.look.evidence import Usual, Weights
-from seqloom.look.findings import Checkup
-from seqloom.look.gradients import QueryKeyValue
+from seqloom.look.doctor.anatomy import GateUse
+from seqloom.look.doctor.evidence import Usual, Weights
+from seqloom.look.doctor.findings import Checkup
+from seqloom.look.measures.gradients import QueryKeyValue
 
 from .test_doctor import (
     EVIDENCE,
@@ -30,7 +30,9 @@ from .test_doctor import (
 )
 
 MANY = 100_000  # examples, so that any share of them is a whole number
-RATES = [f"train.rate={rate}" for rate in (0.001, 0.002, 0.005)]  # where a step moves weights of 0.05 as it should
+RATES = [
+    f"train.learning_rate={rate}" for rate in (0.001, 0.002, 0.005)
+]  # where a step moves weights of 0.05 as it should
 
 
 class Edge(NamedTuple):
@@ -87,36 +89,36 @@ def memory(reach: int, length: int) -> Checkup:
 def gaining(gain: float, moves: float) -> Checkup:
     """Steps that move the weights by so much, and a trial that leaves so much less of the blind loss."""
     tried = Tried(RATES, now=1.9, then=1.9 - 2.0 * gain)
-    return saving(0.2, replace(ill(f"train.rate={0.05 * moves}"), trying=tried))
+    return saving(0.2, replace(ill(f"train.learning_rate={0.05 * moves}"), trying=tried))
 
 
 def risen(share: float) -> Checkup:
     """The training loss ended this share of its fall above its lowest."""
     losses = np.array([2.0, 1.6, 1.3, 1.0, 1.0, 1.0 + share])
-    return replace(ill("train.rate=0.004", better=RATES), curves=history(losses, losses + 0.4))
+    return replace(ill("train.learning_rate=0.004", better=RATES), curves=history(losses, losses + 0.4))
 
 
 def falling(late: float) -> Checkup:
     """This share of the fall came on the second half of the way, which was walked at one pace."""
     losses = np.concatenate([np.linspace(2.0, 1.0 + late, 40), np.linspace(1.0 + late, 1.0, 41)[1:]])
-    pace = ("train.rate=2e-4", "train.steps=4000", "train.warmup=0", "train.schedule=constant")
+    pace = ("train.learning_rate=2e-4", "train.steps=4000", "train.warmup=0", "train.schedule=constant")
     return replace(ill(*pace, better=RATES), curves=history(losses, losses + 0.5))
 
 
 def spiked(peak: float) -> Checkup:
     """Without a limit, the largest gradient was so many times the usual one."""
-    sick = ill("model.kind=rnn", "train.clip=0", better=["train.clip=1"])
+    sick = ill("model.kind=rnn", "train.clip_norm=0", better=["train.clip_norm=1"])
     norms = np.array([[step, peak if step == 7 else 1.0] for step in range(40)])
     return replace(sick, curves=replace(sick.curves, gradients=norms))
 
 
 def cut_short(times: float) -> Checkup:
-    return replace(ill("train.clip=0.01"), curves=history(np.full(40, 2.0), gradient=0.01 * times))
+    return replace(ill("train.clip_norm=0.01"), curves=history(np.full(40, 2.0), gradient=0.01 * times))
 
 
 def stretching(radius: float) -> Checkup:
     weights = {"weights": Weights(0.1, 0.1, radius)}
-    return ill("model.kind=rnn", "model.gain=3", better=["model.gain=1"], evidence=weights)
+    return ill("model.kind=rnn", "model.init_gain=3", better=["model.init_gain=1"], evidence=weights)
 
 
 def stopped(share: float) -> Checkup:
@@ -125,7 +127,7 @@ def stopped(share: float) -> Checkup:
 
 
 def warming(share: float, depth: int = 4) -> Checkup:
-    """A Transformer that normalises behind its layers."""
+    """A Transformer that normalizes behind its layers."""
     body = ("model.kind=transformer", "model.norm=post", f"model.depth={depth}")
     better = ["model.norm=pre", "train.warmup=500"]
     return ill(*body, "train.steps=10000", f"train.warmup={round(10_000 * share)}", better=better)
@@ -198,7 +200,7 @@ EDGES = {
     "movement": Edge("rate too high", 0.49, 0.51, lambda x: gaining(0.035, x)),
     "rose again": Edge("rate too high", 0.19, 0.21, risen),
     "small steps": Edge(
-        "rate too low", 0.011, 0.009, lambda x: replace(falling(0.5), recipe=recipe(f"train.rate={0.05 * x}"))
+        "rate too low", 0.011, 0.009, lambda x: replace(falling(0.5), recipe=recipe(f"train.learning_rate={0.05 * x}"))
     ),
     "in full descent": Edge("rate too low", 0.29, 0.33, falling),
     "peak": Edge("exploding gradients", 9.9, 10.1, spiked),
@@ -217,11 +219,13 @@ EDGES = {
         "batches too small",
         5,
         4,
-        lambda x: ill(better=["train.batch=24576", "train.batch=20480"], evidence={"rows": x}),
+        lambda x: ill(better=["train.batch_tokens=24576", "train.batch_tokens=20480"], evidence={"rows": x}),
     ),
     "few features": Edge("model too small", 10, 8, lambda x: wide(x, 64)),
     "small vectors": Edge("model too small", 5, 4, lambda x: wide(16, x)),
-    "short windows": Edge("short windows", 16, 15, lambda x: ill(f"train.window={x}", better=["train.window=64"])),
+    "short windows": Edge(
+        "short windows", 16, 15, lambda x: ill(f"train.bptt_window={x}", better=["train.bptt_window=64"])
+    ),
 }
 # "A run with a skill above 0.9 has no illness; what is inside a model is searched only below 0.3."
 INSIDE = ("forgets at once", "vanishing gradient", "exploding gradient", "saturated gates", "dead units")
@@ -230,7 +234,7 @@ SKILLED = {
     **{name: 0.9 for name in ("short memory", "decay too strong", "rate too high", "exploding gradients")},
     **{name: 0.9 for name in ("no warm-up", "endless warm-up", "too much is left out", "batches too small")},
     **{name: 0.9 for name in ("no positions", "short windows")},
-    **{name: 0.5 for name in ("gradients cut too short", "unusual train.smoothing", "unusual train.freeze")},
+    **{name: 0.5 for name in ("gradients cut too short", "unusual train.label_smoothing", "unusual train.freeze")},
 }
 
 
@@ -242,6 +246,6 @@ def test_a_rule_speaks_on_one_side_of_its_threshold_and_not_on_the_other(name: s
 
 
 @pytest.mark.parametrize("name", SKILLED)
-def test_a_rule_is_silent_about_a_run_that_has_learnt_enough(name: str) -> None:
+def test_a_rule_is_silent_about_a_run_that_has_learned_enough(name: str) -> None:
     assert name not in names(saving(SKILLED[name] + 0.01, ILL[name]))
     assert name in names(saving(SKILLED[name] - 0.01, ILL[name]))

@@ -10,8 +10,8 @@ from seqloom.layers.cells import CELLS
 from seqloom.layers.convolution import convolution
 from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.layers.transformer import transformer
-from seqloom.look.field import influence_by_lag, receptive_field
-from seqloom.look.reading import SOURCE, batch_of
+from seqloom.look.measures.reading import SOURCE, batch_of
+from seqloom.look.measures.receptive_field import influence_by_lag, receptive_field
 
 from .models import MODELS, SIDES, batch_for
 

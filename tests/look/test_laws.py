@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.look.attention import attention_maps
-from seqloom.look.attribution import METHODS, question
-from seqloom.look.faithfulness import faithfulness
-from seqloom.look.field import influence_by_lag, memory_length, receptive_field
-from seqloom.look.gates import traces
-from seqloom.look.gradients import gradient_flow, query_key_value, weight_gradients
-from seqloom.look.jacobians import decays
-from seqloom.look.next_tokens import next_tokens
-from seqloom.look.norms import shrinkage
-from seqloom.look.order import order_matters
-from seqloom.look.positions import position_vectors
-from seqloom.look.reading import single
-from seqloom.look.spectra import spectra
+from seqloom.look.measures.attention import attention_maps
+from seqloom.look.measures.attribution import METHODS, question
+from seqloom.look.measures.faithfulness import faithfulness
+from seqloom.look.measures.gates import traces
+from seqloom.look.measures.gradients import gradient_flow, query_key_value, weight_gradients
+from seqloom.look.measures.jacobians import decays
+from seqloom.look.measures.next_tokens import next_tokens
+from seqloom.look.measures.norms import shrinkage
+from seqloom.look.measures.order import order_matters
+from seqloom.look.measures.positions import position_vectors
+from seqloom.look.measures.reading import single
+from seqloom.look.measures.receptive_field import influence_by_lag, memory_length, receptive_field
+from seqloom.look.measures.spectra import spectra
 
 from .models import MODELS, SIDES, batch_for
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from seqloom.config.recipe import Train
 from seqloom.errors import DataError, RunError
 from seqloom.layers.base import Encoder, Pointwise, Stack, last_pool, mean_pool
 from seqloom.layers.cells import CELLS
@@ -12,17 +13,16 @@ from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.heads import Categorical, Normal
 from seqloom.layers.recurrent import recurrent_encoder
 from seqloom.layers.transformer import transformer
-from seqloom.look.costs import costs
-from seqloom.look.next_tokens import next_tokens
-from seqloom.look.norms import shrinkage
-from seqloom.look.order import minimal_pair, order_matters, shuffle
-from seqloom.look.positions import position_vectors
-from seqloom.look.probes import probes
-from seqloom.look.reading import Names, batch_of
-from seqloom.look.schedules import curves, learning_rates
-from seqloom.look.vectors import Vectors
+from seqloom.look.measures.costs import costs
+from seqloom.look.measures.next_tokens import next_tokens
+from seqloom.look.measures.norms import shrinkage
+from seqloom.look.measures.order import minimal_pair, order_matters, shuffle
+from seqloom.look.measures.positions import position_vectors
+from seqloom.look.measures.probes import probes
+from seqloom.look.measures.reading import Names, batch_of
+from seqloom.look.measures.schedules import curves, learning_rates
+from seqloom.look.measures.vectors import Vectors
 from seqloom.models import Batch, Labeler
-from seqloom.recipe import Train
 from seqloom.training.schedules import learning_rate_at
 
 from .models import MODELS, SIDES, batch_for
@@ -78,20 +78,20 @@ def test_a_head_of_numbers_has_no_next_symbol():
         next_tokens(model, Batch(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)))
 
 
-def test_neighbours_analogies_and_the_map():
+def test_neighbors_analogies_and_the_map():
     symbols = ["king", "queen", "man", "woman", "stone"]
     space = Vectors(np.array([[1, 1, 0.0], [1, -1, 0], [0.1, 1, 0], [0.1, -1, 0], [0, 0, 3]]), symbols)
     assert space.analogy("man", "woman", "king").symbols[0] == "queen"
-    near = space.neighbours("king", 2)
+    near = space.neighbors("king", 2)
     assert near.symbols == ["man", "queen"] and near.cosines[0] == pytest.approx(1.1 / np.sqrt(2 * 1.01))
     found = space.map()
-    centred = space.values - space.values.mean(0)
-    values = np.linalg.eigvalsh(centred.T @ centred)[::-1]
+    centered = space.values - space.values.mean(0)
+    values = np.linalg.eigvalsh(centered.T @ centered)[::-1]
     close(found.explained, values[:2] / values.sum())
     close((found.places**2).sum(0), values[:2])
     assert space.map(["king"]).places.tolist() == [[0, 0]]
     with pytest.raises(DataError, match="'pawn' is not in the vocabulary of 5 symbols"):
-        space.neighbours("pawn")
+        space.neighbors("pawn")
     assert Vectors(TokenEmbedding(3, 1).weight, list("abc")).map().places.shape == (3, 2)
 
 
@@ -109,14 +109,14 @@ def test_a_probe_finds_what_is_there_and_not_what_is_not():
 
 
 def test_positions_are_those_of_the_model():
-    [waves] = position_vectors(transformer(6, 6, 1, 2, causal=True, positions="waves"), 10)
+    [waves] = position_vectors(transformer(6, 6, 1, 2, causal=True, positions="sinusoidal"), 10)
     angle = np.arange(10)[:, None] * 10000.0 ** (-np.arange(0, 6, 2) / 6)
     close(waves.values[:, ::2], np.sin(angle), atol=1e-6)
     close(waves.values[:, 1::2], np.cos(angle), atol=1e-6)
     close(np.diag(waves.alike), 1)
-    net = transformer(6, 6, 1, 2, causal=True, positions="learnt", max_positions=7)
-    [learnt] = position_vectors(net, 10)
-    close(learnt.values, net.layers[0].table.detach().numpy())
+    net = transformer(6, 6, 1, 2, causal=True, positions="learned", max_positions=7)
+    [learned] = position_vectors(net, 10)
+    close(learned.values, net.layers[0].table.detach().numpy())
     [rotary] = position_vectors(transformer(8, 8, 1, 2, causal=True, positions="rotary"), 10)
     turned = np.array([np.cos(2.0) - np.sin(2.0), np.sin(2.0) + np.cos(2.0)])
     close(rotary.values[2, :2], turned, rtol=1e-5)

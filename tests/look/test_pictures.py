@@ -8,13 +8,13 @@ import pytest
 import torch
 from PIL import Image
 
-from seqloom.look.attention import AttentionMap
-from seqloom.look.chart_picture import SHADE, Picture, picture_chart, png
-from seqloom.look.charts import content
-from seqloom.look.order import order_matters, swaps
-from seqloom.look.reading import loss, single
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.config.recipe import Recipe
+from seqloom.look.charts.base import content
+from seqloom.look.charts.picture import SHADE, Picture, picture_chart, png
+from seqloom.look.measures.attention import AttentionMap
+from seqloom.look.measures.order import order_matters, swaps
+from seqloom.look.measures.reading import loss, single
+from seqloom.runs.run import load, train
 
 from .models import MODELS, SIDES, batch_for
 

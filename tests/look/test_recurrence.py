@@ -8,12 +8,12 @@ from torch import nn
 from seqloom.layers.base import Encoder, Stack, last_pool
 from seqloom.layers.cells import CELLS, LSTMCell, RNNCell
 from seqloom.layers.recurrent import Bidirectional, Concatenate, Recurrent, ZeroState, recurrent_encoder
-from seqloom.look.gates import Trace, traces
-from seqloom.look.gradients import gradient_flow, query_key_value, update_sizes, weight_gradients
-from seqloom.look.jacobians import decays, step_jacobian
+from seqloom.look.measures.gates import Trace, traces
+from seqloom.look.measures.gradients import gradient_flow, query_key_value, update_sizes, weight_gradients
+from seqloom.look.measures.jacobians import decays, step_jacobian
+from seqloom.look.measures.reading import batch_of, loss
+from seqloom.look.measures.spectra import scalar_decay, spectra
 from seqloom.look.places import levels
-from seqloom.look.reading import batch_of, loss
-from seqloom.look.spectra import scalar_decay, spectra
 from seqloom.models import Batch
 
 from .models import MODELS, SIDES, batch_for

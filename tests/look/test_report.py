@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from seqloom.look import report as reports
-from seqloom.look.html import Html, html, items, page, script, table, tag
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.config.recipe import Recipe
+from seqloom.look.report import page as reports
+from seqloom.look.report.html import Html, html, items, page, script, table, tag
+from seqloom.runs.run import load, train
 
 from ..recipes import forecasting, walks
 
@@ -69,7 +69,7 @@ def test_no_text_can_end_a_script():
 
 def test_a_page_tells_everything_about_a_run(tmp_path):
     examples = [(text, HOSTILE if text[0] in "gf" else "sad") for text in WORDS]
-    run = quick(tmp_path / "run", "classify", examples, "train.watch=1", "data.source_tokens=words")
+    run = quick(tmp_path / "run", "classify", examples, "train.watch_every=1", "data.source_tokenizer=words")
     text = run.report(tmp_path / "page.html", examples=examples).read_text()
     found = Outline(text)
     assert found.found.count("script") == 3 and found.found.count("h2") == 7
@@ -84,10 +84,10 @@ def test_a_page_tells_everything_about_a_run(tmp_path):
 
 
 def test_what_cannot_be_had_is_said(tmp_path):
-    run = quick(tmp_path / "run", "classify", [(text, text[0]) for text in WORDS], "data.source_tokens=words")
+    run = quick(tmp_path / "run", "classify", [(text, text[0]) for text in WORDS], "data.source_tokenizer=words")
     text = unescape(run.report(tmp_path / "page.html", "good film").read_text())
     assert "There are no examples to show" in text and "was trained on examples from Python" in text
-    assert "no step was watched: train.watch is 100, of 2 steps" in text
+    assert "no step was watched: train.watch_every is 100, of 2 steps" in text
     assert "(probe): it needs several examples" in text
 
 
@@ -123,7 +123,7 @@ def test_a_forecaster_has_a_page_of_its_nearest_and_furthest(tmp_path):
 
 def test_charts_that_would_make_a_page_too_large_are_left_out_with_the_command_that_draws_them(tmp_path, monkeypatch):
     examples = [(text, text[::-1]) for text in WORDS]
-    run = quick(tmp_path / "run", "transduce", examples, "model.kind=transformer")
+    run = quick(tmp_path / "run", "seq2seq", examples, "model.kind=transformer")
     whole = run.report(tmp_path / "whole.html", "good film", examples=examples).stat().st_size
     monkeypatch.setattr(reports, "LIMIT", 300_000 + whole // 2)
     text = run.report(tmp_path / "small.html", "good film", examples=examples).read_text()

@@ -6,16 +6,16 @@ import sys
 
 import pytest
 
-from seqloom.look.charts import content
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.config.recipe import Recipe
+from seqloom.look.charts.base import content
+from seqloom.runs.run import load, train
 
 WORDS = ["good film", "bad plot", "fine film", "awful plot"] * 8
 CASES = {
-    "classify": ([(text, "glad" if text[0] in "gf" else "sad") for text in WORDS], ["data.source_tokens=words"]),
+    "classify": ([(text, "glad" if text[0] in "gf" else "sad") for text in WORDS], ["data.source_tokenizer=words"]),
     "tag": ([(text, "A N") for text in WORDS], ["data.characters=4"]),
-    "transduce": ([(text, text[::-1]) for text in WORDS], []),
-    "language": ([(text,) for text in WORDS], ["data.documents=lines", "train.window=16"]),
+    "seq2seq": ([(text, text[::-1]) for text in WORDS], []),
+    "language": ([(text,) for text in WORDS], ["data.documents=lines", "train.bptt_window=16"]),
 }
 QUICK = ("model.size=16", "train.steps=2")
 
@@ -38,7 +38,7 @@ def test_every_view_of_a_run_is_drawn_from_the_real_tokens(runs, task, kind):
     views = look.views()
     assert {"model", "gradients", "field", "attribution"} <= set(views)
     assert ("gates" in views) == (kind == "lstm") and ("heads" in views) == (kind == "transformer")
-    assert ("beam" in views) == (task == "transduce")
+    assert ("beam" in views) == (task == "seq2seq")
     read = [name for name in look.names.source or look.names.inputs if name != "<start>"]
     assert "".join(read).replace("␣", "") == "goodfilm"
     for name, draw in views.items():

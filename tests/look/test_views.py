@@ -11,30 +11,30 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from seqloom.cli import app
+from seqloom.cli.main import app
+from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
-from seqloom.look import report as reports
-from seqloom.look.charts import content
-from seqloom.look.drawing import Drawing
+from seqloom.look.charts.base import content
+from seqloom.look.charts.drawing import Drawing
+from seqloom.look.report import page as reports
 from seqloom.look.views import BY_NAME, VIEWS
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 
 from ..recipes import forecasting, walks
 
 WORDS = ["ab c", "ba d", "cd a", "dc b"] * 8
 PICTURES = [np.random.default_rng(n).integers(0, 255, (1, 8, 8, 3), np.uint8) for n in range(8)]
 TASKS = {
-    "classify": ([(text, "glad" if text[0] in "ab" else "sad") for text in WORDS], ["data.source_tokens=words"]),
+    "classify": ([(text, "glad" if text[0] in "ab" else "sad") for text in WORDS], ["data.source_tokenizer=words"]),
     "tag": ([(text, "A N") for text in WORDS], []),
-    "transduce": ([(text, text[::-1]) for text in WORDS], []),
+    "seq2seq": ([(text, text[::-1]) for text in WORDS], []),
     "caption": ([(PICTURES[n % 8], text) for n, text in enumerate(WORDS)], ["model.patch=4"]),
     "draw": ([(PICTURES[n % 8], text) for n, text in enumerate(WORDS)], ["data.square=4"]),
-    "language": ([(text,) for text in WORDS], ["data.documents=lines", "train.window=16"]),
-    "music": ([(f"X:1\nK:C\n{text}|",) for text in ("CDEF", "GABc", "cBAG") * 8], ["train.window=16"]),
+    "language": ([(text,) for text in WORDS], ["data.documents=lines", "train.bptt_window=16"]),
+    "music": ([(f"X:1\nK:C\n{text}|",) for text in ("CDEF", "GABc", "cBAG") * 8], ["train.bptt_window=16"]),
     "forecast": (walks(), []),
 }
-WRITES = {"transduce", "caption", "draw"}  # about a source
+WRITES = {"seq2seq", "caption", "draw"}  # about a source
 SYMBOLS = set(TASKS) - {"forecast", "caption"}  # read symbols
 TELLS = set(TASKS) - {"forecast"}  # tell symbols
 GATED = {"lstm", "peephole", "coupled", "gru", "mingru", "minlstm"}
@@ -65,7 +65,7 @@ SPECIFIED: dict[str, dict[str, tuple[set[str], set[str]]]] = {
     "V8 schedules": {"schedule": (set(TASKS), ALL)},
     "V9 beam search": {"beam": (WRITES, ALL)},
     "V10 next symbols": {"next": (TELLS, ALL)},
-    "V11 embedding": {"embedding": (SYMBOLS, ALL), "neighbours": (SYMBOLS, ALL)},
+    "V11 embedding": {"embedding": (SYMBOLS, ALL), "neighbors": (SYMBOLS, ALL)},
     "V12 curves": {"curves": (set(TASKS), ALL)},
     "V13 attribution": {"attribution": (set(TASKS), ALL), "faithfulness": (set(TASKS), ALL)},
     "V14 the model drawn": {"model": (set(TASKS), ALL)},
@@ -81,7 +81,7 @@ CASES = [(task, kind) for task in TASKS for kind in KINDS if kind in FOR_ALL_TAS
 def trained(folder, task, kind):
     examples, more = TASKS[task]
     recipe = forecasting() if task == "forecast" else Recipe.of({"task": task})
-    quick = ("model.size=8", "train.steps=2", "train.watch=1", "train.batch=256")
+    quick = ("model.size=8", "train.steps=2", "train.watch_every=1", "train.batch_tokens=256")
     heads = ("model.heads=2",) if kind == "transformer" else ()
     list(train(recipe.override(f"model.kind={kind}", *quick, *heads, *more), folder, examples=examples))
     return load(folder)
@@ -90,7 +90,7 @@ def trained(folder, task, kind):
 @pytest.mark.parametrize(("task", "kind"), CASES)
 def test_every_view_that_applies_is_drawn_and_every_other_says_why_not(task, kind, tmp_path):
     run = trained(tmp_path / "run", task, kind)
-    look = run.look(answer="ab" if task in ("transduce", "caption") else None, examples=TASKS[task][0])
+    look = run.look(answer="ab" if task in ("seq2seq", "caption") else None, examples=TASKS[task][0])
     views, lacking = look.views(), look.lacking()
     assert set(views) | set(lacking) == set(BY_NAME) and not set(views) & set(lacking)
     for number, asked in SPECIFIED.items():
@@ -107,7 +107,7 @@ def test_every_view_that_applies_is_drawn_and_every_other_says_why_not(task, kin
 
 
 def test_the_cost_is_measured_beside_other_bodies(tmp_path):
-    look = trained(tmp_path / "run", "transduce", "gru").look("ab c")
+    look = trained(tmp_path / "run", "seq2seq", "gru").look("ab c")
     rows = [row for rows in json.loads(content(look.cost((4, 8)), ".json"))["datasets"].values() for row in rows]
     bodies = {row["body"].split(" (")[0] for row in rows}
     assert bodies == {"gru", "rnn", "lstm", "convolution", "transformer"} and {row["length"] for row in rows} == {4, 8}

@@ -9,8 +9,8 @@ import torch
 from seqloom.look.places import levels
 from seqloom.look.watching import SPECTRUM, Watching, layer_of, radius, summary, upwards, watched
 from seqloom.models import GenerationObjective, LabelingObjective
-from seqloom.runs import load, train
-from seqloom.training.steps import backpropagate
+from seqloom.runs.run import load, train
+from seqloom.training.update import backpropagate
 
 from ..recipes import small
 from .models import MODELS, SIDES, batch_for
@@ -64,7 +64,9 @@ def records_of(folder):
 
 def test_what_is_watched_is_recorded_and_comes_out_the_same_after_a_stop(tmp_path):
     """Stopped right after the checkpoint of a step that was watched: its record is told again, whole."""
-    recipe = small(tmp_path, "train.watch=4", "train.checkpoint_every=4", "train.validate_every=8", "model.kind=lstm")
+    recipe = small(
+        tmp_path, "train.watch_every=4", "train.checkpoint_every=4", "train.validate_every=8", "model.kind=lstm"
+    )
     list(train(recipe, tmp_path / "whole"))
     for record in train(recipe, tmp_path / "cut"):
         if record.step == 8:
@@ -81,7 +83,7 @@ def test_what_is_watched_is_recorded_and_comes_out_the_same_after_a_stop(tmp_pat
 
 def test_watching_changes_no_weight_and_nothing_is_recorded_when_off(tmp_path):
     for every in (0, 3):
-        list(train(small(tmp_path, f"train.watch={every}"), tmp_path / str(every)))
+        list(train(small(tmp_path, f"train.watch_every={every}"), tmp_path / str(every)))
     on, off = ((tmp_path / every / "model.safetensors").read_bytes() for every in ("3", "0"))
     assert on == off
     assert "watched" not in (tmp_path / "0" / "records.jsonl").read_text()

@@ -219,7 +219,7 @@ def test_groups_begin_differently_and_without_diversity_alike():
             assert len({one.tokens[step] for one in found}) == 6
 
 
-def test_the_first_group_is_the_plain_beam_and_scores_are_not_penalised():
+def test_the_first_group_is_the_plain_beam_and_scores_are_not_penalized():
     toy = Toy(8, sharpness=0.7)
     plain = beam(toy, *toy.begin(4), beam_size=2, steps=5, end=END)
     for row, found in enumerate(beam(toy, *toy.begin(4), beam_size=6, steps=5, end=END, groups=3, diversity=0.9)):

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from seqloom.layers import GRU, LSTM
+from seqloom.layers.fast.incremental import prepared
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import repeat, select
-from seqloom.layers.stepping import prepared
 from seqloom.layers.tap import recording
 from seqloom.search import MinLength, NoRepeat, Sampling, beam, exact, greedy, sampled, score
 

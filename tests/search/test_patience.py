@@ -7,10 +7,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from seqloom.cli import app
+from seqloom.cli.main import app
+from seqloom.config.recipe import Recipe
 from seqloom.errors import SearchError
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.search import Patience, Recorder, base, beam, beams, likeliest, stream, write, writing
 from seqloom.tasks import music
 from seqloom.tasks.asking import Answering, Rules
@@ -114,7 +114,7 @@ def test_scores_do_not_depend_on_the_time(endless, clock):
 
 @pytest.mark.parametrize("task", ["language", "chorales"])
 def test_what_is_generated_ends_with_the_time(task, tmp_path, clock):
-    recipe = Recipe.read(task, "model.size=8", "train.steps=1", "train.window=4", "model.kind=transformer")
+    recipe = Recipe.read(task, "model.size=8", "train.steps=1", "train.bptt_window=4", "model.kind=transformer")
     if task == "language":
         recipe = recipe.override("data.sample=", "data.train=x.txt")
         list(train(recipe, tmp_path / "run", examples=[("to be or not to be",)] * 30))

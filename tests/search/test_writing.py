@@ -89,7 +89,7 @@ def test_alternatives_are_the_likeliest_tokens_of_each_step():
 # Sampling
 
 
-def test_the_seed_decides_and_the_neighbours_do_not():
+def test_the_seed_decides_and_the_neighbors_do_not():
     toy, sampling = Toy(8, sharpness=0.3), Sampling(seed=[5, 6, 7, 5])
     together = sampled(toy, sampling, *toy.begin(4), steps=20, end=END)
     assert together == sampled(toy, sampling, *toy.begin(4), steps=20, end=END)

@@ -11,23 +11,39 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from seqloom.recipe import Recipe
-from seqloom.runs import train
+from seqloom.config.recipe import Recipe
+from seqloom.runs.run import train
 from seqloom.tasks import TASKS as TASKS_BY_NAME
 from seqloom.tasks.base import Task
 from seqloom.training.checkpoints import STATE
 from tests.recipes import small
 
 TIMINGS = ("seconds", "tokens_per_second")
-LONG = ("train.steps=20", "train.validate_every=5", "train.checkpoint_every=3", "train.batch=700", "model.dropout=0.2")
+LONG = (
+    "train.steps=20",
+    "train.validate_every=5",
+    "train.checkpoint_every=3",
+    "train.batch_tokens=700",
+    "model.dropout=0.2",
+)
 KINDS: dict[str, tuple[str, ...]] = {
-    "gru": ("model.kind=gru", "train.smoothing=0.1"),
-    "lstm": ("model.kind=lstm", "model.attention=additive", "train.accumulate=2", "train.average=0.9"),
-    "transformer": ("model.kind=transformer", "train.teacher=0.3", "train.teacher_schedule=inverse-sigmoid"),
-    "rnn": ("model.kind=rnn", "train.window=8", "train.optimiser=sgd", "train.schedule=linear", "train.rate=0.1"),
-    "convolution": ("model.kind=convolution", "train.patience=3", "train.optimiser=radam", "train.rate=0.05"),
+    "gru": ("model.kind=gru", "train.label_smoothing=0.1"),
+    "lstm": ("model.kind=lstm", "model.attention=additive", "train.accumulate_batches=2", "train.ema=0.9"),
+    "transformer": (
+        "model.kind=transformer",
+        "train.teacher_forcing=0.3",
+        "train.teacher_forcing_schedule=inverse-sigmoid",
+    ),
+    "rnn": (
+        "model.kind=rnn",
+        "train.bptt_window=8",
+        "train.optimizer=sgd",
+        "train.schedule=linear",
+        "train.learning_rate=0.1",
+    ),
+    "convolution": ("model.kind=convolution", "train.patience=3", "train.optimizer=radam", "train.learning_rate=0.05"),
 }
-TASKS = {"rnn": "language", "convolution": "classify"}  # the others transduce
+TASKS = {"rnn": "language", "convolution": "classify"}  # the others seq2seq
 EVALUATION = {"rnn": "losses", "convolution": "answer"}  # the method in the middle of a validation; else `predict`
 
 
@@ -44,8 +60,8 @@ def recipe(kind: str) -> Recipe:
     path = home() / ("text.txt" if TASKS[kind] == "language" else "labels.tsv")
     lines = [f"{number * 7919 % 1000} bottles\t{'odd' if number % 2 else 'even'}\n" for number in range(120)]
     path.write_text("source\ttarget\n" * (kind == "convolution") + "".join(lines), "utf-8")
-    settings = (f"data.train={path}", "model.size=16", "train.rate=0.01", *LONG, *KINDS[kind])
-    return Recipe.read(TASKS[kind], *settings, *(("train.batch=300",) if kind == "rnn" else ()))
+    settings = (f"data.train={path}", "model.size=16", "train.learning_rate=0.01", *LONG, *KINDS[kind])
+    return Recipe.read(TASKS[kind], *settings, *(("train.batch_tokens=300",) if kind == "rnn" else ()))
 
 
 def task(kind: str) -> type[Task]:

@@ -18,10 +18,10 @@ import torch
 
 from seqloom.errors import RunError
 from seqloom.models import Batch, GenerationObjective
-from seqloom.runs import train
+from seqloom.runs.run import train
 from seqloom.training import checkpoints as writing
 from seqloom.training import files
-from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMISER, STATE, WEIGHTS, Checkpoints
+from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMIZER, STATE, WEIGHTS, Checkpoints
 from seqloom.training.loop import SKIPPED_AT_MOST
 from seqloom.training.manifests import MANIFEST
 
@@ -91,7 +91,7 @@ def flip(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut, flip, os.unlink], ids=["cut", "flipped", "missing"])
-@pytest.mark.parametrize("name", [WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE, MANIFEST])
+@pytest.mark.parametrize("name", [WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE, MANIFEST])
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:

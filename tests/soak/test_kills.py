@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqloom import course as program
+from seqloom.runs import pipeline as program
 from seqloom.training import checkpoints as writing
 from seqloom.training.checkpoints import Checkpoint, Checkpoints
 
@@ -107,7 +107,7 @@ def test_killed_while_a_checkpoint_is_written(tmp_path: Path, number: int) -> No
     again.sweep()
     found = again.newest()
     assert found is not None and not again.skipped_checkpoints and found.step == again.steps()[0]
-    for part in (found.weights, found.optimiser, found.average, found.carried):
+    for part in (found.weights, found.optimizer, found.average, found.carried):
         assert all((tensor == found.step).all() for tensor in part.values()) and len(part) == 1
     again.save(numbered(found.step + 1))
     assert again.newest() is not None and again.steps()[0] == found.step + 1

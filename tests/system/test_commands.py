@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from seqloom.certify.checks import all_checks
-from seqloom.cli import main
+from seqloom.cli.main import main
+from seqloom.config.recipe import Recipe
 from seqloom.layers.cells import ResetBeforeGRUCell
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 
 from ..recipes import backwards
 
-SMALL = ("model.size=32", "train.batch=1024", "train.rate=0.01", "search.width=3")
+SMALL = ("model.size=32", "train.batch_tokens=1024", "train.learning_rate=0.01", "search.beam_size=3")
 
 
 @pytest.fixture
@@ -39,20 +39,20 @@ def seqloom(monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Trained as a person would, until it has learnt."""
+    """Trained as a person would, until it has learned."""
     folder = tmp_path_factory.mktemp("commands")
     path = backwards(folder, count=3000)
-    command = [sys.executable, "-m", "seqloom", "train", "transduce", f"data.train={path}", "train.steps=400", *SMALL]
+    command = [sys.executable, "-m", "seqloom", "train", "seq2seq", f"data.train={path}", "train.steps=400", *SMALL]
     done = subprocess.run([*command, "--into", str(folder / "run")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "exact" in done.stdout and "copy" in done.stdout and "most frequent" in done.stdout
     return folder / "run"
 
 
-def test_a_copying_task_is_learnt_and_scored_beside_its_baselines(seqloom, run):
+def test_a_copying_task_is_learned_and_scored_beside_its_baselines(seqloom, run):
     code, out, _ = seqloom("score", run, "--json")
     [report] = json.loads(out)
-    assert code == 0 and report["task"] == "transduce" and report["split"] == "test" and report["examples"] > 100
+    assert code == 0 and report["task"] == "seq2seq" and report["split"] == "test" and report["examples"] > 100
     exact = report["scores"]["exact"]
     assert exact["value"] > 0.95 > max(exact["baselines"].values())
     low, high = exact["interval"]
@@ -76,12 +76,12 @@ def test_predictions_from_arguments_a_file_and_standard_input_are_the_same(seqlo
     _, file, _ = seqloom("predict", run, "--file", tmp_path / "in.txt")
     _, stdin, _ = seqloom("predict", run, stdin="\n".join(words) + "\n")
     assert arguments == file == stdin and arguments.splitlines()[:2] == ["cba", "fgh"]
-    code, shown, _ = seqloom("predict", run, "abc", "--width", 3)
+    code, shown, _ = seqloom("predict", run, "abc", "--beam", 3)
     assert code == 0 and shown.splitlines()[0] == "abc" and len(shown.splitlines()) == 4
 
 
 def test_predictions_for_programs_add_up(seqloom, run):
-    code, out, _ = seqloom("predict", run, "abcd", "ef", "--width", 3, "--json")
+    code, out, _ = seqloom("predict", run, "abcd", "ef", "--beam", 3, "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and [line["input"] for line in lines] == ["abcd", "ef"]
     for line in lines:
@@ -94,10 +94,10 @@ def test_predictions_for_programs_add_up(seqloom, run):
 def test_a_printed_config_trains_the_same_model(seqloom, tmp_path):
     path = backwards(tmp_path)
     settings = (f"data.train={path}", "train.steps=5", *SMALL)
-    code, out, _ = seqloom("config", "transduce", *settings)
+    code, out, _ = seqloom("config", "seq2seq", *settings)
     assert code == 0
     (tmp_path / "saved.toml").write_text(out, encoding="utf-8")
-    seqloom("train", "transduce", *settings, "--into", tmp_path / "a")
+    seqloom("train", "seq2seq", *settings, "--into", tmp_path / "a")
     seqloom("train", tmp_path / "saved.toml", "--into", tmp_path / "b")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in "ab"]
     assert weights[0] == weights[1]
@@ -106,7 +106,7 @@ def test_a_printed_config_trains_the_same_model(seqloom, tmp_path):
 def test_training_for_programs_prints_records(seqloom, tmp_path):
     path = backwards(tmp_path)
     code, out, _ = seqloom(
-        "train", "transduce", f"data.train={path}", "train.steps=4", *SMALL, "--into", tmp_path / "run", "--json"
+        "train", "seq2seq", f"data.train={path}", "train.steps=4", *SMALL, "--into", tmp_path / "run", "--json"
     )
     records = [json.loads(line) for line in out.splitlines()]
     kept = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
@@ -135,26 +135,26 @@ def test_parallel_files_train_with_one_command(seqloom, tmp_path):
 
 def test_recipes_and_schema_are_told(seqloom):
     code, out, _ = seqloom("recipes", "--json")
-    assert code == 0 and "transduce" in json.loads(out)
+    assert code == 0 and "seq2seq" in json.loads(out)
     code, out, _ = seqloom("recipes")
-    assert code == 0 and "transduce" in out
-    code, out, _ = seqloom("config", "transduce", "--schema")
+    assert code == 0 and "seq2seq" in out
+    code, out, _ = seqloom("config", "seq2seq", "--schema")
     assert code == 0 and "model" in json.loads(out)["properties"]
-    code, out, _ = seqloom("config", "transduce", "model.kind=lstm", "--json")
+    code, out, _ = seqloom("config", "seq2seq", "model.kind=lstm", "--json")
     assert code == 0 and json.loads(out)["model"]["kind"] == "lstm"
 
 
 WRONG = [
-    (("train", "transduse"), "transduce"),
-    (("train", "transduce", "model.knid=lstm"), "kind"),
-    (("train", "transduce", "model.kind=lstn"), "lstm"),
-    (("train", "transduce", "model.decoder.both_ways=true"), "future"),
-    (("train", "transduce", "model.kind=transformer", "model.heads=7"), "heads"),
+    (("train", "transduse"), "seq2seq"),
+    (("train", "seq2seq", "model.knid=lstm"), "kind"),
+    (("train", "seq2seq", "model.kind=lstn"), "lstm"),
+    (("train", "seq2seq", "model.decoder.bidirectional=true"), "future"),
+    (("train", "seq2seq", "model.kind=transformer", "model.heads=7"), "heads"),
     (("train", "translate"), "data.train"),
-    (("train", "transduce", "data.train=nowhere.csv"), "nowhere.csv"),
+    (("train", "seq2seq", "data.train=nowhere.csv"), "nowhere.csv"),
     (("train",), "recipe"),
     (("train", "--resume"), "--into"),
-    (("train", "transduce", "--changed-data"), "--resume"),
+    (("train", "seq2seq", "--changed-data"), "--resume"),
     (("predict", "nowhere", "text"), "nowhere"),
     (("score", "nowhere"), "nowhere"),
     (("config", "nothing"), "nothing"),
@@ -171,14 +171,14 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(seqloom, tmp_path, monkeypatc
 
 def test_a_device_that_is_not_there_is_one_sentence(seqloom, tmp_path):
     missing = "mps" if torch.cuda.is_available() else "cuda"  # no machine has both
-    code, out, err = seqloom("train", "transduce", f"train.device={missing}", "--into", tmp_path / "run")
+    code, out, err = seqloom("train", "seq2seq", f"train.device={missing}", "--into", tmp_path / "run")
     assert code == 2 and not out
     assert err == f'error: train.device is "{missing}", but torch finds no such device on this machine: say "auto"\n'
 
 
 def test_bad_data_names_file_and_line_and_leaves_no_run(seqloom, tmp_path):
     (tmp_path / "bad.csv").write_text("source,target\na,b\nc\n")
-    code, _, err = seqloom("train", "transduce", f"data.train={tmp_path / 'bad.csv'}", "--into", tmp_path / "run")
+    code, _, err = seqloom("train", "seq2seq", f"data.train={tmp_path / 'bad.csv'}", "--into", tmp_path / "run")
     assert code == 2 and "bad.csv, line 3" in err.splitlines()[-1]
     assert not (tmp_path / "run" / "manifest.json").exists()
 
@@ -189,7 +189,7 @@ def test_bad_input_to_predict_is_one_sentence(seqloom, run, tmp_path):
     assert code == 2 and "bad.txt, line 2" in err
     assert seqloom("predict", run, "--file", tmp_path / "missing.txt")[0] == 2
     assert seqloom("predict", run, "text", "--file", tmp_path / "bad.txt")[0] == 2
-    assert seqloom("predict", run, "text", "--width", 0)[0] == 2
+    assert seqloom("predict", run, "text", "--beam", 0)[0] == 2
 
 
 def test_debug_shows_the_trace(seqloom, monkeypatch):
@@ -205,7 +205,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
         "-m",
         "seqloom",
         "train",
-        "transduce",
+        "seq2seq",
         f"data.train={path}",
         "train.steps=100000",
         *SMALL,
@@ -250,17 +250,17 @@ def test_predictions_obey_the_rules_they_are_given(seqloom, run):
         assert code == 0, err
         return answers(out)
 
-    plain = asked("--width", 4)
+    plain = asked("--beam", 4)
     assert plain[0][0] == "dcba" and len(plain[0]) == 4
     assert not any("c" in text for found in asked("--ban", "c") for text in found)
     assert not any("dc" in text for found in asked("--ban", "dc") for text in found)
     assert all("h" in text for found in asked("--require", "h") for text in found)
     assert all(text.startswith("gg") for found in asked("--prefix", "gg") for text in found)
-    assert asked("--width", 1, "--stop", "cb")[0] == ["d"]
+    assert asked("--beam", 1, "--stop", "cb")[0] == ["d"]
     assert all(len(text) <= 2 for found in asked("--max-length", 2) for text in found)
     assert all(len(text) >= 6 for found in asked("--min-length", 6) for text in found)
     assert all(len(set(text)) == len(text) for found in asked("--no-repeat", 1, "--min-length", 6) for text in found)
-    assert [len(found) for found in asked("--width", 4, "--groups", 2, "--best", 2)] == [2, 2]
+    assert [len(found) for found in asked("--beam", 4, "--groups", 2, "--best", 2)] == [2, 2]
     drawn = asked("--draw", 3, "--temperature", 3, "--seed", 5)
     assert drawn == asked("--draw", 3, "--temperature", 3, "--seed", 5) and [len(found) for found in drawn] == [3, 3]
     code, out, _ = seqloom("predict", run, "feg", "--json", "--draw", 3, "--temperature", 3, "--seed", 5)
@@ -268,7 +268,7 @@ def test_predictions_obey_the_rules_they_are_given(seqloom, run):
 
 
 def test_predictions_tell_what_else_was_likely_and_how_long_it_took(seqloom, run):
-    _, out, _ = seqloom("predict", run, "abcd", "--width", 1, "--alternatives", 3, "--json")
+    _, out, _ = seqloom("predict", run, "abcd", "--beam", 1, "--alternatives", 3, "--json")
     [best] = json.loads(out)["predictions"]
     assert best["finish"] == "end" and best["seconds"] > 0 and len(best["alternatives"]) == len(best["logs"]) == 5
     for log, others in zip(best["logs"], best["alternatives"], strict=True):
@@ -276,12 +276,12 @@ def test_predictions_tell_what_else_was_likely_and_how_long_it_took(seqloom, run
 
 
 def test_a_streamed_answer_is_the_answer(seqloom, run):
-    for options in (("--width", 1), ("--width", 1, "--stop", "cb"), ("--draw", 1, "--temperature", 2, "--seed", 3)):
+    for options in (("--beam", 1), ("--beam", 1, "--stop", "cb"), ("--draw", 1, "--temperature", 2, "--seed", 3)):
         whole = seqloom("predict", run, "abcd", "feg", *options)
         assert seqloom("predict", run, "abcd", "feg", "--stream", *options) == whole and whole[0] == 0
     pieces = load(run).stream("abcd")
     assert next(pieces) == "d" and "".join(pieces) == "cba"
-    code, _, err = seqloom("predict", run, "abcd", "--stream", "--width", 4)
+    code, _, err = seqloom("predict", run, "abcd", "--stream", "--beam", 4)
     assert code == 2 and "one answer at a time" in err
 
 
@@ -291,8 +291,8 @@ def test_a_streamed_answer_is_the_answer(seqloom, run):
         (("--temperature", 0.5), "say --draw 1, or more"),
         (("--require", "ab"), "a token can be required, but 'ab' is 2 of them: a b"),
         (("--ban", "%"), "holds what this model never writes"),
-        (("--width", 3, "--alternatives", 2), "width 1"),
-        (("--width", 3, "--groups", 2), "cannot be shared out evenly"),
+        (("--beam", 3, "--alternatives", 2), "width 1"),
+        (("--beam", 3, "--groups", 2), "cannot be shared out evenly"),
     ],
 )
 def test_rules_that_cannot_be_are_one_sentence(options, expected, seqloom, run):
@@ -301,7 +301,7 @@ def test_rules_that_cannot_be_are_one_sentence(options, expected, seqloom, run):
 
 
 def test_weights_of_eight_bits_are_measured_and_kept_in_the_run(seqloom, run, tmp_path):
-    code, out, err = seqloom("quantise", run, "--json")
+    code, out, err = seqloom("quantize", run, "--json")
     assert code == 0, err
     told = json.loads(out)
     exact = told["scores"]["exact"]
@@ -321,7 +321,13 @@ def test_weights_of_eight_bits_are_measured_and_kept_in_the_run(seqloom, run, tm
 def writer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("writing")
     (folder / "text.txt").write_text("".join(f"{number} green bottles on the wall.\n" for number in range(200)))
-    settings = ("model.size=32", "train.steps=60", "train.batch=512", "train.window=32", "train.rate=0.02")
+    settings = (
+        "model.size=32",
+        "train.steps=60",
+        "train.batch_tokens=512",
+        "train.bptt_window=32",
+        "train.learning_rate=0.02",
+    )
     list(train(Recipe.read("language", f"data.train={folder / 'text.txt'}", *settings), folder / "run"))
     return folder / "run"
 
@@ -368,7 +374,7 @@ def test_texts_obey_the_rules_they_are_given(seqloom, writer):
 
 def test_what_cannot_be_written_is_one_sentence(seqloom, writer, run):
     assert seqloom("generate", run)[2] == (
-        f"error: {run}: a run whose task is transduce answers what it is asked: seqloom predict; "
+        f"error: {run}: a run whose task is seq2seq answers what it is asked: seqloom predict; "
         "only language and music are written freely, and images drawn\n"
     )
     code, _, err = seqloom("generate", writer, "--count", "2", "--stream")

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from seqloom.course import silent
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
+from seqloom.runs.pipeline import silent
 from seqloom.tasks import TASKS
 from seqloom.tasks.base import Feed
 from seqloom.tasks.generating import Ask, Generates
@@ -73,14 +73,14 @@ def sent(model: torch.nn.Module) -> torch.nn.Module:
 
 
 TEXT = "".join(f"{number} green bottles on the wall.\n" for number in range(40))
-SMALL = ("model.size=16", "model.heads=2", "train.steps=4", "train.batch=256", "train.device=cpu")
+SMALL = ("model.size=16", "model.heads=2", "train.steps=4", "train.batch_tokens=256", "train.device=cpu")
 CASES: dict[str, tuple[Callable[[], Recipe], Any, Any]] = {
-    "transduce": (lambda: Recipe.of({"task": "transduce"}), [("abc", "cba"), ("bd", "db"), ("cad", "dac")] * 8, "abd"),
+    "seq2seq": (lambda: Recipe.of({"task": "seq2seq"}), [("abc", "cba"), ("bd", "db"), ("cad", "dac")] * 8, "abd"),
     "classify": (lambda: Recipe.of({"task": "classify"}), FEW["classify"][0], "a good plot"),
     "tag": (lambda: Recipe.of({"task": "tag"}), FEW["tag"][0], "a good plot"),
     "crf": (lambda: Recipe.of({"task": "tag"}).override("model.crf=true"), FEW["tag"][0], "a good plot"),
     "caption": (lambda: Recipe.of({"task": "caption"}), FEW["caption"][0], FEW["caption"][0][0][0]),
-    "language": (lambda: Recipe.of({"task": "language"}).override("train.window=16"), TEXT, "7 green"),
+    "language": (lambda: Recipe.of({"task": "language"}).override("train.bptt_window=16"), TEXT, "7 green"),
     "forecast": (lambda: forecasting(), walks(), walks(40)),
 }
 

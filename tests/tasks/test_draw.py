@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
+from seqloom.config.recipe import Recipe
 from seqloom.data.vocabulary import SPECIALS, START
 from seqloom.errors import DataError
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.search import score
 
 BARS = {"down": np.s_[:, 2:4], "across": np.s_[2:4, :], "all": np.s_[:, :]}
@@ -33,8 +33,14 @@ def bars(count: int, seed: int = 0) -> list[tuple[np.ndarray, str]]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     parts = {"train": bars(90), "validation": bars(12, 1), "test": bars(24, 2)}
-    settings = ("data.square=2", "model.size=24", "train.steps=150", "train.rate=0.01", "train.batch=256")
-    recipe = Recipe.of({"task": "draw"}).override(*settings, "data.source_tokens=words", "search.width=1")
+    settings = (
+        "data.square=2",
+        "model.size=24",
+        "train.steps=150",
+        "train.learning_rate=0.01",
+        "train.batch_tokens=256",
+    )
+    recipe = Recipe.of({"task": "draw"}).override(*settings, "data.source_tokenizer=words", "search.beam_size=1")
     folder = tmp_path_factory.mktemp("drawn") / "run"
     list(train(recipe, folder, examples=parts))
     return load(folder)
@@ -118,7 +124,9 @@ def test_images_and_labels_of_idx_files_are_drawn_by_the_names_given(tmp_path):
     for file, array in zip(files, (images, np.arange(30, dtype=np.uint8) % 3), strict=True):
         file.write_bytes(gzip.compress(idx(array)))
     given = f"data.train={files[0]},{files[1]}", "data.format=idx", "data.square=3"
-    recipe = Recipe.of({"task": "draw"}).override(*given, "model.size=8", "train.steps=2", "data.source_tokens=words")
+    recipe = Recipe.of({"task": "draw"}).override(
+        *given, "model.size=8", "train.steps=2", "data.source_tokenizer=words"
+    )
     list(train(recipe.override(f"data.names={','.join(BARS)}"), tmp_path / "run"))
     assert set(load(tmp_path / "run").task.source.symbols) > set(BARS)
     with pytest.raises(DataError, match="labels.gz, line 3: the label is 2, but data.names has names for 0 to 1"):

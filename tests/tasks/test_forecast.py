@@ -11,14 +11,14 @@ import torch
 
 from seqloom import metrics
 from seqloom.baselines.numbers import LinearAutoregression
-from seqloom.cli import app
-from seqloom.data.panel import prepare
+from seqloom.cli.main import app
+from seqloom.config.body import Kind
+from seqloom.config.recipe import Recipe
 from seqloom.data.samples import SERIES
+from seqloom.data.series_windows import prepare
 from seqloom.errors import DataError
 from seqloom.layers.heads import Mean, Quantiles
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
-from seqloom.settings.body import Kind
+from seqloom.runs.run import load, train
 from seqloom.tasks.forecast import Forecast
 from seqloom.tasks.rivals import blocked
 from seqloom.tasks.views import View
@@ -36,7 +36,7 @@ def silent(line: str) -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(get_args(Kind)[0]))
-@pytest.mark.parametrize("more", ["model.relative=last", "model.relative=mean model.alone=true"])
+@pytest.mark.parametrize("more", ["model.relative=last", "model.relative=mean model.channel_independent=true"])
 def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more):
     values = walks()
     recipe = forecasting(f"model.kind={kind}", "data.inputs=variable 2", *more.split())
@@ -53,7 +53,7 @@ def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more)
     assert not np.array_equal(task.forecast(model, window), before)
 
 
-def test_nothing_that_is_learnt_from_data_has_seen_validation_or_test():
+def test_nothing_that_is_learned_from_data_has_seen_validation_or_test():
     values = walks()
     task, prepared = Forecast.prepare(forecasting(), silent, values)
     end = round(0.8 * len(values))
@@ -69,7 +69,7 @@ def test_nothing_that_is_learnt_from_data_has_seen_validation_or_test():
 
 def test_looking_ahead_is_refused_with_the_reason():
     with pytest.raises(Exception, match="may not see the future"):
-        forecasting("model.both_ways=true")
+        forecasting("model.bidirectional=true")
 
 
 # --- windows ---
@@ -237,8 +237,8 @@ def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
         *("data.context=4", "data.horizon=1"),
         *(
             "train.steps=250",
-            "train.batch=2048",
-            "train.rate=0.03",
+            "train.batch_tokens=2048",
+            "train.learning_rate=0.03",
             "train.validate_every=250",
             "train.checkpoint_every=250",
         ),
@@ -377,14 +377,14 @@ def test_gaps_are_told_from_the_series_itself_and_not_from_all_of_them():
     rivals, lags = task.facts.rivals, len(task.facts.rivals.weights[0])
     for window, context in enumerate(contexts[..., 0]):
         known = context[~np.isnan(context)]
-        past = [value - rivals.centre[0] for value in carried(context, known.mean() if len(known) else levels[window])]
+        past = [value - rivals.center[0] for value in carried(context, known.mean() if len(known) else levels[window])]
         for _ in range(HORIZON):
             past.append(float(np.dot(rivals.weights[0], past[-lags:])))
-        expected = np.array(past[-HORIZON:]) + rivals.centre[0]
+        expected = np.array(past[-HORIZON:]) + rivals.center[0]
         assert said["linear autoregression"][window, :, 0] == pytest.approx(expected, abs=1e-5)
 
 
-def test_neighbouring_windows_are_drawn_together():
+def test_neighboring_windows_are_drawn_together():
     cells = np.arange(14.0).reshape(7, 2, 1)
     blocks = blocked(cells, 3)
     assert blocks.shape == (3, 6, 1) and blocks[0, :, 0].tolist() == [0, 1, 2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""Classify and tag: sources and targets of every sort are learnt by heart, resumed; what is wrong is said."""
+"""Classify and tag: sources and targets of every sort are learned by heart, resumed; what is wrong is said."""
 
 import gzip
 import itertools
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from seqloom.config.recipe import Recipe
 from seqloom.errors import DataError, RecipeError, RunError
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.tasks import TASKS
 
 CHANCE = random.Random(0)
@@ -19,7 +19,13 @@ WORDS = ["good", "bad", "fine", "awful", "plot", "film", "the", "a"]
 REVIEWS = [" ".join(CHANCE.choices(WORDS[4:], k=4) + [CHANCE.choice(WORDS[:4])]) for _ in range(60)]
 MOOD = {"good": "glad", "fine": "glad", "bad": "sad", "awful": "sad"}
 LABELS = [MOOD[text.split()[-1]] for text in REVIEWS]
-FEW = ("model.size=16", "model.dropout=0.0", "train.rate=0.02", "train.batch=512", "train.validate_every=20")
+FEW = (
+    "model.size=16",
+    "model.dropout=0.0",
+    "train.learning_rate=0.02",
+    "train.batch_tokens=512",
+    "train.validate_every=20",
+)
 
 
 def series(label: int, length: int) -> np.ndarray:
@@ -48,12 +54,12 @@ FRAMES = [(values, "\t".join("up" if row[0] > 100 else "down" for row in values)
 SETS = [(text, ", ".join(sorted({w for w in text.split() if w in ("plot", "film")})) or "-") for text in REVIEWS]
 RATED = [(text, str(2.5 + 2 * (label == "glad"))) for text, label in TOKENS]
 
-W = "data.source_tokens=words"
+W = "data.source_tokenizer=words"
 CASES = {
     "words": ("classify", TOKENS, [W], "accuracy", 0.9),
     "characters": ("classify", TOKENS, [], "accuracy", 0.9),
     "pooled": ("classify", TOKENS, [W, "model.pool=attention", "model.hidden=8"], "accuracy", 0.9),
-    "balanced": ("classify", TOKENS, [W, "train.balanced=true", "model.pool=largest"], "accuracy", 0.9),
+    "balanced": ("classify", TOKENS, [W, "train.class_weights=true", "model.pool=max"], "accuracy", 0.9),
     "sets": ("classify", SETS, [W, "data.target_type=labels"], "micro F1", 0.9),
     "numbers": ("classify", SERIES, ["data.source_type=numbers"], "accuracy", 0.9),
     "gaps": ("classify", GAPS, ["data.source_type=numbers"], "accuracy", 0.4),
@@ -72,7 +78,7 @@ def recipe(task: str, *overrides: str) -> Recipe:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sources_and_targets_of_every_sort_are_learnt_by_heart_and_resumed(name, tmp_path):
+def test_sources_and_targets_of_every_sort_are_learned_by_heart_and_resumed(name, tmp_path):
     task, examples, overrides, score, enough = CASES[name]
     parts = {"train": examples, "validation": examples, "test": examples}
     given = recipe(task, *overrides)
@@ -93,7 +99,7 @@ def test_sources_and_targets_of_every_sort_are_learnt_by_heart_and_resumed(name,
 
 
 def fresh(task: str, examples, *overrides: str):
-    """A task and a model of it whose opinions are strong and learnt from nothing."""
+    """A task and a model of it whose opinions are strong and learned from nothing."""
     made, _ = TASKS[task].prepare(recipe(task, *overrides).resolved(), str, {"train": examples, "test": examples})
     torch.manual_seed(0)
     model = made.build().eval()
@@ -170,7 +176,9 @@ def test_a_rating_is_a_number_with_its_doubt(tmp_path):
     parts = {part: RATED for part in ("train", "validation", "test")}
     list(
         train(
-            recipe("classify", "data.source_tokens=words", "data.target_type=number"), tmp_path / "run", examples=parts
+            recipe("classify", "data.source_tokenizer=words", "data.target_type=number"),
+            tmp_path / "run",
+            examples=parts,
         )
     )
     run = load(tmp_path / "run")
@@ -181,7 +189,7 @@ def test_a_rating_is_a_number_with_its_doubt(tmp_path):
     assert scores["R²"]["baselines"]["mean"] == pytest.approx(0, abs=1e-6)
 
 
-def test_padding_and_neighbours_change_no_answer():
+def test_padding_and_neighbors_change_no_answer():
     for name, (task, examples, overrides, *_) in CASES.items():
         made, prepared = TASKS[task].prepare(recipe(task, *overrides).resolved(), print, examples)
         torch.manual_seed(0)
@@ -314,10 +322,10 @@ def test_japanese_vowels_and_mnist_are_read(shared_data, tmp_path):
     ("task", "override", "reason"),
     [
         ("classify", "model.attention=dot", "means nothing"),
-        ("classify", "search.width=2", "means nothing"),
+        ("classify", "search.beam_size=2", "means nothing"),
         ("tag", "model.pool=mean", "means nothing"),
         ("tag", "model.decoder.size=3", "means nothing"),
-        ("transduce", "train.balanced=true", "means nothing"),
+        ("seq2seq", "train.class_weights=true", "means nothing"),
     ],
 )
 def test_a_setting_that_a_task_has_no_use_for_is_refused(task, override, reason):

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from seqloom.baselines.language import NGram
+from seqloom.config.body import Kind
+from seqloom.config.recipe import Recipe
 from seqloom.data.vocabulary import END, START
 from seqloom.errors import RecipeError, RunError, SearchError
 from seqloom.models import Batch
-from seqloom.recipe import Recipe
-from seqloom.runs import Run, load, train
-from seqloom.settings.body import Kind
+from seqloom.runs.run import Run, load, train
 from seqloom.tasks.generating import Ask
 from seqloom.tasks.language import Language
 
@@ -21,7 +21,7 @@ from ..recipes import small
 
 KINDS = [kind for kind in get_args(get_args(Kind)[0]) if kind != "gru-d"]  # that one continues series of numbers
 TEXT = "".join(f"{number} green bottles hanging on the wall, é.\n" for number in range(40))
-SETTINGS = ("model.size=16", "train.steps=6", "train.batch=64", "train.window=8", "train.validate_every=3")
+SETTINGS = ("model.size=16", "train.steps=6", "train.batch_tokens=64", "train.bptt_window=8", "train.validate_every=3")
 
 
 def recipe_of(folder, *settings, text=TEXT):
@@ -43,7 +43,7 @@ def test_every_kind_trains_goes_on_and_writes(kind, documents, tmp_path):
 
 
 def test_learning_from_a_draw_of_the_words_goes_on_as_well(tmp_path):
-    trains_goes_on_and_writes(tmp_path, "train.sampled=12", "model.tied=true")
+    trains_goes_on_and_writes(tmp_path, "train.sampled_softmax=12", "model.tied=true")
 
 
 def trains_goes_on_and_writes(tmp_path, *settings):
@@ -67,12 +67,12 @@ def trains_goes_on_and_writes(tmp_path, *settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        "data.target_tokens=words data.line_breaks=true model.tied=true",
-        "data.target_tokens=bpe data.max_size=300",
+        "data.target_tokenizer=words data.line_breaks=true model.tied=true",
+        "data.target_tokenizer=bpe data.vocabulary_size=300",
         "data.documents=paragraphs",
     ],
 )
-def test_words_subwords_and_paragraphs_are_learnt_too(settings, tmp_path):
+def test_words_subwords_and_paragraphs_are_learned_too(settings, tmp_path):
     text = TEXT.replace("3", "\n3")
     list(train(recipe_of(tmp_path, *settings.split(), text=text), tmp_path / "run"))
     run = load(tmp_path / "run")
@@ -82,8 +82,8 @@ def test_words_subwords_and_paragraphs_are_learnt_too(settings, tmp_path):
 
 @pytest.mark.parametrize("kind", ["gru", "transformer"])
 def test_a_model_may_not_see_what_it_is_to_write(kind):
-    with pytest.raises(RecipeError, match=r"model.both_ways is true, but .* may not see the future"):
-        Recipe.read("language", f"model.kind={kind}", "model.both_ways=true")
+    with pytest.raises(RecipeError, match=r"model.bidirectional is true, but .* may not see the future"):
+        Recipe.read("language", f"model.kind={kind}", "model.bidirectional=true")
 
 
 @pytest.mark.parametrize("kind", ["gru", "transformer"])
@@ -121,7 +121,7 @@ def alone(task, model, text):
 def test_the_loss_is_the_sum_over_documents_read_one_by_one(kind, tmp_path):
     text = "\n".join("abcdefgh "[: 1 + number % 9] * (1 + number % 3) for number in range(60))
     task, prepared, model = prepared_of(
-        tmp_path, f"model.kind={kind}", "data.documents=lines", "train.window=40", text=text
+        tmp_path, f"model.kind={kind}", "data.documents=lines", "train.bptt_window=40", text=text
     )
     ids = prepared.splits["validation"].ids
     with torch.no_grad():
@@ -149,7 +149,7 @@ def test_streams_of_a_long_text_are_read_in_with_a_lead(tmp_path, monkeypatch):
 
 
 def test_a_transformer_is_scored_by_overlapping_windows(tmp_path):
-    task, prepared, model = prepared_of(tmp_path, "model.kind=transformer", "train.window=10")
+    task, prepared, model = prepared_of(tmp_path, "model.kind=transformer", "train.bptt_window=10")
     stream, losses = task.stream(prepared.splits["test"].ids), task.losses(model, prepared.splits["test"].ids)
     inputs, targets = (torch.from_numpy(of(np.arange(len(stream)))) for of in (stream.inputs, stream.targets))
     assert not task.carries and len(stream) > 30
@@ -173,15 +173,15 @@ def test_what_is_compared_with_was_counted_in_the_training_text(tmp_path):
 
 
 def test_bits_per_character_are_the_same_loss_in_another_unit(tmp_path):
-    task, prepared, model = prepared_of(tmp_path, "data.target_tokens=bpe", "data.max_size=280")
+    task, prepared, model = prepared_of(tmp_path, "data.target_tokenizer=bpe", "data.vocabulary_size=280")
     examples = task.examples(prepared, "train")
     scores, losses = task.score(model, examples), task.losses(model, prepared.splits["train"].ids)
     assert math.isclose(scores["bits per character"].score.value, losses.sum() / math.log(2) / len(examples[0][0]))
     assert math.isclose(scores["perplexity"].score.value, math.exp(losses.mean()), rel_tol=1e-9)
 
 
-def test_unknown_words_have_no_bits_because_they_were_not_spelt(tmp_path):
-    task, prepared, model = prepared_of(tmp_path, "data.target_tokens=words")
+def test_unknown_words_have_no_bits_because_they_were_not_spelled(tmp_path):
+    task, prepared, model = prepared_of(tmp_path, "data.target_tokenizer=words")
     assert set(task.score(model, task.examples(prepared, "test"))) == {"perplexity"}
 
 
@@ -207,7 +207,7 @@ def test_the_same_seed_writes_the_same_whatever_stands_beside_it(kind, tmp_path)
 
 @pytest.mark.parametrize("tokens", ["characters", "words", "bpe"])
 def test_pieces_are_the_text_as_it_comes(tokens, tmp_path):
-    run = writer(tmp_path, f"data.target_tokens={tokens}", "data.max_size=300")
+    run = writer(tmp_path, f"data.target_tokenizer={tokens}", "data.vocabulary_size=300")
     found = run.generate("green bottles", length=25)
     pieces = [str(piece) for piece in found]
     [whole] = found.finish()
@@ -239,7 +239,7 @@ def test_the_likeliest_is_what_reading_all_again_would_choose(tmp_path):
 
 
 def test_a_transformer_writes_on_beyond_its_window(tmp_path):
-    run = writer(tmp_path, "model.kind=transformer", "model.positions=learnt", "model.longest=8")
+    run = writer(tmp_path, "model.kind=transformer", "model.positions=learned", "model.max_positions=8")
     [text] = run.generate("1 green bottles hanging", length=40, temperature=0).finish()
     assert len(text.logs) == 40
     read = run.task.target.encode("1 green bottles hanging").tolist()
@@ -279,7 +279,7 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path):
     with pytest.raises(SearchError, match="temperature"):
         run.generate(temperature=-1)
     list(train(small(tmp_path, "train.steps=1"), tmp_path / "pairs"))
-    with pytest.raises(RunError, match="a run whose task is transduce answers what it is asked: seqloom predict"):
+    with pytest.raises(RunError, match="a run whose task is seq2seq answers what it is asked: seqloom predict"):
         load(tmp_path / "pairs").generate()
 
 

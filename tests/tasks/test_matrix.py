@@ -7,31 +7,49 @@ import pytest
 import torch
 
 from seqloom import build
+from seqloom.config.body import Kind
+from seqloom.config.recipe import Recipe
 from seqloom.layers.attention import Attention
 from seqloom.layers.heads import Mean
 from seqloom.layers.tap import recording
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
-from seqloom.settings.body import Kind
+from seqloom.runs.run import load, train
 
 from ..recipes import forecasting, small, walks
 
 ALL = get_args(get_args(Kind)[0])
 KINDS = [kind for kind in ALL if kind != "gru-d"]  # which reads numbers alone
 OPTIONS = [
-    *("model.attention=none", "model.attention=dot", "model.attention=scaled", "model.look=after", "model.hard=true"),
-    *("model.both_ways=false", "model.merge=mean", "model.merge=sum", "model.merge=project", "model.start=learnt"),
-    *("model.size=[12,16]", "model.tied=true", "model.bias=false", "model.locked=true", "model.zoneout=0.1"),
-    *("model.recurrent_dropout=0.2", "model.recurrence=spectral", "model.recurrence=orthogonal"),
-    *(f"model.initial={way}" for way in ("xavier", "orthogonal", "identity", "normal")),
-    *("model.reset=before", "model.layer_norm=true"),
+    *(
+        "model.attention=none",
+        "model.attention=dot",
+        "model.attention=scaled",
+        "model.attention_style=luong",
+        "model.hard_attention=true",
+    ),
+    *(
+        "model.bidirectional=false",
+        "model.merge=mean",
+        "model.merge=sum",
+        "model.merge=project",
+        "model.initial_state=learned",
+    ),
+    *(
+        "model.size=[12,16]",
+        "model.tied=true",
+        "model.bias=false",
+        "model.variational_dropout=true",
+        "model.zoneout=0.1",
+    ),
+    *("model.recurrent_weight_dropout=0.2", "model.weight_constraint=spectral", "model.weight_constraint=orthogonal"),
+    *(f"model.init={way}" for way in ("xavier", "orthogonal", "identity", "normal")),
+    *("model.reset_gate=before", "model.layer_norm=true"),
     *("model.kind=lstm model.layer_norm=true", "model.kind=lstm model.memory_size=24"),
-    *("model.kind=lstm model.candidate=sigmoid", "model.kind=lstm model.forget_bias=-1.0"),
+    *("model.kind=lstm model.candidate_activation=sigmoid", "model.kind=lstm model.forget_bias=-1.0"),
     *("model.kind=peephole model.peephole=full", "model.kind=peephole model.peephole_gates=fo"),
     *("model.kind=peephole model.peephole_output=old", "model.kind=rnn model.activation=relu"),
     *(f"model.kind=transformer model.norm={norm}" for norm in ("post", "pre", "rezero")),
-    *(f"model.kind=transformer model.positions={way}" for way in ("learnt", "rotary", "none")),
-    *("model.kind=transformer model.activation=swiglu model.normalise=rms", "model.kind=transformer model.window=3"),
+    *(f"model.kind=transformer model.positions={way}" for way in ("learned", "rotary", "none")),
+    *("model.kind=transformer model.activation=swiglu model.norm_type=rms", "model.kind=transformer model.window=3"),
     "model.kind=transformer model.attention_dropout=0.2",
     *("model.encoder.kind=transformer", "model.encoder.kind=lstm model.decoder.kind=transformer"),
     *("model.encoder.size=20", "model.encoder.kind=convolution model.decoder.kind=coupled"),
@@ -88,21 +106,21 @@ def test_every_kind_forecasts_and_resumes(kind, tmp_path):
 @pytest.mark.parametrize("options", ["model.kind=gru", *OPTIONS])
 def test_every_option_changes_the_model_and_learns(options, tmp_path):
     """One step, and the loss of what was read is smaller; the settings name another network than the default."""
-    recipe = Recipe.read("transduce", "model.size=16", "model.dropout=0.1", "model.depth=2", *options.split())
+    recipe = Recipe.read("seq2seq", "model.size=16", "model.dropout=0.1", "model.depth=2", *options.split())
     torch.manual_seed(0)
     model = build.generator(recipe.resolved().model, 9, 8)
     torch.manual_seed(0)
-    plain = build.generator(Recipe.read("transduce", "model.size=16", "model.depth=2").resolved().model, 9, 8)
+    plain = build.generator(Recipe.read("seq2seq", "model.size=16", "model.depth=2").resolved().model, 9, 8)
     assert options == "model.kind=gru" or repr(named(model)) != repr(named(plain))
     source, target = torch.randint(4, 8, (8, 6)), torch.randint(4, 9, (8, 5))
-    optimiser = torch.optim.Adam(model.parameters(), 0.01)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
     losses = []
     for _ in range(15):
         features, _ = model.features(target[:, :-1], model.initial_state(8, source, torch.ones_like(source).bool()))
         loss, count = model.head.loss(features, target[:, 1:])
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item() / count.item())
     assert np.isfinite(losses).all() and min(losses[-3:]) < losses[0]
 
@@ -118,7 +136,7 @@ def named(model):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_decoder_of_every_kind_can_be_watched_while_it_looks(kind, tmp_path):
-    model = build.generator(Recipe.read("transduce", "model.size=16", f"model.kind={kind}").resolved().model, 9, 8)
+    model = build.generator(Recipe.read("seq2seq", "model.size=16", f"model.kind={kind}").resolved().model, 9, 8)
     source = torch.randint(4, 8, (1, 6))
     with recording(model.decoder, "*weights") as tape:
         model(torch.tensor([[2, 5]]), model.eval().initial_state(1, source, torch.ones_like(source).bool()))
@@ -128,7 +146,7 @@ def test_a_decoder_of_every_kind_can_be_watched_while_it_looks(kind, tmp_path):
 
 WORDS = [("good film", "glad"), ("bad plot", "sad"), ("a fine film", "glad"), ("an awful plot", "sad")] * 4
 FEW = {
-    "classify": (WORDS, ["data.source_tokens=words"]),
+    "classify": (WORDS, ["data.source_tokenizer=words"]),
     "tag": ([(text, " ".join("x" * len(text.split()))) for text, _ in WORDS], ["data.characters=4"]),
     "caption": ([(np.full((1, 8, 8, 3), 16 * n, np.uint8), label) for n, (_, label) in enumerate(WORDS)], []),
     "draw": ([(np.full((1, 8, 8, 3), 16 * n, np.uint8), label) for n, (_, label) in enumerate(WORDS)], []),

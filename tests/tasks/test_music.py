@@ -9,17 +9,23 @@ import numpy as np
 import pytest
 import torch
 
+from seqloom.config.body import Kind
+from seqloom.config.recipe import Recipe
 from seqloom.data.frames import KEYS, frames_of
 from seqloom.data.samples import SAMPLES
 from seqloom.errors import RecipeError, SearchError
-from seqloom.recipe import Recipe
-from seqloom.runs import Run, load, train
-from seqloom.settings.body import Kind
+from seqloom.runs.run import Run, load, train
 from seqloom.tasks.generating import Continuation
 from seqloom.tasks.music import Polyphony, Tunes, faults, sounds_in
 
 KINDS = [kind for kind in get_args(get_args(Kind)[0]) if kind != "gru-d"]  # that one continues series of numbers
-SETTINGS = ("model.size=16", "train.steps=6", "train.validate_every=3", "train.checkpoint_every=2", "train.batch=256")
+SETTINGS = (
+    "model.size=16",
+    "train.steps=6",
+    "train.validate_every=3",
+    "train.checkpoint_every=2",
+    "train.batch_tokens=256",
+)
 TUNE = "X:1\nT:One\nM:6/8\nL:1/8\nK:D\n|:def def|a3 d3:|"
 
 
@@ -36,7 +42,7 @@ def pieces(folder):
 
 
 def polyphony(folder, *settings):
-    recipe = Recipe.read("chorales", f"data.train={pieces(folder)}", *SETTINGS, "train.window=8", *settings)
+    recipe = Recipe.read("chorales", f"data.train={pieces(folder)}", *SETTINGS, "train.bptt_window=8", *settings)
     task, prepared = Polyphony.prepare(recipe.resolved(), print)
     torch.manual_seed(0)
     return task, prepared, task.build().eval()
@@ -44,7 +50,7 @@ def polyphony(folder, *settings):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_learns_chords_goes_on_and_writes(kind, tmp_path):
-    settings = f"data.train={pieces(tmp_path)}", f"model.kind={kind}", *SETTINGS, "train.window=8"
+    settings = f"data.train={pieces(tmp_path)}", f"model.kind={kind}", *SETTINGS, "train.bptt_window=8"
     recipe = Recipe.read("chorales", *settings)
     list(train(recipe, tmp_path / "whole"))
     run = load(tmp_path / "whole")
@@ -84,7 +90,7 @@ def test_a_model_of_chords_without_an_opinion_loses_88_coins_a_step(tmp_path):
 
 @pytest.mark.parametrize("kind", ["gru", "transformer"])
 def test_the_loss_of_chords_is_the_sum_over_pieces_read_one_by_one(kind, tmp_path):
-    task, prepared, model = polyphony(tmp_path, f"model.kind={kind}", "train.window=20")
+    task, prepared, model = polyphony(tmp_path, f"model.kind={kind}", "train.bptt_window=20")
     total = 0.0
     for (piece,) in task.examples(prepared, "test"):
         frames = torch.tensor(piece.copy()).float()
@@ -143,10 +149,10 @@ def test_a_key_that_goes_on_is_one_note():
 # --- tunes ------------------------------------------------------------------------------------------------------
 
 
-def test_tunes_are_learnt_checked_and_kept_as_files_to_play(tmp_path):
+def test_tunes_are_learned_checked_and_kept_as_files_to_play(tmp_path):
     tunes = tmp_path / "tunes.abc"
     tunes.write_text("\n\n".join(text for (text,) in SAMPLES["tunes"]()["test"]))
-    recipe = Recipe.read("music", f"data.train={tunes}", *SETTINGS, "train.window=64")
+    recipe = Recipe.read("music", f"data.train={tunes}", *SETTINGS, "train.bptt_window=64")
     list(train(recipe, tmp_path / "run"))
     run = load(tmp_path / "run")
     assert isinstance(run.task, Tunes) and not run.task.is_text(run.recipe)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
 from seqloom.tasks import TASKS
 from seqloom.tasks.base import Feed
 
@@ -21,7 +21,9 @@ PICTURES = [(np.full((1, 8, 8, 3), 6 * n, np.uint8), label) for n, (_, label) in
 def texts(folder: Path, *settings: str) -> tuple[Recipe, Any]:
     path = folder / "text.txt"
     path.write_text("".join(f"{number} green bottles hanging on the wall.\n" for number in range(60)))
-    return Recipe.read("language", f"data.train={path}", "train.batch=64", "train.window=8", *settings), None
+    return Recipe.read(
+        "language", f"data.train={path}", "train.batch_tokens=64", "train.bptt_window=8", *settings
+    ), None
 
 
 def chords(folder: Path) -> tuple[Recipe, Any]:
@@ -29,15 +31,15 @@ def chords(folder: Path) -> tuple[Recipe, Any]:
     made = [[[60 + n] for n in chance.integers(0, 9, chance.integers(5, 20)).tolist()] for _ in range(30)]
     path = folder / "pieces.json"
     path.write_text(json.dumps({"train": made[:20], "valid": made[20:25], "test": made[25:]}))
-    return Recipe.read("chorales", f"data.train={path}", "train.batch=32", "train.window=8"), None
+    return Recipe.read("chorales", f"data.train={path}", "train.batch_tokens=32", "train.bptt_window=8"), None
 
 
 def listed(task: str, examples: list[Any]) -> tuple[Recipe, Any]:
-    return Recipe.of({"task": task}).override("train.batch=16"), {"train": examples, "validation": examples}
+    return Recipe.of({"task": task}).override("train.batch_tokens=16"), {"train": examples, "validation": examples}
 
 
 CASES: dict[str, Callable[[Path], tuple[Recipe, Any]]] = {
-    "transduce": lambda folder: (small(folder), None),
+    "seq2seq": lambda folder: (small(folder), None),
     "classify": lambda _: listed("classify", WORDS),
     "tag": lambda _: listed("tag", [(text, " ".join("x" * len(text.split()))) for text, _ in WORDS]),
     "caption": lambda _: listed("caption", PICTURES),

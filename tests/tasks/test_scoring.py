@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
+from seqloom.cli.terminal import show_scores
+from seqloom.config.recipe import Recipe
 from seqloom.data.ragged import Ragged
 from seqloom.metrics import accuracy
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.tasks.scoring import BINS, FEWEST, scored
 from seqloom.tasks.tag import in_pieces
-from seqloom.terminal import show_scores
 
 FEW = ("model.size=8", "train.steps=2", "train.validate_every=1", "data.max_length=3", "data.too_long=cut")
 LONG = {  # each twice: the second is the same as the first up to the third element
     "classify": (
         [("a b c", "x"), ("a b c d e", "y"), ("b a", "y"), ("c b a d", "x")] * 6,
-        ["data.source_tokens=words"],
+        ["data.source_tokenizer=words"],
     ),
-    "transduce": (
+    "seq2seq": (
         [("a b c", "x"), ("a b c d e", "x"), ("b a", "y"), ("c b a d", "y")] * 6,
-        ["data.source_tokens=words"],
+        ["data.source_tokenizer=words"],
     ),
     "tag": ([("a b c", "x y x"), ("a b c d e", "x y x y x"), ("b a", "y x"), ("c b a d", "x x y y")] * 6, []),
 }
@@ -64,7 +64,7 @@ def test_what_lies_behind_the_greatest_length_is_not_read_and_that_is_said(run):
 
 def test_the_final_score_is_that_of_validation_on_the_same_examples(run):
     run, validated = run
-    score = {"classify": "accuracy", "transduce": "exact"}.get(run.recipe.task)
+    score = {"classify": "accuracy", "seq2seq": "exact"}.get(run.recipe.task)
     if score == "accuracy":
         assert run.scores["scores"][score]["value"] == pytest.approx(validated[score])
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.cli import app
+from seqloom.cli.main import app
+from seqloom.config.recipe import Recipe
 from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN
 from seqloom.layers.state import repeat
 from seqloom.models import Generator
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.search import Sampling, exact, score
 from seqloom.search.choosing import leading
 from seqloom.tasks import TASKS
@@ -27,9 +27,9 @@ SMALL = ("model.size=16", "model.dropout=0.0", "search.max_length=6")
 INPUTS = ["the red cat", "old hat", "on a blue mat"]
 SPECIAL = {"<pad>", "<sos>", "<unk>"}
 CASES = {
-    "transduce": ("transduce", PAIRS, ("data.source_tokens=words", "data.target_tokens=words", *SMALL)),
-    "subwords": ("transduce", PAIRS, ("data.target_tokens=bpe", "data.max_size=300", *SMALL)),
-    "language": ("language", [target for _, target in PAIRS], ("data.target_tokens=words", *SMALL[:2])),
+    "seq2seq": ("seq2seq", PAIRS, ("data.source_tokenizer=words", "data.target_tokenizer=words", *SMALL)),
+    "subwords": ("seq2seq", PAIRS, ("data.target_tokenizer=bpe", "data.vocabulary_size=300", *SMALL)),
+    "language": ("language", [target for _, target in PAIRS], ("data.target_tokenizer=words", *SMALL[:2])),
 }
 
 
@@ -56,7 +56,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["transduce", "subwords"])
+@pytest.mark.parametrize("name", ["seq2seq", "subwords"])
 def test_no_special_symbol_is_in_any_answer(name, way):
     task, model = eager(name)
     for answers in task.answer(model, INPUTS, WAYS[way]):
@@ -70,7 +70,7 @@ def test_no_special_symbol_is_in_any_answer(name, way):
 def test_prepared_steps_give_them_no_probability_either(compiled, request):
     if compiled:
         request.getfixturevalue("steps")
-    task, model = eager("transduce")
+    task, model = eager("seq2seq")
     state = model.initial_state(3, *task.about(task.encode_inputs(INPUTS), [0, 1, 2]))
     last, step = torch.tensor([[START], [5], [6]]), model.stepper()
     with torch.no_grad():
@@ -83,13 +83,13 @@ def test_prepared_steps_give_them_no_probability_either(compiled, request):
 
 
 def test_an_answer_that_is_streamed_has_none_either():
-    task, model = eager("transduce")
+    task, model = eager("seq2seq")
     text = "".join(task.pieces(model, INPUTS[0], Answering(1, max_length=50)))
     assert text and set(text.split()) <= set(WORDS)
 
 
 def test_the_exact_search_finds_none_either():
-    task, model = eager("transduce")
+    task, model = eager("seq2seq")
     last, state = torch.tensor([[START]]), model.initial_state(1, *task.about(task.encode_inputs(INPUTS[:1]), [0]))
     [proof] = exact(model.stepper(), last, state, steps=3, end=END)
     assert not {PAD, START} & set(proof.best.tokens)
@@ -109,8 +109,8 @@ def test_no_special_symbol_is_in_any_text_that_is_written_on(temperature):
 
 
 def test_the_unknown_is_written_where_that_is_allowed():
-    task, model = eager("transduce")
-    allowed, _ = eager("transduce", "search.allow_unknown=true")
+    task, model = eager("seq2seq")
+    allowed, _ = eager("seq2seq", "search.allow_unknown=true")
     asked = (task, Answering(4, rules=Rules(allow_unknown=True))), (allowed, Answering(4))
     for teller, ask in asked:
         assert any("<unk>" in one.tokens for row in teller.answer(model, INPUTS, ask) for one in row)
@@ -123,7 +123,7 @@ def test_the_unknown_is_written_where_that_is_allowed():
 @pytest.mark.parametrize("way", WAYS)
 def test_the_score_of_an_answer_is_that_of_its_tokens_when_they_are_given(way, penalty):
     """Whatever was forbidden: the logs are the model's own, and their sum over a power of their number ranks."""
-    task, model = eager("transduce", f"search.length_penalty={penalty}")
+    task, model = eager("seq2seq", f"search.length_penalty={penalty}")
     for given, answers in zip(INPUTS, task.answer(model, INPUTS, WAYS[way]), strict=True):
         state = model.initial_state(1, *task.about(task.encode_inputs([given]), [0]))
         last = torch.full((len(answers), 1), START)
@@ -200,13 +200,13 @@ def test_no_text_is_among_the_answers_twice():
 
 
 def test_the_command_line_allows_the_unknown(tmp_path, capsys):
-    settings = ("data.target_tokens=words", "data.min_count=3", "train.steps=1", "train.validate_every=1", *SMALL)
+    settings = ("data.target_tokenizer=words", "data.min_count=3", "train.steps=1", "train.validate_every=1", *SMALL)
     list(train(Recipe().override(*settings), tmp_path / "run", examples=PAIRS))
     run = load(tmp_path / "run")
     assert run.task.target.symbols[: len(SPECIALS)] == SPECIALS
     for more in ([], ["--allow-unknown"]):
         with pytest.raises(SystemExit) as ended:
-            app(["predict", str(tmp_path / "run"), INPUTS[0], "--json", "--width", "1", *more])
+            app(["predict", str(tmp_path / "run"), INPUTS[0], "--json", "--beam", "1", *more])
         assert ended.value.code == 0
         [answer] = json.loads(capsys.readouterr().out)["predictions"]
         [expected] = run.answer([INPUTS[0]], Answering(1, rules=Rules(allow_unknown=bool(more))))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.tasks import TASKS
 
 EXAMPLES = [("The cat sat .", "a"), ("a dog ran !", "b")] * 15
@@ -21,7 +21,7 @@ def file(tmp_path):
 
 
 def recipe(task: str, file, *overrides: str) -> Recipe:
-    words = ["data.source_tokens=words"] if task == "classify" else []
+    words = ["data.source_tokenizer=words"] if task == "classify" else []
     return Recipe.of({"task": task}).override(f"data.vectors={file}", "model.size=4", *words, *overrides)
 
 
@@ -50,7 +50,7 @@ def test_vectors_of_another_width_are_refused(file, tmp_path):
 
 def test_only_words_have_vectors(file, tmp_path):
     with pytest.raises(RecipeError, match="only words have vectors"):
-        list(train(recipe("classify", file, "data.source_tokens=bpe"), tmp_path / "run", examples=EXAMPLES))
+        list(train(recipe("classify", file, "data.source_tokenizer=bpe"), tmp_path / "run", examples=EXAMPLES))
 
 
 def test_a_run_needs_the_file_no_more(file, tmp_path):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from seqloom.config.recipe import Train
 from seqloom.models import Batch, Objective
-from seqloom.recipe import Train
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.loop import fit
 from seqloom.training.records import Record

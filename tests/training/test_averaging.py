@@ -6,7 +6,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from seqloom.errors import RunError
-from seqloom.training.averaging import EMA
+from seqloom.training.ema import EMA
 from seqloom.training.loop import Training, fit
 from seqloom.training.tensors import weights_of
 

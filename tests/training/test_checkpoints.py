@@ -14,14 +14,14 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMISER, STATE, WEIGHTS, Checkpoint, Checkpoints
+from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMIZER, STATE, WEIGHTS, Checkpoint, Checkpoints
 from seqloom.training.files import json_bytes
 from seqloom.training.manifests import MANIFEST, write_manifest
 
 from .faults import Killed, at_every_call, events
 from .tiny import same
 
-FILES = (WEIGHTS, OPTIMISER, AVERAGE, CARRIED, STATE, MANIFEST)
+FILES = (WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE, MANIFEST)
 
 
 def checkpoint(step: int, size: int = 10) -> Checkpoint:
@@ -44,7 +44,7 @@ def is_whole(found: Checkpoint | None) -> bool:
         same(one, other)
         for one, other in [
             (found.weights, meant.weights),
-            (found.optimiser, meant.optimiser),
+            (found.optimizer, meant.optimizer),
             (found.average, meant.average),
             (found.carried, meant.carried),
         ]
@@ -141,7 +141,7 @@ def test_a_checkpoint_that_is_whole_but_hostile_is_passed_over(tmp_path: Path) -
         write_manifest(place, FILES[:-1])
     write_manifest(place, (WEIGHTS, STATE))
     assert (found := checkpoints.newest()) is not None and found.step == 1
-    assert f"does not list {OPTIMISER}" in checkpoints.skipped_checkpoints[0]
+    assert f"does not list {OPTIMIZER}" in checkpoints.skipped_checkpoints[0]
 
 
 def test_other_names_in_the_folder_are_no_checkpoints(tmp_path: Path) -> None:

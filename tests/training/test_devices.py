@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import nn
 
+from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
 from seqloom.models import Batch
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.runs.run import load, train
 from seqloom.training import devices
 from seqloom.training.devices import Machine, choose_device, choose_machine, measure_precisions
-from seqloom.training.optimiser import build_optimizer
+from seqloom.training.optimizer import build_optimizer
 from seqloom.training.records import MAGNIFY_AFTER, Progress
-from seqloom.training.steps import update
 from seqloom.training.tensors import weights_of
+from seqloom.training.update import update
 
 from ..recipes import small
 from .cutting import Run, assert_same, cut_at_batch
@@ -130,9 +130,9 @@ def test_a_magnified_loss_gives_the_same_step() -> None:
     made: list[Any] = []
     for magnified in (1.0, 64.0):
         objective, rows = Guesser(dropout=0.0), Rows()
-        optimiser = build_optimizer(objective, settings())
+        optimizer = build_optimizer(objective, settings())
         batches: list[Batch] = [rows.batch(order) for order in rows.order(0)[:2]]
-        made.append((update(objective, optimiser, batches, settings(), loss_scale=magnified), weights_of(objective)))
+        made.append((update(objective, optimizer, batches, settings(), loss_scale=magnified), weights_of(objective)))
     (one, weights), (other, others) = made
     assert (one.loss, one.count) == (other.loss, other.count) and one.norm == pytest.approx(other.norm, rel=1e-6)
     for name, tensor in weights.items():

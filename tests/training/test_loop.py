@@ -24,13 +24,13 @@ from seqloom.training.loop import (
     evaluating,
     fit,
 )
-from seqloom.training.optimiser import build_optimizer
+from seqloom.training.optimizer import build_optimizer
 from seqloom.training.processes import ProcessGroup
 from seqloom.training.randomness import Draw, draw_from
 from seqloom.training.records import Progress, Record
 from seqloom.training.schedules import learning_rate_at
-from seqloom.training.steps import backpropagate, count_tokens, update
 from seqloom.training.tensors import weights_of
+from seqloom.training.update import backpropagate, count_tokens, update
 
 from .cutting import Run, assert_same, cut_at_batch
 from .tiny import Guesser, Rows, same, settings, untimed, validation
@@ -308,8 +308,8 @@ def test_the_gradient_of_many_batches_is_that_of_one_big_batch(parts: tuple[int,
     """Whatever the padding: the small batches are padded less. And it is torch's own mean over all target tokens."""
     objective, feed = Guesser(dropout=0.0).double(), Rows()
     rows = np.split(np.arange(40), np.cumsum(parts)[:-1])
-    optimiser = build_optimizer(objective, settings())
-    made = update(objective, optimiser, [feed.batch(part) for part in rows], settings(clip=0.0))
+    optimizer = build_optimizer(objective, settings())
+    made = update(objective, optimizer, [feed.batch(part) for part in rows], settings(clip=0.0))
     found = gradients(objective)
 
     reference = Guesser(dropout=0.0).double()
@@ -340,7 +340,7 @@ def replace_fresh(batch: Batch) -> Batch:
 
 
 @pytest.mark.parametrize("clip", [0.0, 1e-3, 0.1, 1e6])
-def test_a_step_is_what_torch_does_with_the_mean_its_clipping_and_its_optimiser(clip: float) -> None:
+def test_a_step_is_what_torch_does_with_the_mean_its_clipping_and_its_optimizer(clip: float) -> None:
     objective, feed, given = Guesser(dropout=0.0).double(), Rows(), settings(clip=clip, weight_decay=0.3)
     reference = Guesser(dropout=0.0).double()
     matrices = [each for each in reference.parameters() if each.ndim > 1]
@@ -385,10 +385,10 @@ def test_a_step_that_is_not_finite_changes_nothing(poison: str) -> None:
             return loss * 1e38 * 1e38, count, state
 
     objective, feed = Poisoned(), Rows()
-    optimiser = build_optimizer(objective, settings())
+    optimizer = build_optimizer(objective, settings())
     before = weights_of(objective)
-    assert not update(objective, optimiser, [feed.batch(np.arange(5))], settings()).finite
-    assert same(weights_of(objective), before) and not optimiser.state
+    assert not update(objective, optimizer, [feed.batch(np.arange(5))], settings()).finite
+    assert same(weights_of(objective), before) and not optimizer.state
 
 
 def test_some_poisoned_batches_are_skipped_and_counted_and_leave_no_number_that_is_none() -> None:
@@ -592,7 +592,7 @@ def test_records_are_json_and_scores_are_only_where_there_are_some() -> None:
 
 
 def test_it_learns() -> None:
-    """The tiny rows are noise, yet each of them can be learnt by heart."""
+    """The tiny rows are noise, yet each of them can be learned by heart."""
     run = Run(given=settings(steps=400, rate=0.05, validate_every=100))
     run.objective = Guesser(dropout=0.0, size=24)
     run.validate = validation(run.objective, run.feed)

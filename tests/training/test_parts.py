@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from seqloom import build
+from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
 from seqloom.models import GenerationObjective
-from seqloom.recipe import Recipe
+from seqloom.training.freezing import freeze
 from seqloom.training.loop import Training
-from seqloom.training.parts import freeze
 from seqloom.training.tensors import weights_of
 
 from .tiny import Guesser, Rows, settings

@@ -8,9 +8,9 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from seqloom.config.recipe import Train
 from seqloom.errors import DataError
 from seqloom.models import Batch
-from seqloom.recipe import Train
 from seqloom.training import probe
 from seqloom.training.probe import TRIALS, fit_steps_to_time, most_steps, spread
 from seqloom.training.tensors import weights_of

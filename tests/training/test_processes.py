@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from seqloom.config.recipe import Train
 from seqloom.models import Objective
-from seqloom.recipe import Train
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import read_bytes
 from seqloom.training.loop import fit
@@ -29,7 +29,7 @@ def guesser() -> Objective:
 
 
 # A bias of keys has no gradient but noise, and Adam would make steps of it.
-PLAIN_STEPS = {"optimiser": "sgd", "rate": 0.1}
+PLAIN_STEPS = {"optimizer": "sgd", "rate": 0.1}
 CASES: dict[str, tuple[Callable[[], Objective], Callable[[], Rows], dict[str, Any]]] = {
     "plain": (guesser, Rows, {}),
     "stream": (guesser, Stream, {"accumulate": 2}),
@@ -43,7 +43,7 @@ CASES: dict[str, tuple[Callable[[], Objective], Callable[[], Rows], dict[str, An
 
 
 def trained(case: str, given: Train, folder: Path, ranks: ProcessGroup, stop: threading.Event | None = None) -> None:
-    """Train and leave in the folder what was read, told and learnt, by every process."""
+    """Train and leave in the folder what was read, told and learned, by every process."""
     make, feed, _ = CASES[case]
     objective, rows = make(), feed()
     checkpoints = Checkpoints(folder / "checkpoints") if ranks.first else None

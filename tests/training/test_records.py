@@ -2,8 +2,8 @@
 
 import math
 
-from seqloom.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom.config.recipe import Recipe
+from seqloom.runs.run import load, train
 from seqloom.training.records import Progress, criteria
 
 TOLD = [
@@ -42,12 +42,10 @@ def test_patience_counts_from_the_best_score_and_survives_a_checkpoint():
 
 
 def test_labels_are_kept_by_their_accuracy_and_the_weights_of_the_run_are_those(tmp_path):
-    assert {
-        task: Recipe.of({"task": task}).resolved().train.select_by for task in ("classify", "tag", "transduce")
-    } == {
+    assert {task: Recipe.of({"task": task}).resolved().train.select_by for task in ("classify", "tag", "seq2seq")} == {
         "classify": "score",
         "tag": "score",
-        "transduce": "loss",
+        "seq2seq": "loss",
     }
     examples = [(f"{a}{b}", "even" if (a + b) % 2 else "odd") for a in range(9) for b in range(9)]
     recipe = Recipe.of({"task": "classify"}).override("model.size=8", "train.steps=24", "train.validate_every=2")

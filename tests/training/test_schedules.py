@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from seqloom.config.recipe import Recipe, Train
 from seqloom.errors import RecipeError
-from seqloom.recipe import Recipe, Train
 from seqloom.training.schedules import learning_rate_at, teacher_forcing_at
 
 from .tiny import settings
@@ -25,10 +25,10 @@ def test_the_rate_is_a_line_and_then_half_a_cosine(steps: int, data: st.DataObje
     assert rates[:warmup] == pytest.approx(line)
     # torch's own schedule, which is defined from one step to the next
     weight = nn.Parameter(torch.zeros(1))
-    optimiser = torch.optim.SGD([weight], lr=0.5)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=steps + 1 - warmup)
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps + 1 - warmup)
     for rate in rates[warmup:]:
-        optimiser.step()
+        optimizer.step()
         schedule.step()
         assert rate == pytest.approx(schedule.get_last_lr()[0], rel=1e-6, abs=1e-9)
 
@@ -114,4 +114,4 @@ def _k(half: float) -> float:
 
 def test_what_an_exponential_never_reaches_is_refused() -> None:
     with pytest.raises(RecipeError, match="never reaches"):
-        Recipe().override("train.teacher=0", "train.teacher_schedule=exponential")
+        Recipe().override("train.teacher_forcing=0", "train.teacher_forcing_schedule=exponential")

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from seqloom import build
+from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
 from seqloom.layers.state import detach
 from seqloom.models import Batch, GenerationObjective, LabelingObjective, Objective
-from seqloom.recipe import Recipe
 from seqloom.training.carried import tensors_of
 from seqloom.training.loop import Training
 from seqloom.training.schedules import teacher_forcing_at
-from seqloom.training.steps import backpropagate
+from seqloom.training.update import backpropagate
 
 from .cutting import Run, assert_same, cut_at_batch
 from .tiny import SYMBOLS, Guesser, Rows, same, settings
@@ -87,11 +87,11 @@ def test_a_window_is_a_step_and_the_next_goes_on_from_its_state_with_the_new_wei
         training.advance()
         loss, count, state = other(window, state)
         state = detach(state)
-        plain.optimiser.zero_grad()
+        plain.optimizer.zero_grad()
         (loss / count).backward()
-        for group in plain.optimiser.param_groups:
-            group["lr"] = training.optimiser.param_groups[0]["lr"]
-        plain.optimiser.step()
+        for group in plain.optimizer.param_groups:
+            group["lr"] = training.optimizer.param_groups[0]["lr"]
+        plain.optimizer.step()
         assert training.progress.step == number + 1
         for one, two in zip(training.objective.parameters(), other.parameters(), strict=True):
             torch.testing.assert_close(one, two)
@@ -105,7 +105,7 @@ KINDS = {
     "lstm": (writing("model.kind=lstm", "model.attention=additive"), Pairs),
     "transformer": (writing("model.kind=transformer"), Pairs),
     "convolution": (writing("model.kind=convolution"), Pairs),
-    "held": (writing("model.kind=rnn", "model.recurrence=spectral", "model.zoneout=0.1"), Pairs),
+    "held": (writing("model.kind=rnn", "model.weight_constraint=spectral", "model.zoneout=0.1"), Pairs),
 }
 ALL = {
     "window": 2,
@@ -113,7 +113,7 @@ ALL = {
     "teacher": 0.3,
     "teacher_schedule": "linear",
     "average": 0.9,
-    "optimiser": "radam",
+    "optimizer": "radam",
     "schedule": "inverse-root",
     "clip_value": 0.05,
 }
@@ -208,11 +208,11 @@ def test_accumulated_batches_make_the_step_of_one_big_batch() -> None:
     for group in groups:
         training.advance()
         loss, count, _ = plain.objective(plain.feed.batch(group))
-        plain.optimiser.zero_grad()
+        plain.optimizer.zero_grad()
         (loss / count).backward()
-        plain.optimiser.param_groups[0]["lr"] = training.optimiser.param_groups[0]["lr"]
-        plain.optimiser.param_groups[1]["lr"] = training.optimiser.param_groups[1]["lr"]
-        plain.optimiser.step()
+        plain.optimizer.param_groups[0]["lr"] = training.optimizer.param_groups[0]["lr"]
+        plain.optimizer.param_groups[1]["lr"] = training.optimizer.param_groups[1]["lr"]
+        plain.optimizer.step()
         for one, two in zip(training.objective.parameters(), plain.objective.parameters(), strict=True):
             torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-9)
     assert (training.progress.epoch, training.progress.batch) == (1, 0)

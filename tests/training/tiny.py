@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from seqloom.config.recipe import Train
 from seqloom.models import Batch, Objective
-from seqloom.recipe import Train
 from seqloom.training.records import Record
 
 SYMBOLS = 12

@@ -7,6 +7,7 @@ Samples know no tokens, no recipe and no network. What a sample is made from may
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from seqloom.data.formats.series import Series
 from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.digits import digits
@@ -16,7 +17,6 @@ from seqloom.data.samples.recall import recall
 from seqloom.data.samples.series import ball, co2, sensors
 from seqloom.data.samples.shapes import shapes
 from seqloom.data.samples.tunes import tunes
-from seqloom.data.series import Series
 
 SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "dates": dates,

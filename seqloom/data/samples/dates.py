@@ -1,4 +1,4 @@
-"""Dates as people of many languages write them, and what they mean: a sample for transduction."""
+"""Dates as people of many languages write them, and what they mean: a sample for sequence-to-sequence models."""
 
 import random
 from collections.abc import Iterable

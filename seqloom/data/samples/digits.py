@@ -13,14 +13,14 @@ SEED = 1998
 
 
 def digits() -> dict[str, list[tuple[NDArray[np.uint8], str]]]:
-    """Pairs of (image, name) by split; an image is 8 × 8 pixels of grey."""
+    """Pairs of (image, name) by split; an image is 8 × 8 pixels of gray."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
         raise MissingExtra("scikit-learn", "samples") from None
     images, labels = load_digits(return_X_y=True)
-    grey = (images * 255 / 16).round().astype(np.uint8).reshape(-1, 1, 8, 8, 1)
-    pairs = [(image, NAMES[label]) for image, label in zip(grey, labels.tolist(), strict=True)]
+    gray = (images * 255 / 16).round().astype(np.uint8).reshape(-1, 1, 8, 8, 1)
+    pairs = [(image, NAMES[label]) for image, label in zip(gray, labels.tolist(), strict=True)]
     random.Random(SEED).shuffle(pairs)
     ends = (COUNTS["validation"], sum(COUNTS.values()))
     return {"train": pairs[ends[1] :], "validation": pairs[: ends[0]], "test": pairs[ends[0] : ends[1]]}

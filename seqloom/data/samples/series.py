@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from seqloom.data.series import Series
+from seqloom.data.formats.series import Series
 from seqloom.errors import MissingExtra
 
 DAY = np.timedelta64(1, "D")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Image = NDArray[np.uint8]
 
 SIDE = 24
-COLOURS = {"red": (220, 40, 40), "green": (40, 180, 60), "blue": (50, 80, 230), "yellow": (230, 210, 40)}
+COLORS = {"red": (220, 40, 40), "green": (40, 180, 60), "blue": (50, 80, 230), "yellow": (230, 210, 40)}
 SHAPES = ("square", "disc", "cross", "ring")
 SIZES = {"small": 4, "large": 8}
 PLACES = ("left of", "above")
@@ -37,20 +37,20 @@ def _part_of(caption: str) -> str:
 
 
 def _thing(chance: random.Random) -> tuple[str, str, str]:
-    return chance.choice(list(SIZES)), chance.choice(list(COLOURS)), chance.choice(SHAPES)
+    return chance.choice(list(SIZES)), chance.choice(list(COLORS)), chance.choice(SHAPES)
 
 
 def _drawn(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: random.Random) -> Image:
-    """Two things on a grey ground, a little noisy: each in its half, nearly in line, so that one caption is right."""
+    """Two things on a gray ground, a little noisy: each in its half, nearly in line, so that one caption is right."""
     noise = np.random.default_rng(chance.getrandbits(32))
     image = noise.integers(100, 140, (SIDE, SIDE, 3)).astype(np.uint8)
     middle = 2 * chance.randint(3, SIDE // 2 - 4)
-    for number, (size, colour, shape) in enumerate((first, second)):
+    for number, (size, color, shape) in enumerate((first, second)):
         reach = SIZES[size]
         along = 5 + 2 * chance.randint(0, 1) + number * SIDE // 2
         across = middle + 2 * chance.randint(-1, 1)
         row, column = (along, across) if place == "above" else (across, along)
-        image[_mask(shape, reach, row, column)] = COLOURS[colour]
+        image[_mask(shape, reach, row, column)] = COLORS[color]
     return image[None]
 
 

@@ -23,7 +23,7 @@ LOWEST, HIGHEST = -2, 13  # steps from middle C: what a whistle or a fiddle play
 
 class Dance(NamedTuple):
     name: str
-    metre: str
+    meter: str
     halves: tuple[tuple[int, ...], ...]  # rhythms of half a bar, in eighths
     close: tuple[int, ...]  # the rhythm of the last half
 
@@ -51,7 +51,7 @@ def tunes() -> dict[str, list[tuple[str]]]:
 def _tune(chance: random.Random, number: int) -> str:
     dance, key = chance.choice(DANCES), chance.choice(list(KEYS))
     title = f"The {chance.choice(FIRST)} {chance.choice(SECOND)} {dance.name}"
-    header = [f"X:{number}", f"T:{title}", f"M:{dance.metre}", "L:1/8", f"K:{key}"]
+    header = [f"X:{number}", f"T:{title}", f"M:{dance.meter}", "L:1/8", f"K:{key}"]
     return "\n".join([*header, *(_part(chance, dance, KEYS[key], high) for high in (0, 4))])
 
 

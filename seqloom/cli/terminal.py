@@ -1,0 +1,173 @@
+"""What a person sees in a terminal: a progress bar, tables of scores; plain lines where no one watches."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ..errors import printable
+from ..runs.folder import own_recipe
+from ..training.records import Record
+
+if TYPE_CHECKING:
+    from ..runs.tune import Trial
+
+NOTHING = {"value": None}  # of a length that a score was not told for
+WIDE = 160  # where nobody watches, a row stays on its line
+# Nothing that is printed is markup: names come from files, and "[/bold]" is one as well as any other.
+notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def follow(records: Iterator[Record], folder: Path, as_json: bool) -> bool:
+    """Show training as it goes: JSON lines for programs, a bar on a terminal, lines otherwise. Whether it ended."""
+    first = next(records, None)
+    if first is None:
+        return False
+    steps, ended = own_recipe(folder).train.steps, False  # a time budget has become steps by now
+    with _bar(steps) if notes.is_terminal and not as_json else _lines(steps, as_json) as show:
+        for record in chain([first], records):
+            show(record)
+            ended = record.kind == "end"
+    return ended
+
+
+@contextmanager
+def _bar(steps: int) -> Iterator[Any]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[told]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes) as progress:
+        bar = progress.add_task("training", total=steps, told="")
+        scores = ""
+
+        def show(record: Record) -> None:
+            nonlocal scores
+            if record.scores:
+                scores = f"  {_scores(record)}"
+            told = f"loss {_number(record.loss)}{scores}  {record.tokens_per_second:,.0f} tokens/s"
+            progress.update(bar, total=steps, completed=record.step, told=told)
+
+        yield show
+
+
+@contextmanager
+def _lines(steps: int, as_json: bool) -> Iterator[Any]:
+    def show(record: Record) -> None:
+        if as_json:
+            print(json.dumps(record.to_json(), ensure_ascii=False), flush=True)
+        elif record.scores:
+            left = record.seconds / record.step * (steps - record.step)
+            print(
+                f"step {record.step:,} of {steps:,}  loss {_number(record.loss)}  {_scores(record)}  "
+                f"{record.tokens_per_second:,.0f} tokens/s  {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    yield show
+
+
+def _scores(record: Record) -> str:
+    told = (f"{'validation loss' if name == 'loss' else name} {value:.3f}" for name, value in record.scores.items())
+    return printable("  ".join(told))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _interval(score: dict[str, Any]) -> str:
+    return "{:.3f} – {:.3f}".format(*score["interval"]) if score.get("interval") else "–"
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """Texts as they are: none of them is markup, and what a terminal would obey is shown."""
+    shown = None if title is None else printable(title)
+    table = Table(*map(printable, columns), title=shown, title_justify="left", box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*map(printable, row))
+    width = None if sys.stdout.isatty() else WIDE
+    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
+
+
+def show_scores(reports: Sequence[dict[str, Any]]) -> None:
+    """One table a run: each score with its interval and its baselines."""
+    for report in reports:
+        rivals = list(dict.fromkeys(name for score in report["scores"].values() for name in score["baselines"]))
+        rows = [
+            [
+                name,
+                f"{score['value']:.3f}",
+                _interval(score),
+                *(_number(score["baselines"].get(rival)) for rival in rivals),
+                score["better"],
+            ]
+            for name, score in report["scores"].items()
+        ]
+        cut = f", {report['cut']:,} of them cut to data.max_length" if report.get("cut") else ""
+        title = f"{report['run']}: {report['examples']:,} examples of {report['split']}{cut}"
+        show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
+        show_lengths(report["scores"])
+
+
+def show_lengths(scores: dict[str, Any]) -> None:
+    """The same scores by how long what was read is, where there is something to tell."""
+    split = {name: score["by_length"] for name, score in scores.items() if score.get("by_length")}
+    if not split:
+        return
+    first = next(iter(split.values()))
+    rows = [
+        [length, f"{one['examples']:,}", *(_number(bins.get(length, NOTHING)["value"]) for bins in split.values())]
+        for length, one in first.items()
+    ]
+    show_table(["length of the source", "examples", *split], rows)
+
+
+def checks(found: dict[str, Any]) -> Iterator[str]:
+    """What `generate --check` says, a line each."""
+    shares = {name: value for name, value in found.items() if isinstance(value, float)}
+    yield f"of {found['texts']:,} texts: " + ", ".join(f"{value:.0%} {name}" for name, value in shares.items())
+    if "copied" not in found:
+        yield "the training texts are not at hand, so nothing is said about copying"
+        return
+    copied, worst = found["copied"], found["copied"]["longest run"]
+    yield (
+        f"{copied['whole']:.0%} stand whole in the training texts; the longest copied run is {worst['longest']:,} of "
+        f"{worst['length']:,} characters, on average {copied['mean share']:.0%} of a text"
+    )
+
+
+def show_search(trials: Sequence["Trial"], importances: dict[str, float]) -> None:
+    """The trials of a search over settings, the best first, and a figure of what mattered."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.settings))
+    rows = [
+        [
+            str(trial.number),
+            *(_short(trial.settings.get(name)) for name in names),
+            _number(trial.loss),
+            trial.state,
+            str(trial.folder),
+        ]
+        for trial in trials
+    ]
+    show_table(["trial", *names, "validation loss", "", "folder"], rows)
+    if importances:
+        widest = max(importances.values()) or 1.0
+        bars = [[name, f"{share:.0%}", "█" * round(30 * share / widest)] for name, share in importances.items()]
+        show_table(["setting", "importance", ""], bars)
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,252 @@
+"""[data]: where the examples come from and how they become tokens, or windows of numbers."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from .messages import shown
+from .section import Section, Text
+
+
+def _as_tuple(given: object) -> object:
+    """One file need not be written as a list."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given) if isinstance(given, list) else given
+
+
+def _check_files(names: tuple[str, ...]) -> tuple[str, ...]:
+    if any(not name.strip() or "\0" in name for name in names):
+        raise ValueError(f"{shown(names)} holds a name that no file can have")
+    if len(names) > 2:
+        raise ValueError(f"{len(names)} files are given, but it is one file, or two parallel ones (source, target)")
+    return names
+
+
+def _check_column(name: str) -> str:
+    if not name:
+        raise ValueError("a column has a name, or a number from 1")
+    return name
+
+
+def _check_separator(text: str) -> str:
+    if not text or "\n" in text or "\r" in text:
+        raise ValueError(f"{shown(text)} cannot stand between two texts on one line")
+    return text
+
+
+def _check_encoding(name: str) -> str:
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise ValueError(f'{shown(name)} is no text encoding; "utf-8", "latin-1" and "utf-16" are some') from None
+    return name
+
+
+Files = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    AfterValidator(_check_files),
+]
+Column = Annotated[Text, AfterValidator(_check_column)]
+Columns = Annotated[
+    tuple[Column, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    Field(min_length=1, max_length=100),
+]
+AnyColumns = Annotated[
+    tuple[Column, ...],
+    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    Field(max_length=1000),
+]
+Rows = Annotated[int, Field(ge=0, le=10**9)]
+Tag = Annotated[Text, Field(max_length=1000)]
+Separator = Annotated[Text, AfterValidator(_check_separator)]
+Encoding = Annotated[Text, AfterValidator(_check_encoding)]
+Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram"]
+Sample = Literal[
+    "", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "recall", "co2", "sensors", "ball"
+]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Data(Section):
+    sample: Sample = Field(default="", description="A built-in sample of examples, instead of files of your own.")
+    train: Files = Field(
+        default=(), description="The file to train on, or two parallel ones: a line of source for each line of target."
+    )
+    validation: Files = Field(
+        default=(), description="The same for validation; without it a share of the training rows is kept apart."
+    )
+    test: Files = Field(
+        default=(), description="The same for the final test; without it a share of the training rows is kept apart."
+    )
+    format: Literal[
+        "guess",
+        "csv",
+        "tsv",
+        "jsonl",
+        "txt",
+        "lines",
+        "parquet",
+        "conll",
+        "conllu",
+        "ts",
+        "idx",
+        "images",
+        "sheets",
+        "abc",
+        "fasta",
+        "json",
+    ] = Field(
+        default="guess",
+        description="How files are read: guessed from their ending, or as said; lines is parallel files, "
+        "idx a file of arrays and one of labels, images a table of names and captions, sheets an index of contact "
+        "sheets and such a table.",
+    )
+    documents: Literal["file", "paragraphs", "lines"] = Field(
+        default="file",
+        description="What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line.",
+    )
+    separator: Separator = Field(
+        default="\t", description="What stands between source and target on a line of a txt file."
+    )
+    source: Columns = Field(
+        default=("source",),
+        description="The source's column: its name, or its number from 1; of several, the texts are joined by a bar.",
+    )
+    target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
+    tag: Tag = Field(
+        default="",
+        description="The column with the language or style of the target, told to the model before it reads.",
+    )
+    source_type: Literal["tokens", "numbers", "image"] = Field(
+        default="tokens", description="What the source is: text, numbers (a column for each, or series), or an image."
+    )
+    series: Tag = Field(
+        default="",
+        description="The column that says to which sequence a row of numbers belongs; its rows stand together.",
+    )
+    vectors: Text = Field(
+        default="",
+        description="A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with.",
+    )
+    images: Text = Field(
+        default="", description="The folder in which images lie; without it, the one of the table that names them."
+    )
+    image_size: int = Field(
+        default=64, ge=4, le=1024, description="The side, in pixels, to which images are cut and scaled."
+    )
+    square: int = Field(
+        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is drawn with."
+    )
+    names: AnyColumns = Field(
+        default=(), description="What the labels 0, 1, 2 … of an IDX file are called; none is their numbers."
+    )
+    characters: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="Letters of a word that are read beside its vector, in tagging; 0 is none.",
+    )
+    target_type: Literal["label", "labels", "number"] = Field(
+        default="label", description="What a classified source gets: one label, any of several at once, or a number."
+    )
+    encoding: Encoding = Field(default="utf-8", description="The text encoding of the files.")
+    on_bad_row: Literal["error", "skip"] = Field(
+        default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
+    )
+    source_tokenizer: Tokens = Field(
+        default="characters",
+        description="What the source is cut into: characters, words and marks, what blanks divide, or subwords.",
+    )
+    target_tokenizer: Tokens = Field(default="characters", description="What the target is cut into.")
+    line_breaks: bool = Field(
+        default=False, description="Whether a line break is a token of its own where texts are cut into words."
+    )
+    shared: bool = Field(
+        default=False, description="Whether source and target share one vocabulary, learned from both."
+    )
+    lowercase: bool = Field(default=False, description="Whether texts are lower-cased before they are cut.")
+    min_count: int = Field(
+        default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
+    )
+    vocabulary_size: int = Field(
+        default=0,
+        ge=0,
+        le=10**8,
+        description="The most tokens in a vocabulary; 0 is no limit, 8000 for subwords, and 256 for squares.",
+    )
+    max_length: int = Field(
+        default=512, ge=1, le=10**6, description="The most tokens an example may have, on either side."
+    )
+    too_long: Literal["drop", "cut"] = Field(
+        default="drop", description="What happens to longer examples; the run reports how many."
+    )
+    validation_share: Share = Field(
+        default=0.1, description="The share of training rows kept apart for validation when no file is given."
+    )
+    test_share: Share = Field(
+        default=0.1, description="The share of training rows kept apart for the test when no file is given."
+    )
+    split_seed: int = Field(default=0, ge=0, le=2**32 - 1, description="The seed those rows are drawn with.")
+    time: AnyColumns = Field(
+        default=(),
+        description="The column that says when, or several from the year on; none if the rows are in order.",
+    )
+    variables: AnyColumns = Field(
+        default=(), description="The columns to forecast; none is all that are neither time nor inputs."
+    )
+    inputs: AnyColumns = Field(default=(), description="Columns that are read but not forecast.")
+    context: int = Field(default=96, ge=1, le=10**6, description="How many rows a forecast is made from.")
+    horizon: int = Field(default=24, ge=1, le=10**6, description="How many rows a forecast reaches ahead.")
+    stride: int = Field(
+        default=1, ge=1, le=10**6, description="Rows from one training window to the next; all others are scored."
+    )
+    season: int = Field(
+        default=1, ge=1, le=10**6, description="Rows after which a series repeats itself, for the seasonal baseline."
+    )
+    calendar: bool = Field(
+        default=False, description="Whether the hour, the weekday and the day of the year are read beside the values."
+    )
+    train_rows: Rows = Field(default=0, description="The first rows of a series, to train on; 0 is what is left.")
+    validation_rows: Rows = Field(default=0, description="The rows after them, for validation; 0 is by the share.")
+    test_rows: Rows = Field(default=0, description="The rows after those, for the test; 0 is by the share.")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.sample and (self.train or self.validation or self.test):
+            raise ValueError("data.sample and files are both given, but a sample brings its own parts: choose one")
+        if self.validation_share + self.test_share >= 1:
+            raise ValueError(
+                "data.validation_share and data.test_share leave nothing to train on: their sum is 1 or more"
+            )
+        named = [*self.source, self.target, *filter(None, [self.tag])]
+        if twice := [name for name in named if named.count(name) > 1]:
+            raise ValueError(f"the column {shown(twice[0])} is named twice in data.source, data.target and data.tag")
+        told = [*self.time, *filter(None, [self.series]), *self.variables, *self.inputs]
+        if twice := [name for name in told if told.count(name) > 1]:
+            raise ValueError(
+                f"the column {shown(twice[0])} is named twice in data.time, data.series, data.variables and data.inputs"
+            )
+        if (self.validation_rows > 0) != (self.test_rows > 0) or (self.train_rows and not self.test_rows):
+            raise ValueError("data.validation_rows and data.test_rows go together, and data.train_rows needs both")
+        if self.shared and self.source_tokenizer != self.target_tokenizer:
+            raise ValueError(
+                f"data.shared wants both sides cut alike, not {self.source_tokenizer} and {self.target_tokenizer}"
+            )
+        for name in ("train", "validation", "test"):
+            self._check_part(name, getattr(self, name))
+        return self
+
+    def _check_part(self, name: str, files: tuple[str, ...]) -> None:
+        pairs = ("guess", "lines", "idx", "sheets")
+        if len(files) == 2 and self.format not in pairs:
+            raise ValueError(
+                f'data.{name} is a pair of parallel files, but data.format "{self.format}" has source and target '
+                'in one file: parallel files are "lines"'
+            )
+        if len(files) == 1 and self.format in pairs[1:]:
+            raise ValueError(f'data.{name} is one file, but data.format "{self.format}" wants two: source, target')
+        if files and self.train and len(files) != len(self.train):
+            raise ValueError(f"data.{name} and data.train must both be one file, or both a pair of parallel files")

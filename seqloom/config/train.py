@@ -1,0 +1,227 @@
+"""[train] and [search]: how a model learns, and how it writes."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from ..errors import RecipeError
+from .messages import shown
+from .section import Section, Text
+
+DEFAULT_STEPS = 2000
+TIME = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
+
+
+def seconds(text: str) -> int:
+    """The seconds of a time budget such as "90s", "5m", "1h" or "1h30m"."""
+    match = TIME.fullmatch(text)
+    hours, minutes, rest = (int(number or 0) for number in match.groups()) if match else (0, 0, 0)
+    total = 3600 * hours + 60 * minutes + rest
+    if not total:
+        raise RecipeError(f'{shown(text)} is no time to train for; "90s", "5m", "1h" or "1h30m" would be')
+    return total
+
+
+def _check_time(text: str) -> str:
+    if text:
+        try:
+            seconds(text)
+        except RecipeError as error:
+            raise ValueError(str(error)) from None
+    return text
+
+
+def _as_tuple(given: object) -> object:
+    """One part need not be written as a list."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given) if isinstance(given, list) else given
+
+
+Time = Annotated[Text, AfterValidator(_check_time)]
+Parts = Annotated[tuple[Text, ...], BeforeValidator(_as_tuple, json_schema_input_type=str | list[str])]
+Steps = Annotated[int, Field(ge=0, le=10**9)]
+
+
+def even_part(whole: int, most: int) -> int:
+    """The largest part of `whole` steps that divides them, from half of `most` to `most`; the whole, if none does."""
+    return next((part for part in range(min(whole, most), most // 2, -1) if whole % part == 0), whole)
+
+
+class Train(Section):
+    steps: Steps = Field(
+        default=0,
+        description=f"Steps of the optimizer; 0 is as many as train.time allows, or {DEFAULT_STEPS} without a budget.",
+    )
+    time: Time = Field(
+        default="",
+        description='A budget such as "90s", "5m" or "1h30m" instead of steps, turned into steps at the start.',
+    )
+    seed: int = Field(
+        default=0, ge=0, le=2**32 - 1, description="The seed of everything random: the same seed, the same run."
+    )
+    batch_tokens: int = Field(
+        default=4096, ge=1, le=10**9, description="Tokens a batch: source and target together, padding included."
+    )
+    shuffle: bool = Field(
+        default=True,
+        description="Whether every epoch reads the examples in an order of its own; if not, they come as they stand.",
+    )
+    accumulate_batches: int = Field(
+        default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
+    )
+    bptt_window: Steps = Field(
+        default=0,
+        description="Elements that backpropagation goes back: a step a window; 0 is all, or 128 in endless texts.",
+    )
+    optimizer: Literal["adamw", "adam", "radam", "sgd"] = Field(
+        default="adamw", description="Which of torch's own optimizers makes the steps."
+    )
+    momentum: float = Field(default=0.9, ge=0, lt=1, description="The share of its last move that SGD makes again.")
+    learning_rate: float = Field(
+        default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up."
+    )
+    schedule: Literal["cosine", "ramp-times-cosine", "linear", "constant", "inverse-root"] = Field(
+        default="cosine", description="How the learning rate goes on after the warm-up."
+    )
+    warmup: Steps = Field(
+        default=0, description="Steps in which the rate rises from nothing; 0 is a twentieth of all, at most 1000."
+    )
+    weight_decay: float = Field(
+        default=0.01, ge=0, le=100, description="How strongly matrices are pulled towards 0; vectors never are."
+    )
+    clip_norm: float = Field(
+        default=1.0, ge=0, le=10**9, description="The norm to which a longer gradient is shortened; 0 is no limit."
+    )
+    clip_value: float = Field(
+        default=0.0, ge=0, le=10**9, description="The most a single entry of the gradient may be; 0 is no limit."
+    )
+    ema: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Exponential averaging of the weights, such as 0.999: the average is what is kept; 0 is none.",
+    )
+    freeze: Parts = Field(
+        default=(), description='Parts of the model that do not learn, such as "embed", "source" or "encoder".'
+    )
+    teacher_forcing: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.",
+    )
+    teacher_forcing_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
+        default="constant", description="How that share falls from 1 to train.teacher_forcing over all steps."
+    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        default="auto", description="Where it is trained: auto is a GPU if there is one, else the processor."
+    )
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        default="auto",
+        description="Of the products in training: auto is float32 unless another is measured to be faster.",
+    )
+    shard: bool = Field(
+        default=False,
+        description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
+    )
+    label_smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Label smoothing: the share of probability spread over all that can be told.",
+    )
+    sampled_softmax: int = Field(
+        default=0,
+        ge=0,
+        le=10**7,
+        description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
+    )
+    class_weights: bool = Field(
+        default=False, description="Whether every label counts alike in training, however rare it is."
+    )
+    watch_every: Steps = Field(
+        default=100,
+        description="Steps between looks at the gradient of every layer and at recurrent weights; 0 is never.",
+    )
+    validate_every: Steps = Field(
+        default=0,
+        description="Steps between validations; 0 is a twentieth of all, at most 500, and with train.time so many that "
+        "they take about a tenth of it.",
+    )
+    select_by: Literal["", "loss", "score"] = Field(
+        default="",
+        description="What says which weights are best, and when to stop: the validation loss, or its score; "
+        '"" is the score where labels are told, else the loss.',
+    )
+    patience: int = Field(
+        default=0, ge=0, le=10**9, description="Validations without progress after which training stops; 0 is never."
+    )
+    checkpoint_every: Steps = Field(
+        default=0,
+        description="Steps between checkpoints; 0 is about a twentieth of all, so that one precedes every validation.",
+    )
+    keep_checkpoints: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
+
+    @property
+    def known_steps(self) -> int:
+        """All steps of the training, or 0 while a time budget has not become steps."""
+        return self.steps or (0 if self.time else DEFAULT_STEPS)
+
+    def resolved(self, window: int = 0, best: Literal["loss", "score"] = "loss") -> "Train":
+        """With everything filled in that follows; `window` and `best` are what the task takes unless it is said."""
+        if (window and not self.bptt_window) or not self.select_by:
+            settled = {"window": self.bptt_window or window, "best": self.select_by or best}
+            return self.model_copy(update=settled).resolved()
+        steps = self.known_steps
+        if not steps:
+            return self
+        usual = min(500, max(1, steps // 20))
+        validate_every = self.validate_every or usual
+        return self.model_copy(
+            update={
+                "steps": steps,
+                "warmup": self.warmup or min(1000, max(1, steps // 20)),
+                "validate_every": validate_every,
+                "checkpoint_every": self.checkpoint_every or even_part(validate_every, usual),
+            }
+        )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.steps and self.time:
+            raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
+        if self.known_steps and self.warmup > self.known_steps:
+            raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
+        if self.sampled_softmax and self.label_smoothing:
+            raise ValueError(
+                "train.label_smoothing gives belief to all words, but train.sampled_softmax looks at few: choose one"
+            )
+        if self.teacher_forcing_schedule == "exponential" and self.teacher_forcing == 0:
+            raise ValueError(
+                'train.teacher_forcing is 0, which an "exponential" train.teacher_forcing_schedule '
+                "never reaches: say 0.01"
+            )
+        return self
+
+
+class Search(Section):
+    beam_size: int = Field(
+        default=4, ge=1, le=1000, description="How many outputs beam search keeps side by side; 1 is greedy."
+    )
+    length_penalty: float = Field(
+        default=1.0, ge=0, le=10, description="The power of its length that an output's score is divided by; 0 is none."
+    )
+    max_length: int = Field(
+        default=0, ge=0, le=10**6, description="The most tokens written; 0 is twice the longest training target and 10."
+    )
+    timeout: float = Field(
+        default=60.0,
+        ge=0,
+        le=10**6,
+        description="The most seconds that an answer is written for, when one is asked for; 0 is no limit.",
+    )
+    allow_unknown: bool = Field(
+        default=False, description="Whether <unk>, which stands for what the vocabulary does not have, may be written."
+    )

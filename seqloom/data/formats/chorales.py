@@ -1,0 +1,113 @@
+"""Polyphonic music in JSON, as the Bach chorales come: split → pieces → time steps → MIDI pitches.
+
+`read_chorales` takes steps as sets of pitches and gives a truth value a key and step; `read_voices` takes steps that
+have one pitch a voice, a negative one for silence, and gives the pitches. JSON has no lines worth naming, so a mistake
+is told by split, piece and step.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from seqloom.data.formats.lines import fault_of, read_lines
+from seqloom.errors import DataError
+
+LOWEST, HIGHEST = 21, 108  # of a piano's 88 keys
+SILENT = -1
+
+
+class Piece(NamedTuple):
+    split: str
+    number: int  # within its split, from 1
+    keys: npt.NDArray[np.bool_]  # (T, highest - lowest + 1): which sound
+
+
+class Voices(NamedTuple):
+    split: str
+    number: int
+    pitches: npt.NDArray[np.int16]  # (T, voices), SILENT where a voice rests
+
+
+def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encoding: str = "utf-8") -> Iterator[Piece]:
+    """The pieces of a file in its order; a pitch outside of the range is refused."""
+    assert 0 <= lowest <= highest <= 127
+    for split, number, steps in _pieces(file, encoding):
+        keys = np.zeros((len(steps), highest - lowest + 1), np.bool_)
+        for place, step in enumerate(steps):
+            for pitch in step:
+                if not lowest <= pitch <= highest:
+                    sentence = f"the pitch {pitch} is not between {lowest} and {highest}"
+                    raise DataError(f"{_where(split, number, place)}: {sentence}", file)
+                keys[place, pitch - lowest] = True
+        yield Piece(split, number, keys)
+
+
+def read_voices(file: str, encoding: str = "utf-8") -> Iterator[Voices]:
+    """The pieces of a file in which each step has one pitch a voice."""
+    voices = 0
+    for split, number, steps in _pieces(file, encoding):
+        voices = voices or len(steps[0])
+        pitches = np.empty((len(steps), voices), np.int16)
+        for place, step in enumerate(steps):
+            if len(step) != voices or not voices:
+                sentence = f"the step has {len(step)} pitches, but {voices or 'some'} were expected, one a voice"
+                raise DataError(f"{_where(split, number, place)}: {sentence}", file)
+            if max(step) > 127:
+                raise DataError(f"{_where(split, number, place)}: the pitch {max(step)} is above 127", file)
+            pitches[place] = [max(pitch, SILENT) for pitch in step]
+        yield Voices(split, number, pitches)
+
+
+def keys_of(voices: npt.NDArray[np.int16], lowest: int = LOWEST, highest: int = HIGHEST) -> npt.NDArray[np.bool_]:
+    """Which keys sound when these voices sing; pitches outside of the range are a programmer's mistake."""
+    sung = voices != SILENT
+    assert ((voices >= lowest) & (voices <= highest) | ~sung).all()
+    keys = np.zeros((len(voices), highest - lowest + 1), np.bool_)
+    steps, _ = np.nonzero(sung)
+    keys[steps, voices[sung] - lowest] = True
+    return keys
+
+
+def _pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list[int]]]]:
+    """Every piece with its split and number, once its form is known to be right."""
+    found = _parsed(file, encoding)
+    if not isinstance(found, dict) or not found:
+        raise DataError("an object of splits was expected, each a list of pieces", file)
+    for split, pieces in found.items():
+        if not isinstance(pieces, list):
+            raise DataError(f"{split[:40]!r} is no list of pieces", file)
+        for number, steps in enumerate(pieces, 1):
+            if not isinstance(steps, list) or not steps:
+                raise DataError(f"{split[:40]}, piece {number}: a list of time steps was expected", file)
+            for place, step in enumerate(steps):
+                if not isinstance(step, list) or not all(map(_is_whole, step)):
+                    raise DataError(f"{_where(split, number, place)}: a list of MIDI pitches was expected", file)
+            yield split, number, [[int(pitch) for pitch in step] for step in steps]
+
+
+def _is_whole(value: object) -> bool:
+    """Whether this can be a pitch: 60 or 60.0, as some files have it, but not True."""
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+def _parsed(file: str, encoding: str) -> object:
+    lines: list[str] = []
+    for line in read_lines(file, encoding):
+        if fault := fault_of(line, file, encoding):
+            raise fault.error()
+        lines.append(line.text)
+    try:
+        return json.loads("\n".join(lines))
+    except json.JSONDecodeError as error:
+        raise DataError(f"the file is not JSON ({error.msg}, column {error.colno})", file, error.lineno) from None
+    except RecursionError:
+        raise DataError("the file is JSON within JSON, too deep to be data", file) from None
+    except ValueError:  # a number of thousands of digits
+        raise DataError("the file holds a number that is too long to be a pitch", file) from None
+
+
+def _where(split: str, number: int, place: int) -> str:
+    return f"{split[:40]}, piece {number}, step {place + 1}"

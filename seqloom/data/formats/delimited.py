@@ -1,0 +1,133 @@
+"""Lines to records: the fields of csv, tab-separated, two-part and parallel lines, all columns as they stand.
+
+A line that cannot be a record is a `Fault` in its place. Knows no column by its name; that is `readers`.
+"""
+
+import csv
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+from seqloom.data.formats.lines import LONGEST, Fault, Line, fault_of, read_lines
+from seqloom.errors import DataError
+
+PAIR = ["source", "target"]  # what the two columns of files without a header are called
+
+# What the csv module says, and what a person should read.
+CSV_FAULTS = {
+    "unexpected end of data": ("unclosed quote", "a quote that is opened in this row is never closed"),
+    "field larger than field limit": ("unclosed quote", f"a quoted field goes on for more than {LONGEST:,} characters"),
+    "',' expected after": (
+        "misplaced quote",
+        "a quoted field goes on after its closing quote (a quote inside of quotes is written twice)",
+    ),
+    "new-line character seen": ("carriage return", "a carriage return stands in the middle of the row"),
+}
+
+
+class Record(NamedTuple):
+    """A row as it stands in the file, all columns."""
+
+    fields: list[str]
+    line: int
+
+
+def without_blanks(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines that have anything but blanks on them."""
+    return (line for line in lines if line.text.strip(" "))
+
+
+def separated(lines: Iterable[Line], separator: str, encoding: str, file: str) -> Iterator[Record | Fault]:
+    """Two fields a line, between them the separator where it first occurs."""
+    for line in without_blanks(lines):
+        source, found, target = line.text.partition(separator)
+        if fault := fault_of(line, file, encoding):
+            yield fault
+        elif not found:
+            sentence = f"the separator {separator!r} does not occur in the line; data.separator says what it is"
+            yield Fault("no separator", sentence, file, line.number)
+        else:
+            yield Record([source, target], line.number)
+
+
+def tabbed(lines: Iterable[Line], encoding: str, file: str) -> Iterator[Record | Fault]:
+    """Fields between tabs."""
+    for line in without_blanks(lines):
+        yield fault_of(line, file, encoding) or Record(line.text.split("\t"), line.number)
+
+
+def parallel(source: str, target: str, encoding: str) -> Iterator[Record | Fault]:
+    """Line n of one file beside line n of the other; an empty line is a fault, or the others would shift."""
+    counts = [0, 0]
+    for pair in zip_longest(read_lines(source, encoding), read_lines(target, encoding)):
+        fields: list[str] = []
+        faults: list[Fault] = []
+        for side, (line, file) in enumerate(zip(pair, (source, target), strict=True)):
+            if line is None:
+                continue
+            counts[side] = line.number
+            fields.append(line.text)
+            if fault := fault_of(line, file, encoding):
+                faults.append(fault)
+            elif not line.text.strip():
+                faults.append(Fault(f"empty {PAIR[side]}", "the line is empty", file, line.number))
+        if len(fields) == 2:  # else the files are no pair, which is said at their end
+            yield faults[0] if faults else Record(fields, counts[0])
+    if counts[0] != counts[1]:
+        sentence = f"the file has {counts[0]:,} lines, but {target} has {counts[1]:,}: parallel files have as many"
+        raise DataError(sentence, source)
+
+
+class _Feed:
+    """Lines for the csv module, which remembers those of the row it is at, so that they can be read again."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self.lines = iter(lines)
+        self.again: deque[Line] = deque()
+        self.taken: list[Line] = []
+
+    def __iter__(self) -> "_Feed":
+        return self
+
+    def __next__(self) -> str:
+        line = self.again.popleft() if self.again else next(self.lines)
+        self.taken.append(line)
+        return line.text + "\n"
+
+    def plain(self) -> Iterator[Line]:
+        """Lines up to the next one that only the csv module can read; that one is left for it."""
+        while line := self.again.popleft() if self.again else next(self.lines, None):
+            if '"' in line.text or "\r" in line.text:
+                self.again.appendleft(line)
+                return
+            yield line
+
+
+def comma_separated(lines: Iterable[Line], encoding: str, file: str) -> Iterator[Record | Fault]:
+    """Fields between commas, some in quotes, as the csv module reads them."""
+    if csv.field_size_limit() < LONGEST:  # the module's own, small limit holds for the whole process
+        csv.field_size_limit(LONGEST)
+    feed = _Feed(lines)
+    reader = csv.reader(feed, strict=True)
+    while True:
+        for line in feed.plain():  # nearly all of most files, and splitting takes half the time
+            if line.text.strip(" "):
+                yield fault_of(line, file, encoding) or Record(line.text.split(","), line.number)
+        feed.taken = []
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            first, *others = feed.taken
+            # After a quote that is closed nowhere, or far away, the lines behind it are most likely rows in order.
+            feed.again.extendleft(reversed(others))
+            found = (said for start, said in CSV_FAULTS.items() if str(error).startswith(start))
+            reason, sentence = next(found, ("not csv", f"the row is not csv ({error})"))
+            yield Fault(reason, sentence, file, first.number)
+            continue
+        if not "".join(fields).strip(" ") and len(fields) < 2:
+            continue  # nothing on the line
+        faults = (fault_of(line, file, encoding) for line in feed.taken)
+        yield next(filter(None, faults), None) or Record(fields, feed.taken[0].number)

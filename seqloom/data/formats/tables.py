@@ -1,0 +1,280 @@
+"""Files to rows of texts, each with its file and line: csv, tsv, jsonl, pairs in one text file, two parallel files.
+
+- csv: a header, then rows; quotes as everywhere, a quoted field may go over several lines.
+- tsv: a header, then rows; a quotation mark is a character like any other.
+- jsonl: an object a line; numbers and truth values become text.
+- txt: source and target on a line, between them the separator where it first occurs.
+- lines: line n of the first file belongs to line n of the second.
+
+Columns are asked for by name or by number, from 1; if all are numbers, a csv or tsv file has no header. Lines with
+nothing on them are passed over, but not in parallel files. Texts come without white space around them, and an empty
+one is a fault. Knows nothing of tokens or splits.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import PurePath
+from typing import NamedTuple, TypeVar
+
+from seqloom.config.recipe import Data
+from seqloom.data.formats.delimited import (
+    PAIR,
+    Record,
+    comma_separated,
+    parallel,
+    separated,
+    tabbed,
+    without_blanks,
+)
+from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
+from seqloom.errors import DataError
+
+ENDINGS = {
+    **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet"},
+    **{".conll": "conll", ".conllu": "conllu", ".ts": "ts"},
+}
+PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
+ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
+SHOWN_NAMES = 20  # of the columns in a sentence
+
+Item = TypeVar("Item")
+
+
+class Row(NamedTuple):
+    values: tuple[str, ...]  # as many as columns were asked for
+    file: str
+    line: int  # where the row begins
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read; the names and meanings are those of the recipe."""
+
+    columns: tuple[str, ...] = ("source", "target")
+    format: str = "guess"
+    separator: str = "\t"
+    encoding: str = "utf-8"
+    skip: bool = False  # bad rows are counted, not raised
+    blank: tuple[str, ...] = ()  # columns in which a value may be missing
+
+    @classmethod
+    def of(cls, data: Data, columns: tuple[str, ...]) -> "Reading":
+        return cls(columns, data.format, data.separator, data.encoding, skip=data.on_bad_row == "skip")
+
+    def allowing(self, blank: tuple[str, ...]) -> "Reading":
+        """The same, with columns in which a value may be missing."""
+        return replace(self, blank=blank)
+
+
+@dataclass
+class Skipped:
+    """The rows that were passed over: how many for each reason, and where the first of them is."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, fault: Fault) -> None:
+        self.counts[fault.reason] += 1
+        self.first.setdefault(fault.reason, f"{fault.file}, line {fault.line}")
+
+
+def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
+    """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
+    rows = _rows(files, reading)
+    found = (stripped(row, reading) if isinstance(row, Row) else row for row in rows)
+    return kept(found, files[0], reading.skip, skipped)
+
+
+def kept(found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows") -> Iterator[Item]:
+    """The items among what was found in a file. A fault is raised, or added to `skipped`; no item at all is raised."""
+    items = 0
+    own = Skipped()
+    for item in found:
+        if not isinstance(item, Fault):
+            items += 1
+            yield item
+        elif not skip:
+            raise item.error()
+        else:
+            own.add(item)
+            skipped.add(item)
+    if not items and own.counts:
+        [(reason, _)] = own.counts.most_common(1)
+        total = own.counts.total()
+        raise DataError(f"all {total:,} {unit} were skipped, most for: {reason} (first in {own.first[reason]})", file)
+    if not items:
+        raise DataError("the file is empty", file)
+
+
+def named_split(name: str) -> tuple[str, str]:
+    """A file, and the split of it that is meant, if one is: index.tsv#train."""
+    file, _, split = name.partition("#")
+    return file, split
+
+
+def format_of(files: Sequence[str], format: str) -> str:
+    """The format as said, or as the ending of the file says."""
+    name = PurePath(files[0].lower().removesuffix(".gz"))
+    if format == "guess" and name.name.endswith("-ubyte"):
+        format = "idx"
+    if format == "guess" and len(files) == 2:
+        return "lines"
+    if format in ("abc", "fasta", "json"):
+        raise DataError(f"data.format is {format}, but this task reads rows: {', '.join(ENDINGS.values())}", files[0])
+    if (len(files) == 2) != (format in PAIRS) and not (format == "idx" and len(files) == 1):
+        raise DataError(
+            f"{len(files)} files were given as {format}; parallel files and idx are two, all else is one", files[0]
+        )
+    if format != "guess":
+        return format
+    if name.suffix not in ENDINGS:
+        says = f"the ending {name.suffix} says" if name.suffix else "the name says"
+        known = ", ".join(ENDINGS.values())
+        raise DataError(f"{says} nothing about the format; set data.format to one of {known}", files[0])
+    return ENDINGS[name.suffix]
+
+
+# --- rows, and faults in place of rows -------------------------------------------------------------------------
+
+
+def _rows(files: Sequence[str], reading: Reading) -> Iterator[Row | Fault]:
+    format = format_of(files, reading.format)
+    file = files[0]
+    if format == "lines":
+        return _chosen(parallel(files[0], files[1], reading.encoding), PAIR, reading.columns, file)
+    lines = read_lines(file, reading.encoding)
+    if format == "jsonl":
+        return _objects(without_blanks(lines), reading, file)
+    if format == "txt":
+        return _chosen(separated(lines, reading.separator, reading.encoding, file), PAIR, reading.columns, file)
+    split = comma_separated if format == "csv" else tabbed
+    return _table(split(lines, reading.encoding, file), reading.columns, file)
+
+
+def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row | Fault]:
+    # Numbers stay as they are written: 1.50 is not 1.5, and a thousand digits are no trouble.
+    decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+    for line in lines:
+        if fault := fault_of(line, file, reading.encoding):
+            yield fault
+            continue
+        try:
+            found = decoder.decode(line.text)
+        except json.JSONDecodeError as error:
+            yield Fault("not JSON", f"the line is not JSON ({error.msg}, column {error.colno})", file, line.number)
+            continue
+        except RecursionError:
+            yield Fault("not JSON", "the line is JSON within JSON, too deep to be data", file, line.number)
+            continue
+        if not isinstance(found, dict):
+            yield Fault("not an object", "the line is JSON, but not an object with named values", file, line.number)
+            continue
+        yield _picked(found, reading, file, line.number)
+
+
+def _picked(found: dict[str, object], reading: Reading, file: str, line: int) -> Row | Fault:
+    values: list[str] = []
+    for name in reading.columns:
+        if name not in found:
+            return Fault(f"no {name!r}", f"the object has no {name!r}; {names_near(name, list(found))}", file, line)
+        value = found[name]
+        if value is None and name in reading.blank:
+            value = ""
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if not isinstance(value, str):
+            kind = "null" if value is None else "an array" if isinstance(value, list) else "an object"
+            return Fault(f"{name!r} is {kind}", f"{name!r} is {kind}, but a text was expected", file, line)
+        if ESCAPED.search(value):
+            return Fault(f"{name!r} is not text", f"{name!r} holds a NUL or half of a surrogate pair", file, line)
+        values.append(value)
+    return Row(tuple(values), file, line)
+
+
+# --- columns -----------------------------------------------------------------------------------------------------
+
+
+def _table(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
+    """The asked columns of records whose first one may be the header."""
+    if all(name.isdecimal() for name in columns):
+        yield from _numbered(records, columns, file)
+        return
+    header = next(records, None)
+    if header is None:
+        raise DataError("the file is empty", file)
+    if isinstance(header, Fault):  # without the header no row can be read
+        raise header.error()
+    names = [name.strip() for name in header.fields]
+    twice = [name for name, times in Counter(names).items() if times > 1 and name]
+    if twice:
+        raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
+    rows = 0
+    for row in _chosen(records, names, columns, file, header.line):
+        rows += 1
+        yield row
+    if not rows:
+        raise DataError("the file has a header, but no rows", file)
+
+
+def _numbered(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
+    """The asked columns of records without a header: the first good one says how many columns there are."""
+    for record in records:
+        if isinstance(record, Fault):
+            yield record
+            continue
+        names = [str(number) for number in range(1, len(record.fields) + 1)]
+        yield from _chosen(_before(record, records), names, columns, file, record.line)
+
+
+def _before(record: Record, records: Iterator[Record | Fault]) -> Iterator[Record | Fault]:
+    yield record
+    yield from records
+
+
+def _chosen(
+    records: Iterable[Record | Fault], names: list[str], columns: tuple[str, ...], file: str, line: int | None = None
+) -> Iterator[Row | Fault]:
+    """The asked columns of records that have these names; `line` is where the names stand."""
+    places = [place_of(name, names, file, line) for name in columns]
+    width = len(names)
+    for record in records:
+        if isinstance(record, Fault):
+            yield record
+        elif len(record.fields) != width:
+            sentence = f"the row has {len(record.fields)} fields, but {width} were expected"
+            yield Fault("wrong number of fields", sentence, file, record.line)
+        else:
+            yield Row(tuple([record.fields[place] for place in places]), file, record.line)
+
+
+def place_of(name: str, names: list[str], file: str, line: int | None) -> int:
+    """Where the column of this name, or of this number from 1, stands."""
+    if name in names:
+        return names.index(name)
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    if name in numbers:
+        return numbers.index(name)
+    raise DataError(f"there is no column {name!r}; {names_near(name, names)}", file, line)
+
+
+def names_near(name: str, names: list[str]) -> str:
+    """The names that are there, and the one that may be meant."""
+    listed = ", ".join(map(repr, names[:SHOWN_NAMES])) + (", …" if len(names) > SHOWN_NAMES else "")
+    by_lower = {other.lower(): other for other in names}
+    close = get_close_matches(name.lower(), by_lower, 1)
+    return f"there are {listed}" + (f"; did you mean {by_lower[close[0]]!r}?" if close else "")
+
+
+def stripped(row: Row, reading: Reading) -> Row | Fault:
+    """The row without white space around its texts; a fault if one is empty that may not be."""
+    values = tuple([value.strip() for value in row.values])
+    if all(values):
+        return Row(values, row.file, row.line)
+    for name, value in zip(reading.columns, values, strict=True):
+        if not value and name not in reading.blank:
+            return Fault(f"empty {name!r}", f"the column {name!r} is empty", row.file, row.line)
+    return Row(values, row.file, row.line)

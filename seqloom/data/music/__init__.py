@@ -1,0 +1,1 @@
+"""Written music: ABC notation parsed, checked and played."""

@@ -1,0 +1,309 @@
+"""The music of an ABC tune as notes in bars: what the text means, not yet what is played.
+
+Read are keys, accidentals (which last to the end of the bar, in every octave), octaves, lengths, broken rhythm,
+tuplets, ties, chords, rests, bar lines with repeats and endings, fields on lines of their own and in brackets. Slurs,
+grace notes, chord symbols, decorations and spacing are passed over. Lengths are fractions of a whole note.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from seqloom.data.formats.abc import FIELD, Tune
+from seqloom.data.music.keys import ALTERATIONS, default_unit, is_compound, key_of, meter_of, unit_of
+from seqloom.data.music.notation import Bar, BarLine, Note
+from seqloom.errors import DataError
+
+SEMITONES = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+MIDDLE_C = 60
+LENGTH = r"(?P<times>[0-9]{0,3})(?P<slashes>/{0,6})(?P<parts>[0-9]{0,3})(?![0-9/])"
+PITCH = re.compile(r"(\^\^|\^|__|_|=)?([A-Ga-g])([,']{0,5})")
+
+# What can stand in a line of music, tried in this order.
+TOKENS = [  # a chord is matched without going back, or a bracket that is never closed would take for ever
+    ("field", re.compile(r"\[([A-Za-z]):([^\]\n]*)\]")),
+    ("bar", re.compile(r"(:*)(\[\||\||(?<=:):|(?<!:)::)([|\]]*)(:*)(?:[ \t]*\[?([1-9](?:[,-][1-9])*)(?![0-9]))?")),
+    ("ending", re.compile(r"\[([1-9](?:[,-][1-9])*)(?![0-9])")),
+    (
+        "ignored",
+        re.compile(r'"[^"\n]*"|\{[^}\n]*\}|![A-Za-z0-9.+()<>]{1,20}!|\+[A-Za-z]{1,20}\+|[!\s`\\$~.HLMOPSTuv]|y[0-9]*'),
+    ),
+    ("tuplet", re.compile(r"\(([2-9])(?::([1-9]?)(?::([1-9]?))?)?")),
+    ("ignored", re.compile(r"[()]")),
+    (
+        "chord",
+        re.compile(r"\[((?:(?:\^\^|\^|__|_|=)?[A-Ga-g][,']{0,5}[0-9]{0,3}+/{0,6}+[0-9]{0,3}+-?\s*+)++)\]" + LENGTH),
+    ),
+    ("note", re.compile(r"(?P<pitch>(?:\^\^|\^|__|_|=)?[A-Ga-g][,']{0,5})" + LENGTH)),
+    ("rest", re.compile(r"[zx]" + LENGTH)),
+    ("bars", re.compile(r"[ZX]([0-9]{0,3})(?![0-9])")),
+    ("tie", re.compile(r"-")),
+    ("broken", re.compile(r"(>{1,3}|<{1,3})(?![<>])")),
+]
+
+
+@dataclass
+class _State:
+    """Where the reading of a tune is."""
+
+    key: dict[str, int]
+    meter_text: str
+    meter: Fraction | None
+    unit: Fraction
+    unit_said: bool
+    line: int
+    bars: list[Bar] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    opening: BarLine = BarLine()
+    bar_meter: Fraction | None = None
+    bar_line: int = 0
+    count: int = 1
+    accidentals: dict[str, int] = field(default_factory=dict)  # of this bar, by letter
+    held: dict[str, int] = field(default_factory=dict)  # pitches that a tie carries into this note, as written
+    written: dict[str, int] = field(default_factory=dict)  # pitches of the last note, as written
+    tuplet: tuple[Fraction, int] = (Fraction(1), 0)  # factor, and notes to come
+    broken: Fraction | None = None  # factor of the next note
+
+
+def bars_of(tune: Tune) -> tuple[Bar, ...]:
+    """The bars of a tune as written; DataError with the line if something cannot be read."""
+    state: _State | None = None
+    line = tune.line
+    try:
+        state = _start(tune)
+        for text in tune.body.split("\n"):
+            _read_line(state, text)
+            state.line += 1
+        state.line -= 1
+        if state.broken is not None:
+            raise ValueError("a broken rhythm has no note behind it")
+        if state.notes:
+            _close(state, BarLine())
+    except ValueError as error:
+        raise DataError(str(error), tune.file, state.line if state else line) from None
+    if not state.bars:
+        raise DataError("the tune has no notes", tune.file, tune.line)
+    return tuple(state.bars)
+
+
+def _start(tune: Tune) -> _State:
+    meter_text = tune.field("M")
+    meter = meter_of(meter_text)
+    unit_text = tune.field("L")
+    unit = unit_of(unit_text) if unit_text else default_unit(meter)
+    return _State(key_of(tune.field("K")), meter_text, meter, unit, bool(unit_text), tune.body_line, bar_meter=meter)
+
+
+def _read_line(state: _State, text: str) -> None:
+    text = text.partition("%")[0]
+    if found := FIELD.fullmatch(text.rstrip()):
+        _set_field(state, found[1], found[2])
+        return
+    if text.startswith("+:"):
+        return
+    place = 0
+    while place < len(text):
+        for name, pattern in TOKENS:
+            if found := pattern.match(text, place):
+                READERS[name](state, found)
+                place = found.end()
+                break
+        else:
+            raise ValueError(f"{text[place : place + 12]!r} cannot be read as music")
+
+
+def _set_field(state: _State, letter: str, text: str) -> None:
+    if letter == "K":
+        state.key = key_of(text)
+    elif letter == "L":
+        state.unit, state.unit_said = unit_of(text), True
+    elif letter == "M":
+        state.meter_text, state.meter = text, meter_of(text)
+        if not state.unit_said:
+            state.unit = default_unit(state.meter)
+        if not state.notes:
+            state.bar_meter = state.meter
+
+
+# --- bars --------------------------------------------------------------------------------------------------------
+
+
+def _bar(state: _State, found: re.Match[str]) -> None:
+    before, middle, behind, after, passes = found.groups()
+    colons = middle == "::" or middle == ":"  # `::` without a stroke ends one repeat and begins the next
+    line = BarLine(
+        found[0].strip(),
+        repeats=min(len(before) or int(colons), 8),
+        opens=bool(after) or colons,
+        endings=_passes(passes or ""),
+        double=bool(behind) or middle == "[|",
+    )
+    _close(state, line)
+
+
+def _ending(state: _State, found: re.Match[str]) -> None:
+    _close(state, BarLine(found[0], endings=_passes(found[1])))
+
+
+def _passes(text: str) -> tuple[int, ...]:
+    """1,3 or 1-3 as the numbers that are meant."""
+    passes: set[int] = set()
+    for part in text.split(",") if text else []:
+        numbers = [int(number) for number in part.split("-")]
+        passes.update(range(numbers[0], numbers[-1] + 1))
+    return tuple(sorted(passes))
+
+
+def _close(state: _State, line: BarLine) -> None:
+    """End the bar. Two bar lines with nothing between are one, as at the end of a line and the start of the next."""
+    if state.broken is not None and line.text:
+        raise ValueError("a broken rhythm has no note behind it")
+    if not state.notes:
+        line = _joined(state.opening, line)
+        if state.bars:
+            state.bars[-1] = replace(state.bars[-1], closing=line)
+    else:
+        notes = tuple(state.notes)
+        state.bars.append(Bar(notes, state.opening, line, state.bar_meter, state.count, state.bar_line))
+    state.opening = line
+    state.notes, state.count, state.bar_meter = [], 1, state.meter
+    state.accidentals = {}
+
+
+def _joined(first: BarLine, second: BarLine) -> BarLine:
+    return BarLine(
+        f"{first.text}{second.text}",
+        max(first.repeats, second.repeats),
+        first.opens or second.opens,
+        second.endings or first.endings,
+        first.double or second.double,
+    )
+
+
+# --- notes -------------------------------------------------------------------------------------------------------
+
+
+def _note(state: _State, found: re.Match[str]) -> None:
+    written = {found["pitch"]: _pitch(state, found["pitch"])}
+    _add(state, written, state.unit * _length(found))
+
+
+def _chord(state: _State, found: re.Match[str]) -> None:
+    """Notes at once; the first one's length is that of all, times what stands behind the bracket."""
+    written: dict[str, int] = {}
+    tied = "-" in found[1]
+    inner: Fraction | None = None
+    for pitch in re.finditer(r"(?P<pitch>(?:\^\^|\^|__|_|=)?[A-Ga-g][,']*)" + LENGTH, found[1]):
+        inner = inner if inner is not None else _length(pitch)
+        written[pitch["pitch"]] = _pitch(state, pitch["pitch"])
+    assert inner is not None
+    _add(state, written, state.unit * inner * _length(found))
+    if tied:
+        _tie(state, found)
+
+
+def _rest(state: _State, found: re.Match[str]) -> None:
+    _add(state, {}, state.unit * _length(found))
+
+
+def _bars_of_rest(state: _State, found: re.Match[str]) -> None:
+    if state.meter is None:
+        raise ValueError("a rest of whole bars needs a meter")
+    count = int(found[1] or 1)
+    if state.notes or not count:
+        raise ValueError(f"{found[0]!r} does not stand alone between bar lines")
+    _add(state, {}, state.meter * count)
+    state.count = count
+
+
+def _add(state: _State, written: dict[str, int], length: Fraction) -> None:
+    if not state.notes:
+        state.bar_line = state.line
+    factor, left = state.tuplet
+    if left:
+        length *= factor
+        state.tuplet = (factor, left - 1)
+    if state.broken is not None:
+        length *= state.broken
+        state.broken = None
+    state.notes.append(Note(tuple(sorted(set(written.values()))), length, tied=False))
+    state.written, state.held = written, {}
+
+
+def _length(found: re.Match[str]) -> Fraction:
+    """`3`, `/2`, `3/4`, `/`, `//`: the number over the number, a bare stroke halving."""
+    times = int(found["times"] or 1)
+    strokes = len(found["slashes"])
+    if found["parts"] and strokes != 1:
+        raise ValueError(f"the length {found['slashes'] + found['parts']!r} cannot be read")
+    parts = int(found["parts"]) if found["parts"] else 2**strokes
+    if not times or not parts:
+        raise ValueError("a note has no length")
+    return Fraction(times, parts)
+
+
+def _pitch(state: _State, text: str) -> int:
+    found = PITCH.fullmatch(text)
+    assert found is not None
+    sign, letter, marks = found.groups()
+    name = letter.upper()
+    if sign:
+        state.accidentals[name] = ALTERATIONS[sign]
+    elif text in state.held and name not in state.accidentals:
+        return state.held[text]  # a tie carries an accidental over the bar line
+    altered = state.accidentals.get(name, state.key.get(name, 0))
+    octave = letter.islower() + marks.count("'") - marks.count(",")
+    pitch = MIDDLE_C + SEMITONES[name] + altered + 12 * octave
+    if not 0 <= pitch <= 127:
+        raise ValueError(f"the note {text!r} is too high or too low to be played")
+    return pitch
+
+
+def _tuplet(state: _State, found: re.Match[str]) -> None:
+    notes = int(found[1])
+    usual = {2: 3, 3: 2, 4: 3, 6: 2, 8: 3}.get(notes, 3 if is_compound(state.meter_text) else 2)
+    time = int(found[2]) if found[2] else usual
+    state.tuplet = (Fraction(time, notes), int(found[3]) if found[3] else notes)
+
+
+def _tie(state: _State, found: re.Match[str]) -> None:
+    """Tie the last note, which may be the last of the bar before."""
+    if state.notes:
+        state.notes[-1] = state.notes[-1]._replace(tied=True)
+        bare = {text.lstrip("^_="): pitch for text, pitch in state.written.items()}
+        state.held = bare
+    elif state.bars:
+        last = state.bars[-1]
+        state.bars[-1] = replace(last, notes=(*last.notes[:-1], last.notes[-1]._replace(tied=True)))
+    else:
+        raise ValueError("a tie has no note before it")
+
+
+def _broken(state: _State, found: re.Match[str]) -> None:
+    """Lengthen the last note by what the next one loses, or the other way round."""
+    if not state.notes:
+        raise ValueError("a broken rhythm has no note before it")
+    short = Fraction(1, 2 ** len(found[1]))
+    first, second = (2 - short, short) if ">" in found[1] else (short, 2 - short)
+    state.notes[-1] = state.notes[-1]._replace(length=state.notes[-1].length * first)
+    state.broken = second
+
+
+def _ignored(state: _State, found: re.Match[str]) -> None:
+    """Passed over."""
+
+
+READERS: dict[str, Callable[[_State, re.Match[str]], None]] = {
+    "field": lambda state, found: _set_field(state, found[1], found[2]),
+    "bar": _bar,
+    "ending": _ending,
+    "ignored": _ignored,
+    "tuplet": _tuplet,
+    "chord": _chord,
+    "note": _note,
+    "rest": _rest,
+    "bars": _bars_of_rest,
+    "tie": _tie,
+    "broken": _broken,
+}

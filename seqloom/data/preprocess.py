@@ -1,0 +1,321 @@
+"""Reading, dividing, learning and encoding: what happens to the data once, before the first training on it.
+
+Everything goes through files in pieces, so the memory it takes does not grow with the data. Knows where examples come
+from and where they are written only as an `Origin` and a folder, and what they are only as a `Layout`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqloom.data.cache import FlatWriter, open_flat
+from seqloom.data.chunked_text import Onward, in_pieces
+from seqloom.data.codec import Codec, Raw
+from seqloom.data.datasets import PARTS, Origin
+from seqloom.data.formats.tables import Skipped
+from seqloom.data.layout import Layout
+from seqloom.data.ragged import Ragged, Rows, Texts, spans
+from seqloom.data.readers import Example
+from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
+from seqloom.data.sides import Side, digests, let_go, raws_of, sizes_of
+from seqloom.data.splits import draw
+from seqloom.errors import DataError
+from seqloom.schemas import MOST_SYMBOLS
+
+SPOOLED = 1 << 22  # characters in memory before they go to the disk
+TOLD_EVERY = 250_000  # rows
+BARS = 12  # of the histogram of lengths
+NO_LIMIT = 1 << 62
+LINE = 1 << 16  # bytes in which a line is expected to end
+
+Tell = Callable[[str], object]
+
+
+def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dict[str, Codec], DataReport]:
+    """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
+    data, skipped = layout.data, Skipped()
+    raw = {part: _spool(origin.read(part, skipped), layout, folder, part, tell) for part in origin.parts}
+    if layout.ordered:
+        raw["train"], rows = _divide_in_order(layout, raw)
+    else:
+        rows = _divide(layout, raw)
+    codecs = _learn(layout, raw["train"], rows["train"], tell)
+    [first, *_] = sides = tuple(layout.sides)
+    trained = digests(raw["train"], rows["train"], [first])
+    splits = {}
+    for part in PARTS:
+        tell(f"encoding {part}: {len(rows[part]):,} examples")
+        found = raw[part] if part in raw else raw["train"]
+        longest = data.max_length if layout.limited else NO_LIMIT
+        writers = {side: _Writer(folder, f"{part}-{side}", codecs[side], longest, found[side]) for side in sides}
+        worked = _pieces(layout, found, rows[part])
+        examples = _encode(*worked, writers, drop=layout.limited and part == "train" and data.too_long == "drop")
+        whole, sources = digests(found, rows[part], sides), digests(found, rows[part], [first])
+        splits[part] = SplitReport(
+            examples,
+            dropped=len(rows[part]) - examples,
+            repeated=len(whole) - len(np.unique(whole)),
+            overlap=0 if part == "train" else int(np.isin(sources, trained).sum()),
+            sides={side: writer.finish() for side, writer in writers.items()},
+        )
+    if not splits["train"].examples:
+        raise DataError(f"every training example is longer than data.max_length = {data.max_length} tokens")
+    for spooled in folder.glob("raw-*"):
+        spooled.unlink()
+    return codecs, DataReport(
+        rows_read=sum(map(_count, raw.values())) + skipped.counts.total(),
+        skipped={reason: SkippedReport(rows, skipped.first[reason]) for reason, rows in skipped.counts.items()},
+        splits=splits,
+        vocabulary={side: len(codec) for side, codec in codecs.items()},
+    )
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def _spool(examples: Iterable[Example], layout: Layout, folder: Path, part: str, tell: Tell) -> dict[str, Side]:
+    """Put all rows on the disk, as they are read."""
+    spools: dict[str, _Spool] = {}
+    rows = told = 0
+    for batch in _batched(examples):
+        for side, raws in zip(layout.sides, zip(*batch, strict=True), strict=True):
+            if side not in spools:
+                spools[side] = _Spool(folder, f"raw-{part}-{side}", raws[0])
+            spools[side].append(raws)
+        rows += len(batch)
+        if rows // TOLD_EVERY > told:
+            told = rows // TOLD_EVERY
+            tell(f"reading {part}: {rows:,} rows")
+    if not spools:
+        raise DataError(f"there is not one example for {part}")
+    return {side: spool.finish() for side, spool in spools.items()}
+
+
+class _Spool:
+    """One side of the rows of a part on its way to the disk; the first row says what they are like."""
+
+    def __init__(self, folder: Path, name: str, first: Raw) -> None:
+        self._folder, self._name, self._text = folder, name, isinstance(first, str)
+        dtype, shape = (np.dtype(np.uint8), ()) if self._text else (first.dtype, first.shape[1:])
+        self._dtype, self._shape = dtype, shape
+        self._writer = FlatWriter(folder, name, dtype, shape)
+
+    def append(self, raws: Sequence[Raw]) -> None:
+        if self._text:
+            flat = Texts.of(raws)
+            starts = np.fromiter((not isinstance(raw, Onward) for raw in raws), np.bool_, len(raws))
+            self._writer.append(flat.bytes, flat.lengths, starts)
+            return
+        for raw in raws:
+            if raw.shape[1:] != self._shape or raw.dtype != self._dtype:
+                raise DataError(f"an example has elements of shape {raw.shape[1:]}, but the first one {self._shape}")
+        arrays = Ragged.stacked(raws)
+        self._writer.append(arrays.values, arrays.lengths)
+
+    def finish(self) -> Side:
+        self._writer.finish()
+        return (Texts if self._text else Ragged)(*open_flat(self._folder, self._name))
+
+
+def _batched(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    batch: list[Example] = []
+    size = 0
+    for example in examples:
+        batch.append(example)
+        size += 64 + sum(len(raw) if isinstance(raw, str) else raw.nbytes for raw in example)
+        if size >= SPOOLED:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _count(raw: dict[str, Side]) -> int:
+    return len(next(iter(raw.values())))
+
+
+# --- dividing and learning --------------------------------------------------------------------------------------
+
+
+def _divide(layout: Layout, raw: Mapping[str, dict[str, Side]]) -> dict[str, Rows]:
+    """The rows of each part: all of a file's own, or drawn from those of the training file."""
+    data, total = layout.data, _count(raw["train"])
+    wanted = {"validation": data.validation_share, "test": data.test_share}
+    shares = {part: share for part, share in wanted.items() if part not in raw}
+    labels: list[Any] = list(raw["train"][layout.label]) if layout.label and any(shares.values()) else []
+    drawn = draw(labels or total, shares, data.split_seed)
+    return {part: drawn[part] if part in drawn else np.arange(_count(raw[part])) for part in PARTS}
+
+
+def _divide_in_order(layout: Layout, raw: Mapping[str, dict[str, Side]]) -> tuple[dict[str, Side], dict[str, Rows]]:
+    """One long text: what comes first trains, what follows is for the parts without a file of their own.
+
+    A document is cut where a share ends, at a character; words are not cut, so there it is at the end of the line.
+    """
+    [(name, texts)] = raw["train"].items()
+    assert isinstance(texts, Texts), "only texts are cut"
+    data = layout.data
+    wanted = {"validation": data.validation_share, "test": data.test_share}
+    shares = {part: share for part, share in wanted.items() if part not in raw}
+    whole = layout.sides[name].kind != "characters"
+    ends = np.cumsum([1 - sum(shares.values()), *shares.values()])
+    places = [0, *(_cut_near(texts.bytes, int(len(texts.bytes) * end + 1e-6), whole) for end in ends)]
+    cut = Texts(texts.bytes, np.unique(np.concatenate([texts.offsets, places])))
+    rows = {part: np.arange(_count(found)) for part, found in raw.items()}
+    for part, (start, stop) in zip(("train", *shares), pairwise(places), strict=True):
+        rows[part] = np.arange(*np.searchsorted(cut.offsets, [start, stop]))
+        if not len(rows[part]) and (part == "train" or shares[part]):
+            raise DataError(f"the text is too short to cut a part for {part} from; give more of it, or files")
+    return {name: cut}, rows
+
+
+def _cut_near(text: NDArray[np.uint8], place: int, whole: bool) -> int:
+    """The first place from here on where a character begins; with `whole`, where a line does, if one is near."""
+    ahead = text[place : place + LINE].tobytes()
+    if whole and place and (line := ahead.find(b"\n")) >= 0:
+        return place + line + 1
+    return place + next((number for number, byte in enumerate(ahead) if byte & 0xC0 != 0x80), 0)
+
+
+def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> dict[str, Codec]:
+    """Codecs of the training rows, and of nothing else."""
+
+    raw, rows, starts = _pieces(layout, raw, rows)
+
+    def seen(*sides: str) -> Iterator[Raw]:
+        for side in sides:
+            for piece in spans(sizes_of({side: raw[side]}, rows)):
+                yield from raws_of(raw[side], rows[piece])
+                let_go(raw)
+
+    learned: dict[str, Codec] = {}
+    for name, side in layout.sides.items():
+        together = layout.shared if name in layout.shared else (name,)
+        if name not in learned:
+            tell(f"learning the {' and '.join(together)}'s {side.kind} from {starts.sum():,} examples")
+            learned |= dict.fromkeys(together, side.learn(seen(*together)))
+            if len(learned[name]) > MOST_SYMBOLS:  # which would not be read again
+                found = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"
+                raise DataError(
+                    f"{found}, but a vocabulary has at most {MOST_SYMBOLS:,}: leave out rare ones "
+                    "with data.vocabulary_size "
+                    "or data.min_count"
+                )
+    return learned
+
+
+def _pieces(layout: Layout, raw: Mapping[str, Side], rows: Rows) -> tuple[Mapping[str, Side], Rows, NDArray[np.bool_]]:
+    """The rows as they are worked on, and which of them begin one: a long text comes in pieces."""
+    if not layout.ordered:
+        return raw, rows, np.ones(len(rows), dtype=np.bool_)
+    [(name, texts)] = raw.items()
+    assert isinstance(texts, Texts), "only texts are cut"
+    cut, starts = in_pieces(texts, rows)
+    return {name: cut}, np.arange(len(starts)), starts
+
+
+# --- encoding ---------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """One side of a split while it is written and counted."""
+
+    def __init__(self, folder: Path, name: str, codec: Codec, longest: int, like: Side) -> None:
+        self._codec, self._longest_allowed = codec, longest
+        self._ids = FlatWriter(folder, f"{name}-ids", codec.dtype, codec.shape)
+        self._texts = FlatWriter(folder, f"{name}-texts", np.dtype(np.uint8)) if isinstance(like, Texts) else None
+        self._counts = np.zeros(len(codec), dtype=np.int64)
+        self._whole = self._cut = self._dropped = self._unknown = self._missing = self._numbers = 0
+
+    def encode(self, raws: Sequence[Raw], starts: NDArray[np.bool_]) -> tuple[Ragged, Texts | None]:
+        """Ids, and the texts that a perfect model would write; what goes on begins with the blank it was cut at."""
+        normal = [self._codec.normalize(raw) for raw in raws]
+        for number in np.flatnonzero(~starts).tolist():
+            if normal[number] and not normal[number][0].isspace():
+                normal[number] = f" {normal[number]}"
+        return self._codec.encode_many(normal), Texts.of(normal) if self._texts else None
+
+    def too_long(self, ids: Ragged) -> Rows:
+        return np.flatnonzero(ids.lengths > self._longest_allowed)
+
+    def write(self, ids: Ragged, texts: Texts | None, kept: Rows, starts: NDArray[np.bool_]) -> None:
+        """Append the kept rows, their ids cut to the greatest length."""
+        self._whole = max(self._whole, int(ids.lengths.max(initial=0)))
+        long = self.too_long(ids)
+        cut = np.isin(long, kept, assume_unique=True).sum()
+        self._cut += int(cut)
+        self._dropped += len(long) - int(cut)
+        ids = ids.take(kept).cut(self._longest_allowed)
+        self._count(ids.values)
+        self._ids.append(ids.values, ids.lengths, starts[kept])
+        if self._texts and texts:
+            texts = texts.take(kept)
+            self._texts.append(texts.bytes, texts.lengths, starts[kept])
+
+    def _count(self, values: NDArray[Any]) -> None:
+        if values.dtype.kind == "f":
+            self._missing += int(np.isnan(values).sum())
+            self._numbers += values.size
+        elif values.ndim == 1:
+            whole = not len(values) or (values.min() >= 0 and values.max() < len(self._codec))
+            known = values if whole else values[(values >= 0) & (values < len(self._codec))]
+            counts = np.bincount(known, minlength=len(self._codec))
+            self._counts += counts
+            unknown = self._codec.unknown
+            self._unknown += (
+                0 if unknown is None else int(counts[unknown] if unknown >= 0 else (values == unknown).sum())
+            )
+
+    def finish(self) -> SideReport:
+        self._ids.finish()
+        if self._texts:
+            self._texts.finish()
+        lengths = np.diff(self._ids.offsets)
+        tokens, longest = int(lengths.sum()), int(lengths.max(initial=0))
+        return SideReport(
+            tokens,
+            longest=longest,
+            mean=tokens / max(1, len(lengths)),
+            cut=self._cut,
+            dropped=self._dropped,
+            unknown_share=self._unknown / max(1, tokens),
+            missing_share=self._missing / max(1, self._numbers),
+            lengths=histogram(lengths),
+            balance=self._codec.balance(self._counts),
+            whole=max(self._whole, longest),  # what came in pieces is longer than each
+        )
+
+
+def _encode(
+    raw: Mapping[str, Side], rows: Rows, starts: NDArray[np.bool_], writers: Mapping[str, _Writer], drop: bool
+) -> int:
+    """Write the ids and texts of a part and say how many. What is too long is dropped, or else cut."""
+    examples = 0
+    for piece in spans(sizes_of(raw, rows)):
+        raws = {side: raws_of(raw[side], rows[piece]) for side in writers}
+        encoded = {side: writer.encode(raws[side], starts[piece]) for side, writer in writers.items()}
+        let_go(raw)
+        kept = np.arange(len(piece))
+        if drop:
+            long = [writer.too_long(encoded[side][0]) for side, writer in writers.items()]
+            kept = np.setdiff1d(kept, np.concatenate(long))
+        for side, writer in writers.items():
+            writer.write(*encoded[side], kept, starts[piece])
+        examples += int(starts[piece][kept].sum())
+    return examples
+
+
+def histogram(lengths: Rows) -> dict[str, int]:
+    """How many are how long, in about a dozen equal ranges; nothing where all are of one length."""
+    if not len(lengths) or lengths.min() == lengths.max():
+        return {}
+    low, high = int(lengths.min()), int(lengths.max())
+    width = -(-(high - low + 1) // BARS)
+    counts = np.bincount((lengths - low) // width)
+    starts = [low + width * number for number in range(len(counts))]
+    names = [f"{start}" if width == 1 else f"{start}–{start + width - 1}" for start in starts]
+    return dict(zip(names, counts.tolist(), strict=True))

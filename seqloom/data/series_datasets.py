@@ -1,0 +1,134 @@
+"""Where the series of a forecaster come from: tables in files, samples built into seqloom, arrays and data frames.
+
+All of them become `Series` with the same columns, the ones to forecast first. Knows nothing of windows or scaling.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqloom.config.recipe import Data
+from seqloom.data.datasets import PARTS
+from seqloom.data.formats.series import Series, TableReading, read_table
+from seqloom.data.formats.tables import Skipped
+from seqloom.data.numbers import LARGEST
+from seqloom.errors import DataError
+
+
+def histories(data: Data, examples: object, skipped: Skipped) -> dict[str, list[Series]]:
+    """The series of each part that has some of its own; `train` always has."""
+    if examples is not None:
+        return {part: told_apart(from_python(given, data, skipped)) for part, given in _by_part(examples).items()}
+    if data.sample:
+        return {"train": [chosen(series, data) for series in sampled(data.sample)]}
+    found = {}
+    for part in PARTS:
+        files: tuple[str, ...] = getattr(data, part)
+        if len(files) > 1:
+            raise DataError(f"data.{part} names {len(files)} files, but the series of a part are in one", files[0])
+        if files:
+            found[part] = read_histories(files[0], data, skipped)
+    return found
+
+
+def sampled(name: str) -> list[Series]:
+    from seqloom.data.samples import SERIES  # what samples are made from takes a while to import
+
+    if name not in SERIES:
+        raise DataError(f"the sample {name!r} has no series of numbers; {', '.join(SERIES)} have")
+    return SERIES[name]()
+
+
+def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
+    """The series of one table."""
+    named = (*data.variables, *data.inputs) if data.variables else ()
+    reading = TableReading(data.time, named, data.series, data.format, data.encoding, data.on_bad_row == "skip")
+    try:
+        found = list(read_table(file, reading, skipped))
+    except DataError as error:
+        if named or not error.sentence.endswith("a number was expected"):
+            raise
+        sentence = f"{error.sentence}; data.variables says which columns are to be forecast"
+        raise DataError(sentence, error.file, error.line) from None
+    return found if named else [chosen(series, data, file) for series in found]
+
+
+def chosen(series: Series, data: Data, file: str | None = None) -> Series:
+    """The columns to forecast, all that are not inputs if none is named, and then the inputs."""
+    there = series.columns
+    columns = (*(data.variables or (name for name in there if name not in data.inputs)), *data.inputs)
+    lacking = [name for name in columns if name not in there]
+    if lacking:
+        raise DataError(f"there is no column {lacking[0]!r}; there are {', '.join(there)}", file)
+    if len(columns) == len(data.inputs):
+        raise DataError("every column is one of data.inputs: none is left to forecast", file)
+    values = series.values[:, [there.index(name) for name in columns]]
+    return Series(series.name, series.times, values, columns, series.filled, series.step)
+
+
+def _by_part(examples: Any) -> dict[str, Any]:
+    if isinstance(examples, Mapping):
+        if not set(examples) <= set(PARTS) or "train" not in examples:
+            raise DataError("series from Python are given at once, or by part: train, and perhaps validation and test")
+        return dict(examples)
+    return {"train": examples}
+
+
+def from_python(given: Any, data: Data, skipped: Skipped) -> list[Series]:
+    """A series, an array (rows, or rows × variables), a data frame, or a list of any of these."""
+    if isinstance(given, Series):
+        return [chosen(given, data)]
+    if hasattr(given, "columns"):
+        return _of_frame(given, data, skipped)
+    if isinstance(given, list | tuple) and given and (isinstance(given[0], Series) or hasattr(given[0], "shape")):
+        return [series for one in given for series in from_python(one, data, skipped)]
+    return [_of_array(given, data)]
+
+
+def told_apart(found: list[Series]) -> list[Series]:
+    """Series with a name each: arrays have none of their own, so they are known by where they stand in the list."""
+    times: Counter[str] = Counter()
+    for place, series in enumerate(found):
+        times[series.name] += 1
+        if times[series.name] > 1:
+            found[place] = replace(series, name=f"{series.name} {times[series.name]}")
+    return found
+
+
+def _of_frame(frame: Any, data: Data, skipped: Skipped) -> list[Series]:
+    """A pandas data frame, written as a table and read as one: what holds for files holds for it."""
+    if data.time and not set(data.time) <= set(map(str, frame.columns)):
+        frame = frame.rename_axis(data.time[0]).reset_index()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "frame.csv"
+        frame.to_csv(path, index=False)
+        try:
+            return read_histories(str(path), data.model_copy(update={"format": "csv", "encoding": "utf-8"}), skipped)
+        except DataError as error:
+            place = f"the data frame, row {error.line - 2}" if error.line and error.line > 1 else "the data frame"
+            raise DataError(f"{place}: {error.sentence}") from None
+
+
+def _of_array(given: Any, data: Data) -> Series:
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("a series is an array of numbers (rows, or rows × variables), or a data frame") from None
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or not values.size:
+        raise DataError(f"a series is rows × variables, not an array of shape {values.shape}")
+    if (np.abs(values) > LARGEST).any():
+        raise DataError(
+            f"a series is of numbers up to {LARGEST:.0e}, but it holds {values[np.abs(values) > LARGEST][0]:g}"
+        )
+    if data.inputs and not data.variables:
+        raise DataError("an array's columns have no names: beside data.inputs, data.variables must be given")
+    columns = (*data.variables, *data.inputs) or tuple(f"variable {number + 1}" for number in range(values.shape[1]))
+    if len(columns) != values.shape[1]:
+        raise DataError(f"the array has {values.shape[1]} columns, but the recipe names {len(columns)}")
+    return Series("array", np.arange(len(values), dtype=np.float64), values, columns, 0, "1")

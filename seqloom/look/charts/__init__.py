@@ -1,0 +1,3 @@
+"""Charts of measures, on Altair."""
+
+from .base import save as save

@@ -1,0 +1,260 @@
+"""What all charts share: colors, axes that say the tokens, heat maps that stay readable when long, and saving.
+
+A chart is one Altair definition: in a notebook, as a file, and later in a page. Text and background are left to the
+reader's theme, so that it can be read in the light and in the dark.
+"""
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.cache import cache_folder
+from ...errors import MissingExtra, RunError
+from ..names import shown
+from .drawing import MARKER, Drawing
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Floats = NDArray[np.floating]
+ENDINGS = (".html", ".png", ".svg", ".json")
+COLORS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+)  # apart for every eye (Okabe and Ito, 2008)
+LABELS = 60  # tokens that fit beside one another on an axis
+CELLS = 20_000  # rectangles of a heat map, at most: more is slow to draw and nothing to see
+SIDE = 120  # cells along an axis, at most
+
+
+# --- pieces ---
+
+
+def pieces(length: int, at_most: int) -> list[slice]:
+    """An axis of so many elements in as many pieces as can be drawn, each of one element if possible."""
+    edges = np.linspace(0, length, min(length, max(at_most, 1)) + 1).round().astype(int)
+    return [slice(int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def piece_names(names: Sequence[str], parts: Sequence[slice]) -> list[str]:
+    """The token itself, or from which to which position a piece goes."""
+    return [
+        shown(names[part.start]) if part.stop - part.start == 1 else f"{part.start + 1}–{part.stop}" for part in parts
+    ]
+
+
+def pooled(values: Floats, rows: Sequence[slice], columns: Sequence[slice], across: str = "max") -> Floats:
+    """(R, C) in pieces: the mean over rows; over columns the largest or, of shares that sum to one, the sum."""
+    join: Callable[..., Floats] = np.max if across == "max" else np.sum
+    if len(rows) == values.shape[0] and len(columns) == values.shape[1]:
+        return values
+    wide = np.stack([join(values[:, part], axis=1) for part in columns], 1)
+    return np.stack([wide[part].mean(0) for part in rows])
+
+
+def above_zero(values: Floats) -> Floats:
+    """For a logarithmic axis: what is zero lies a little below the smallest that is not."""
+    positive = values[values > 0]
+    floor = float(positive.min()) / 10 if positive.size else 1e-12
+    return np.maximum(values, max(floor, 1e-300))
+
+
+# --- axes and titles ---
+
+
+def titled(title: str, *lines: str) -> Any:
+    return altair().Title(title, subtitle=[line for line in lines if line], anchor="start")
+
+
+def token_axis(names: Sequence[str], title: str, across: bool = False) -> Any:
+    """An axis that says the tokens; positions keep equal tokens apart. `across` is the one at the bottom."""
+    leaning = across and max(map(len, names), default=0) > 3
+    return altair().Axis(
+        title=title,
+        labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
+        labelAngle=-45 if leaning else 0,
+        labelOverlap=len(names) > LABELS,
+        labelLimit=240 if not across else 120,
+        ticks=False,
+    )
+
+
+def step_axis(names: Sequence[str], title: str) -> Any:
+    """The same for lines: tokens while they fit, then positions."""
+    if len(names) > LABELS:
+        return altair().Axis(title=f"{title} (position)", labelExpr="datum.value + 1", tickMinStep=1)
+    return altair().Axis(
+        title=title,
+        values=list(range(len(names))),
+        labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
+        labelAngle=-45 if max(map(len, names), default=0) > 3 else 0,
+    )
+
+
+def data(rows: list[dict[str, Any]]) -> Any:
+    """The rows as one piece of text: Altair walks through everything else again and again."""
+    alt = altair()
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return alt.InlineData(values=text, format=alt.JsonDataFormat(type="json"))
+
+
+def zoom(name: str) -> str:
+    """What the zoom of one panel is called, so that panels zoom by themselves."""
+    return "zoom_" + re.sub(r"\W", "_", name)
+
+
+def number(value: float) -> float | None:
+    """Four digits are enough for a picture, and what is no number is left out."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def extent(count: int, step: int = 24, most: int = 640) -> Any:
+    """A width or height for so many cells."""
+    return altair().Step(step) if count * step <= most else most
+
+
+def altair() -> Any:
+    """The package, as a value without a type: it is imported only when a chart is drawn."""
+    try:
+        import altair
+    except ImportError:
+        raise MissingExtra("altair", "look") from None
+    return altair
+
+
+# --- files ---
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ margin: 1rem; font-family: system-ui, sans-serif; background: #ffffff; color: #1b1b1b; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #333333; color: #eeeeee; }} }}
+</style>
+{script}
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+EMBED = """<div id="chart"></div>
+<script>
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const draw = () => vegaEmbed("#chart", {spec}, {{theme: dark.matches ? "dark" : undefined}}).catch(console.error);
+dark.addEventListener("change", draw);
+draw();
+</script>"""
+IN_THE_DARK = """<style>@media (prefers-color-scheme: dark) {
+svg { background: #333333 } svg > rect:first-of-type { fill: #333333 }
+[class*="role-axis"] text, [class*="role-title"] text, [class*="role-legend"] text, [class*="role-header"] text {
+ fill: #eeeeee } [class*="role-axis"] line { stroke: #999999 } }</style>"""
+
+
+def save(chart: "alt.TopLevelMixin | Drawing", path: Path | str) -> Path:
+    """Write a chart as .html (interactive, needs no network), .png, .svg or .json."""
+    path = Path(path)
+    if path.suffix not in ENDINGS:
+        raise RunError(
+            f"{path.name}: a chart is written as one of {', '.join(ENDINGS)}, not as {path.suffix or 'that'}"
+        )
+    return written(path, content(chart, path.suffix))
+
+
+def written(path: Path, content: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written ({error.strerror or error})") from None
+    return path
+
+
+def content(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
+    """A chart as the bytes of such a file."""
+    if isinstance(chart, Drawing):
+        return _drawing(chart, ending)
+    spec = chart.to_dict()
+    if ending == ".json":
+        rows = {name: json.loads(text) for name, text in spec.get("datasets", {}).items()}  # for programs that read it
+        return json.dumps(spec | {"datasets": rows}, ensure_ascii=False).encode()
+    if ending == ".png":
+        png: bytes = converter().vegalite_to_png(spec, scale=2)
+        return png
+    if ending == ".svg":
+        svg = str(converter().vegalite_to_svg(spec))
+        return svg.replace(">", f">{IN_THE_DARK}", 1).encode()
+    inline = json.dumps(spec, ensure_ascii=False).replace("<", "\\u003c")  # no text of a chart may end its script
+    return PAGE.format(title=_name(spec), script=library(), body=EMBED.format(spec=inline)).encode()
+
+
+def _drawing(drawing: Drawing, ending: str) -> bytes:
+    if ending == ".json":
+        return json.dumps(drawing.parts, ensure_ascii=False).encode()
+    if ending == ".png":  # which has no theme to follow
+        ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+        png: bytes = converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
+        return png
+    if ending == ".svg":
+        return drawing.svg.encode()
+    return PAGE.format(title=escape(drawing.title), script="", body=drawing.svg).encode()
+
+
+def _name(spec: dict[str, Any]) -> str:
+    title = spec.get("title", "seqloom")
+    return escape(str(title.get("text", "seqloom") if isinstance(title, dict) else title))
+
+
+def converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtra("vl-convert-python", "look") from None
+    return vl_convert
+
+
+def library() -> str:
+    """The same as an element of a page."""
+    return f"<script>{library_script()}</script>"
+
+
+@cache
+def library_script() -> str:
+    """Vega with all it needs, as a script: a page then needs no network.
+
+    It takes seconds to put together, so it is kept beside prepared data, under a name that says what it holds.
+    """
+    converts, folder = converter(), cache_folder()
+    start = f"vega-{metadata.version('vl-convert-python')}-"
+    for kept in sorted(folder.glob(f"{start}*.js")):
+        with suppress(OSError):
+            if sha256(found := kept.read_bytes()).hexdigest() == kept.stem.removeprefix(start):
+                return found.decode()
+    script = str(converts.javascript_bundle())
+    content = script.encode()
+    with suppress(OSError):  # kept or not, it is there
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f"{start}{os.getpid()}.part"
+        temporary.write_bytes(content)
+        temporary.rename(folder / f"{start}{sha256(content).hexdigest()}.js")
+    return script

@@ -1,0 +1,86 @@
+"""Several models in one chart: curves, scores by distance, and how far back the gradient of each reaches."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .base import COLORS, Floats, altair, data, number, pieces, titled
+
+if TYPE_CHECKING:
+    import altair as alt
+
+FAINTEST = 1e-8  # what is less is drawn as this
+CELLS = 41  # of a row, at most
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3])  # lines differ in more than their color
+
+
+def beside_chart(
+    curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "", share: bool = False
+) -> "alt.Chart":
+    """A line for each model through its points (N, 2); of shares, the axis goes from 0 to 1."""
+    alt = altair()
+    rows = [
+        {"model": name, "x": number(x), "y": number(y)} for name, points in curves.items() for x, y in points.tolist()
+    ]
+    names = list(curves)
+    scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=False)
+    return (
+        alt.Chart(data(rows), title=titled(title, words))
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=alt.X("x:Q", title=across),
+            y=alt.Y("y:Q", title=up, scale=scale, axis=alt.Axis(format="%") if share else alt.Axis()),
+            color=alt.Color("model:N", sort=names, scale=alt.Scale(domain=names, range=list(COLORS)), title=None),
+            strokeDash=alt.StrokeDash(
+                "model:N", sort=names, scale=alt.Scale(domain=names, range=list(DASHES)), title=None
+            ),
+            tooltip=["model:N", alt.Tooltip("x:Q", title=across), alt.Tooltip("y:Q", title=up)],
+        )
+        .properties(width=520, height=300)
+    )
+
+
+def reach_chart(
+    reaches: Mapping[str, Mapping[str, Floats]], title: str = "How far back the gradient reaches"
+) -> "alt.VConcatChart":
+    """A panel for each time (before and after training), a row for each model: ‖∂L/∂h‖ by steps back from the end,
+    over the largest of its row."""
+    alt = altair()
+    panels = []
+    for when, models in reaches.items():
+        rows = []
+        for name, norms in models.items():
+            shares = np.maximum(norms / max(float(norms.max(initial=0)), 1e-300), FAINTEST)
+            rows += [
+                {"model": name, "back": part.start, "share": number(shares[part].max())}
+                for part in pieces(len(norms), CELLS)
+            ]
+        panels.append(
+            alt.Chart(data(rows), title=when)
+            .mark_rect()
+            .encode(
+                x=alt.X(
+                    "back:O",
+                    sort="descending",
+                    axis=alt.Axis(title="steps back from the end", labelOverlap=True, labelAngle=0, ticks=False),
+                ),
+                y=alt.Y("model:N", sort=list(models), title=None, axis=alt.Axis(labelLimit=160, ticks=False)),
+                color=alt.Color(
+                    "share:Q",
+                    scale=alt.Scale(type="log", scheme="viridis", domain=[FAINTEST, 1]),
+                    title="share of the largest",
+                    legend=alt.Legend(format=".0e", tickCount=5),
+                ),
+                tooltip=["model:N", "back:Q", alt.Tooltip("share:Q", format=".1e")],
+            )
+            .properties(width=560, height=alt.Step(26))
+        )
+    return alt.vconcat(*panels).properties(
+        title=titled(title, "‖∂L/∂h‖ at each step, over the largest of its row; each color step is a power of ten")
+    )
+
+
+def backwards(norms: Floats) -> Floats:
+    """By steps back from the end instead of forwards."""
+    return np.asarray(norms)[::-1]

@@ -1,0 +1,222 @@
+"""Heat maps: attention, gradients over time and layers, receptive fields, positions, units over time."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..measures.attention import AttentionMap
+from ..measures.gates import Trace
+from ..measures.gradients import GradientFlow
+from ..measures.positions import PositionVectors
+from ..measures.receptive_field import Field
+from .base import (
+    CELLS,
+    SIDE,
+    Floats,
+    above_zero,
+    altair,
+    data,
+    extent,
+    number,
+    piece_names,
+    pieces,
+    pooled,
+    titled,
+    token_axis,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MEAN = "mean of all"
+
+
+def attention_chart(found: AttentionMap, title: str = "Where the model looked") -> "alt.Chart":
+    """A row for each token written, a column for each token read. One map can be picked; at first it is the mean."""
+    alt = altair()
+    count = len(found.names)
+    side = max(8, min(SIDE, int((CELLS / (count + 1 if count > 1 else 1)) ** 0.5)))
+    rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
+    maps = {MEAN: found.weights.mean(0)} if count != 1 else {}
+    if not count:
+        maps = {MEAN: np.zeros((len(found.target), len(found.source)))}
+    maps |= dict(zip(found.names, found.weights, strict=True))
+    values = [
+        cell | {"map": name}
+        for name, weights in maps.items()
+        for cell in _cells(weights, rows, columns, found.target, found.source, "sum")
+    ]
+    brightest = max(float(found.weights.max(initial=0)), min(1.0, 4 / max(len(found.source), 1)))
+    chart = _heat(values, titled(title, found.title if count else "there is no attention in this model", _long(found)))
+    chart = chart.encode(
+        x=alt.X("column:O", axis=token_axis(piece_names(found.source, columns), "what is read", across=True)),
+        y=alt.Y("row:O", axis=token_axis(piece_names(found.target, rows), "what is written")),
+        color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, brightest]), title="attention"),
+        tooltip=[_tip("written", "y"), _tip("read", "x"), alt.Tooltip("value:Q", title="attention"), "map:N"],
+    ).properties(width=extent(len(columns)), height=extent(len(rows)))
+    if count > 1:
+        pick = alt.selection_point(
+            fields=["map"], value=MEAN, bind=alt.binding_select(options=list(maps), name="layer and head: ")
+        )
+        chart = chart.add_params(pick).transform_filter(pick)
+    return chart
+
+
+def heads_chart(found: AttentionMap, title: str = "All heads at a glance") -> "alt.Chart":
+    """Every layer and head as a small picture: a row of pictures for each layer."""
+    alt = altair()
+    side = max(6, min(24, int((CELLS / max(len(found.names), 1)) ** 0.5)))
+    rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
+    values = []
+    for name, weights in zip(found.names, found.weights, strict=True):
+        layer, _, head = name.partition(", ")
+        for cell in _cells(weights, rows, columns, found.target, found.source, "sum"):
+            values.append(cell | {"layer": layer, "head": head or "one head"})
+    layers = list(dict.fromkeys(cell["layer"] for cell in values))
+    heads = list(dict.fromkeys(cell["head"] for cell in values))
+    size = 60 if len(heads) > 4 else 120
+    return (
+        _heat(values, titled(title, f"{found.title}; across: what is read, down: what is written"))
+        .encode(
+            x=alt.X("column:O", axis=None),
+            y=alt.Y("row:O", axis=None),
+            color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), title="attention"),
+            tooltip=["layer:N", "head:N", _tip("written", "y"), _tip("read", "x"), "value:Q"],
+            row=alt.Row("layer:N", sort=layers, title=None, header=alt.Header(labelAngle=0, labelAlign="left")),
+            column=alt.Column("head:N", sort=heads, title=None),
+        )
+        .properties(width=size, height=size)
+    )
+
+
+def flow_chart(flows: Sequence[GradientFlow], title: str = "How far back the gradient reaches") -> "alt.VConcatChart":
+    """The gradient of the loss at every step of every layer, in powers of ten: dark is vanished."""
+    alt = altair()
+    charts = []
+    everything = np.concatenate([flow.norms.ravel() for flow in flows]) if flows else np.zeros(0)
+    safe = above_zero(everything)
+    domain = [float(safe.min()), float(safe.max())] if safe.size else [1e-12, 1.0]
+    for flow in flows:
+        columns, rows = pieces(len(flow.steps), SIDE), pieces(len(flow.levels), SIDE)
+        norms = np.maximum(flow.norms, domain[0])
+        values = list(_cells(norms, rows, columns, flow.levels, flow.steps, "max"))
+        charts.append(
+            _heat(values, "")
+            .encode(
+                x=alt.X(
+                    "column:O", axis=token_axis(piece_names(flow.steps, columns), f"{flow.side}, step by step", True)
+                ),
+                y=alt.Y("row:O", sort="descending", axis=token_axis(flow.levels, "layer")),
+                color=alt.Color(
+                    "value:Q",
+                    scale=alt.Scale(type="log", scheme="viridis", domain=domain),
+                    title="‖∂L/∂h‖",
+                    legend=alt.Legend(format=".0e", tickCount=5),
+                ),
+                tooltip=[_tip("layer", "y"), _tip("step", "x"), alt.Tooltip("value:Q", title="‖∂L/∂h‖", format=".2e")],
+            )
+            .properties(width=extent(len(columns)), height=extent(len(rows)))
+        )
+    return alt.vconcat(*charts).properties(
+        title=titled(title, "The norm of the loss's gradient at each step's state; each color step is a power of ten")
+    )
+
+
+def field_chart(field: Field, title: str = "How far the model sees") -> "alt.Chart":
+    """How much each element read moves each output."""
+    alt = altair()
+    rows, columns = pieces(len(field.outputs), SIDE), pieces(len(field.read), SIDE)
+    values = list(_cells(field.influence, rows, columns, field.outputs, field.read, "max"))
+    return (
+        _heat(values, titled(title, "Norm of the output's derivative; where nothing is drawn, nothing can be seen"))
+        .transform_filter("datum.value > 0")
+        .encode(
+            x=alt.X("column:O", axis=token_axis(piece_names(field.read, columns), "what is read", True)),
+            y=alt.Y("row:O", axis=token_axis(piece_names(field.outputs, rows), "output")),
+            color=alt.Color("value:Q", scale=alt.Scale(type="log", scheme="viridis"), title="influence"),
+            tooltip=[_tip("output", "y"), _tip("read", "x"), alt.Tooltip("value:Q", title="influence", format=".2e")],
+        )
+        .properties(width=extent(len(columns)), height=extent(len(rows)))
+    )
+
+
+def units_chart(trace: Trace, quantity: str, title: str = "") -> "alt.Chart":
+    """Every unit of one gate or state over time."""
+    alt = altair()
+    values = trace.of(quantity).T  # (units, T)
+    rows, columns = pieces(len(values), SIDE // 2), pieces(len(trace.steps), SIDE)
+    gate = quantity in trace.gates
+    most = 1.0 if gate else float(np.abs(values).max(initial=1e-9))
+    scale = alt.Scale(scheme="viridis", domain=[0, 1]) if gate else alt.Scale(scheme="blueorange", domain=[-most, most])
+    cells = list(_cells(values, rows, columns, [str(n + 1) for n in range(len(values))], trace.steps, "max"))
+    words = f"Gate {quantity}: 0 is closed, 1 is open" if gate else f"State {quantity}"
+    return (
+        _heat(cells, titled(title or f"Every unit of {trace.name}", words))
+        .encode(
+            x=alt.X("column:O", axis=token_axis(piece_names(trace.steps, columns), "what is read", True)),
+            y=alt.Y("row:O", axis=alt.Axis(title="unit", labels=len(rows) <= 24)),
+            color=alt.Color("value:Q", scale=scale, title=quantity),
+            tooltip=[_tip("unit", "y"), _tip("step", "x"), alt.Tooltip("value:Q", title=quantity)],
+        )
+        .properties(width=extent(len(columns)), height=extent(len(rows), 8, 400))
+    )
+
+
+def position_chart(
+    found: PositionVectors, title: str = "How the model knows where an element stands"
+) -> "alt.HConcatChart":
+    """The vectors themselves, and how alike the vectors of two places are."""
+    alt = altair()
+    places = [str(n) for n in range(len(found.values))]
+    features = [str(n) for n in range(found.values.shape[1])]
+    charts = []
+    for values, across, label, words in (
+        (found.values, features, "feature", "The vector of each position"),
+        (found.alike, places, "position", "How alike two positions are (cosine)"),
+    ):
+        rows, columns = pieces(len(places), SIDE), pieces(len(across), SIDE)
+        most = float(np.abs(values).max(initial=1e-9))
+        charts.append(
+            _heat(list(_cells(values, rows, columns, places, across, "max")), words)
+            .encode(
+                x=alt.X("column:O", axis=alt.Axis(title=label, labelOverlap=True, labelAngle=0)),
+                y=alt.Y("row:O", axis=alt.Axis(title="position", labelOverlap=True)),
+                color=alt.Color("value:Q", scale=alt.Scale(scheme="blueorange", domain=[-most, most]), title="value"),
+                tooltip=[_tip("position", "y"), _tip(label, "x"), "value:Q"],
+            )
+            .properties(width=300, height=300)
+        )
+    return alt.hconcat(*charts).resolve_scale(color="independent").properties(title=titled(title, found.name))
+
+
+def _cells(
+    values: Floats,
+    rows: Sequence[slice],
+    columns: Sequence[slice],
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    across: str,
+) -> Any:
+    """The rectangles of a heat map, with what they are called."""
+    joined = pooled(np.asarray(values, float), rows, columns, across)
+    down, right = piece_names(row_names, rows), piece_names(column_names, columns)
+    for row in range(len(rows)):
+        for column in range(len(columns)):
+            value = number(joined[row, column])
+            yield {"row": row, "column": column, "value": value, "y": down[row], "x": right[column]}
+
+
+def _heat(values: list[dict[str, Any]], title: Any) -> Any:
+    alt = altair()
+    return alt.Chart(data(values), title=title).mark_rect()
+
+
+def _tip(words: str, field: str) -> Any:
+    return altair().Tooltip(f"{field}:N", title=words)
+
+
+def _long(found: AttentionMap) -> str:
+    """Says so, where several elements share a cell."""
+    longest = max(len(found.source), len(found.target), 0)
+    return f"{longest} elements: neighbors share a cell, whose attention is summed" if longest > SIDE else ""

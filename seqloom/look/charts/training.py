@@ -1,0 +1,153 @@
+"""Charts of how training went: loss and scores, schedules, and what was watched at its layers while it went on."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..measures.schedules import Curves, Rates
+from ..watching import SPECTRUM, Watched
+from .base import COLORS, SIDE, Floats, above_zero, altair, data, number, pieces, titled
+
+if TYPE_CHECKING:
+    import altair as alt
+
+PANEL = {"width": 480, "height": 220}
+
+
+def curves_chart(found: Curves, title: str = "How training went") -> "alt.VConcatChart":
+    """Training against validation: where they part, the model learns by heart. Below, the validation's scores."""
+    alt = altair()
+    loss = _lines(
+        [
+            {"step": int(step), "value": number(value), "of": words}
+            for words, points in (("training", found.training), ("validation", found.validation))
+            for step, value in points.tolist()
+        ],
+        "loss",
+    )
+    panels = [loss.interactive(bind_y=False)]
+    for name, points in found.scores.items():
+        rows = [{"step": int(step), "value": number(value), "of": "validation"} for step, value in points.tolist()]
+        panels.append(_lines(rows, name).properties(height=120))
+    return alt.vconcat(*panels).properties(
+        title=titled(title, "Loss is the mean surprise at each target element; lower is better")
+    )
+
+
+def _lines(rows: list[dict[str, Any]], label: str) -> Any:
+    alt = altair()
+    colors = alt.Scale(domain=["training", "validation"], range=list(COLORS[:2]))
+    return (
+        alt.Chart(data(rows))
+        .mark_line(point=len(rows) <= 100)
+        .encode(
+            x=alt.X("step:Q", title="step"),
+            y=alt.Y("value:Q", title=label, scale=alt.Scale(zero=False)),
+            color=alt.Color("of:N", scale=colors, title=None),
+            tooltip=["of:N", "step:Q", alt.Tooltip("value:Q", title=label)],
+        )
+        .properties(**PANEL)
+    )
+
+
+def schedule_chart(found: Rates, title: str = "The learning rate of each step") -> "alt.VConcatChart":
+    """And, where a decoder is not always given the truth, how often it is."""
+    alt = altair()
+    panels = [("rate", found.rates, "learning rate", "~g")]
+    if (found.truths < 1).any():
+        panels.append(("truth", found.truths, "share of true elements read", "%"))
+    charts = []
+    for name, values, label, form in panels:
+        rows = [{"step": int(s), name: float(v)} for s, v in zip(found.steps, values, strict=True)]
+        charts.append(
+            alt.Chart(data(rows))
+            .mark_line(color=COLORS[0])
+            .encode(
+                x=alt.X("step:Q", title="step"),
+                y=alt.Y(f"{name}:Q", title=label, axis=alt.Axis(format=form), scale=alt.Scale(domainMin=0)),
+                tooltip=["step:Q", alt.Tooltip(f"{name}:Q", format=".3g")],
+            )
+            .properties(**PANEL)
+        )
+    return alt.vconcat(*charts).properties(title=titled(title, "It rises during the warm-up, then falls"))
+
+
+def training_flow_chart(
+    found: Watched, title: str = "How much gradient each layer got, over training"
+) -> "alt.VConcatChart":
+    """The norm of the gradient at each layer's weights, step by step of training: dark is starved."""
+    return _over_training(
+        found, found.gradients, title, "‖∂L/∂W‖", "Each color step is a power of ten; the first layer is at the bottom"
+    )
+
+
+def updates_chart(found: Watched, title: str = "How far each layer moved in one step") -> "alt.VConcatChart":
+    """The optimizer's move over the weights' own length: about a thousandth is usual."""
+    words = "Length of the move over the length of the weights; about 10⁻³ is usual, 10⁻¹ is a jump"
+    return _over_training(found, found.updates, title, "move / weight", words)
+
+
+def _over_training(found: Watched, values: Floats, title: str, label: str, words: str) -> Any:
+    alt = altair()
+    parts = pieces(len(found.steps), SIDE)
+    seen = above_zero(np.nan_to_num(values))
+    rows = [
+        {"place": n, "step": int(found.steps[part.start]), "layer": layer, "value": number(seen[part, column].mean())}
+        for column, layer in enumerate(found.layers)
+        for n, part in enumerate(parts)
+    ]
+    steps = [int(found.steps[part.start]) for part in parts]
+    chart = (
+        alt.Chart(data(rows))
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                "step:O",
+                sort=steps,
+                axis=alt.Axis(title="step of training", labelOverlap=True, labelAngle=0, ticks=False),
+            ),
+            y=alt.Y(
+                "layer:N",
+                sort=found.layers[::-1],
+                axis=alt.Axis(title="layer", labelLimit=240, ticks=False),
+            ),
+            color=alt.Color(
+                "value:Q",
+                scale=alt.Scale(type="log", scheme="viridis"),
+                title=label,
+                legend=alt.Legend(format=".0e", tickCount=5),
+            ),
+            tooltip=["layer:N", "step:Q", alt.Tooltip("value:Q", title=label, format=".2e")],
+        )
+        .properties(width=max(240, min(560, 24 * len(parts))), height=alt.Step(22))
+    )
+    return alt.vconcat(chart).properties(title=titled(title, words))
+
+
+def training_spectra_chart(
+    found: Watched, title: str = "How far the recurrent weights stretched, over training"
+) -> "alt.FacetChart":
+    """The largest, the median and the smallest singular value of each recurrent matrix, and its spectral radius."""
+    alt = altair()
+    parts = pieces(len(found.steps), 100)
+    rows = [
+        {"step": int(found.steps[part.start]), "matrix": matrix, "of": kind, "value": number(mean), "one": 1}
+        for place, matrix in enumerate(found.matrices)
+        for part in parts
+        for kind, mean in zip(SPECTRUM, found.spectra[part, place].mean(0), strict=True)
+        if np.isfinite(mean)
+    ]
+    base = alt.Chart(data(rows))
+    lines = base.mark_line(point=len(parts) <= 12).encode(
+        x=alt.X("step:Q", title="step of training"),
+        y=alt.Y("value:Q", title="times as long", scale=alt.Scale(domainMin=0)),
+        color=alt.Color("of:N", sort=list(SPECTRUM), scale=alt.Scale(range=list(COLORS)), title=None),
+        tooltip=["matrix:N", "of:N", "step:Q", "value:Q"],
+    )
+    rule = base.mark_rule(strokeDash=[4, 4], color="#888888").encode(y="min(one):Q")
+    return (
+        alt.layer(rule, lines)
+        .properties(width=170, height=110)
+        .facet(facet=alt.Facet("matrix:N", sort=found.matrices, title=None), columns=3)
+        .properties(title=titled(title, "Singular values and spectral radius; below the dashed line a state shrinks"))
+    )

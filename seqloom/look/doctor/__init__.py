@@ -1,0 +1,1 @@
+"""What ails a run: measurements, rules, and the findings they come to."""

@@ -1,0 +1,193 @@
+"""What the run's own training examples show about it: what could be said without reading, how well the model answers,
+how the batches are mixed, how far back the answer depends on what is read, and how far back the model remembers.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...layers.heads import Categorical, Head
+from ...models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective, Objective
+from ..measures.reading import apart, features, quiet
+from ..measures.spectra import spectra
+from .dependence import Dependence, dependence
+from .memory import Remembers, memory_of
+from .perturbation import kind_of
+
+FITTED = 4096  # elements that the best constant answer is fitted to, where it cannot be counted
+BATCHES = 6  # that the model itself reads
+
+
+@dataclass(frozen=True)
+class Usual:
+    """The share of the answers that are the most frequent one, and the share of the targets that are theirs."""
+
+    answers: float
+    targets: float
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The size of the matrices, as the root of the mean square, at the start and now; and the recurrent radius."""
+
+    start: float
+    now: float
+    radius: float  # the largest spectral radius of a recurrent matrix at the start; 0 if there is none
+
+
+@dataclass(frozen=True)
+class Evidence:
+    blind: float  # the loss of the best answer that reads nothing
+    told: float  # the loss of the model's answers
+    dropped: float  # the same with features left out as in training
+    rows: float  # examples a batch
+    mixed: float | None  # within a batch, the share of all variety there is among the targets
+    drawn: float | None  # the same if the order were drawn
+    usual: Usual | None
+    weights: Weights
+    dependence: Dependence
+    memory: Remembers | None
+
+
+def gather(
+    model: Labeler | Generator, fresh: Labeler | Generator, batches: Sequence[Batch], drawn: Sequence[Batch]
+) -> Evidence:
+    """Of the model as it is and as it began, on batches as training reads them and as it would in a drawn order."""
+    few = batches[:: max(1, len(batches) // BATCHES)][:BATCHES]
+    each = isinstance(model, Generator) or model.per_element
+    depends = (
+        dependence(drawn, each) if not isinstance(model, Generator) or model.source is None else Dependence(np.zeros(0))
+    )
+    varied = max(few, key=lambda batch: batch.mask.shape[1] * min(len(batch.mask), 16))
+    swapped = varied.inputs.shape[:2] == varied.mask.shape and len(varied.mask) > 1
+    return Evidence(
+        blind_loss(model, drawn),
+        mean_loss(model, few),
+        mean_loss(model, few, dropping=True),
+        float(np.mean([len(batch.mask) for batch in batches])),
+        mixture(batches),
+        mixture(drawn),
+        usual_answer(model, few),
+        Weights(matrix_size(fresh), matrix_size(model), largest_radius(fresh)),
+        depends,
+        memory_of(model, varied, peaks(depends)) if swapped else None,
+    )
+
+
+def objective_of(model: Labeler | Generator) -> Objective:
+    return LabelingObjective(model) if isinstance(model, Labeler) else GenerationObjective(model)
+
+
+@torch.no_grad()
+def mean_loss(model: Labeler | Generator, batches: Sequence[Batch], dropping: bool = False) -> float:
+    """Of a target, with or without dropout; smoothing and weights of classes never count."""
+    model = apart(model) if dropping else model
+    objective, total, count = objective_of(model), 0.0, 0.0
+    with quiet(model), torch.no_grad(), torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        if dropping:
+            objective.train()
+            model.head.eval()
+        for batch in batches:
+            loss, elements, _ = objective(batch)
+            total, count = total + float(loss), count + float(elements)
+    return total / max(count, 1.0)
+
+
+def blind_loss(model: Labeler | Generator, batches: Sequence[Batch]) -> float:
+    """The loss of the best answer that does not depend on what is read, whatever the head tells."""
+    told = [_told(model, batch) for batch in batches]
+    if kind_of(model.head) is Categorical:
+        values = np.concatenate([target[mask].cpu().numpy().reshape(-1) for target, mask in told])
+        return entropy(np.unique(values, return_counts=True)[1])
+    return _fitted(model, batches)
+
+
+def _told(model: Labeler | Generator, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The targets and where they count."""
+    if isinstance(model, Labeler) and not model.per_element:
+        return batch.target, torch.ones(len(batch.target), dtype=torch.bool)
+    mask = batch.mask if batch.loss_mask is None else batch.loss_mask
+    return batch.target, mask
+
+
+def entropy(counts: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> float:
+    shares = counts / max(int(counts.sum()), 1)
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _fitted(model: Labeler | Generator, batches: Sequence[Batch]) -> float:
+    """A copy of the head, given the same features for everything, learns what it can."""
+    head: Head = copy.deepcopy(model.head).requires_grad_()
+    head.eval()
+    with quiet(model), torch.no_grad():
+        width = features(model, batches[0].rows(slice(0, 1))).shape[-1]
+    optimizer = torch.optim.Adam(head.parameters(), lr=0.05)
+    few = batches[:4]
+    loss = torch.zeros(())
+    for step in range(200):
+        batch = few[step % len(few)].rows(slice(0, max(1, FITTED // max(1, few[0].mask.shape[1]))))
+        target, mask = _told(model, batch)
+        with torch.enable_grad():
+            total, count = head.loss(torch.ones(*mask.shape, width), target, mask if mask.dim() > 1 else None)
+            loss = total / count.clamp(min=1)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return float(loss.detach())
+
+
+def mixture(batches: Sequence[Batch]) -> float | None:
+    """The entropy of the targets within a batch, on average, as a share of that of all together.
+
+    Few targets show less variety than there is: half a degree of freedom each is added (Miller, 1955).
+    """
+    if len(batches) < 3 or any(batch.target.is_floating_point() or batch.target.dim() > 2 for batch in batches):
+        return None
+    inside, every = [], []
+    for batch in batches:
+        values = batch.target[batch.mask] if batch.target.shape == batch.mask.shape else batch.target
+        seen = values.reshape(-1).cpu().numpy()
+        if len(seen) < 4:
+            continue
+        counts = np.unique(seen, return_counts=True)[1]
+        inside.append(entropy(counts) + (len(counts) - 1) / (2 * len(seen)))
+        every.append(seen)
+    whole = entropy(np.unique(np.concatenate(every), return_counts=True)[1]) if len(every) > 2 else 0.0
+    return min(1.0, float(np.mean(inside)) / whole) if whole > 0 else None
+
+
+@torch.no_grad()
+def usual_answer(model: Labeler | Generator, batches: Sequence[Batch]) -> Usual | None:
+    """Of a model that gives one label to a sequence."""
+    if not isinstance(model, Labeler) or model.per_element or kind_of(model.head) is not Categorical:
+        return None
+    with quiet(model), torch.no_grad():
+        answers = torch.cat([model(batch.inputs, batch.mask).argmax(-1) for batch in batches])
+    targets = torch.cat([batch.target for batch in batches])
+    label = answers.mode().values
+    return Usual(float((answers == label).float().mean()), float((targets == label).float().mean()))
+
+
+def matrix_size(model: nn.Module) -> float:
+    """The median over the matrices of the root of the mean square; tables of vectors do not count."""
+    sizes = [
+        float(weight.detach().square().mean().sqrt())
+        for name, weight in model.named_parameters()
+        if weight.dim() >= 2 and "embed" not in name
+    ]
+    return float(np.median(sizes)) if sizes else 0.0
+
+
+def largest_radius(model: Labeler | Generator) -> float:
+    return max((one.radius for one in spectra(model) if one.radius is not None), default=0.0)
+
+
+def peaks(depends: Dependence) -> list[int]:
+    """The lags that tell most."""
+    found = np.flatnonzero(depends.bits > 0)
+    return [int(lag) for lag in found[np.argsort(-depends.bits[found])][:32]]

@@ -1,0 +1,158 @@
+"""Rules about what is inside the model: memory, gradients, gates, units, attention. Each says when it speaks.
+
+A gate that is mostly closed, or a memory of three words, may be just what the task needs: so they speak about memory
+only where the data asks for more, and about the rest only where the model has learned little.
+"""
+
+import numpy as np
+
+from ...config.recipe import Body, Recipe
+from .findings import Checkup, Finding
+from .rules_tried import side_of
+
+LITTLE = 0.3  # of the blind loss: a model that saved more is not searched for what keeps it from learning
+NEAR = 4  # steps: what is needed from nearer than this is learned in time
+FACTOR = 1.5  # how far off the memory length may be, as measured in docs/doctor.md
+
+
+def short_memory(checkup: Checkup) -> Finding | None:
+    """The answer depends on elements further back than the model remembers, and it is not known well without them."""
+    found = checkup.evidence
+    if found is None or found.memory is None or checkup.skill > 0.9:
+        return None
+    reach, memory = found.dependence.reach, found.memory.length
+    if reach <= FACTOR * memory or reach < NEAR:
+        return None
+    seen = reach_of(side_of(checkup.recipe))
+    change, why = remembers(checkup.recipe, seen is not None and seen < reach)
+    blind = f"; it cannot see further than {seen}" if seen is not None and seen < reach else ""
+    return Finding(
+        "short memory",
+        0.9 if blind else 0.85,
+        f"The answer depends on what stands {reach} steps back ({found.dependence.bits[reach]:.2f} bits), but the "
+        f"model remembers {memory:.0f}{blind}.",
+        {"memory length": memory, "needed": float(reach), "bits": float(found.dependence.bits[reach])},
+        change,
+        why,
+    )
+
+
+def reach_of(body: Body) -> int | None:
+    """How far a body that sees through a window can see at all; None if there is no limit."""
+    if body.kind == "transformer":
+        return body.depth * (body.window if body.bidirectional else body.window - 1) if body.window else None
+    if body.kind in ("convolution", "linear"):
+        window = body.window or 5
+        return body.depth * (window // 2 if body.bidirectional else window - 1)
+    return None
+
+
+def remembers(recipe: Recipe, blind: bool) -> tuple[str, str]:
+    """The setting that lengthens this body's memory, and why."""
+    body = side_of(recipe)
+    if blind and body.kind == "transformer":
+        return "model.window=0", "Nothing outside the window can be seen, except through the layers between."
+    if blind:
+        return "model.kind=lstm", "A window cannot see further than it is wide, times the number of layers."
+    if body.kind in ("lstm", "peephole", "coupled") and body.forget_bias < 3:
+        bias = 1.0 if body.forget_bias < 0 else body.forget_bias + 2
+        return f"model.forget_bias={bias:g}", "The higher the bias, the longer the memory c lives."
+    if body.kind == "transformer":
+        steps = 3 * recipe.train.resolved().steps
+        return f"train.steps={steps}", "A Transformer sees all of it; to find the place takes time."
+    return "model.kind=lstm model.forget_bias=3", "An LSTM's memory passes through a gate that starts out open."
+
+
+def forgetting(checkup: Checkup) -> Finding | None:
+    """The gate that keeps is open by less than a third on average, at every step."""
+    keeps = [use for use in checkup.anatomy.gates if use.keeps]
+    worst = min(keeps, key=lambda use: use.mean, default=None)
+    if worst is None or worst.mean > 0.33 or checkup.skill > LITTLE:
+        return None
+    bias = side_of(checkup.recipe).forget_bias
+    return Finding(
+        "forgets at once",
+        0.88 if bias < 0 else 0.7,
+        f"Gate {worst.gate} of {worst.level} keeps {worst.mean:.0%}: after three steps {worst.mean**3:.1%} is left.",
+        {"mean": worst.mean, "closed": worst.closed},
+        "model.forget_bias=1" if worst.gate == "f" else "model.kind=lstm model.forget_bias=1",
+        "What is forgotten at every step cannot be learned to be remembered: no gradient comes back along it.",
+    )
+
+
+def vanishing(checkup: Checkup) -> Finding | None:
+    """The gradient of one part's lowest layer is a thousandth of its highest one's, or a thousand times it."""
+    by_part: dict[str, list[float]] = {}
+    for level, norm in checkup.anatomy.gradients.items():
+        by_part.setdefault(level.split(" ")[0], []).append(norm)
+    ratios = {part: (norms[0] + 1e-30) / (norms[-1] + 1e-30) for part, norms in by_part.items() if len(norms) > 1}
+    if not ratios or checkup.skill > LITTLE:
+        return None
+    part, ratio = max(ratios.items(), key=lambda pair: abs(np.log(pair[1])))
+    if 1e-3 < ratio < 1e3:
+        return None
+    transformer = side_of(checkup.recipe).kind == "transformer"
+    explodes = ratio > 1
+    cure = "model.norm=pre" if transformer else "train.clip_norm=1" if explodes else "model.kind=lstm"
+    return Finding(
+        "exploding gradient" if explodes else "vanishing gradient",
+        0.7,
+        f"From the {part}'s highest layer to its lowest the gradient changes by a factor of {ratio:.1e}.",
+        {"ratio": float(ratio)},
+        cure,
+        "Layers that get no gradient do not learn; layers that get too much of it learn nothing else.",
+    )
+
+
+def saturated(checkup: Checkup) -> Finding | None:
+    """More than nine in ten openings of a gate are as good as closed or open."""
+    worst = max(checkup.anatomy.gates, key=lambda use: use.closed + use.open, default=None)
+    if worst is None or worst.closed + worst.open < 0.9 or checkup.skill > LITTLE:
+        return None
+    return Finding(
+        "saturated gates",
+        0.56,
+        f"Gate {worst.gate} of {worst.level} is closed in {worst.closed:.0%}, open in {worst.open:.0%} of all cases.",
+        {"closed": worst.closed, "open": worst.open},
+        f"train.learning_rate={checkup.recipe.train.learning_rate / 3:.2g}",
+        "Where a gate is saturated its slope is nearly zero, so it cannot change its mind any more.",
+    )
+
+
+def dead_units(checkup: Checkup) -> Finding | None:
+    """More than three in ten units of a level say the same whatever is read."""
+    level, share = max(checkup.anatomy.dead.items(), key=lambda pair: pair[1], default=("", 0.0))
+    if share < 0.3 or checkup.skill > LITTLE:
+        return None
+    body = side_of(checkup.recipe)
+    squash = f"model.activation={'gelu' if body.kind == 'transformer' else 'tanh'}"
+    return Finding(
+        "dead units",
+        0.55,
+        f"{share:.0%} of the units of {level} say the same whatever is read.",
+        {"share": share},
+        squash if body.activation == "relu" else f"train.learning_rate={checkup.recipe.train.learning_rate / 3:.2g}",
+        "A unit whose slope is zero everywhere gets no gradient and stays dead.",
+    )
+
+
+def starved(checkup: Checkup) -> Finding | None:
+    """Queries and keys get less than a hundredth of the gradient that values get, each by the size of its weights."""
+    shares = {}
+    for one in checkup.anatomy.attention:
+        query, key, value = (
+            g / max(w, 1e-12) for g, w in zip((one.query, one.key, one.value), one.weights, strict=True)
+        )
+        if value > 0:
+            shares[one.name] = max(query, key) / value
+    name, share = min(shares.items(), key=lambda pair: pair[1], default=("", 1.0))
+    if share > 0.01 or checkup.skill > LITTLE:
+        return None
+    return Finding(
+        "starved attention",
+        0.57,
+        f"In {name} queries and keys get {share:.1e} of the gradient that values get: it cannot learn where to look.",
+        {"share": share},
+        "model.norm=pre" if side_of(checkup.recipe).norm != "pre" else f"train.steps={3 * checkup.recipe.train.steps}",
+        "Attention that is uniform, or all on one place, has almost no slope.",
+    )

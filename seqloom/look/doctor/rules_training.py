@@ -1,0 +1,131 @@
+"""Rules about how training went and what it came to, from the records and the scores. Each docstring says when the
+rule speaks.
+"""
+
+from .findings import Checkup, Finding
+
+TRIVIAL = ("most frequent", "chance", "uniform", "unigram", "mean", "constant", "copy")  # what takes no reading
+LEARNED = 0.02  # of the blind loss: a validation that saved less has shown nothing
+BY_HEART = 0.5  # of the first loss: a model that gets below this with a few examples can learn
+
+
+def below_baseline(checkup: Checkup) -> Finding | None:
+    """Not one score is better than what can be said without reading."""
+    worst: Finding | None = None
+    for name, score in checkup.scores.items():
+        sign = -1 if score.get("better") == "lower" else 1
+        rivals = {rival: sign * value for rival, value in (score.get("baselines") or {}).items() if rival in TRIVIAL}
+        if not rivals:
+            continue
+        rival = max(rivals, key=rivals.__getitem__)
+        if sign * score["value"] > rivals[rival]:
+            return None
+        beside = sign * rivals[rival]
+        worst = worst or Finding(
+            "no better than a baseline",
+            0.52,
+            f"{name} is {score['value']:.3g}, but {rival} alone gets {beside:.3g}.",
+            {"score": float(score["value"]), "baseline": float(beside)},
+            "",
+            "What was learned is not worth a model; what else is found here may say why.",
+        )
+    return worst
+
+
+def nothing_to_learn(checkup: Checkup) -> Finding | None:
+    """Validation saved less than a fiftieth of the blind loss, no element tells anything about the answer by itself,
+    and a few examples can be learned by heart: so it is not training that fails."""
+    found = checkup.evidence
+    if found is None or len(checkup.curves.validation) < 2 or checkup.skill > LEARNED or found.dependence.most > 0:
+        return None
+    left = checkup.trying.by_heart if checkup.trying is not None else 0.0 if checkup.fitted > 0.1 else 1.0
+    if left > BY_HEART:
+        return None
+    return Finding(
+        "nothing to learn",
+        0.99,
+        f"On validation {checkup.skill:.1%} of what reading nothing leaves was saved, though a few "
+        "examples are learned "
+        f"by heart down to {left:.0%} of their loss, and no element by itself says anything about the answer.",
+        {"saved": checkup.skill, "left by heart": left},
+        "",
+        "What is to be told does not follow from what is read: look at the labels, and leave the model as it is.",
+    )
+
+
+def overfitting(checkup: Checkup) -> Finding | None:
+    """The validation loss ended a tenth above its best, before the last fifth, and training is known far better."""
+    validation, training = checkup.curves.validation, checkup.curves.training
+    if len(validation) < 4 or len(training) < 4:
+        return None
+    best = int(validation[:, 1].argmin())
+    worse = float(validation[-1, 1] / max(validation[best, 1], 1e-9)) - 1
+    later = training[training[:, 0] > validation[best, 0], 1]
+    if worse < 0.1 or best > 0.8 * len(validation) or len(later) < 2 or later[-1] > later[0]:
+        return None
+    dropout = checkup.recipe.model.dropout
+    return Finding(
+        "learns by heart",
+        min(0.7, 0.5 + worse / 2),
+        f"The validation loss was best at step {validation[best, 0]:.0f} and ended {worse:.0%} above that, "
+        "while the training loss went on falling.",
+        {"best step": float(validation[best, 0]), "worse by": worse},
+        f"model.dropout={min(0.6, max(0.3, dropout + 0.2)):.1g}",
+        "What is left out at random cannot be relied on; the best weights are kept anyway, so fewer steps would do.",
+    )
+
+
+def gave_up(checkup: Checkup) -> Finding | None:
+    """Patience ended training before two thirds of its steps, within three validations, while training went well."""
+    train, validation = checkup.recipe.train.resolved(), checkup.curves.validation
+    if not 0 < train.patience <= 3 or len(validation) < 2 or not checkup.scores:
+        return None
+    share = float(validation[-1, 0]) / max(train.steps, 1)
+    losses = checkup.curves.training[:, 1]
+    falling = len(losses) > 3 and losses[-3:].mean() < losses[:3].mean()
+    if share > 0.66 or not falling or checkup.skill > 0.9 or checkup.fitted - checkup.skill > 0.2:
+        return None
+    return Finding(
+        "stopped too early",
+        0.65,
+        f"Training stopped after {share:.0%} of its steps, because {train.patience} validations were no better.",
+        {"share of the steps": share, "patience": float(train.patience)},
+        "train.patience=0",
+        "One validation may be worse by chance; the best weights are kept anyway.",
+    )
+
+
+def weights_shrunk(checkup: Checkup) -> Finding | None:
+    """Decay pulled the matrices to less than half of the size they began with."""
+    found, train = checkup.evidence, checkup.recipe.train
+    if found is None or not found.weights.start or train.weight_decay < 0.05 or checkup.skill > 0.9:
+        return None
+    left = found.weights.now / found.weights.start
+    if left > 0.5:
+        return None
+    return Finding(
+        "decay too strong",
+        0.6 + 0.3 * (1 - left),
+        f"With train.weight_decay {train.weight_decay:g} the matrices have {left:.0%} of the size they began with.",
+        {"left": left, "decay": train.weight_decay},
+        "train.weight_decay=0.01",
+        "What is pulled to zero faster than it learns forgets what it learned.",
+    )
+
+
+def gradients_cut(checkup: Checkup) -> Finding | None:
+    """The usual gradient is a hundred times as long as what it is shortened to, and the model has not learned."""
+    train, norms = checkup.recipe.train, checkup.curves.gradients[:, 1]
+    if not train.clip_norm or len(norms) < 3 or checkup.skill > 0.5:
+        return None
+    times = float(sorted(norms)[len(norms) // 2]) / train.clip_norm
+    if times < 100:
+        return None
+    return Finding(
+        "gradients cut too short",
+        0.7,
+        f"The usual gradient is {times:.0f} times as long as train.clip_norm lets through.",
+        {"times": times},
+        "train.clip_norm=1",
+        "Clipping is for the few steps that are too large; here it shortens every one.",
+    )

@@ -1,0 +1,1 @@
+"""What is inside a model, as arrays with labels. Draws nothing."""

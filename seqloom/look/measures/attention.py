@@ -1,0 +1,125 @@
+"""Where a model looks: the weights it really uses, of every kind of attention, with the tokens beside them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...layers.attention import Pooling
+from ...layers.attention_decoders import Bahdanau, Luong
+from ...layers.base import Encoder
+from ...layers.tap import recording
+from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
+from ...models import Batch
+from .reading import Model, Names, bodies, called, features, numbered, quiet, single
+
+OVER_SOURCE, OVER_ITSELF, SUMMARY = "source", "itself", "summary"  # what is looked at, and by whom
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """How much each target token looked at each source token."""
+
+    source: list[str]
+    target: list[str]
+    weights: NDArray[np.float32]  # (T, S) each, one behind the other
+    names: list[str]  # of each map: which layer, which head
+    title: str = "where the model looked"
+
+    def pick(self, number: int) -> "AttentionMap":
+        """One of the maps."""
+        return AttentionMap(
+            self.source, self.target, self.weights[number : number + 1], [self.names[number]], self.title
+        )
+
+    def between(self, rows: slice, columns: slice) -> "AttentionMap":
+        """A part of it, to look closer."""
+        weights = self.weights[:, rows, columns]
+        return AttentionMap(self.source[columns], self.target[rows], weights, self.names, self.title)
+
+    @property
+    def entropy(self) -> Floats:
+        """How widely each map looks, in bits, the mean over its rows: 0 is one place, log₂ S is everywhere alike."""
+        logs = np.log2(np.where(self.weights > 0, self.weights, 1))
+        rows = -(self.weights * logs).sum(-1)
+        return rows.mean(-1) if rows.size else np.zeros(len(self.names))
+
+
+def attention_maps(model: Model, batch: Batch, names: Names | None = None) -> list[AttentionMap]:
+    """All attention on the first row of the batch: over the source, over itself, and in the summary."""
+    batch, names = _shown(batch, names)
+    with quiet(model), torch.no_grad(), recording(model, "*weights") as tape:
+        features(model, batch)
+    found = []
+    for side, (prefix, body) in bodies(model).items():
+        for kind in (OVER_ITSELF, OVER_SOURCE, SUMMARY):
+            places = list(_places(body, prefix, kind))
+            if not places:
+                continue
+            read = names.source if kind == OVER_SOURCE else names.of(side)
+            rows = names.target if kind == OVER_SOURCE else names.of(side)
+            weights, labels = _collected(tape, places)
+            if kind == SUMMARY:
+                rows = [f"query {number}" for number in range(1, weights.shape[1] + 1)]
+            weights = weights[:, : len(rows), : len(read)]  # of nothing but padding, nothing is shown
+            found.append(AttentionMap(read, rows, weights, labels, _title(called(model, side), kind)))
+    return found
+
+
+def source_attention(model: Model, batch: Batch, source: list[str], target: list[str]) -> AttentionMap:
+    """The attention of a decoder over one source, while it writes the one target of the batch."""
+    names = Names(["<start>", *target[:-1]], target, source)
+    title = _title("decoder", OVER_SOURCE)
+    maps = (found for found in attention_maps(model, batch, names) if found.title == title)
+    nothing = AttentionMap(source, target, np.zeros((0, len(target), len(source)), np.float32), [], title)
+    return next(maps, nothing)
+
+
+def _shown(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
+    """The first row, without padding, and as many names as there is to be seen of it."""
+    alone = single(batch)
+    names = numbered(alone) if names is None else names
+    read, about = int(alone.mask.sum()), int(alone.source[1].sum()) if alone.source else 0
+    return alone, Names(names.inputs[:read], names.target[:read], names.source[:about])
+
+
+def _places(body: nn.Module, prefix: str, kind: str) -> Iterator[tuple[str, int]]:
+    """The taps of one kind of attention, each with the number of its layer."""
+    kinds: dict[str, dict[type[nn.Module], str]] = {
+        OVER_SOURCE: {Bahdanau: "attention.weights", Luong: "attention.weights", CrossAttention: "attend.weights"},
+        OVER_ITSELF: {SelfAttention: "attend.weights", CausalAttention: "attend.weights"},
+        SUMMARY: {Pooling: "weights"},
+    }
+    parts = dict(body.named_modules())
+    if kind == SUMMARY and isinstance(body, Encoder):
+        parts = {"pool": body.pool} if isinstance(body.pool, nn.Module) else {}
+    count = 0
+    for name, part in parts.items():
+        for owner, tap in kinds[kind].items():
+            if isinstance(part, owner):
+                count += 1
+                yield ".".join(filter(None, [f"{prefix}{name}".rstrip("."), tap])), count
+
+
+def _collected(tape: dict[str, list[Tensor]], places: list[tuple[str, int]]) -> tuple[NDArray[np.float32], list[str]]:
+    maps, labels = [], []
+    for place, layer in places:
+        weights = torch.cat(tape[place], -2)[0]  # a walk over time leaves one (…, 1, S) a step
+        heads = weights if weights.dim() == 3 else weights[None]
+        maps += [head.float().numpy() for head in heads.cpu()]
+        labels += [f"layer {layer}" + (f", head {h}" if len(heads) > 1 else "") for h in range(1, len(heads) + 1)]
+    return np.stack(maps), labels
+
+
+def _title(part: str, kind: str) -> str:
+    who = f"the {part}" if part else "the layer"
+    return {
+        OVER_SOURCE: f"Where {who} looks in the source",
+        OVER_ITSELF: f"Where {who} looks in what it reads itself",
+        SUMMARY: f"What the summary of {who} takes from each element",
+    }[kind]

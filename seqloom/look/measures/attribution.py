@@ -1,0 +1,155 @@
+"""Which elements drove a decision: gradient × input, integrated gradients, and occlusion.
+
+The decision is a number: the log-probability of the target, or of one step of it. An element is taken away by putting
+zeros where its vector was. What these say is only worth something if the model agrees: see `faithfulness.py`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...layers.base import Memory
+from ...models import Batch, Generator, Labeler
+from .reading import INPUTS, SOURCE, Names, numbered, quiet, single
+
+Floats = NDArray[np.floating]
+POINTS = 64  # on the straight way from nothing to the input
+ROWS = 64  # variants of an input that are read at once
+
+
+@dataclass(frozen=True)
+class Question:
+    """A decision of a model as a function of the vectors of one input."""
+
+    model: Labeler | Generator
+    vectors: Tensor  # (1, S, D)
+    answer: Callable[[Tensor], Tensor]  # (N, S, D) -> (N,)
+    elements: list[str]  # what a person calls each of the S elements
+    about: str
+
+    def values(self, vectors: Tensor) -> Floats:
+        """The answers to many variants, (N,)."""
+        with quiet(self.model), torch.no_grad():
+            found: Floats = torch.cat([self.answer(part) for part in vectors.split(ROWS)]).double().cpu().numpy()
+        return found
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """How much each element spoke for the decision (above 0) or against it."""
+
+    method: str
+    about: str
+    elements: list[str]
+    shares: Floats  # (S,)
+    whole: float  # the decision's number with the whole input …
+    nothing: float  # … and with nothing of it
+
+    @property
+    def gap(self) -> float:
+        """How far the shares are from adding up to what the input as a whole has done."""
+        return float(self.shares.sum() - (self.whole - self.nothing))
+
+
+def question(model: Labeler | Generator, batch: Batch, names: Names | None = None, step: int | None = None) -> Question:
+    """Why this target, on the first row of the batch? With `step`, why this element of it.
+
+    Of a model that writes about a source, the source's elements are asked about; otherwise those that are read.
+    """
+    batch = single(batch)
+    names = numbered(batch) if names is None else names
+    side = SOURCE if isinstance(model, Generator) and model.source is not None else INPUTS
+    told = batch.mask.clone()
+    if step is not None:
+        told[:] = False
+        told[0, step] = bool(batch.mask[0, step])
+    with quiet(model), torch.no_grad():
+        vectors, shown = _vectors(model, batch, side)
+    about = (
+        "the whole answer" if step is None or step >= len(names.target) else f"{names.target[step]} (step {step + 1})"
+    )
+    if isinstance(model, Labeler) and not model.per_element:
+        about = names.target[0] or "the label"
+
+    def answer(variants: Tensor) -> Tensor:
+        rows = _features(model, batch, variants, side)
+        mask = told if rows.dim() == 3 else None
+        return torch.stack([-model.head.loss(row[None], batch.target, mask)[0] for row in rows])
+
+    elements = names.of(side)
+    return Question(
+        model, vectors * shown[..., None], answer, elements[: vectors.shape[1]] if shown.any() else [], about
+    )
+
+
+def _vectors(model: Labeler | Generator, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
+    if side == SOURCE:
+        assert isinstance(model, Generator) and model.source is not None
+        return model.source.embed(batch.source[0]), batch.source[1]
+    return model.embed(batch.inputs), batch.mask
+
+
+def _features(model: Labeler | Generator, batch: Batch, vectors: Tensor, side: str) -> Tensor:
+    """What the head reads, for each variant of the vectors (N, S, D)."""
+    count = len(vectors)
+    mask = batch.mask.expand(count, -1)
+    if isinstance(model, Labeler):
+        memory: Memory = model.encoder(vectors, mask)
+        return memory.values if model.per_element else memory.summary
+    if side == SOURCE:
+        assert model.source is not None
+        memory = model.source.encoder(vectors, batch.source[1].expand(count, -1))
+        state = model.decoder.initial_state(count, memory)
+        return model.features(batch.inputs.expand(count, *batch.inputs.shape[1:]), state, mask)[0]
+    return model.decoder(vectors, model.initial_state(count), mask)[0]
+
+
+def gradient_times_input(asked: Question) -> Attribution:
+    """The slope at the input times the input: what a small change of each element would do."""
+    return _attribution("gradient × input", asked, _slope(asked, asked.vectors) * asked.vectors)
+
+
+def integrated_gradients(asked: Question, points: int = POINTS) -> Attribution:
+    """The mean slope on the straight way from nothing to the input, times the input (Sundararajan et al., 2017).
+
+    The shares add up to what the input has done, up to the `gap` that finitely many points leave.
+    """
+    shares = (torch.arange(points, device=asked.vectors.device) + 0.5) / points  # the middle of each piece
+    slopes = [_slope(asked, asked.vectors * part[:, None, None]) for part in shares.to(asked.vectors).split(ROWS)]
+    return _attribution("integrated gradients", asked, sum(slopes) / points * asked.vectors)
+
+
+def occlusion(asked: Question) -> Attribution:
+    """What is lost when one element is taken away."""
+    count = len(asked.elements)
+    variants = asked.vectors.expand(max(count, 1), -1, -1).clone()
+    for element in range(count):
+        variants[element, element] = 0
+    whole, nothing = _ends(asked)
+    lost = whole - asked.values(variants)[:count]
+    return Attribution("occlusion", asked.about, asked.elements, lost, whole, nothing)
+
+
+METHODS = {"gradient": gradient_times_input, "integrated": integrated_gradients, "occlusion": occlusion}
+
+
+def _slope(asked: Question, vectors: Tensor) -> Tensor:
+    """The gradient at each variant, summed over them: (1, S, D)."""
+    leaf = vectors.detach().clone().requires_grad_()
+    with quiet(asked.model):
+        [gradient] = torch.autograd.grad(asked.answer(leaf).sum(), leaf, allow_unused=True, materialize_grads=True)
+    return gradient.sum(0, keepdim=True)
+
+
+def _ends(asked: Question) -> tuple[float, float]:
+    whole, nothing = asked.values(torch.cat([asked.vectors, torch.zeros_like(asked.vectors)]))
+    return float(whole), float(nothing)
+
+
+def _attribution(method: str, asked: Question, products: Tensor) -> Attribution:
+    shares = products.sum(-1)[0].double().cpu().numpy()[: len(asked.elements)]
+    return Attribution(method, asked.about, asked.elements, shares, *_ends(asked))

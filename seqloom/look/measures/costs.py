@@ -1,0 +1,114 @@
+"""What a body costs against the length of what it reads: time, memory, parameters. Measured, not computed.
+
+Times on a busy machine are noisy: the best of several is told, and ratios say more than milliseconds.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ... import build
+from ...config.recipe import Body, Recipe
+from ...config.tasks import USES
+from ...errors import RecipeError
+from ...layers.base import Layer
+from .reading import quiet
+
+LENGTHS = (16, 64, 256)
+BESIDE = ("rnn", "lstm", "gru", "convolution", "transformer")  # what a run's own body is measured beside
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One body at one length."""
+
+    body: str
+    length: int
+    parameters: int
+    forward: float  # seconds for one sequence read
+    training: float  # seconds for reading it and the gradient of all weights
+    memory: int  # bytes that are kept for the way back
+
+
+def costs(
+    bodies: Mapping[str, Callable[[], Layer]],
+    inputs: int,
+    lengths: Sequence[int] = LENGTHS,
+    batch: int = 8,
+    repeats: int = 3,
+) -> list[Cost]:
+    """Each body, made anew, on random vectors (batch, length, inputs)."""
+    found = []
+    for name, make in bodies.items():
+        with torch.random.fork_rng([]):  # what others draw goes on as if no weights had been drawn here
+            layer = make()
+        parameters = sum(parameter.numel() for parameter in layer.parameters())
+        for length in lengths:
+            chance = torch.Generator().manual_seed(length)
+            x = torch.randn(batch, length, inputs, generator=chance)
+            with quiet(layer):
+                reading = min(_seconds(_read, layer, x) for _ in range(repeats + 1))
+                training = min(_seconds(_train, layer, x) for _ in range(repeats))
+                memory = _kept(layer, x)
+            found.append(Cost(name, length, parameters, reading / batch, training / batch, memory // batch))
+    return found
+
+
+def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]:
+    """The recipe's own body and what else could stand in its place, each as deep and wide, all reading forwards."""
+    side: Literal["encoder", "decoder"] = "encoder" if USES[recipe.task].encodes else "decoder"
+    own = recipe.model.side(side).kind
+    found: dict[str, Callable[[], Layer]] = {}
+    for kind in dict.fromkeys((own, *BESIDE)):
+        forwards = {} if kind == "transformer" else {"both_ways": False}
+        try:
+            body = recipe.changed("model.kind", kind).resolved().model.side(side).model_copy(update=forwards)
+        except RecipeError:  # what the own body can, such as reading gaps, not every other can
+            continue
+        if kind != "gru-d":
+            found[f"{kind} (this run's)" if kind == own else kind] = partial(_body, body, inputs)
+    return found
+
+
+def _body(body: Body, inputs: int) -> Layer:
+    layer = build.encoder(body, inputs).layer
+    assert isinstance(layer, Layer)
+    return layer
+
+
+def _seconds(act: Callable[[Layer, Tensor], None], layer: Layer, x: Tensor) -> float:
+    begun = perf_counter()
+    act(layer, x)
+    return perf_counter() - begun
+
+
+@torch.no_grad()
+def _read(layer: Layer, x: Tensor) -> None:
+    layer(x, layer.initial_state(len(x)))
+
+
+def _train(layer: Layer, x: Tensor) -> None:
+    y, _ = layer(x, layer.initial_state(len(x)))
+    torch.autograd.grad(y.sum(), [p for p in layer.parameters() if p.requires_grad], allow_unused=True)
+
+
+def _kept(layer: Layer, x: Tensor) -> int:
+    """What autograd holds on to between the two ways, every tensor counted once and the weights not at all."""
+    kept: dict[int, int] = {}
+    weights = {parameter.untyped_storage().data_ptr() for parameter in layer.parameters()}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        y, _ = layer(x, layer.initial_state(len(x)))
+    del y
+    return sum(kept.values())

@@ -1,0 +1,83 @@
+"""What the gates of a recurrence do over time, what its states hold, and how much of a memory its gates let live."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ...layers.tap import recording
+from ...models import Batch
+from ..places import Level, joined, recurrences
+from .reading import SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
+
+Floats = NDArray[np.floating]
+KEEPING = ("f", "u")  # what the cells call the gate that keeps the old
+CLOSED, OPEN = 0.05, 0.95  # beyond these a gate hardly moves any more: its slope is below a fifth of the steepest
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One level of a recurrence over time: its gates and its entries, each (T, units)."""
+
+    name: str
+    steps: list[str]
+    gates: dict[str, Floats]
+    entries: dict[str, Floats]
+    backwards: bool = False  # whether it reads from the end
+
+    def of(self, quantity: str) -> Floats:
+        return (self.gates | self.entries)[quantity]
+
+    def mean(self, quantity: str) -> Floats:
+        """Over the units, step by step."""
+        return self.of(quantity).mean(1)
+
+    def quantiles(self, quantity: str, low: float = 0.1, high: float = 0.9) -> tuple[Floats, Floats]:
+        """Between these lie most units, step by step."""
+        values = self.of(quantity)
+        return np.quantile(values, low, axis=1), np.quantile(values, high, axis=1)
+
+    def saturated(self, gate: str) -> tuple[float, float]:
+        """The shares of all openings that are as good as closed, and as good as open."""
+        values = self.gates[gate]
+        return (float((values < CLOSED).mean()), float((values > OPEN).mean())) if values.size else (0.0, 0.0)
+
+    @property
+    def keeping(self) -> str:
+        """The gate that says how much of the old state stays, or nothing."""
+        return next((gate for gate in KEEPING if gate in self.gates), "")
+
+    @property
+    def kept(self) -> Floats:
+        """The memory's path, ∏ f over the steps read after t: how much of step t is left at the end. (T, units)"""
+        if not self.keeping:
+            raise ValueError(f"{self.name} has no gate that keeps its state")
+        keeps = self.gates[self.keeping][:: -1 if self.backwards else 1]
+        after = np.concatenate([keeps[1:], np.ones_like(keeps[:1])])
+        product: Floats = np.cumprod(after[::-1], 0)[::-1]
+        return product[:: -1 if self.backwards else 1]
+
+
+def traces(model: Model, batch: Batch, names: Names | None = None) -> list[Trace]:
+    """Every gated or plain recurrence of the model, over the first row of the batch."""
+    batch = single(batch)
+    names = numbered(batch) if names is None else names
+    found = recurrences(model)
+    with quiet(model), torch.no_grad(), recording(model, "*taps.*") as tape:
+        features(model, batch)
+    return [_trace(level, tape, batch, names) for level in found if level.side != SOURCE or batch.source]
+
+
+def _trace(level: Level, tape: dict[str, list[torch.Tensor]], batch: Batch, names: Names) -> Trace:
+    cell = level.cell
+    assert cell is not None
+    shown = mask_of_side(batch, level.side)[0].cpu()
+
+    def values(name: str) -> Floats:
+        steps = tape[f"{level.prefix}{name}"]
+        seen: Floats = joined(steps[::-1] if level.backwards else steps, True)[0].cpu()[shown].numpy()
+        return seen
+
+    gates, entries = ({name: values(name) for name in kind} for kind in (cell.gates, cell.entries))
+    return Trace(level.name, names.of(level.side)[: int(shown.sum())], gates, entries, level.backwards)

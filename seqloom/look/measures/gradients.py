@@ -1,0 +1,137 @@
+"""Where the gradient goes: over time and layers, and over the weights. No parameter's own gradient is touched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...layers.tap import recording
+from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
+from ...models import Batch
+from ..places import Level, levels, place_name
+from .reading import Model, Names, loss, mask_of_side, numbered, quiet
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class GradientFlow:
+    """‖∂L/∂h_t‖ of the levels that read one side of the batch: (levels, T), the mean over the rows that reach t."""
+
+    side: str
+    levels: list[str]
+    steps: list[str]
+    norms: Floats
+
+
+@dataclass(frozen=True)
+class QueryKeyValue:
+    """The gradient's norm at the queries', keys' and values' weights of one attention, and the weights' own."""
+
+    name: str
+    query: float
+    key: float
+    value: float
+    weights: tuple[float, float, float]
+
+
+def gradient_flow(model: Model, batch: Batch, names: Names | None = None) -> list[GradientFlow]:
+    """One heat map for each side: which steps of which levels still move the loss."""
+    names = numbered(batch) if names is None else names
+    found = levels(model)
+    with quiet(model), recording(model, "*") as tape:
+        lost = loss(model, batch)
+        norms = {level: _norms(level, tape, lost) for level in found}
+    flows = []
+    for side in dict.fromkeys(level.side for level in found):
+        mask = mask_of_side(batch, side).cpu()
+        here = [level for level in found if level.side == side]
+        width = int(mask.any(0).nonzero().max()) + 1 if mask.any() else 0
+        rows = [_mean(norms[level], mask)[:width] for level in here]
+        labels = names.of(side)[:width]
+        labels += [str(step) for step in range(len(labels) + 1, width + 1)]
+        flows.append(GradientFlow(side, [level.name for level in here], labels, np.stack(rows)))
+    return flows
+
+
+def _norms(level: Level, tape: Mapping[str, list[Tensor]], lost: Tensor) -> Tensor:
+    """(B, T); what the loss does not depend on has no gradient."""
+    steps = level.steps(tape)
+    if not lost.requires_grad or not steps:
+        return torch.zeros(0, 0)
+    found = torch.autograd.grad(lost, steps, retain_graph=True, allow_unused=True)
+    filled = [torch.zeros_like(step) if one is None else one for step, one in zip(steps, found, strict=True)]
+    whole = torch.stack(filled, 1) if level.cell is not None else filled[0]
+    return whole.detach().norm(dim=-1).cpu()
+
+
+def _mean(norms: Tensor, mask: Tensor) -> Floats:
+    if not norms.numel():
+        return np.zeros(mask.shape[1])
+    mean: Floats = ((norms * mask).sum(0) / mask.sum(0).clamp(min=1)).numpy()
+    return mean
+
+
+def weight_gradients(model: Model, batch: Batch) -> dict[str, float]:
+    """The gradient's norm at every parameter."""
+    named = dict(model.named_parameters())
+    return {name: float(gradient.norm()) for name, gradient in _gradients(model, batch, named).items()}
+
+
+def query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
+    """The gradients of W_q, W_k and W_v apart: early in training, those of the first two are often starved."""
+    parts = {
+        name: part
+        for name, part in model.named_modules()
+        if isinstance(part, SelfAttention | CausalAttention | CrossAttention)
+    }
+    named = {
+        f"{name}.{weight}": parameter
+        for name, part in parts.items()
+        for weight, parameter in part.named_parameters()
+        if weight in ("project.weight", "query.weight", "key_value.weight")
+    }
+    gradients = _gradients(model, batch, named)
+    found = []
+    for name, part in parts.items():
+        grads, weights = (
+            _split(part, {w: values[f"{name}.{w}"] for w in _weights(part)}) for values in (gradients, named)
+        )
+        found.append(QueryKeyValue(place_name(model, name), *grads, weights=weights))
+    return found
+
+
+def _weights(part: nn.Module) -> tuple[str, ...]:
+    return ("query.weight", "key_value.weight") if isinstance(part, CrossAttention) else ("project.weight",)
+
+
+def _split(part: nn.Module, values: Mapping[str, Tensor]) -> tuple[float, float, float]:
+    """The norms of the three parts of what one product makes of its input."""
+    assert isinstance(part, SelfAttention | CausalAttention | CrossAttention)
+    whole, size = torch.cat(list(values.values())).detach(), part.attend.query_size
+    query, key, value = (float(piece.norm()) for piece in whole.split([size, size, len(whole) - 2 * size]))
+    return query, key, value
+
+
+def _gradients(model: Model, batch: Batch, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    with quiet(model):
+        lost = loss(model, batch)
+        if not named or not lost.requires_grad:
+            return {name: torch.zeros_like(parameter) for name, parameter in named.items()}
+        found = torch.autograd.grad(lost, list(named.values()), allow_unused=True)
+    return {
+        name: torch.zeros_like(parameter) if gradient is None else gradient
+        for (name, parameter), gradient in zip(named.items(), found, strict=True)
+    }
+
+
+def update_sizes(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dict[str, float]:
+    """How far each weight moved between two checkpoints, as a share of its own norm."""
+    return {
+        name: float((after[name] - weight).norm() / weight.norm().clamp(min=torch.finfo(weight.dtype).tiny))
+        for name, weight in before.items()
+        if name in after and weight.is_floating_point()
+    }

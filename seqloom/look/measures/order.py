@@ -1,0 +1,125 @@
+"""Whether order matters: the loss with the elements shuffled, and of two inputs that differ in order alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...models import Batch, Generator, Labeler
+from .reading import loss, quiet, single
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class OrderMatters:
+    """The mean surprise at the target as it is, and with what is read in so many random orders."""
+
+    ordered: float
+    shuffled: Floats  # (orders,)
+
+    @property
+    def cost(self) -> float:
+        """How much more surprised the model is without the order."""
+        return float(self.shuffled.mean() - self.ordered) if len(self.shuffled) else 0.0
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """How much more surprised the model is at the target when two neighbors of what it read change places."""
+
+    elements: list[str]
+    costs: Floats  # (elements − 1,), of the pair that begins at each
+
+    @property
+    def strongest(self) -> int:
+        """The pair whose order matters most."""
+        return int(np.abs(self.costs).argmax()) if len(self.costs) else 0
+
+
+def order_matters(model: Labeler | Generator, batch: Batch, orders: int = 5, seed: int = 0) -> OrderMatters:
+    """Of a model that writes about a source, the source is shuffled.
+
+    One that writes about nothing is asked what comes last in each row, after all it read but the latest was shuffled.
+    """
+    chance = torch.Generator().manual_seed(seed)
+    with quiet(model), torch.no_grad():
+        plain = _value(model, batch)
+        found = [_value(model, _shuffled(model, batch, chance)) for _ in range(orders)]
+    return OrderMatters(plain, np.array(found))
+
+
+def swaps(model: Labeler | Generator, batch: Batch, elements: list[str], at_most: int = 60) -> Swaps:
+    """On the first row of the batch: a minimal pair for every two neighbors. Of a model that writes freely, what
+    comes last stays; of a long sequence, its end is looked at."""
+    batch = single(batch)
+    about = bool(batch.source)
+    read = batch.source[0] if about else batch.inputs
+    if about and read.shape[1] != batch.source[1].shape[1]:
+        return Swaps(elements, np.zeros(0))  # a picture is no sequence before it is cut up
+    last = read.shape[1] - (isinstance(model, Generator) and not about)
+    first = max(0, last - at_most)
+    with quiet(model), torch.no_grad():
+        plain = _value(model, batch)
+        found = [_value(model, _swapped(model, batch, place)) - plain for place in range(first, last - 1)]
+    return Swaps(elements[first : first + len(found) + 1], np.array(found))
+
+
+def _swapped(model: Labeler | Generator, batch: Batch, place: int) -> Batch:
+    length = (batch.source[0] if batch.source else batch.inputs).shape[1]
+    order = torch.arange(length)
+    order[place], order[place + 1] = place + 1, place
+    if batch.source:
+        return batch._replace(source=(batch.source[0][:, order], batch.source[1]))
+    moves = isinstance(model, Labeler) and model.per_element
+    return batch._replace(inputs=batch.inputs[:, order], target=batch.target[:, order] if moves else batch.target)
+
+
+def _value(model: Labeler | Generator, batch: Batch) -> float:
+    if isinstance(model, Generator) and not batch.source:
+        features, _ = model.features(batch.inputs, model.initial_state(len(batch.inputs)), batch.mask)
+        ends = batch.mask & (batch.mask.flip(1).cumsum(1).flip(1) == 1)
+        total, count = model.head.loss(features, batch.target, ends)
+        return float(total / count.clamp(min=1))
+    return float(loss(model, batch))
+
+
+def _shuffled(model: Labeler | Generator, batch: Batch, chance: torch.Generator) -> Batch:
+    if batch.source:
+        elements, mask = batch.source
+        return batch._replace(source=(shuffle(elements, mask, chance), mask))
+    if isinstance(model, Labeler):
+        target = batch.target
+        if model.per_element:  # each label goes with its element
+            order = shuffled_places(batch.mask, chance)
+            return batch._replace(inputs=_take(batch.inputs, order), target=_take(target, order))
+        return batch._replace(inputs=shuffle(batch.inputs, batch.mask, chance))
+    before = batch.mask & (batch.mask.flip(1).cumsum(1).flip(1) > 1)
+    return batch._replace(inputs=shuffle(batch.inputs, before, chance))
+
+
+def shuffled_places(mask: Tensor, chance: torch.Generator) -> Tensor:
+    """For each row, where to take each element from: those that the mask shows change places among themselves."""
+    draws = torch.rand(mask.shape, generator=chance).to(mask.device)
+    order = torch.arange(mask.shape[1], device=mask.device).expand_as(mask).clone()
+    for row, shown in enumerate(mask):
+        places = shown.nonzero()[:, 0]
+        order[row, places] = places[draws[row, places].argsort()]
+    return order
+
+
+def shuffle(elements: Tensor, mask: Tensor, chance: torch.Generator) -> Tensor:
+    return _take(elements, shuffled_places(mask, chance))
+
+
+def _take(elements: Tensor, order: Tensor) -> Tensor:
+    rows = torch.arange(len(order), device=order.device)[:, None]
+    return elements[rows, order]
+
+
+def minimal_pair(model: Labeler | Generator, one: Batch, other: Batch) -> tuple[float, float]:
+    """The mean surprise at the target of each: a model that knows order finds the right one less surprising."""
+    with quiet(model), torch.no_grad():
+        return float(loss(model, one)), float(loss(model, other))

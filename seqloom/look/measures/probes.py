@@ -1,0 +1,83 @@
+"""Which layer knows what: a linear probe of each level on labels that the caller gives.
+
+A probe is ridge regression onto the labels, solved exactly, on some sequences, and judged on others. What the most
+frequent label alone would get stands beside it: a probe that does no better has found nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...layers.tap import recording
+from ...models import Batch
+from ..places import levels
+from .reading import INPUTS, Model, features, mask_of_side, quiet
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Probe:
+    name: str
+    accuracy: float  # on elements that the probe was not fitted on
+    majority: float  # of the label that is most frequent where it was fitted
+    elements: int  # how many it was judged on
+
+
+def probes(
+    model: Model,
+    batches: Sequence[Batch],
+    labels: Sequence[Tensor],
+    side: str = INPUTS,
+    held_out: float = 0.3,
+    ridge: float = 1.0,
+    seed: int = 0,
+) -> list[Probe]:
+    """One for each level that reads this side, the lowest first; `labels` has one (B, T) of integers for each batch."""
+    here = [level for level in levels(model) if level.side == side]
+    seen: dict[str, list[Floats]] = {level.name: [] for level in here}
+    known, rows = [], []
+    for number, (batch, given) in enumerate(zip(batches, labels, strict=True)):
+        mask = mask_of_side(batch, side).cpu()
+        with quiet(model), torch.no_grad(), recording(model, "*") as tape:
+            features(model, batch)
+        for level in here:
+            seen[level.name].append(level.values(tape).cpu()[mask].double().numpy())
+        known.append(given.cpu()[mask].numpy())
+        rows.append(np.repeat(np.arange(len(mask)), mask.sum(1)) + 1_000_000 * number)
+    if not known or not sum(map(len, known)):
+        return []
+    target, groups = np.concatenate(known), np.concatenate(rows)
+    judged = _held_out(groups, held_out, seed)
+    return [_probe(name, np.concatenate(values), target, judged, ridge) for name, values in seen.items()]
+
+
+def _held_out(groups: NDArray[np.int64], share: float, seed: int) -> NDArray[np.bool_]:
+    """True for the elements of some sequences: whole ones, so that no probe has seen its neighbors."""
+    sequences = np.unique(groups)
+    count = min(max(1, round(share * len(sequences))), max(len(sequences) - 1, 0))
+    chosen = np.random.default_rng(seed).permutation(sequences)[:count]
+    return np.isin(groups, chosen)
+
+
+def _probe(name: str, values: Floats, target: NDArray[np.int64], judged: NDArray[np.bool_], ridge: float) -> Probe:
+    fitted, seen = values[~judged], target[~judged]
+    kinds, counts = np.unique(seen, return_counts=True)
+    mean, spread = fitted.mean(0), fitted.std(0)
+    scaled = (values - mean) / np.where(spread > 0, spread, 1)
+    design = np.concatenate([scaled, np.ones((len(scaled), 1))], 1)
+    wanted = (seen[:, None] == kinds).astype(float)
+    penalty = ridge * np.eye(design.shape[1])
+    penalty[-1, -1] = 1e-9  # the shift is free
+    own = design[~judged]
+    weights = np.linalg.solve(own.T @ own + penalty, own.T @ wanted)
+    guessed = kinds[(design[judged] @ weights).argmax(1)]
+    truth = target[judged]
+    if not len(truth):
+        return Probe(name, 0.0, 0.0, 0)
+    usual = kinds[counts.argmax()]
+    return Probe(name, float((guessed == truth).mean()), float((usual == truth).mean()), len(truth))

@@ -1,0 +1,134 @@
+"""One way to read with anything that reads: the two model shapes, an encoder, a bare layer.
+
+Measures ask here for features and losses, and for the parts of a model by name. Nothing is recorded or drawn here, and
+a model comes out as it went in: its mode, its gradients, and the chance that everything else draws from.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ...layers.base import Encoder, Layer
+from ...layers.padding import full_mask, gather_steps, last_step
+from ...models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective
+
+Model = Labeler | Generator | Encoder | Layer
+M = TypeVar("M", bound=nn.Module)
+SOURCE, INPUTS = "source", "inputs"  # the sides of a batch: what is written about, and what is read step by step
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a person calls the elements of one example."""
+
+    inputs: list[str]  # what is read, step by step
+    target: list[str]  # what is to be told at each step, or the one label
+    source: list[str]  # what is written about, if there is such a thing
+
+    def of(self, side: str) -> list[str]:
+        return self.source if side == SOURCE else self.inputs
+
+
+def numbered(batch: Batch) -> Names:
+    """Positions as names, for those who have none."""
+    shown = batch.source[1].shape[1] if batch.source else 0
+    counts = [list(map(str, range(1, length + 1))) for length in (batch.mask.shape[1], shown)]
+    return Names(counts[0], counts[0] if batch.target.dim() > 1 else [""], counts[1])
+
+
+def batch_of(x: Tensor, mask: Tensor | None = None) -> Batch:
+    """Vectors (B, T, D) for a bare layer, which has no target."""
+    return Batch(x, full_mask(x) if mask is None else mask, x)
+
+
+def single(batch: Batch, row: int = 0) -> Batch:
+    """One row without its padding: a law says that padding changes nothing. At least one element wide."""
+    shown = batch.mask[row].nonzero()[:, 0]
+    places = shown if len(shown) else torch.zeros(1, dtype=torch.long, device=shown.device)
+    target = batch.target[row : row + 1]
+    if batch.target.shape[:2] == batch.mask.shape:
+        target = target[:, places]
+    return Batch(
+        batch.inputs[row : row + 1, places], batch.mask[row : row + 1, places], target, _source(batch.source, row)
+    )
+
+
+def _source(source: tuple[Tensor, ...], row: int) -> tuple[Tensor, ...]:
+    if not source:
+        return ()
+    elements, mask = (part[row : row + 1] for part in source)
+    shown = mask[0].nonzero()[:, 0]
+    if elements.shape[1] != mask.shape[1] or not len(shown):  # an image is cut up later
+        return (elements, mask) if elements.shape[1] != mask.shape[1] else (elements[:, :1], mask[:, :1])
+    return elements[:, shown], mask[:, shown]
+
+
+def mask_of_side(batch: Batch, side: str) -> Tensor:
+    return batch.source[1] if side == SOURCE else batch.mask
+
+
+@contextmanager
+def quiet(model: nn.Module) -> Iterator[None]:
+    """Without dropout, and with gradients, whatever was set before; afterwards as before.
+
+    To a model that is not being trained nothing is done, so that many may look at once.
+    """
+    trained = [part for part in model.modules() if part.training]
+    for part in trained:
+        part.training = False
+    try:
+        with torch.enable_grad():
+            yield
+    finally:
+        for part in trained:
+            part.training = True
+
+
+def apart(model: M) -> M:
+    """The model once more, with the very same weights: what is hung on its modules is seen by nobody else."""
+    weights = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return deepcopy(model, weights)
+
+
+def features(model: Model, batch: Batch) -> Tensor:
+    """What the model makes of the batch before its head: (B, T, D), or (B, D) for one label a sequence."""
+    if isinstance(model, Labeler):
+        return model.features(batch.inputs, batch.mask)
+    if isinstance(model, Generator):
+        return model.features(batch.inputs, model.initial_state(len(batch.inputs), *batch.source), batch.mask)[0]
+    if isinstance(model, Encoder):
+        values: Tensor = model(batch.inputs, batch.mask).values
+        return values
+    return model(batch.inputs, model.initial_state(len(batch.inputs)), batch.mask)[0]
+
+
+def loss(model: Model, batch: Batch) -> Tensor:
+    """The mean surprise at the target; of a bare layer, which has none, the sum of its last output."""
+    if isinstance(model, Labeler | Generator):
+        objective = LabelingObjective(model) if isinstance(model, Labeler) else GenerationObjective(model)
+        total, count, _ = objective(batch)
+        mean: Tensor = total / count.clamp(min=1)
+        return mean
+    return gather_steps(features(model, batch), last_step(batch.mask)).sum()
+
+
+def bodies(model: Model) -> dict[str, tuple[str, nn.Module]]:
+    """The parts that read sequences: by the side they read, their prefix in the model and the module."""
+    if isinstance(model, Labeler):
+        return {INPUTS: ("encoder.", model.encoder)}
+    if isinstance(model, Generator):
+        source = {} if model.source is None else {SOURCE: ("source.encoder.", model.source.encoder)}
+        return source | {INPUTS: ("decoder.", model.decoder)}
+    return {INPUTS: ("", model)}
+
+
+def called(model: Model, side: str) -> str:
+    """What a person calls the part that reads this side."""
+    if isinstance(model, Generator):
+        return "encoder" if side == SOURCE else "decoder"
+    return "encoder" if isinstance(model, Labeler | Encoder) else ""

@@ -1,0 +1,133 @@
+"""How far a model sees, by measurement: how much each element read moves each output.
+
+‖∂y_t/∂x_s‖, the Frobenius norm, from a few random directions of y_t (its expected square is exact). Where nothing
+moves, it is zero to the bit: causal, two-way and windowed bodies differ as they should.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...layers.base import Memory
+from ...layers.padding import gather_steps, last_step, take_steps, to_front
+from ...models import Batch, Generator, Labeler
+from .reading import INPUTS, SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
+
+Floats = NDArray[np.floating]
+OUTPUTS = 64  # outputs that are asked, at most, evenly over the sequence
+# From how small a share of the largest influence on learning can begin: measured on recall at a distance, where models
+# that are trained on one distance learn up to about this lag and not beyond (docs/doctor.md).
+REACH = 1 / 1000
+
+
+@dataclass(frozen=True)
+class Field:
+    """How much each element read (columns) moves each output (rows): (T, S)."""
+
+    read: list[str]
+    outputs: list[str]
+    influence: Floats
+
+
+def receptive_field(
+    model: Model,
+    batch: Batch,
+    names: Names | None = None,
+    side: str = INPUTS,
+    directions: int = 4,
+    at_most: int = OUTPUTS,
+) -> Field:
+    """Of the first row of the batch. `side` says whose elements: what is read step by step, or the source."""
+    batch = single(batch)
+    names = numbered(batch) if names is None else names
+    shown = mask_of_side(batch, side)[0].cpu()
+    with quiet(model):
+        vectors, outputs = embedded(model, batch, side)
+        count = int(batch.mask.sum()) if outputs.shape[1] == batch.mask.shape[1] else outputs.shape[1]
+        asked = np.unique(np.linspace(0, count - 1, min(count, at_most)).astype(int))
+        rows = [_moved(vectors, outputs[0, step], directions, int(step)) for step in asked]
+    labels = names.target if len(names.target) == count else names.inputs
+    influence = torch.stack(rows)[:, shown].numpy() if rows else np.zeros((0, int(shown.sum())))
+    return Field(names.of(side)[: int(shown.sum())], [labels[step] for step in asked], influence)
+
+
+def influence_by_lag(model: Model, batch: Batch, directions: int = 4) -> Floats:
+    """How much the element at each lag from 0 moves the last output: the mean over the rows that are that long.
+
+    The whole batch is asked at once; of a model that writes about a source, what it reads itself counts.
+    """
+    lengths = batch.mask.sum(1).cpu()
+    longest = int(lengths.max()) if len(lengths) else 0
+    if not longest:
+        return np.zeros(0)
+    with quiet(model):
+        vectors, outputs = embedded(model, batch, INPUTS)
+        whole = outputs.shape[1] == batch.mask.shape[1]
+        ends = gather_steps(outputs, last_step(batch.mask)) if whole else outputs[:, -1]
+        moved = _moved_rows(vectors, ends, directions)
+    order, _ = to_front(batch.mask.cpu())
+    rows = take_steps(moved[..., None], order)[..., 0]  # padding behind, whatever side it was on
+    total, count = torch.zeros(longest), torch.zeros(longest)
+    for row, length in zip(rows, lengths.tolist(), strict=True):
+        total[:length] += row[:length].flip(0)
+        count[:length] += 1
+    mean: Floats = (total / count.clamp(min=1)).numpy()
+    return mean
+
+
+def memory_length(influence: Floats, share: float = REACH) -> int:
+    """The furthest lag at which an element still moves the output by this share of the most any element does."""
+    if not len(influence) or not influence.max() > 0:
+        return 0
+    return int(np.nonzero(influence >= share * influence.max())[0][-1])
+
+
+def embedded(model: Model, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
+    """The vectors of one side as a leaf (B, S, D), and the outputs that follow from them (B, T, D)."""
+    if isinstance(model, Generator):
+        assert side == INPUTS or model.source is not None
+        if side == SOURCE and model.source is not None:
+            vectors = _leaf(model.source.embed(batch.source[0]))
+            memory: Memory = model.source.encoder(vectors, batch.source[1])
+            return vectors, model.features(batch.inputs, model.decoder.initial_state(len(vectors), memory), batch.mask)[
+                0
+            ]
+        vectors = _leaf(model.embed(batch.inputs))
+        return vectors, model.decoder(vectors, model.initial_state(len(vectors), *batch.source), batch.mask)[0]
+    if isinstance(model, Labeler):
+        vectors = _leaf(model.embed(batch.inputs))
+        memory = model.encoder(vectors, batch.mask)
+        return vectors, memory.values if model.per_element else memory.summary[:, None]
+    vectors = _leaf(batch.inputs)
+    return vectors, features(model, batch._replace(inputs=vectors))
+
+
+def _leaf(vectors: Tensor) -> Tensor:
+    return vectors.detach().clone().requires_grad_()
+
+
+def _moved(vectors: Tensor, output: Tensor, directions: int, seed: int) -> Tensor:
+    """The norm of ∂output/∂vectors at each element: (S,)."""
+    chance = torch.Generator().manual_seed(seed)
+    square = torch.zeros(vectors.shape[1])
+    for _ in range(directions):
+        direction = torch.randn(output.shape, generator=chance, dtype=torch.float64).to(output)
+        [gradient] = torch.autograd.grad(output @ direction, vectors, retain_graph=True, allow_unused=True)
+        if gradient is not None:
+            square += gradient[0].norm(dim=-1).square().cpu().float() / directions
+    return square.sqrt()
+
+
+def _moved_rows(vectors: Tensor, outputs: Tensor, directions: int) -> Tensor:
+    """The norm of ∂output/∂vectors at each element of each row, which depend on nothing of one another: (B, S)."""
+    chance = torch.Generator().manual_seed(0)
+    square = torch.zeros(vectors.shape[:2])
+    for _ in range(directions):
+        direction = torch.randn(outputs.shape[1:], generator=chance, dtype=torch.float64).to(outputs)
+        [gradient] = torch.autograd.grad((outputs * direction).sum(), vectors, retain_graph=True, allow_unused=True)
+        if gradient is not None:
+            square += gradient.norm(dim=-1).square().cpu().float() / directions
+    return square.sqrt()

@@ -1,0 +1,58 @@
+"""How training went and was meant to go: the learning rate of each step, and what the records say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...config.recipe import Train
+from ...training.schedules import learning_rate_at, teacher_forcing_at
+
+Floats = NDArray[np.floating]
+Record = dict[str, Any]  # a line of records.jsonl
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The learning rate of each step, and the share of true elements that a decoder is given at it."""
+
+    steps: NDArray[np.int64]
+    rates: Floats
+    truths: Floats
+
+
+def learning_rates(settings: Train, at_most: int = 1000) -> Rates:
+    """The rate of every step or, of a long training, of so many of them, the first and the last included."""
+    settings = settings.resolved()
+    steps = np.unique(np.linspace(1, max(settings.steps, 1), min(max(settings.steps, 1), at_most)).astype(int))
+    rates, truths = ([at(step, settings) for step in steps.tolist()] for at in (learning_rate_at, teacher_forcing_at))
+    return Rates(steps, np.array(rates), np.array(truths))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Training against validation. A number that was none is left out."""
+
+    training: Floats  # (records, 2): step and loss
+    validation: Floats  # (validations, 2)
+    gradients: Floats  # (records, 2): step and the gradient's norm before clipping
+    scores: dict[str, Floats]  # of the validations, by name, (validations, 2) each
+
+
+def curves(records: Sequence[Record]) -> Curves:
+    told = [record for record in records if record.get("scores")]
+    names = dict.fromkeys(name for record in told for name in record["scores"])
+    scores = {name: _points((r["step"], r["scores"].get(name)) for r in told) for name in names}
+    return Curves(
+        _points((record["step"], record.get("loss")) for record in records),
+        scores.pop("loss", np.zeros((0, 2))),
+        _points((record["step"], record.get("gradient_norm")) for record in records),
+        scores,
+    )
+
+
+def _points(pairs: Any) -> Floats:
+    kept = [(step, value) for step, value in pairs if value is not None and np.isfinite(value)]
+    return np.array(kept, float).reshape(-1, 2)

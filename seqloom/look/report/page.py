@@ -1,0 +1,216 @@
+"""One page about a run: its data, training, scores, answers, what ails it, its pictures, and how to make it again.
+
+A single file that opens from disk without a network. What is in it is given as a `Story`; how it looks is in
+`report_page`. Knows no run folder.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import Look
+from ..charts.base import content, library_script
+from ..charts.drawing import Drawing
+from ..charts.picture import png
+from ..charts.scores import lengths_chart, scores_chart
+from ..doctor.findings import Finding
+from ..views import BY_NAME, VIEWS
+from .html import Html, folded, html, items, page, script, section, table, tag
+from .style import DRAW, STYLE
+
+LIMIT = 4_800_000  # bytes of a page
+SHOWN = 8  # answers of each kind
+TRAINING = ("curves", "schedule", "flow", "updates", "spectra")  # views that tell of training, not of the example
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An example with the model's answer."""
+
+    asked: str
+    truth: str
+    answer: str
+    wrong: float  # 0 is right
+    picture: Any = None
+
+
+@dataclass(frozen=True)
+class Story:
+    """Everything a page tells; what could not be had is a sentence that says why."""
+
+    title: str
+    about: Sequence[str]  # lines about the network and its training
+    look: Look
+    data: Mapping[str, Any]  # the data's report
+    data_lines: Sequence[str]
+    scores: Mapping[str, Any]  # as scores.json; empty if there are none
+    answers: Sequence[Answered] | str
+    part: str  # of the data, that the answers are of
+    findings: Sequence[Finding] | str
+    commands: Sequence[str]
+    recipe: str  # TOML
+    versions: Sequence[str]
+    named: str = ""  # what the run is called in a command
+    charts: dict[str, Any] = field(default_factory=dict)
+
+
+def report(story: Story) -> bytes:
+    """The page as bytes of UTF-8."""
+    charts = _Charts(story)
+    sections = {
+        "scores": ("How good it is", _scores(story, charts)),
+        "answers": ("What it gets right, and wrong", _answers(story)),
+        "doctor": ("What ails it", _findings(story)),
+        "training": ("How training went", html(*(charts.view(name) for name in TRAINING))),
+        "inside": ("What happens inside", _inside(story, charts)),
+        "data": ("The data", _data(story, charts)),
+        "again": ("How to make it again", _again(story)),
+    }
+    contents = tag(
+        "nav",
+        tag("ol", *(tag("li", tag("a", title, href=f"#{id}")) for id, (title, _) in sections.items())),
+    )
+    head = tag("header", tag("h1", story.title), *(tag("p", line) for line in story.about))
+    body = tag("main", *(section(id, title, inside) for id, (title, inside) in sections.items()))
+    specs = script(json.dumps(charts.fitting(), ensure_ascii=False), "application/json", "charts")
+    return page(story.title, STYLE, head, contents, body, specs, script(library_script()), script(DRAW)).encode()
+
+
+class _Charts:
+    """The charts of a page: each has a place in it, and its definition stands at the end."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.specs: dict[str, dict[str, Any]] = {}
+        self.lacking = story.look.lacking()
+
+    def view(self, name: str) -> Html:
+        """A picture by the name of its view, with a sentence on how to read it; nothing if it does not fit."""
+        if name in self.lacking:
+            return Html()
+        view = BY_NAME[name]
+        drawn = view.draw(self.story.look)
+        return self.figure(name, view.title, view.how, drawn)
+
+    def figure(self, name: str, title: str, how: str, drawn: Any) -> Html:
+        words = tag("p", how, kind="how")
+        if isinstance(drawn, Drawing):
+            source = f"data:image/svg+xml;base64,{b64encode(drawn.svg.encode()).decode()}"
+            place = tag("div", tag("img", src=source, alt=title), kind="wide")
+            return tag("figure", tag("h3", title), words, place, id=f"view-{name}")
+        spec = json.loads(content(drawn, ".json"))
+        said = _lifted(spec)
+        self.specs[name] = spec
+        place = tag("div", kind="wide chart", id=f"chart-{name}")
+        return tag("figure", tag("h3", title), words, *(tag("p", line, kind="said") for line in said), place)
+
+    def fitting(self) -> dict[str, Any]:
+        """All definitions, but for the largest where they would make the page too large: those say how to draw them."""
+        room = LIMIT - len(library_script().encode()) - 300_000
+        sizes = {name: len(json.dumps(spec, ensure_ascii=False).encode()) for name, spec in self.specs.items()}
+        found: dict[str, Any] = dict(self.specs)
+        for name in sorted(sizes, key=lambda name: -sizes[name]):
+            if sum(sizes[kept] for kept, spec in found.items() if isinstance(spec, dict)) <= room:
+                break
+            found[name] = f"too large for this page; seqloom look {self.story.named} --view {name} draws it"
+        return found
+
+
+def _lifted(spec: dict[str, Any]) -> list[str]:
+    """Take the title out of a chart, and give what stands below it: on a page, words are text that can wrap."""
+    title = spec.pop("title", None)
+    under = title.get("subtitle", []) if isinstance(title, dict) else []
+    return [under] if isinstance(under, str) else list(map(str, under))
+
+
+def _scores(story: Story, charts: _Charts) -> Html:
+    if not story.scores:
+        return tag("p", "This run has no final scores yet.")
+    scores = story.scores["scores"]
+    rows = []
+    for name, score in scores.items():
+        low, high = score["interval"]
+        rivals = ", ".join(f"{rival} {value:.3f}" for rival, value in score["baselines"].items())
+        interval = "–" if low is None or high is None else f"{low:.3f} – {high:.3f}"
+        rows.append([name, f"{score['value']:.3f}", interval, rivals, score["scale"]])
+    counted = f"On {story.scores['examples']:,} {story.scores['split']} examples, which training never saw."
+    how = (
+        "The mark is this model with its 95 % interval; the others need no model: what is no better has learned little."
+    )
+    return html(
+        tag("p", counted),
+        table(["score", "this model", "95 % interval", "baselines", "what it means"], rows, "scores"),
+        charts.figure("scores", "Beside what anyone could do", how, scores_chart(scores)),
+    )
+
+
+def _answers(story: Story) -> Html:
+    if isinstance(story.answers, str):
+        return tag("p", story.answers)
+    right = [one for one in story.answers if not one.wrong]
+    wrong = sorted((one for one in story.answers if one.wrong), key=lambda one: one.wrong)
+    if all(one.wrong in (0, 1) for one in story.answers):
+        share = (
+            f"{len(right):,} of {len(story.answers):,} {story.part} examples that were tried are right to the letter."
+        )
+        parts = [("Right", right[:SHOWN]), ("Wrong", wrong[:SHOWN])]
+    else:
+        share = f"{len(wrong):,} {story.part} examples were tried; numbers are never right to the letter."
+        parts = [("The nearest", wrong[:4]), ("The furthest", wrong[::-1][:4])]
+    tables = [
+        html(tag("h3", name), table(["what was asked", "right answer", "the model's"], map(_answer, some), "answers"))
+        for name, some in parts
+        if some
+    ]
+    return html(tag("p", share), *tables)
+
+
+def _answer(one: Answered) -> list[str]:
+    asked: str = tag("span", one.asked, kind="token")
+    if one.picture is not None:
+        asked = tag("img", src=f"data:image/png;base64,{b64encode(png(one.picture)).decode()}", alt=one.asked)
+    return [asked, tag("span", one.truth, kind="token"), tag("span", one.answer, kind="token")]
+
+
+def _findings(story: Story) -> Html:
+    if isinstance(story.findings, str):
+        return tag("p", story.findings)
+    if not story.findings:
+        return tag("p", "Nothing stands out.")
+    rows = [
+        [finding.name, finding.says, finding.change or "look at the data", finding.why] for finding in story.findings
+    ]
+    return html(
+        tag("p", "The worst first, each with its measurement and the setting to change."),
+        table(["what", "measured", "try", "why"], rows),
+    )
+
+
+def _inside(story: Story, charts: _Charts) -> Html:
+    shown = [view.name for view in VIEWS if view.name not in TRAINING]
+    missing = [f"{BY_NAME[name].title} ({name}): {why}." for name, why in charts.lacking.items()]
+    return html(
+        tag("p", "While it reads and answers: ", tag("span", story.look.title, kind="token")),
+        *(charts.view(name) for name in shown),
+        folded(f"{len(missing)} pictures do not fit this model", items(missing)) if missing else Html(),
+    )
+
+
+def _data(story: Story, charts: _Charts) -> Html:
+    drawn = lengths_chart(story.data)
+    how = "How many examples have how many elements; what is far longer than the rest is where padding and memory go."
+    chart = Html() if drawn is None else charts.figure("lengths", "How long the examples are", how, drawn)
+    return html(items(line.replace("**", "") for line in story.data_lines), chart)
+
+
+def _again(story: Story) -> Html:
+    return html(
+        tag(
+            "p", "Save the recipe below as recipe.toml, and with the same versions and data the same weights come out."
+        ),
+        tag("pre", "\n".join(story.commands), kind="wide"),
+        items(story.versions),
+        folded("recipe.toml", tag("pre", story.recipe, kind="wide")),
+    )

@@ -1,0 +1,278 @@
+"""The run folder: its files, what may stand in it, and what is refused.
+
+recipe.toml        resolved: defaults are never consulted again
+config.json        what the weights fit: the format, the vocabulary sizes, the number of parameters
+task.json          what was learned about reading: tokenizers and their vocabularies
+model.safetensors  the best weights
+data.json          the data's report and fingerprint
+records.jsonl      what training told, line by line
+scores.json        the final scores, each with its baselines
+int8.json          what weights of eight bits do to the scores, once that was measured
+README.md          a card for people
+version            of this layout, and of the program that wrote it
+manifest.json      SHA-256 sums of the files above
+checkpoints/       what training goes on from; events.* for TensorBoard
+"""
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..config.recipe import Recipe
+from ..errors import RecipeError, RunError
+from ..layers.cells import MakeCell
+from ..schemas import Config, Data, Scores, Told, checked
+from ..tasks import TASKS
+from ..tasks.base import Prepared, Task, Tell
+from ..training.files import (
+    LOCK,
+    explain_errors,
+    json_bytes,
+    largest,
+    opened,
+    parse_json,
+    read_bytes,
+    read_json,
+    read_shaped,
+    remove_quietly,
+    write_atomically,
+)
+from ..training.manifests import MANIFEST, check_manifest, write_manifest
+
+FORMAT = 1  # of the layout; a folder of a higher one is refused
+SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
+WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
+EIGHT = "int8.json"
+
+
+# --- beginning ------------------------------------------------------------------------------------------------
+
+
+def next_folder(parent: Path, name: str) -> Path:
+    """parent/name, or the first parent/name-2, -3 … that is free."""
+    number, folder = 1, parent / name
+    while folder.exists():
+        number += 1
+        folder = parent / f"{name}-{number}"
+    return folder
+
+
+def make_room(folder: Path, resume: bool) -> None:
+    """A folder to begin in. What a killed beginning has left is no obstacle when resuming, its lock never is."""
+    used = folder.is_dir() and any(path.name != LOCK for path in folder.iterdir())
+    if (used and not resume) or (folder.exists() and not folder.is_dir()):
+        raise RunError(f"{folder}: is not an empty folder; name another with --into, or go on with it: --resume")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be made ({error.strerror or error})") from error
+
+
+def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
+    versions = [f"seqloom {metadata.version('seqloom')}", f"torch {torch.__version__}"]
+    version = f"{FORMAT}\n{', '.join([*versions, f'python {platform.python_version()}'])}\n"
+    settled = {
+        "recipe.toml": task.recipe.to_toml(comments=False).encode(),
+        "config.json": json_bytes(
+            {
+                "format": FORMAT,
+                "task": task.recipe.task,
+                "cell": name_of(task.cell),
+                "vocabularies": task.vocabularies(),
+                "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            }
+            | about
+        ),
+        "task.json": json_bytes(task.saved()),
+        "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
+        "version": version.encode(),
+    }
+    for name, content in settled.items():
+        if len(content) > (most := largest(folder / name)):  # said before anything is learned that could not be read
+            raise RunError(
+                f"{folder / name}: would have {len(content):,} bytes, and more than {most:,} are not read again: let "
+                "the vocabulary be smaller, with data.vocabulary_size or data.min_count"
+            )
+    try:
+        for name, content in settled.items():
+            write_atomically(folder / name, content)
+        write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+    except BaseException:
+        for name in (MANIFEST, *settled):
+            remove_quietly(folder / name)
+        raise
+
+
+def report_of(task: Task, prepared: Prepared) -> dict[str, Any]:
+    """What was done to the data, and how much of the training batches is padding."""
+    return prepared.report.to_json() | {"padded_share": task.padded_share(prepared)}
+
+
+def changed_at(folder: Path) -> int:
+    """The last step before the data changed; -1 if it never did."""
+    changes = read_data(folder).changes
+    return changes[-1].step if changes else -1
+
+
+# --- what the files hold --------------------------------------------------------------------------------------
+
+
+def read_config(folder: Path) -> Config:
+    return read_shaped(Config, folder / "config.json")
+
+
+def read_data(folder: Path) -> Data:
+    return read_shaped(Data, folder / "data.json")
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """What was done to the data, as `report_of` told it."""
+    return read_data(folder).report.model_dump(exclude_unset=True)
+
+
+def read_scores(folder: Path) -> dict[str, Any]:
+    """The final scores as `score --json` prints them; none of a run that has not come to its end."""
+    if not os.path.lexists(folder / SCORES):
+        return {}
+    return read_shaped(Scores, folder / SCORES).model_dump(exclude_unset=True) | {"run": str(folder)}
+
+
+def read_task(folder: Path, recipe: Recipe, cell: MakeCell | None) -> Task:
+    """The task as it has learned to read; a cell of one's own must be the one it was trained with."""
+    saved = read_json(folder / "task.json")
+    try:
+        task = TASKS[recipe.task].form(recipe).restore(recipe, saved)
+    except RunError as error:
+        raise RunError(f"{folder / 'task.json'}: {str(error).removeprefix('task.json ')}") from None
+    check_cell(folder, cell)
+    task.cell = cell
+    return task
+
+
+# --- going on and being asked ---------------------------------------------------------------------------------
+
+
+def name_of(cell: MakeCell | None) -> str | None:
+    return None if cell is None else getattr(cell, "__name__", type(cell).__name__)
+
+
+def check_cell(folder: Path, cell: MakeCell | None) -> None:
+    """A cell of one's own is code: it comes from Python, and a folder only says its name."""
+    wanted = read_config(folder).cell
+    if wanted != name_of(cell):
+        raise RunError(
+            f"{folder}: was trained with {f'a cell of its own, {wanted}' if wanted else 'a built-in cell'}, but "
+            f"{f'{name_of(cell)} is given' if cell else 'none is given: load(folder, cell=…) in Python'}"
+        )
+
+
+def check_version(folder: Path) -> None:
+    if not folder.is_dir():
+        raise RunError(f"{folder}: is no run folder; seqloom train RECIPE --into {folder} makes one")
+    if not (folder / "version").exists() or not (folder / MANIFEST).exists():
+        raise RunError(f"{folder}: is no run folder, or one whose training never began")
+    number = read_bytes(folder / "version")[:20].split(b"\n")[0]
+    if not number.isdigit():
+        raise RunError(f"{folder / 'version'}: does not begin with the number of a run format")
+    if int(number) > FORMAT:
+        raise RunError(
+            f"{folder}: was written by a newer seqloom (run format {int(number)}, this one reads {FORMAT}): update"
+        )
+
+
+def own_recipe(folder: Path) -> Recipe:
+    """The recipe of a run, which leaves nothing open."""
+    path = folder / "recipe.toml"
+    with opened(path):  # a link, a pipe, or what is too large
+        pass
+    try:
+        recipe = Recipe.read(path).resolved()
+    except RecipeError as error:
+        raise RunError(str(error)) from None
+    if not recipe.train.steps:
+        raise RunError(f"{path}: train.time is {recipe.train.time!r}, but a run that has begun knows its train.steps")
+    return recipe
+
+
+def same_recipe(folder: Path, given: Recipe | None) -> Recipe:
+    """The folder's own recipe; one that is given beside it must say the same."""
+    check_manifest(folder, SETTLED)
+    own = own_recipe(folder)
+    if given is None:
+        return own
+    ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
+    settled = set() if given.search.max_length else {"search.max_length"}  # what followed when the run began
+    settled |= {f"train.{name}" for name in ("device", "precision") if getattr(given.train, name) == "auto"}
+    if given.train.time:
+        settled |= {f"train.{name}" for name in ("time", "steps", "warmup", "validate_every", "checkpoint_every")}
+    for name, value in theirs.items():
+        if ours[name] != value and name not in settled and not name.startswith("about."):
+            raise RecipeError(
+                f"{folder}: was begun with {name} = {ours[name]!r}, not {value!r}; "
+                "a run goes on as it began, or begins anew in another folder"
+            )
+    return own
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
+# --- records ---------------------------------------------------------------------------------------------------
+
+
+def read_records(path: Path, tell: Tell) -> list[dict[str, Any]]:
+    """The lines of records.jsonl; none of a folder that came without them.
+
+    A kill may have cut the last line: then that one is left out, which is told.
+    """
+    if not os.path.lexists(path):
+        return []
+    found = []
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            place = f"{path}, line {number}"
+            try:
+                values = parse_json(line, place)
+            except RunError:
+                if line.endswith(b"\n"):
+                    raise
+                tell(f"{place}: is cut short, as a kill leaves it, and left out")
+                break
+            found.append(checked(Told, values, place).model_dump(exclude_unset=True))
+    return found
+
+
+def append_line(path: Path, line: str, synced: bool) -> None:
+    with explain_errors(path, "cannot be written"):
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            if synced:  # not every line: a lost one is told again on resuming
+                os.fsync(file.fileno())
+
+
+def forget_records(path: Path, step: int, tell: Tell) -> None:
+    """Take back the records from this step on: a resumed run tells them again. A line cut by a kill goes too."""
+    if not os.path.lexists(path):
+        return
+    kept = []
+    for number, line in enumerate(read_bytes(path).splitlines(keepends=True), 1):
+        place = f"{path}, line {number}"
+        try:
+            if checked(Told, parse_json(line, place), place).step < step and line.endswith(b"\n"):
+                kept.append(line)
+        except RunError as error:
+            if line.endswith(b"\n"):
+                tell(f"a damaged record is left out: {error}")
+    write_atomically(path, b"".join(kept))

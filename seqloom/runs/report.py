@@ -1,0 +1,93 @@
+"""What a page about a run tells, gathered from its folder and its task: the data again, questions, answers, words.
+
+Knows how a run folder is laid out, not how it is trained; the page itself is made in `look.report`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError, SeqloomError
+from ..look import Look
+from ..look.doctor.findings import Finding
+from ..look.report.page import Answered, Story
+from ..models import Batch
+from ..schemas import Config, Data
+from ..tasks.base import Prepared, Question, Task
+from ..training.files import read_bytes, read_shaped
+from .model_card import data_lines, network
+
+ASKED = 100  # examples that are answered for a page
+BATCHES = 4  # of training examples, for what needs many
+
+
+def own_data(folder: Path, task: Task, examples: object = None) -> Prepared:
+    """The examples that the run was trained on, read again; those from Python have to be given again."""
+    data = task.recipe.data
+    if examples is None and not data.sample and not data.train:
+        raise RunError(f"{folder}: was trained on examples from Python; give them again, or name an input")
+    prepared: Prepared = type(task).prepare(task.recipe, lambda line: None, examples)[1]
+    if prepared.fingerprint != read_shaped(Data, folder / "data.json").fingerprint:
+        raise RunError(f"{folder}: the data has changed since this run was trained; name an input")
+    return prepared
+
+
+def questions(task: Task, prepared: Prepared, at_most: int) -> tuple[str, list[Question]]:
+    """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
+    for part in ("test", "validation"):
+        if len(found := task.examples(prepared, part)):
+            break
+    return part, task.questions(found, at_most)
+
+
+def batches(folder: Path, task: Task, examples: object = None) -> list[Batch]:
+    """Some of what was trained on, if it is at hand."""
+    try:
+        prepared = own_data(folder, task, examples)
+    except SeqloomError:
+        return []
+    return [task.batch(prepared, rows) for rows in task.order(prepared, 0)[:BATCHES]]
+
+
+def answers(folder: Path, task: Task, model: Any, examples: object = None) -> tuple[str, list[Answered] | str]:
+    """Answers to some examples of a part, which is named; or why there are none."""
+    try:
+        part, asked = questions(task, own_data(folder, task, examples), ASKED)
+    except SeqloomError as error:
+        return "", f"There are no examples to show: {error}."
+    told = task.predict(model, [one.given for one in asked], 1)
+    return part, [
+        Answered(one.words, one.truth, best.output, task.wrong(best, one), one.picture)
+        for one, (best, *_) in zip(asked, told, strict=True)
+    ]
+
+
+def story(
+    folder: Path,
+    task: Task,
+    look: Look,
+    scores: dict[str, Any],
+    answered: tuple[str, list[Answered] | str],
+    findings: Sequence[Finding] | str,
+) -> Story:
+    """All that the page tells."""
+    recipe, (part, told) = task.recipe, answered
+    config, data = read_shaped(Config, folder / "config.json"), read_shaped(Data, folder / "data.json")
+    report = data.report.model_dump()
+    versions = read_bytes(folder / "version").decode(errors="replace").splitlines()[1:]
+    size = f"{network(recipe)}: {config.parameters:,} parameters"
+    return Story(
+        title=f"{folder.resolve().name}: {recipe.about.title or recipe.task}",
+        about=[f"{size}, {recipe.train.steps:,} steps, seed {recipe.train.seed}."],
+        look=look,
+        data=report,
+        data_lines=data_lines(report),
+        scores=scores,
+        answers=told,
+        part=part,
+        findings=findings,
+        commands=["seqloom train recipe.toml --into runs/again", "seqloom score runs/again"],
+        recipe=recipe.to_toml(comments=False),
+        versions=[*versions, f"data: SHA-256 {data.fingerprint}"],
+        named=str(folder),
+    )

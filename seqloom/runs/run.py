@@ -1,0 +1,381 @@
+"""A run that can be asked: for answers, texts and scores, what is inside, what ails it. Making one is `train`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from ..arguments import described, several, text, whole
+from ..arguments import path as path_of
+from ..config.recipe import Recipe
+from ..config.tasks import USES
+from ..data.ragged import Texts
+from ..errors import DataError, RunError, SearchError, SeqloomError
+from ..layers.cells import MakeCell
+from ..layers.fast import compiled
+from ..models import Generator, Labeler, device_of
+from ..search import Recorder, Tree
+from ..tasks.about import About
+from ..tasks.asking import Answering, Rules
+from ..tasks.base import Prediction, Prepared, Question, Task, Tell
+from ..tasks.generating import Ask, Continuation, Generates, Generation
+from ..tasks.tells import Tells
+from ..training.devices import choose_device
+from ..training.files import explain_errors, json_bytes
+from ..training.manifests import check_manifest, check_sum, read_manifest, replace
+from ..training.tensors import load_weights, most_bytes, read_tensors, tensor_names
+from .folder import (
+    EIGHT,
+    RECORDS,
+    SETTLED,
+    WEIGHTS,
+    check_version,
+    own_recipe,
+    read_config,
+    read_data,
+    read_records,
+    read_report,
+    read_scores,
+    read_task,
+)
+from .pipeline import report, silent, train
+
+if TYPE_CHECKING:
+    from ..look import Look
+    from ..look.doctor.findings import Finding
+    from ..look.history import History
+
+__all__ = ["Run", "diagnose", "load", "train"]
+
+TRIED = 15.0  # seconds that the trials of a diagnosis may take
+
+
+class Run:
+    """A trained run, ready to be asked."""
+
+    def __init__(self, folder: Path, task: Task, model: nn.Module) -> None:
+        self.folder, self.task, self.model = folder, task, model
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.task.recipe
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {self.recipe.task} by {self.recipe.model.kind})"
+
+    def predict(self, given: Any, beam: int | None = None) -> Sequence[Prediction]:
+        """The best answers to one input, best first."""
+        [answers] = self.predict_many([given], beam)
+        return answers
+
+    def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> Sequence[Sequence[Prediction]]:
+        """The best answers to each input."""
+        beam = None if beam is None else whole("the width", beam, 1)
+        return self.task.predict(self.model, self._accepted(inputs), beam)
+
+    def _accepted(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
+        return [self.task.accepted(given) for given in several("the inputs", inputs)]
+
+    def answer(self, inputs: Sequence[Any], ask: Answering) -> Sequence[Sequence[Prediction]]:
+        """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
+        return self._answerer.answer(self._generator, self._accepted(inputs), way(ask))
+
+    def stream(self, given: Any, ask: Answering | None = None) -> Iterator[str]:
+        """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
+        return self._answerer.pieces(self._generator, self.task.accepted(given), way(ask or Answering(1)))
+
+    @property
+    def _generator(self) -> Generator:
+        assert isinstance(self.model, Generator)
+        return self.model
+
+    @property
+    def _answerer(self) -> Tells:
+        if not isinstance(self.task, Tells):
+            raise RunError(
+                f"{self.folder}: a run whose task is {self.recipe.task} does not write its answers, so there is "
+                "no way of searching for them to choose"
+            )
+        return self.task
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        length: int = Ask.length,
+        temperature: float = Ask.temperature,
+        top_k: int = Ask.top_k,
+        top_p: float = Ask.top_p,
+        min_p: float = Ask.min_p,
+        seed: int = Ask.seed,
+        count: int = Ask.count,
+        alternatives: int = Ask.alternatives,
+        rules: Rules | None = None,
+        timeout: float = Ask.timeout,
+    ) -> Generation:
+        """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
+        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules(), timeout)
+        return self._writer.generate(self.model, text("the beginning", prompt), ask)
+
+    def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
+        """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
+
+        The last only where those are still at hand: a run holds no examples.
+        """
+        writer = self._writer
+        return writer.check(texts, self._training_texts())
+
+    def _training_texts(self) -> Iterable[str]:
+        """The texts that the model was trained on, if the recipe's files are there and still the same."""
+        if not self.recipe.data.sample and not self.recipe.data.train:
+            return ()
+        try:
+            _, prepared = type(self.task).prepare(self.recipe, silent)
+        except DataError:
+            return ()
+        same = prepared.fingerprint == read_data(self.folder).fingerprint
+        found = prepared.splits["train"].raws.get("target") if same else None
+        return found if isinstance(found, Texts) else ()
+
+    def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
+        """Write what was generated into a folder, as files that a person can use; a line about each."""
+        writer, folder = self._writer, path_of("the folder", folder)
+        with explain_errors(folder, "cannot be written into"):
+            folder.mkdir(parents=True, exist_ok=True)
+            return list(writer.keep(texts, folder))
+
+    @property
+    def _writer(self) -> Generates:
+        if not isinstance(self.task, Generates):
+            raise RunError(
+                f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
+                "only language and music are written freely, and images drawn"
+            )
+        return self.task
+
+    def score(self, *files: Path | str) -> dict[str, Any]:
+        """Scores on a file of one's own (or two parallel ones), each with its baselines."""
+        examples = self.task.read(names_of(files))
+        scores = self.task.score(self.model, examples)
+        return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
+
+    @cached_property
+    def scores(self) -> dict[str, Any]:
+        """The scores on the test part that the run ended with."""
+        if found := read_scores(self.folder):
+            return found
+        raise RunError(
+            f"{self.folder}: has no final scores yet; go on with: seqloom train --into {self.folder} --resume"
+        )
+
+    def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
+        """What happens inside while the model answers this input, or is given this answer.
+
+        Without an input, the first of the run's own test part; `examples` are needed again if they came from Python.
+        """
+        from ..look import Look
+        from ..look.charts.picture import Picture
+        from .report import batches
+
+        assert isinstance(self.model, Generator | Labeler)
+        given = self._first(examples) if given is None else self.task.accepted(given)
+        answer = self.predict(given)[0].output if answer is None else text("the answer", answer)
+        shown = self.task.show(given, answer)
+        model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
+        title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
+        picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)
+        return Look(
+            model,
+            (shown.batch, shown.elements, shown.told),
+            title,
+            shown.read,
+            shown.symbols,
+            self.history,
+            partial(batches, self.folder, self.task, examples),
+            picture,
+            (lambda: self.searched(given)) if isinstance(self.task, About) else None,
+        )
+
+    def report(
+        self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
+    ) -> Path:
+        """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
+        from ..look.charts.base import written
+        from ..look.report.page import report
+        from . import report as reports
+
+        given = self._first(examples) if given is None else given
+        look = self.look(given, answer, examples=examples)
+        try:
+            findings: list[Finding] | str = self.diagnose(examples)
+        except SeqloomError as error:
+            findings = f"It could not be examined: {error}."
+        scores = read_scores(self.folder)
+        answered = reports.answers(self.folder, self.task, self.model, examples)
+        return written(
+            path_of("the page", path), report(reports.story(self.folder, self.task, look, scores, answered, findings))
+        )
+
+    @cached_property
+    def history(self) -> "History":
+        """What the run remembers of its training."""
+        from ..look.history import History
+
+        notes: list[str] = []
+        return History(self.recipe, read_records(self.folder / RECORDS, notes.append), notes)
+
+    def own_data(self, examples: object = None) -> Prepared:
+        """The examples that the run was trained on, read again; those from Python have to be given again."""
+        from .report import own_data
+
+        return own_data(self.folder, self.task, examples)
+
+    def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
+        """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
+        from .report import questions
+
+        return questions(self.task, self.own_data(examples), at_most)
+
+    def _first(self, examples: object) -> Any:
+        _, asked = self.questions(1, examples)
+        if not asked:
+            raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
+        return asked[0].given if asked[0].whole is None else asked[0].whole
+
+    def searched(self, given: Any, beam: int | None = None) -> Tree:
+        """The beam search for the answer to one input, step by step."""
+        assert isinstance(self.task, About)
+        recorder, ask = Recorder(), Answering(self.recipe.search.beam_size if beam is None else beam)
+        self.task.searched(self._generator, self._accepted([given]), ask, recorder)
+        return recorder.trees[0]
+
+    def quantize(self, *files: Path | str) -> dict[str, Any]:
+        """Scores with weights of eight bits beside those with all of them, on files or on the validation part.
+
+        They are kept in the run folder; afterwards this run goes on with eight bits.
+        """
+        if files:
+            examples, part = self.task.read(names_of(files)), " ".join(map(str, files))
+        else:
+            task, prepared = type(self.task).prepare(self.recipe, silent)
+            examples, part = task.examples(prepared, "validation"), "validation"
+        found = []
+        for eight in (False, True):
+            if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with
+                self.model = eight_bits(self, deepcopy(self.model))
+            scores = self.task.score(self.model, examples)
+            found.append({name: one.score.value for name, one in scores.items()})
+        plain, rounded = found
+        measured = {
+            name: {"float32": plain[name], "int8": rounded[name], "change": rounded[name] - plain[name]}
+            for name in plain
+        }
+        result = {"run": str(self.folder), "split": part, "examples": len(examples), "scores": measured}
+        replace(self.folder, EIGHT, json_bytes(result))
+        return result
+
+    def diagnose(self, examples: object = None, seconds: float = TRIED) -> "list[Finding]":
+        """What ails the model, the worst first: see `diagnose`."""
+        return diagnose(self.folder, self.task.cell, examples, seconds)
+
+
+def diagnose(
+    folder: Path | str,
+    cell: MakeCell | None = None,
+    examples: object = None,
+    seconds: float = TRIED,
+    tell: Tell = silent,
+) -> "list[Finding]":
+    """What ails a run, the worst first, also one that broke off: from its records, its scores, its training examples
+    and, where it has not learned, from short trials that take about so many `seconds` in all.
+
+    The examples are read again where the recipe says; those that came from Python have to be given again. Where they
+    are not at hand, the records have to do.
+    """
+    from ..look.doctor.diagnosis import diagnose as judge
+    from .checkup import Told, checkup
+    from .report import own_data
+
+    folder = path_of("the run folder", folder)
+    check_version(folder)
+    recipe = own_recipe(folder)
+    task = read_task(folder, recipe, cell)
+    scores = read_scores(folder).get("scores", {})
+    told = Told(read_records(folder / RECORDS, tell), scores, read_report(folder))
+    prepared = None
+    try:
+        prepared = own_data(folder, task, examples)
+    except SeqloomError as error:
+        tell(f"the training examples are not at hand, so only the records are looked at: {error}")
+    model = load(folder, cell, "cpu").model if WEIGHTS in read_manifest(folder) else None
+    assert model is None or isinstance(model, Generator | Labeler)
+    return judge(checkup(task, told, model, prepared, seconds))
+
+
+def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto", int8: bool = False) -> Run:
+    """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run.
+
+    A run that was trained with a cell of one's own needs that `cell` again. The `device`, as `train.device` has them,
+    need not be the one it was trained on. With `int8`, what it writes with are weights of eight bits: quicker, and less
+    exact; `Run.quantize` says by how much.
+    """
+    folder = path_of("the run folder", folder)
+    check_version(folder)
+    if WEIGHTS not in read_manifest(folder):
+        raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
+    check_manifest(folder, SETTLED, later=[WEIGHTS])
+    task = read_task(folder, own_recipe(folder), cell)
+    if read_config(folder).vocabularies != task.vocabularies():
+        raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
+    check_depth(folder, task)
+    with torch.device("meta"):  # costs nothing: what asks for more than the other has is refused in time
+        planned = task.build()
+    size, most = sum(parameter.numel() for parameter in planned.parameters()), most_bytes(planned)
+    check_sum(folder / WEIGHTS, read_manifest(folder)[WEIGHTS], most)
+    weights = read_tensors(folder / WEIGHTS, most)
+    if size > sum(tensor.numel() for tensor in weights.values()):
+        raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
+    model = task.build()
+    load_weights(model, weights, folder / WEIGHTS)
+    run = Run(folder, task, model.to(choose_device(device)).eval())
+    if int8:
+        eight_bits(run, run.model)
+    return run
+
+
+def check_depth(folder: Path, task: Task) -> None:
+    """Refuse layers that there are no weights for, before each of them takes its time to be made."""
+    use, model, known = USES[task.recipe.task], task.recipe.model, len(tensor_names(folder / WEIGHTS))
+    sides = [model.side("encoder")] * use.encodes + [model.side("decoder")] * use.decodes
+    layers = sum(len(side.sizes) for side in sides if side.kind != "linear")  # which is one product, however deep
+    if layers > known and task.cell is None:
+        raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {known} tensors")
+
+
+def way(ask: Answering) -> Answering:
+    """A way of searching, if it is one."""
+    if not isinstance(ask, Answering):
+        raise SearchError(f"the way of searching is {described(ask)}, but Answering was expected")
+    return ask
+
+
+def names_of(files: Sequence[Path | str]) -> list[str]:
+    """The names of files that are to be read; at least one."""
+    if not files:
+        raise DataError("no file is given to score on: the scores of the run's own test part are in `scores`")
+    return [str(path_of("a file", file)) for file in files]
+
+
+def eight_bits(run: Run, model: nn.Module) -> Generator:
+    """A model of the run, which from now on writes with weights of eight bits, by compiled steps."""
+    if not isinstance(model, Generator):
+        raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")
+    model.quantize_weights()
+    model.compiled = True
+    compiled.library()  # without a compiler it is no quicker, which is said
+    return model

@@ -1,0 +1,183 @@
+"""Studies of the courses' claims: one recipe trained in several ways, and the results side by side in one picture.
+
+A study is a recipe and, for each way, what is changed in it. Each way is an ordinary run in a folder of its own; a
+study that was stopped goes on when it is asked for again. Knows no layer and no task.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config.recipe import Recipe
+from ..errors import RecipeError
+from ..tasks.base import Tell
+from .folder import SCORES
+from .run import Run, load, train
+
+Floats = NDArray[np.floating]
+Curves = dict[str, Floats]  # by way: points (N, 2)
+
+
+@dataclass(frozen=True)
+class Study:
+    """`shows` makes files of the finished runs and gives the rows of a table, each with the name of its way."""
+
+    recipe: str
+    claim: str
+    ways: Mapping[str, Sequence[str]]
+    shows: "Callable[[dict[str, Run], Path], list[dict[str, Any]]]"
+
+
+def study(name: str, into: Path, tell: Tell, *overrides: str) -> list[dict[str, Any]]:
+    """Train every way that is not trained yet, write the pictures and results.json, and give the table."""
+    if name not in STUDIES:
+        raise RecipeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
+    found, runs = STUDIES[name], {}
+    for way, changes in found.ways.items():
+        folder = into / way.replace(" ", "-").replace(",", "")
+        if not (folder / SCORES).exists():
+            tell(f"{way}: {' '.join(changes)}")
+            recipe = Recipe.read(found.recipe, *changes, *overrides)
+            for record in train(recipe, folder, resume=folder.exists()):
+                if record.scores:
+                    tell(f"  step {record.step}: loss {record.scores['loss']:.3f}")
+        runs[way] = load(folder)
+    rows = found.shows(runs, into)
+    (into / "results.json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    return rows
+
+
+def keep(chart: Any, folder: Path, name: str) -> None:
+    """A chart to open, and one to show."""
+    from ..look.charts.base import save
+
+    for ending in (".html", ".svg"):
+        save(chart, folder / f"{name}{ending}")
+
+
+# --- vanishing gradients, side by side ------------------------------------------------------------------------
+
+NEAR, FAR = (1, 10), (31, 40)  # distances
+
+
+def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
+    """Accuracy against distance, and ‖∂L/∂h‖ over time before and after training."""
+    from ..look.charts.comparison import beside_chart, reach_chart
+
+    right = {way: accuracy_by_distance(run) for way, run in runs.items()}
+    chart = beside_chart(
+        {way: smoothed(points, 4) for way, points in right.items()},
+        "letters that come after the one that is asked for",
+        "right answers",
+        "How far back each body remembers",
+        "Which letter was the large one? Chance is one in eight",
+        share=True,
+    )
+    keep(chart, folder, "accuracy")
+    before, after = ({way: reach(run, fresh) for way, run in runs.items()} for fresh in (True, False))
+    keep(reach_chart({"before training": before, "after training": after}), folder, "gradients")
+    return [
+        {
+            "way": way,
+            "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+            "accuracy": round(float(right[way][:, 1].mean()), 3),
+            **{f"{low} to {high} back": round(mean_between(right[way], low, high), 3) for low, high in (NEAR, FAR)},
+            "gradient 40 back, before": float(f"{before[way][40] / before[way].max():.1e}"),
+            "gradient 40 back, after": float(f"{after[way][40] / after[way].max():.1e}"),
+        }
+        for way, run in runs.items()
+    ]
+
+
+def accuracy_by_distance(run: Run) -> Floats:
+    """(distances, 2): how many letters come after the one that is asked for, and the share of right answers."""
+    examples = run.task.examples(run.own_data(), "test")
+    told = run.predict_many([source for source, _ in examples], 1)
+    found: dict[int, list[bool]] = {}
+    for (source, truth), (best, *_) in zip(examples, told, strict=True):
+        found.setdefault(len(source) // 2, []).append(best.output == truth)
+    return np.array([[distance, np.mean(hits)] for distance, hits in sorted(found.items())])
+
+
+def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
+    """‖∂L/∂h‖ of the lowest layer by steps back from the end, on the longest examples; `fresh`: with new weights."""
+    import torch
+
+    from ..look.charts.comparison import backwards
+    from ..look.measures.gradients import gradient_flow
+    from ..training.randomness import preserve_random_state
+
+    examples = sorted(run.task.examples(run.own_data(), "test"), key=lambda one: -len(one[0]))[:rows]
+    model: Any = run.model
+    if fresh:
+        with preserve_random_state():
+            torch.manual_seed(run.recipe.train.seed)
+            model = run.task.build()
+    shown = [run.task.show(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]
+    flows = [gradient_flow(model, batch)[0].norms[0] for batch in shown]
+    return backwards(np.mean(flows, 0))
+
+
+def smoothed(points: Floats, width: int) -> Floats:
+    """Means of so many points in a row: forty answers a distance are few."""
+    count = len(points) // width * width
+    means: Floats = points[:count].reshape(-1, width, 2).mean(1)
+    return means
+
+
+def mean_between(points: Floats, low: int, high: int) -> float:
+    return float(points[(points[:, 0] >= low) & (points[:, 0] <= high), 1].mean())
+
+
+# --- how to tame a Transformer --------------------------------------------------------------------------------
+
+
+def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
+    """The training losses in one chart."""
+    from ..look.charts.comparison import beside_chart
+
+    losses = {way: run.history.curves.training for way, run in runs.items()}
+    words = "Twelve layers, the same data and rate; the lower, the better"
+    keep(beside_chart(losses, "step", "training loss", "How to tame a Transformer", words), folder, "curves")
+    return [
+        {
+            "way": way,
+            "training loss": round(float(losses[way][-3:, 1].mean()), 3),
+            "validation loss": round(float(run.history.curves.validation[:, 1].min()), 3),
+            "first gradient": round(float(run.history.curves.gradients[0, 1]), 3),
+        }
+        for way, run in runs.items()
+    ]
+
+
+STUDIES = {
+    "vanishing": Study(
+        "vanishing",
+        "plain recurrences forget because their gradient vanishes; gates, orthogonal weights and attention do not",
+        {
+            "rnn": ["model.kind=rnn", "model.bidirectional=false"],
+            "lstm": ["model.kind=lstm", "model.bidirectional=false"],
+            "gru": ["model.kind=gru", "model.bidirectional=false"],
+            "orthogonal": ["model.kind=orthogonal", "model.bidirectional=false"],
+            "transformer": ["model.kind=transformer", "model.heads=4", "model.depth=2"],
+        },
+        show_vanishing,
+    ),
+    "taming": Study(
+        "taming",
+        "a deep Transformer with norms after each part needs a warm-up; norms before, ReZero or RAdam do without",
+        {
+            "post-LN": ["train.warmup=1"],
+            "post-LN, warm-up": ["train.warmup=150"],
+            "pre-LN": ["model.norm=pre"],
+            "ReZero": ["model.norm=rezero"],
+            "post-LN, RAdam": ["train.optimizer=radam"],
+        },
+        show_taming,
+    ),
+}
