@@ -47,7 +47,7 @@ def rank(case: Ill, result: Done) -> int:
 
 
 def helped(case: Ill, results: dict[int, Done]) -> bool:
-    """Whether what was typed made validation better on average; where nothing can be learned, whether nothing was typed."""
+    """Whether what was typed made validation better on average; nothing typed is right where nothing can be learned."""
     if "nothing to learn" in case.names:
         return all(rank(case, result) == 1 and not result["typed"] for result in results.values())
     return mean(r["after"]["loss"] - r["before"]["loss"] if r["typed"] else 0.0 for r in results.values()) < 0

@@ -28,9 +28,10 @@ CHILD = """
 import json, resource, sys, time
 from pathlib import Path
 from seqloom.data.prepare import prepare
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
 file, kind, cache = sys.argv[1:]
-recipe = Recipe.of({"data": {"train": [file], "source_tokens": kind, "target_tokens": kind, "max_size": 32000}})
+settings = {"train": [file], "source_tokenizer": kind, "target_tokenizer": kind, "vocabulary_size": 32000}
+recipe = Recipe.of({"data": settings})
 start = time.perf_counter()
 prepared = prepare(recipe.data, Path(cache))
 seconds = time.perf_counter() - start

@@ -151,9 +151,9 @@ class Batch(NamedTuple):
                 inputs=self.inputs[:, span],
                 mask=self.mask[:, span],
                 target=self.target[:, span],
-                fresh=self.starts_sequence and number == 0,
-                given=None if self.teacher_forced is None else self.teacher_forced[:, span],
-                told=None if self.loss_mask is None else self.loss_mask[:, span],
+                starts_sequence=self.starts_sequence and number == 0,
+                teacher_forced=None if self.teacher_forced is None else self.teacher_forced[:, span],
+                loss_mask=None if self.loss_mask is None else self.loss_mask[:, span],
             )
             for number, span in enumerate(spans)
         ]
@@ -165,8 +165,8 @@ class Batch(NamedTuple):
             mask=self.mask.to(device),
             target=self.target.to(device),
             source=tuple(each.to(device) for each in self.source),
-            given=None if self.teacher_forced is None else self.teacher_forced.to(device),
-            told=None if self.loss_mask is None else self.loss_mask.to(device),
+            teacher_forced=None if self.teacher_forced is None else self.teacher_forced.to(device),
+            loss_mask=None if self.loss_mask is None else self.loss_mask.to(device),
         )
 
     def rows(self, part: slice) -> "Batch":
@@ -176,8 +176,8 @@ class Batch(NamedTuple):
             mask=self.mask[part],
             target=self.target[part],
             source=tuple(each[part] for each in self.source),
-            given=None if self.teacher_forced is None else self.teacher_forced[part],
-            told=None if self.loss_mask is None else self.loss_mask[part],
+            teacher_forced=None if self.teacher_forced is None else self.teacher_forced[part],
+            loss_mask=None if self.loss_mask is None else self.loss_mask[part],
         )
 
 

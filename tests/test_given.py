@@ -118,7 +118,7 @@ WIDTHS = [1.5, "3", 0, -1, True, NAN, [1], b"1", np.array([1, 2]), np.float64(2)
 @pytest.mark.parametrize("task", TRAINED)
 @pytest.mark.parametrize("width", WIDTHS, ids=repr)
 def test_a_width_that_is_none_is_one_sentence(runs, task, width):
-    assert "the width is" in sentence(lambda: runs[task].predict(RIGHT[task], width))
+    assert "the beam size is" in sentence(lambda: runs[task].predict(RIGHT[task], width))
 
 
 def test_a_width_of_numpy_is_a_width(runs):
@@ -157,7 +157,7 @@ def test_a_run_that_does_not_write_freely_says_so(runs):
 
 
 ANSWERS: list[tuple[str, Any]] = [
-    *((name, wrong) for name in ("width", "groups", "count") for wrong in (0, -1, 1.5, "3", None, True)),
+    *((name, wrong) for name in ("beam_size", "groups", "count") for wrong in (0, -1, 1.5, "3", None, True)),
     *((name, wrong) for name in ("best", "max_length", "alternatives") for wrong in (-1, 1.5, "3", None)),
     *((name, wrong) for name in ("diversity", "length_penalty") for wrong in (NAN, INF, "1", [1.0])),
     *((name, wrong) for name in ("sampling", "rules") for wrong in (3, "no", {"seed": 1})),
@@ -177,7 +177,7 @@ def test_rules_of_a_wrong_kind_are_one_sentence(wrong):
 
 
 def test_a_way_of_searching_is_told_by_its_class(runs):
-    for wrong in (3, {"width": 2}, Sampling(), "beam"):
+    for wrong in (3, {"beam_size": 2}, Sampling(), "beam"):
         assert "Answering was expected" in sentence(lambda wrong=wrong: runs["seq2seq"].answer(["abc"], wrong))
         assert "Answering was expected" in sentence(lambda wrong=wrong: runs["seq2seq"].stream("abc", wrong))
 

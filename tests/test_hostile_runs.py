@@ -13,7 +13,8 @@ from rich.console import Console
 
 from seqloom.cli import terminal
 from seqloom.cli.terminal import show_scores, show_table
-from seqloom.data import building, vocabulary
+from seqloom.data import preprocess as building
+from seqloom.data import vocabulary
 from seqloom.data.vocabulary import SPECIALS, Vocabulary
 from seqloom.errors import RunError, SeqloomError
 from seqloom.runs.folder import append_line

@@ -479,9 +479,9 @@ def test_deep_nesting_is_refused():
             ["model.encoder.kind=transformer", "model.encoder.bidirectional=false"],
             "model.encoder.bidirectional is false, but a Transformer encoder",
         ),
-        (["model.size=127"], "the encoder has the odd size 127, but with both_ways"),
-        (["model.encoder.size=127"], "the encoder has the odd size 127, but with both_ways"),
-        (["model.size=64,33"], "the encoder has the odd size 33, but with both_ways"),
+        (["model.size=127"], "the encoder has the odd size 127, but with bidirectional"),
+        (["model.encoder.size=127"], "the encoder has the odd size 127, but with bidirectional"),
+        (["model.size=64,33"], "the encoder has the odd size 33, but with bidirectional"),
         (["model.size=64,32", "model.depth=3"], "the encoder has depth 3, but its size lists 2 layers: depth 0 is"),
         (
             ["model.decoder.size=64,32", "model.decoder.depth=1"],
@@ -518,7 +518,7 @@ def test_deep_nesting_is_refused():
         ),
         (
             ["model.kind=mingru", "model.recurrent_weight_dropout=0.1"],
-            'the encoder has recurrent_dropout, but kind "mingru" has no recurrent weights',
+            'the encoder has recurrent_weight_dropout, but kind "mingru" has no recurrent weights',
         ),
         (["model.kind=minlstm", "model.recurrent_weight_dropout=0.1"], 'but kind "minlstm" has no recurrent weights'),
         (["model.kind=mingru", "model.weight_constraint=orthogonal"], 'has recurrence "orthogonal", but kind "mingru"'),
@@ -537,8 +537,8 @@ def test_deep_nesting_is_refused():
             'lists sizes, but all layers of kind "convolution" have the same',
         ),
         (["model.kind=linear", "model.size=64,64"], 'lists sizes, but all layers of kind "linear" have the same'),
-        (["model.kind=convolution", "model.window=4"], "the encoder has the even window 4, but with both_ways"),
-        (["model.kind=linear", "model.window=2"], "the encoder has the even window 2, but with both_ways"),
+        (["model.kind=convolution", "model.window=4"], "the encoder has the even window 4, but with bidirectional"),
+        (["model.kind=linear", "model.window=2"], "the encoder has the even window 2, but with bidirectional"),
         (["model.decoder.kind=convolution", "model.attention=none"], "a convolution decoder knows the source only by"),
         (["model.decoder.kind=linear", "model.attention=none"], "a linear decoder knows the source only by looking"),
         (
@@ -886,7 +886,7 @@ def test_resolving_leaves_no_side_open_and_changes_neither(recipe):
     resolved, use = recipe.resolved(), USES[recipe.task]
     for side in ["encoder"] * use.encodes + ["decoder"] * use.decodes:
         assert getattr(resolved.model, side).model_dump() == resolved.model.side(side).model_dump()
-        ways = {} if use.ahead else {"both_ways": False}
+        ways = {} if use.ahead else {"bidirectional": False}
         assert resolved.model.side(side) == recipe.model.side(side).model_copy(update=ways)
 
 
@@ -954,7 +954,7 @@ def test_listed_sizes_are_written_as_lists_and_read_back():
     encoder = lines[lines.index("[model.encoder]") : lines.index("[model.decoder]")]
     assert "size = [48]" in encoder and "depth = 0  # derived: 1" in encoder
     decoder = lines[lines.index("[model.decoder]") : lines.index("[train]")]
-    assert "# size = [64, 32]" in decoder and "# depth = 2" in decoder and "# both_ways = false" in decoder
+    assert "# size = [64, 32]" in decoder and "# depth = 2" in decoder and "# bidirectional = false" in decoder
     for comments in (True, False):
         assert Recipe.of(tomllib.loads(recipe.to_toml(comments))) == recipe
         assert Recipe.of(tomllib.loads(recipe.resolved().to_toml(comments))) == recipe.resolved()
@@ -1020,7 +1020,7 @@ def test_windows_files_read_alike(tmp_path):
         ("[data]\nformat = 'csv'\ntrain = [\n  'a',\n  3,\n]\n", 6, "data.train must be text or a list of texts"),
         ("[model]\nencoder.heads = 3\nencoder.kind = 'transformer'\n", 1, "the encoder has size 128 and heads 3"),
         ("[modle]\nsize = 3\n", 1, "there is no setting modle; did you mean model?"),
-        ("\n[model.decoder]\nboth_ways = true\n", 2, "a decoder may not see the future"),
+        ("\n[model.decoder]\nbidirectional = true\n", 2, "a decoder may not see the future"),
         ("[train]\nsteps = 3\ntime = '5m'\n", 1, "train.steps and train.time are both given"),
         ("model = 3\n", 1, "model must be a table of settings, not 3"),
     ],
@@ -1133,10 +1133,10 @@ def test_pairs_of_a_pronouncing_dictionary_stand_two_blanks_apart():
 @pytest.mark.parametrize(
     ("name", "start"),
     [
-        ("transduc", 'there is no recipe "transduc"; did you mean seq2seq? built in are '),
+        ("seq2sek", 'there is no recipe "seq2sek"; did you mean seq2seq? built in are '),
         ("qqqq", 'there is no recipe "qqqq"; built in are '),
         ("", 'there is no recipe ""; built in are'),
-        ("trans\nduce", 'there is no recipe "trans\\nduce"; did you mean seq2seq?'),
+        ("seq2\nseq", 'there is no recipe "seq2\\nseq"; did you mean seq2seq?'),
         ("seq2seq.toml", "there is no file seq2seq.toml; the built-in recipe is called seq2seq"),
         ("../recipes/seq2seq", "../recipes/seq2seq: there is no such file"),
     ],

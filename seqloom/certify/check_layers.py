@@ -10,7 +10,7 @@ from ..layers import CELLS, Layer, recurrent_encoder
 from ..layers.convolution import Convolution
 from .certificate import EXACT, Check, Gaps, compare, leaf, stirred
 from .check_attention import MASK, spread
-from .reference_cells import both_ways, convolution, gru_after
+from .reference_cells import bidirectional, convolution, gru_after
 from .reference_maths import Parameters
 
 INPUTS, SIZE, WINDOW = 3, 4, 3
@@ -26,7 +26,7 @@ def merged(p: Parameters, merge: str, x: Tensor) -> Tensor:
     """L2: the two states of each element, joined."""
     there, back = p.under("ways.0.cell"), p.under("ways.1.cell")
     size = len(there["U.weight"]) // 3
-    forwards, backwards = both_ways(gru_after, there, back, x, (torch.zeros(size),))
+    forwards, backwards = bidirectional(gru_after, there, back, x, (torch.zeros(size),))
     if merge == "mean":
         return (forwards + backwards) / 2
     if merge == "sum":

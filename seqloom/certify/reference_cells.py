@@ -31,7 +31,7 @@ def read(step: Step, p: Parameters, x: Tensor, entries: Vectors, mask: Tensor) -
     return torch.stack(outputs), tuple(torch.stack(rows) for rows in zip(*last, strict=True))
 
 
-def both_ways(step: Step, there: Parameters, back: Parameters, x: Tensor, start: Vectors) -> tuple[Tensor, Tensor]:
+def bidirectional(step: Step, there: Parameters, back: Parameters, x: Tensor, start: Vectors) -> tuple[Tensor, Tensor]:
     """L2: one sequence (T, D) without padding, forwards by one cell and backwards by another: (T, size) of each."""
     everything = torch.ones(1, len(x), dtype=torch.bool)
     first = tuple(entry[None] for entry in start)

@@ -229,7 +229,7 @@ class Body(Section):
 
     def _recurrent_fault(self) -> str:
         if self.kind == "gru-d" and (self.zoneout or self.bidirectional):
-            name = "zoneout" if self.zoneout else "both_ways"
+            name = "zoneout" if self.zoneout else "bidirectional"
             return f'has {name}, but kind "gru-d" remembers what it saw last, which is the past and stays as it was'
         if self.memory_size and self.kind != "lstm":
             return f'has a memory_size, but only kind "lstm" takes one, not "{self.kind}"'
@@ -238,11 +238,15 @@ class Body(Section):
         if self.kind == "lstm" and self.candidate_activation != "tanh" and (self.layer_norm or self.memory_size):
             return f'has the candidate "{self.candidate_activation}", but with layer_norm or a memory_size it is "tanh"'
         if self.kind in ("mingru", "minlstm") and (self.recurrent_weight_dropout or self.weight_constraint != "none"):
-            name = "recurrent_dropout" if self.recurrent_weight_dropout else f'recurrence "{self.weight_constraint}"'
+            name = (
+                "recurrent_weight_dropout"
+                if self.recurrent_weight_dropout
+                else f'recurrence "{self.weight_constraint}"'
+            )
             return f'has {name}, but kind "{self.kind}" has no recurrent weights'
         odd = next((size for size in self.sizes if size % 2), 0)
         if odd and self.bidirectional and self.merge == "concatenate":
-            return f'has the odd size {odd}, but with both_ways and merge "concatenate" each way gets half of it'
+            return f'has the odd size {odd}, but with bidirectional and merge "concatenate" each way gets half of it'
         return ""
 
     def _takes_layer_norm(self) -> bool:
@@ -261,5 +265,5 @@ class Body(Section):
         if isinstance(self.size, tuple):
             return f'lists sizes, but all layers of kind "{self.kind}" have the same'
         if self.bidirectional and self.window and self.window % 2 == 0:
-            return f"has the even window {self.window}, but with both_ways a window has a middle"
+            return f"has the even window {self.window}, but with bidirectional a window has a middle"
         return ""

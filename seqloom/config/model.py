@@ -196,14 +196,16 @@ class Model(Section):
     def side(self, name: Literal["encoder", "decoder"]) -> Body:
         """All settings of one side, with nothing left to derive."""
         body = self._body(self.encoder if name == "encoder" else self.decoder)
-        return body if name == "encoder" else body.model_copy(update={"both_ways": False})
+        return body if name == "encoder" else body.model_copy(update={"bidirectional": False})
 
     def _body(self, part: Part) -> Body:
         """All settings of [model], or what a part of it says instead."""
         given = part.model_dump(exclude_none=True)
         values = {key: getattr(self, key) for key in Body.model_fields} | given
         # What remembers the last value that it saw reads forwards, unless somebody insists and is refused.
-        values["both_ways"] = values["kind"] != "gru-d" if values["both_ways"] is None else values["both_ways"]
+        values["bidirectional"] = (
+            values["kind"] != "gru-d" if values["bidirectional"] is None else values["bidirectional"]
+        )
         listed = values["size"] if isinstance(values["size"], tuple) else (values["size"],)
         if isinstance(part.size, tuple) and part.depth is None:
             values["depth"] = 0  # a part that lists its own layers says with it how many
@@ -214,7 +216,7 @@ class Model(Section):
     def reader(self, ahead: bool) -> Body:
         """The encoder's side; where nothing may look `ahead`, it reads forwards."""
         body = self.side("encoder")
-        return body if ahead else body.model_copy(update={"both_ways": False})
+        return body if ahead else body.model_copy(update={"bidirectional": False})
 
     def resolved(self, encodes: bool = True, decodes: bool = True, ahead: bool = True) -> "Model":
         """With nothing left to derive, for a network that has these sides."""
@@ -222,7 +224,7 @@ class Model(Section):
         return self.model_copy(
             update={
                 "depth": both.depth,
-                "both_ways": encodes and ahead and both.bidirectional,
+                "bidirectional": encodes and ahead and both.bidirectional,
                 "embedding": self.embedding or (decoder if decodes else encoder).sizes[0],
                 "feed_forward": both.feed_forward,
                 "encoder": Part.model_validate(encoder.model_dump()) if encodes else Part(),

@@ -118,7 +118,7 @@ class Recipe(Section):
             )
         if not use.ahead and (self.model.bidirectional or self.model.encoder.bidirectional):
             raise Misplaced(
-                ["model", "both_ways"],
+                ["model", "bidirectional"],
                 f"model.bidirectional is true, but a recipe whose task is to {use.does} may not see the future",
             )
         self._check_numbers()
@@ -140,11 +140,11 @@ class Recipe(Section):
             )
         if "gru-d" in kinds and model.patch_length > 1:
             raise Misplaced(
-                ["model", "span"], 'model.patch_length is set, but kind "gru-d" reads one row after the other'
+                ["model", "patch_length"], 'model.patch_length is set, but kind "gru-d" reads one row after the other'
             )
         if self.task == "forecast" and self.data.context % model.patch_length:
             raise Misplaced(
-                ["model", "span"],
+                ["model", "patch_length"],
                 f"model.patch_length is {model.patch_length}, which does not divide data.context, "
                 f"{self.data.context}, evenly",
             )

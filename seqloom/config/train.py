@@ -172,7 +172,7 @@ class Train(Section):
     def resolved(self, window: int = 0, best: Literal["loss", "score"] = "loss") -> "Train":
         """With everything filled in that follows; `window` and `best` are what the task takes unless it is said."""
         if (window and not self.bptt_window) or not self.select_by:
-            settled = {"window": self.bptt_window or window, "best": self.select_by or best}
+            settled = {"bptt_window": self.bptt_window or window, "select_by": self.select_by or best}
             return self.model_copy(update=settled).resolved()
         steps = self.known_steps
         if not steps:

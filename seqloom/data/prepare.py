@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqloom.data import stores
+from seqloom.data import cache as store
 from seqloom.data.codec import Codec, Raw
 from seqloom.data.codecs import read_codec
 from seqloom.data.datasets import PARTS, Origin, origin_of
@@ -61,24 +61,24 @@ def prepare(layout: Layout, cache: Path | None = None, tell: Tell = silent, exam
     """
     origin = origin_of(layout, examples)
     fingerprint = _fingerprint(layout, origin)
-    where = cache or stores.cache_folder()
+    where = cache or store.cache_folder()
     name = hashlib.sha256("\0".join([fingerprint, *origin.names]).encode("utf-8", "surrogateescape")).hexdigest()
     entry = where / name
     there = os.path.exists(entry)
     if (found := _load(entry, layout)) is not None:
         return found
     if there:
-        stores.discard(entry)  # damaged
+        store.discard(entry)  # damaged
     return _prepare(layout, origin, fingerprint, entry, tell)
 
 
 def _prepare(layout: Layout, origin: Origin, fingerprint: str, entry: Path, tell: Tell) -> Prepared:
-    with stores.building(entry) as folder:
+    with store.building(entry) as folder:
         codecs, report = build(layout, origin, folder, tell)
         if _fingerprint(layout, origin) != fingerprint:
             raise DataError("the data changed while it was being prepared; try again when it is complete")
         saved = {side: codec.to_json() for side, codec in codecs.items()}
-        stores.write_index(folder, {"fingerprint": fingerprint, "codecs": saved, "report": report.to_json()})
+        store.write_index(folder, {"fingerprint": fingerprint, "codecs": saved, "report": report.to_json()})
         # Before the folder takes its name or goes: what is mapped stays, whatever becomes of the files.
         prepared = _load(folder, layout)
     assert prepared is not None
@@ -94,7 +94,7 @@ def _fingerprint(layout: Layout, origin: Origin) -> str:
 
 def _load(entry: Path, layout: Layout) -> Prepared | None:
     """What is in an entry of the cache; None if it is not there or damaged."""
-    index = stores.read_index(entry)
+    index = store.read_index(entry)
     if index is None:
         return None
     try:
@@ -106,9 +106,9 @@ def _load(entry: Path, layout: Layout) -> Prepared | None:
 
 
 def _load_split(entry: Path, part: str, sides: tuple[str, ...]) -> Split:
-    ids = {side: Ragged(*stores.open_flat(entry, f"{part}-{side}-ids")) for side in sides}
+    ids = {side: Ragged(*store.open_flat(entry, f"{part}-{side}-ids")) for side in sides}
     raws: dict[str, Any] = dict(ids)
     for side in sides:
         if (entry / f"{part}-{side}-texts.npy").exists():
-            raws[side] = Texts(*stores.open_flat(entry, f"{part}-{side}-texts"))
+            raws[side] = Texts(*store.open_flat(entry, f"{part}-{side}-texts"))
     return Split(ids, raws)

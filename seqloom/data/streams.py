@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.data import batches
+from seqloom.data import batching
 from seqloom.data.ragged import Ragged, Rows
 from seqloom.data.splits import shuffle
 from seqloom.data.vocabulary import END, PAD, START
@@ -131,7 +131,7 @@ def windows(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> Se
     if len(begins) == 2 and begins[1] - begins[0] > BUFFER * window:
         return long_windows(int(begins[0]), int(begins[1]), budget, window, shift, seed, epoch)
     spans = cut(begins, window, shift)
-    return [spans[rows] for rows in batches.order(spans[:, 1] - spans[:, 0], budget, seed, epoch)]
+    return [spans[rows] for rows in batching.order(spans[:, 1] - spans[:, 0], budget, seed, epoch)]
 
 
 def long_windows(start: int, stop: int, budget: int, window: int, shift: int, seed: int, epoch: int) -> Sequence[Spans]:
@@ -160,7 +160,7 @@ def long_windows(start: int, stop: int, budget: int, window: int, shift: int, se
 def by_document(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> list[Spans]:
     """Whole documents of about the same length, which are read `window` by window."""
     spans = np.stack([begins[:-1], begins[1:], np.zeros_like(begins[1:])], 1)
-    return [spans[rows] for rows in batches.order(np.diff(begins), budget, seed, epoch, window)]
+    return [spans[rows] for rows in batching.order(np.diff(begins), budget, seed, epoch, window)]
 
 
 def cut(begins: Rows, window: int, shift: int) -> Spans:

@@ -15,12 +15,18 @@ from .state import State
 class TorchCompatible(Layer):
     """A stack of recurrences that can be had from, and given to, one of PyTorch's."""
 
-    def __init__(self, cell: MakeCell, inputs: int, size: int, depth: int, both_ways: bool, dropout: float) -> None:
+    def __init__(self, cell: MakeCell, inputs: int, size: int, depth: int, bidirectional: bool, dropout: float) -> None:
         super().__init__()
-        width = 2 * size if both_ways else size  # PyTorch's size is that of one way
-        merge = "concatenate" if both_ways else "none"
+        width = 2 * size if bidirectional else size  # PyTorch's size is that of one way
+        merge = "concatenate" if bidirectional else "none"
         self.stack = recurrent_encoder(cell, inputs, [width] * depth, merge=merge, dropout=dropout)
-        self.inputs, self.size, self.depth, self.both_ways, self.dropout = inputs, size, depth, both_ways, dropout
+        self.inputs, self.size, self.depth, self.bidirectional, self.dropout = (
+            inputs,
+            size,
+            depth,
+            bidirectional,
+            dropout,
+        )
         self.causal, self.final_state_sizes = self.stack.causal, self.stack.final_state_sizes
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
@@ -104,11 +110,11 @@ class RNN(TorchCompatible):
         depth: int = 1,
         *,
         activation: str = "tanh",
-        both_ways: bool = False,
+        bidirectional: bool = False,
         bias: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(lambda i, s: RNNCell(i, s, activation, bias), inputs, size, depth, both_ways, dropout)
+        super().__init__(lambda i, s: RNNCell(i, s, activation, bias), inputs, size, depth, bidirectional, dropout)
         self.activation, self.bias = activation, bias
 
     @classmethod
@@ -118,14 +124,14 @@ class RNN(TorchCompatible):
             module.hidden_size,
             module.num_layers,
             activation=module.nonlinearity,
-            both_ways=module.bidirectional,
+            bidirectional=module.bidirectional,
             bias=module.bias,
             dropout=module.dropout,
         )
 
     def twin(self) -> nn.RNNBase:
         shape = (self.inputs, self.size, self.depth)
-        return nn.RNN(*shape, self.activation, self.bias, True, self.dropout, self.both_ways)
+        return nn.RNN(*shape, self.activation, self.bias, True, self.dropout, self.bidirectional)
 
 
 class LSTM(TorchCompatible):
@@ -138,14 +144,14 @@ class LSTM(TorchCompatible):
         depth: int = 1,
         *,
         memory: int = 0,
-        both_ways: bool = False,
+        bidirectional: bool = False,
         bias: bool = True,
         dropout: float = 0.0,
     ) -> None:
         def cell(inputs: int, size: int) -> Cell:
             return ProjectedLSTMCell(inputs, size, memory, bias) if memory else LSTMCell(inputs, size, bias=bias)
 
-        super().__init__(cell, inputs, size, depth, both_ways, dropout)
+        super().__init__(cell, inputs, size, depth, bidirectional, dropout)
         self.memory, self.bias = memory, bias
 
     @classmethod
@@ -155,14 +161,14 @@ class LSTM(TorchCompatible):
             module.proj_size or module.hidden_size,
             module.num_layers,
             memory=module.hidden_size if module.proj_size else 0,
-            both_ways=module.bidirectional,
+            bidirectional=module.bidirectional,
             bias=module.bias,
             dropout=module.dropout,
         )
 
     def twin(self) -> nn.RNNBase:
         shape = (self.inputs, self.memory or self.size, self.depth)
-        return nn.LSTM(*shape, self.bias, True, self.dropout, self.both_ways, self.size if self.memory else 0)
+        return nn.LSTM(*shape, self.bias, True, self.dropout, self.bidirectional, self.size if self.memory else 0)
 
 
 class GRU(TorchCompatible):
@@ -174,11 +180,11 @@ class GRU(TorchCompatible):
         size: int,
         depth: int = 1,
         *,
-        both_ways: bool = False,
+        bidirectional: bool = False,
         bias: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__(lambda i, s: GRUCell(i, s, bias), inputs, size, depth, both_ways, dropout)
+        super().__init__(lambda i, s: GRUCell(i, s, bias), inputs, size, depth, bidirectional, dropout)
         self.bias = bias
 
     @classmethod
@@ -187,10 +193,10 @@ class GRU(TorchCompatible):
             module.input_size,
             module.hidden_size,
             module.num_layers,
-            both_ways=module.bidirectional,
+            bidirectional=module.bidirectional,
             bias=module.bias,
             dropout=module.dropout,
         )
 
     def twin(self) -> nn.RNNBase:
-        return nn.GRU(self.inputs, self.size, self.depth, self.bias, True, self.dropout, self.both_ways)
+        return nn.GRU(self.inputs, self.size, self.depth, self.bias, True, self.dropout, self.bidirectional)

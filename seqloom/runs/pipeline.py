@@ -23,7 +23,7 @@ from ..training.events import Events
 from ..training.files import json_bytes, lock_folder, read_json, sweep, write_atomically
 from ..training.loop import fit
 from ..training.manifests import MANIFEST, read_manifest, replace, write_manifest
-from ..training.parallelizm import measure_parallelizm
+from ..training.parallelism import measure_parallelism
 from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time
 from ..training.processes import ProcessGroup, join_process_group, shutdown
 from ..training.records import Record
@@ -175,7 +175,7 @@ def begin(folder: Path, feed: Feed, model: nn.Module, machine: Machine, processe
     if tell is silent:
         write_settled(folder, task, prepared, model, {"machine": machine.to_json()})
         return
-    ways = measure_parallelizm(task.objective(model), feed, settings, processes)
+    ways = measure_parallelism(task.objective(model), feed, settings, processes)
     about = {"machine": machine.to_json(), "ways": None if ways is None else ways.to_json()}
     lines = [*estimate_cost(feed, model), f"training in {machine}", *([str(ways)] if ways else [])]
     write_settled(folder, task, prepared, model, about)

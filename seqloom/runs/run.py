@@ -74,7 +74,7 @@ class Run:
 
     def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> Sequence[Sequence[Prediction]]:
         """The best answers to each input."""
-        beam = None if beam is None else whole("the width", beam, 1)
+        beam = None if beam is None else whole("the beam size", beam, 1)
         return self.task.predict(self.model, self._accepted(inputs), beam)
 
     def _accepted(self, inputs: Sequence[Any]) -> list[Any]:

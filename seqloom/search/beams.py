@@ -62,7 +62,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.beam_size < 1:
-            raise SearchError(f"a beam has at least 1 place, but its width is {self.beam_size}")
+            raise SearchError(f"a beam has at least 1 place, but its size is {self.beam_size}")
         if self.groups < 1 or self.beam_size % self.groups:
             raise SearchError(f"{self.beam_size} places cannot be shared out evenly among {self.groups} groups")
         if not self.length_penalty >= 0 or not self.diversity >= 0:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import build
 from ..config.recipe import Recipe
-from ..data import batches
+from ..data import batching
 from ..data.codec import Codec, Symbols
 from ..data.pictures import Pictures
 from ..data.prepare import Prepared
@@ -96,7 +96,7 @@ class About(Rows):
         """What is found for each input, best first, and the seconds that it took with the inputs beside it."""
         encoded = self.encode_inputs(inputs)
         answers: list[tuple[list[Hypothesis], float]] = [([], 0.0) for _ in inputs]
-        for rows in batches.sequential(self.read_lengths(encoded), ROOM // max(ask.beam_size, ask.count)):
+        for rows in batching.sequential(self.read_lengths(encoded), ROOM // max(ask.beam_size, ask.count)):
             begun = perf_counter()
             found = self.write(model, encoded, rows, ask, recorder)
             seconds = perf_counter() - begun

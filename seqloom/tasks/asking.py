@@ -81,9 +81,9 @@ class Answering:
     timeout: float | None = None  # seconds an answer at most; 0 is no limit, and the recipe's is taken if not given
 
     def __post_init__(self) -> None:
-        least = {"width": 1, "groups": 1, "best": 0, "max_length": 0, "count": 1, "alternatives": 0}
+        least = {"beam_size": 1, "groups": 1, "best": 0, "max_length": 0, "count": 1, "alternatives": 0}
         for name, at_least in least.items():
-            whole(f"the {name}" if name == "width" else name, getattr(self, name), at_least)
+            whole("the beam size" if name == "beam_size" else name, getattr(self, name), at_least)
         real("diversity", self.diversity)
         if self.length_penalty is not None:
             real("length_penalty", self.length_penalty)

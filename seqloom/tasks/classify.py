@@ -16,7 +16,7 @@ from ..baselines import most_frequent
 from ..baselines.bags import NaiveBayes, words
 from ..baselines.labels import NearestCentroid, uniform
 from ..config.recipe import Recipe
-from ..data import batches
+from ..data import batching
 from ..data.codec import Codec, Raw
 from ..data.labels import NONE, Labels, LabelSets, Rating, names_in, number_in, written
 from ..data.layout import Layout, Side, no_fault
@@ -196,7 +196,7 @@ class Classify(Rows):
     def answer(self, model: Labeler, encoded: Ragged, width: int = 1) -> list[list[Prediction]]:
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
         patch = self.recipe.model.patch
-        for rows in batches.sequential(sources.lengths(self.source, encoded, patch), ROOM):
+        for rows in batching.sequential(sources.lengths(self.source, encoded, patch), ROOM):
             expected = model(*sources.read(self.source, encoded, rows, self.recipe.model))
             for number, row in enumerate(rows):
                 one = tuple(part[number] for part in expected) if isinstance(expected, tuple) else expected[number]

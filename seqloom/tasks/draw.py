@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..baselines.language import uniform
 from ..config.recipe import Recipe
-from ..data import batches
+from ..data import batching
 from ..data.image_codebook import Mosaic, from_shades, in_shades, nearest
 from ..data.layout import Layout, Side, tokens
 from ..data.prepare import Prepared
@@ -105,7 +105,7 @@ class Draw(About):
     def losses(self, model: Generator, encoded: Encoded) -> Floats:
         """Of every square of every image; that an image ends is no surprise."""
         found = np.zeros((len(encoded["target"]), self.target.count))
-        for rows in batches.sequential(self.lengths(encoded), ROOM):
+        for rows in batching.sequential(self.lengths(encoded), ROOM):
             batch = self.batch_of(encoded, rows).to(device_of(model))
             features, _ = model.features(batch.inputs, model.initial_state(len(rows), *batch.source), batch.mask)
             counted = batch.mask & (batch.target != END)

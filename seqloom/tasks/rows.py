@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..config.body import Body
 from ..config.recipe import Recipe
-from ..data import batches
+from ..data import batching
 from ..data.codec import Codec
 from ..data.codecs import read_codec
 from ..data.formats.tables import Skipped
@@ -117,11 +117,11 @@ class Rows(Task):
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
         lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
         if not train.shuffle:
-            return batches.as_they_stand(lengths, train.batch_tokens)
-        return batches.order(lengths, train.batch_tokens, train.seed, epoch)
+            return batching.as_they_stand(lengths, train.batch_tokens)
+        return batching.order(lengths, train.batch_tokens, train.seed, epoch)
 
     def padded_share(self, prepared: Prepared) -> float:
-        return batches.padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
+        return batching.padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
 
     def batch(self, prepared: Prepared, rows: Any, split: str = "train") -> Batch:
         return self.batch_of(prepared.splits[split].ids, rows)
@@ -130,7 +130,7 @@ class Rows(Task):
     def loss(self, model: Any, encoded: Encoded) -> float:
         """The mean loss of an element of the target."""
         objective, total, count = self.objective(model), 0.0, 0
-        for rows in batches.sequential(self.lengths(encoded), ROOM):
+        for rows in batching.sequential(self.lengths(encoded), ROOM):
             loss, elements, _ = objective(self.batch_of(encoded, rows))
             total, count = total + loss.item(), count + int(elements)
         return total / max(count, 1)

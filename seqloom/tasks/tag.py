@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import build
 from ..baselines.labels import TagOfWord
 from ..config.recipe import Recipe
-from ..data import batches
+from ..data import batching
 from ..data.codec import Codec, Raw
 from ..data.labels import NONE
 from ..data.layout import Layout, Side
@@ -148,7 +148,7 @@ class Tag(Rows):
         answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
         head = model.head.head if isinstance(model.head, MLPHead) else model.head
         assert isinstance(head, CRF | Categorical)
-        for rows in batches.sequential(encoded.lengths, ROOM):
+        for rows in batching.sequential(encoded.lengths, ROOM):
             read = sources.read(self.source, encoded, rows, self.recipe.model)
             inputs, mask = (part.to(device_of(model)) for part in read)
             expected = model(inputs, mask)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..config.body import Body
 from ..config.recipe import Recipe
-from ..data import batches, streams
+from ..data import batching, streams
 from ..data.prepare import Prepared
 from ..data.streams import Places, Spans
 from ..layers.heads import Bernoulli, Categorical
@@ -103,7 +103,7 @@ class Writes(Rows):
         """The loss of every place, read as it would be by someone who reads all."""
         stream, window = self.stream(encoded), self.recipe.train.bptt_window
         found, plan, here = np.zeros(len(stream)), self.plan(stream), device_of(model)
-        for rows in batches.sequential(plan[:, 2] - plan[:, 0], ROOM, window):
+        for rows in batching.sequential(plan[:, 2] - plan[:, 0], ROOM, window):
             reads, counts, stops = plan[rows].T
             state = model.initial_state(len(rows))
             for first in range(0, int((stops - reads).max()), window):

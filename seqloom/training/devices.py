@@ -36,7 +36,7 @@ class Machine:
 
     device: str
     precision: Precision
-    measure_precisions: Speeds
+    measured: Speeds
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

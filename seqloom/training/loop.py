@@ -118,7 +118,7 @@ class Piece(NamedTuple):
     chance: Tensor
 
     def at(self, truth: float) -> Batch:
-        return self.batch if truth >= 1 else self.batch._replace(given=self.chance < truth)
+        return self.batch if truth >= 1 else self.batch._replace(teacher_forced=self.chance < truth)
 
 
 class Training:

@@ -47,7 +47,7 @@ class Parallelism:
         )
 
 
-def measure_parallelizm(objective: Objective, feed: Feed, settings: Train, processes: int = 1) -> Parallelism | None:
+def measure_parallelism(objective: Objective, feed: Feed, settings: Train, processes: int = 1) -> Parallelism | None:
     """The two ways on this machine; none where there is no choice: one core, a GPU, or several machines."""
     count = processes if processes > 1 else len(os.sched_getaffinity(0))
     elsewhere = int(os.environ.get("LOCAL_WORLD_SIZE", processes)) != processes

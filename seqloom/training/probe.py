@@ -97,7 +97,7 @@ def step_time(
     objective: Objective, feed: Feed, settings: Train, seconds: float, at_least: int = TRIALS_AT_LEAST
 ) -> float:
     """The seconds of a step; where a model reads its own output more and more often, of the slowest, last ones."""
-    slowest = {"steps": DEFAULT_STEPS, "time": "", "accumulate": 1, "teacher_schedule": "constant"}
+    slowest = {"steps": DEFAULT_STEPS, "time": "", "accumulate_batches": 1, "teacher_forcing_schedule": "constant"}
     training = Training(objective, Trials(feed), settings.model_copy(update=slowest).resolved())
     while training.progress.batch == 0:  # not counted
         training.advance()

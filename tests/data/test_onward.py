@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from seqloom.config.recipe import Data
-from seqloom.data import building, documents, onward, sides
+from seqloom.data import chunked_text as onward
+from seqloom.data import documents, sides
+from seqloom.data import preprocess as building
 from seqloom.data.chunked_text import Onward, in_pieces, whole
 from seqloom.data.documents import Documents, read_documents, read_whole
 from seqloom.data.formats.tables import Skipped

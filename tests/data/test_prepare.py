@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from seqloom.config.recipe import Data
-from seqloom.data import building, stores
+from seqloom.data import cache as stores
 from seqloom.data import prepare as prepare_module
+from seqloom.data import preprocess as building
 from seqloom.data.datasets import origin_of
 from seqloom.data.layout import Layout, tokens
 from seqloom.data.prepare import Prepared
@@ -384,7 +385,7 @@ def test_changed_content_of_the_same_size_and_time_is_another_entry(file, cache)
 
 CHANGES = {
     "separator": "  ", "source": "2", "target": "1", "encoding": "latin-1", "on_bad_row": "skip",
-    "source_tokens": "words", "target_tokens": "bpe", "lowercase": True, "min_count": 2, "max_size": 300,
+    "source_tokenizer": "words", "target_tokenizer": "bpe", "lowercase": True, "min_count": 2, "vocabulary_size": 300,
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
     "shared": True, "tag": "x", "target_type": "labels", "source_type": "numbers", "series": "x", "characters": 9,
     "images": "x", "image_size": 9, "vectors": "x", "documents": "lines", "line_breaks": True,
@@ -395,8 +396,8 @@ CHANGES = {
 
 
 def test_every_setting_changes_the_fingerprint(tmp_path, cache):
-    both_ways = [(f"{source}  x", f"{target}  y") for source, target in PAIRS]  # two blanks and a tab on every line
-    train = write(tmp_path / "train.txt", both_ways)
+    bidirectional = [(f"{source}  x", f"{target}  y") for source, target in PAIRS]  # two blanks and a tab on every line
+    train = write(tmp_path / "train.txt", bidirectional)
     base = {"train": [train]}
     fields = set(type(settings()).model_fields) - {"sample", "train", "validation", "test", "format"}
     assert set(CHANGES) == fields

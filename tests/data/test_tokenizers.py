@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data import subwords, tokenizers, units
+from seqloom.data import id_table as units
+from seqloom.data import subwords, tokenizers
 from seqloom.data.subwords import BYTE_OF, byte_names
 from seqloom.data.tokenizers import JOINER, learn_tokenizer, read_tokenizer
 from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN

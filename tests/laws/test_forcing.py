@@ -22,7 +22,7 @@ def batch(side: str) -> Batch:
 @each_decoder
 def test_where_all_is_given_it_is_plain_teacher_forcing(name):
     objective, given = GenerationObjective(writer(name, "gru-both").double()).eval(), batch("right")
-    one, two = objective(given), objective(given._replace(given=torch.ones(3, 6).bool()))
+    one, two = objective(given), objective(given._replace(teacher_forced=torch.ones(3, 6).bool()))
     close(one[0], two[0])
     assert one[1] == two[1]
 
@@ -32,7 +32,7 @@ def test_where_all_is_given_it_is_plain_teacher_forcing(name):
 def test_what_is_read_is_the_truth_or_the_models_own_likeliest(name, side):
     model = writer(name, "gru-both").double().eval()
     given = batch(side)
-    given = given._replace(given=torch.rand(3, 6) < 0.4)
+    given = given._replace(teacher_forced=torch.rand(3, 6) < 0.4)
     read: list[torch.Tensor] = []
     hook = model.embed.register_forward_hook(lambda _, inputs, __: read.append(inputs[0]))
     loss, count, _ = GenerationObjective(model)(given)
@@ -68,7 +68,7 @@ def test_windows_with_their_state_carried_have_the_values_of_the_whole(name):
 @pytest.mark.parametrize("name", ["gru", "transformer-pre"])
 def test_gradients_reach_what_was_read_even_where_its_own_was(name):
     objective = GenerationObjective(writer(name, "gru-both"))
-    loss, _, _ = objective(batch("right")._replace(given=torch.zeros(3, 6).bool()))
+    loss, _, _ = objective(batch("right")._replace(teacher_forced=torch.zeros(3, 6).bool()))
     loss.backward()
     assert all(each.grad is not None and each.grad.isfinite().all() for each in objective.parameters())
     assert isinstance(objective.model.embed, nn.Embedding) and objective.model.embed.weight.grad.any()

@@ -24,13 +24,13 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("name", PAIRS)
-def test_weights_come_in_and_go_out_and_the_numbers_are_equal(name, depth, both_ways, bias):
+def test_weights_come_in_and_go_out_and_the_numbers_are_equal(name, depth, bidirectional, bias):
     ours, theirs, options = PAIRS[name]
     torch.manual_seed(0)
-    module = theirs(5, 6, depth, batch_first=True, bidirectional=both_ways, bias=bias, **options).double()
+    module = theirs(5, 6, depth, batch_first=True, bidirectional=bidirectional, bias=bias, **options).double()
     layer = ours.from_torch(module)
     x = torch.randn(3, 7, 5, dtype=torch.double, requires_grad=True)
     expected, last = module(x)

@@ -36,11 +36,11 @@ SOME = (SIZE, ((SIZE,),))  # a memory with one state, as a GRU hands it over
 
 TRANSFORMERS: dict[str, dict] = {  # options of each
     **{f"transformer-{norm}": {"norm": norm} for norm in RESIDUALS},
-    "transformer-learned": {"positions": "learned", "longest": 40},
+    "transformer-learned": {"positions": "learned", "max_positions": 40},
     "transformer-rotary": {"positions": "rotary"},
     "transformer-none": {"positions": "none", "activation": "relu"},
     "transformer-window": {"window": 3, "positions": "rotary"},
-    "transformer-swiglu": {"activation": "swiglu", "normalize": "rms", "bias": False},
+    "transformer-swiglu": {"activation": "swiglu", "norm_type": "rms", "bias": False},
 }
 SIZES = [SIZE, SIZE]
 

@@ -95,7 +95,7 @@ def test_of_those_that_mean_the_same_the_best_stands_for_all(penalty):
 @pytest.mark.parametrize("best", [0, 2, 3])
 def test_what_means_the_same_takes_no_place_from_what_does_not(best, groups):
     """Nothing is said twice, and more is said than is left of the same beam when its answers are merged afterwards."""
-    settings = {"width": 4, "steps": 8, "end": END, "best": best, "groups": groups}
+    settings = {"beam_size": 4, "steps": 8, "end": END, "best": best, "groups": groups}
     merged = apart = 0
     for seed in range(20):
         toy = Toy(5, seed, sharpness=1.0)
@@ -175,10 +175,10 @@ def test_nothing_allowed_any_more_is_said_but_a_dead_end_among_others_is_not():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"width": 0}, "width is 0"),
-        ({"width": 4, "groups": 3}, "4 places cannot be shared out evenly among 3 groups"),
-        ({"width": 4, "length_penalty": -1}, "less than 0"),
-        ({"width": 4, "length_penalty": math.nan}, "less than 0"),
+        ({"beam_size": 0}, "its size is 0"),
+        ({"beam_size": 4, "groups": 3}, "4 places cannot be shared out evenly among 3 groups"),
+        ({"beam_size": 4, "length_penalty": -1}, "less than 0"),
+        ({"beam_size": 4, "length_penalty": math.nan}, "less than 0"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, words):

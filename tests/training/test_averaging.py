@@ -37,7 +37,7 @@ def test_once_warm_the_average_is_torchs_own() -> None:
 
 def test_a_validation_and_whoever_keeps_the_best_see_the_average_and_training_its_own() -> None:
     plain, objective = Training(Guesser(), Rows(), settings()), Guesser()
-    given = settings(average=0.9)
+    given = settings(ema=0.9)
     seen = []
 
     def validate() -> dict[str, float]:
@@ -60,7 +60,7 @@ def test_without_averaging_nothing_is_kept() -> None:
 
 
 def test_a_skipped_step_is_not_averaged() -> None:
-    training = Training(Guesser(), Rows(), settings(average=0.5))
+    training = Training(Guesser(), Rows(), settings(ema=0.5))
     training.advance()
     before = {name: tensor.clone() for name, tensor in training.average.weights.items()}
     for text in training.feed.texts:
@@ -70,7 +70,7 @@ def test_a_skipped_step_is_not_averaged() -> None:
 
 
 def test_after_skipped_steps_the_average_is_as_young_as_the_steps_that_were_made() -> None:
-    training = Training(Guesser().double(), Rows(), settings(average=0.9, steps=200))
+    training = Training(Guesser().double(), Rows(), settings(ema=0.9, steps=200))
     texts = training.feed.texts
     expected = {name: tensor.clone() for name, tensor in training.average.weights.items()}
     made = 0

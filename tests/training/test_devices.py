@@ -90,7 +90,7 @@ def test_auto_is_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 @pytest.mark.parametrize("kind", ["transformer", "gru"])
 def test_a_run_in_low_precision_resumes_to_the_same_bits(tmp_path: Path, kind: str, precision: str) -> None:
-    given = settings(precision=precision, steps=10, validate_every=4, checkpoint_every=3, window=2)
+    given = settings(precision=precision, steps=10, validate_every=4, checkpoint_every=3, bptt_window=2)
     make = writing(f"model.kind={kind}")
     whole = Run(tmp_path / "whole", given, make, Pairs).whole()
     assert not same(weights_of(whole.objective), weights_of(Run(None, settings(), make, Pairs).objective))

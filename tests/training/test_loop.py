@@ -102,7 +102,7 @@ def test_from_the_checkpoint_before_a_damaged_one_it_comes_to_the_same_end(tmp_p
 
 
 def test_a_run_that_has_ended_tells_its_end_again_and_nothing_else(tmp_path: Path) -> None:
-    for given in (settings(), settings(patience=2, rate=5.0, steps=60, checkpoint_every=5)):
+    for given in (settings(), settings(patience=2, learning_rate=5.0, steps=60, checkpoint_every=5)):
         shutil.rmtree(tmp_path, ignore_errors=True)
         run = Run(tmp_path, given).whole()
         again = run.rebuilt()
@@ -112,7 +112,7 @@ def test_a_run_that_has_ended_tells_its_end_again_and_nothing_else(tmp_path: Pat
 
 
 def test_early_stopping_comes_at_the_same_step_after_a_cut(tmp_path: Path) -> None:
-    given = settings(patience=2, rate=2.0, steps=200, validate_every=3, checkpoint_every=4)
+    given = settings(patience=2, learning_rate=2.0, steps=200, validate_every=3, checkpoint_every=4)
     whole = Run(given=given).whole()
     end = whole.records[-1].step
     assert end < 200
@@ -180,7 +180,7 @@ def test_after_an_evaluation_the_mode_is_what_it_was_even_if_it_failed(mode: boo
     [
         ({"step": -1}, "'step'"),
         ({"step": 3}, "holds step 3"),
-        ({"batch": 7}, "batch 7 of an epoch, but the data has 7 batches"),
+        ({"batch_tokens": 7}, "batch 7 of an epoch, but the data has 7 batches"),
         ({"epoch": "0"}, "'epoch'"),
         ({"epoch": 1.5}, "'epoch'"),
         ({"seconds": None}, "'seconds'"),
@@ -223,13 +223,13 @@ def test_the_state_of_a_checkpoint_is_json_that_gives_every_number_back() -> Non
 @pytest.mark.parametrize("window", [0, 3])
 def test_changed_data_is_read_from_the_beginning_of_the_next_epoch_and_none_is_left_out(window: int) -> None:
     """Whichever batch or window it stood at: on the boundary, the next epoch is the one that has not begun."""
-    training = Training(Guesser(), Rows(), settings(steps=99, window=window))
+    training = Training(Guesser(), Rows(), settings(steps=99, bptt_window=window))
     boundaries = 0
     while (now := training.progress).epoch < 3:
         training.advance()
         begun = now.batch > 0 or now.window > 0
         boundaries += not begun
-        again = Training(Guesser(), Rows(rows=23, seed=5), settings(steps=99, window=window))
+        again = Training(Guesser(), Rows(rows=23, seed=5), settings(steps=99, bptt_window=window))
         again.restore(training.checkpoint(), other_data=True)
         again.advance()
         assert again.feed.asked[0] == again.feed.order(now.epoch + begun)[0].tolist()
@@ -309,7 +309,7 @@ def test_the_gradient_of_many_batches_is_that_of_one_big_batch(parts: tuple[int,
     objective, feed = Guesser(dropout=0.0).double(), Rows()
     rows = np.split(np.arange(40), np.cumsum(parts)[:-1])
     optimizer = build_optimizer(objective, settings())
-    made = update(objective, optimizer, [feed.batch(part) for part in rows], settings(clip=0.0))
+    made = update(objective, optimizer, [feed.batch(part) for part in rows], settings(clip_norm=0.0))
     found = gradients(objective)
 
     reference = Guesser(dropout=0.0).double()
@@ -336,12 +336,12 @@ def test_a_batch_that_is_not_fresh_goes_on_from_the_one_before() -> None:
 
 
 def replace_fresh(batch: Batch) -> Batch:
-    return batch._replace(fresh=True)
+    return batch._replace(starts_sequence=True)
 
 
 @pytest.mark.parametrize("clip", [0.0, 1e-3, 0.1, 1e6])
 def test_a_step_is_what_torch_does_with_the_mean_its_clipping_and_its_optimizer(clip: float) -> None:
-    objective, feed, given = Guesser(dropout=0.0).double(), Rows(), settings(clip=clip, weight_decay=0.3)
+    objective, feed, given = Guesser(dropout=0.0).double(), Rows(), settings(clip_norm=clip, weight_decay=0.3)
     reference = Guesser(dropout=0.0).double()
     matrices = [each for each in reference.parameters() if each.ndim > 1]
     vectors = [each for each in reference.parameters() if each.ndim <= 1]
@@ -593,7 +593,7 @@ def test_records_are_json_and_scores_are_only_where_there_are_some() -> None:
 
 def test_it_learns() -> None:
     """The tiny rows are noise, yet each of them can be learned by heart."""
-    run = Run(given=settings(steps=400, rate=0.05, validate_every=100))
+    run = Run(given=settings(steps=400, learning_rate=0.05, validate_every=100))
     run.objective = Guesser(dropout=0.0, size=24)
     run.validate = validation(run.objective, run.feed)
     run.whole()

@@ -93,7 +93,7 @@ def test_a_gradient_is_clipped_as_torch_does_first_its_norm_and_then_its_values(
     for each, total in zip(layer.parameters(), sums, strict=True):
         each.grad = total / 6
     norm = nn.utils.get_total_norm([each.grad for each in layer.parameters()]).item()
-    clip_gradients(sums, norm, 6.0, settings(clip=limit, clip_value=value))
+    clip_gradients(sums, norm, 6.0, settings(clip_norm=limit, clip_value=value))
     if limit:
         nn.utils.clip_grad_norm_(layer.parameters(), limit)
     if value:

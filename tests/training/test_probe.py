@@ -19,7 +19,7 @@ from .tiny import Guesser, Rows, same, settings, validation
 
 
 def unresolved(**given: Any) -> Train:
-    return Train(**{"time": "5m", "rate": 0.1, **given})
+    return Train(**{"time": "5m", "learning_rate": 0.1, **given})
 
 
 @pytest.mark.parametrize("training", [True, False])

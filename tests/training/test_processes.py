@@ -29,15 +29,15 @@ def guesser() -> Objective:
 
 
 # A bias of keys has no gradient but noise, and Adam would make steps of it.
-PLAIN_STEPS = {"optimizer": "sgd", "rate": 0.1}
+PLAIN_STEPS = {"optimizer": "sgd", "learning_rate": 0.1}
 CASES: dict[str, tuple[Callable[[], Objective], Callable[[], Rows], dict[str, Any]]] = {
     "plain": (guesser, Rows, {}),
-    "stream": (guesser, Stream, {"accumulate": 2}),
-    "windows": (writing("model.kind=gru", "model.dropout=0"), Pairs, {"window": 2, "average": 0.9}),
+    "stream": (guesser, Stream, {"accumulate_batches": 2}),
+    "windows": (writing("model.kind=gru", "model.dropout=0"), Pairs, {"bptt_window": 2, "ema": 0.9}),
     "teacher": (
         writing("model.kind=transformer", "model.dropout=0"),
         Pairs,
-        {"teacher": 0.4, "accumulate": 3, **PLAIN_STEPS},
+        {"teacher_forcing": 0.4, "accumulate_batches": 3, **PLAIN_STEPS},
     ),
 }
 

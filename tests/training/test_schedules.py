@@ -47,12 +47,12 @@ def test_no_step_is_made_in_vain_and_the_rate_is_never_above_the_one_asked_for(s
 
 
 def test_the_cosine_passes_its_middle_half_way() -> None:
-    given = settings(steps=109, warmup=10, rate=1.0)
+    given = settings(steps=109, warmup=10, learning_rate=1.0)
     assert learning_rate_at(60, given) == pytest.approx((1 + math.cos(math.pi / 2)) / 2)
 
 
 def rates(**given: Any) -> list[float]:
-    found = settings(rate=0.5, **given)
+    found = settings(learning_rate=0.5, **given)
     return [learning_rate_at(step, found) for step in range(1, found.steps + 1)]
 
 
@@ -94,7 +94,7 @@ def test_the_share_of_truth_is_constant_a_line_or_a_power() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 10, 300, 5_000])
 def test_the_inverse_sigmoid_is_bengios_and_half_way_down_at_half_of_the_steps(steps: int) -> None:
     """Bengio et al. (2015): k / (k + exp(i / k)); the k is what the middle asks for."""
-    given = settings(steps=steps, warmup=1, teacher=0.0, teacher_schedule="inverse-sigmoid")
+    given = settings(steps=steps, warmup=1, teacher_forcing=0.0, teacher_forcing_schedule="inverse-sigmoid")
     found = [teacher_forcing_at(step, given) for step in range(1, steps + 1)]
     if steps % 2 == 0:
         assert teacher_forcing_at(steps // 2, given) == pytest.approx(0.5)

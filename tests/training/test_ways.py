@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from seqloom.training.parallelizm import Parallelism, compare, measure_parallelizm, passing_time
+from seqloom.training.parallelism import Parallelism, compare, measure_parallelism, passing_time
 
 from seqloom.models import Batch
-from seqloom.training import ways
+from seqloom.training import parallelism as ways
 from seqloom.training.tensors import weights_of
 
 from .tiny import Guesser, Rows, same, settings
@@ -70,5 +70,5 @@ def test_it_is_asked_where_there_is_a_choice(
     monkeypatch.setattr(ways, "compare", lambda objective, feed, settings, count: Parallelism(count, 1.0, 1.0))
     if local:
         monkeypatch.setenv("LOCAL_WORLD_SIZE", local)
-    found = measure_parallelizm(Guesser(), Rows(), settings(device=device), processes)
+    found = measure_parallelism(Guesser(), Rows(), settings(device=device), processes)
     assert (found and found.count) == count

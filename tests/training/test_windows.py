@@ -37,7 +37,7 @@ class Stream(Rows):
         epoch, at = rows.tolist()
         texts = torch.from_numpy(np.random.default_rng(epoch).integers(1, SYMBOLS, (4, 21)))
         piece = texts[:, at : at + 5]
-        return Batch.shifted(piece, torch.ones(piece.shape, dtype=torch.bool))._replace(fresh=at == 0)
+        return Batch.shifted(piece, torch.ones(piece.shape, dtype=torch.bool))._replace(starts_sequence=at == 0)
 
 
 class Pairs(Rows):
@@ -78,9 +78,9 @@ def test_the_loss_of_a_stream_is_that_of_the_whole_text_and_the_gradient_stops_a
 
 
 def test_a_window_is_a_step_and_the_next_goes_on_from_its_state_with_the_new_weights() -> None:
-    given = settings(window=2, clip=0.0)
+    given = settings(bptt_window=2, clip_norm=0.0)
     training, other = Training(Guesser(dropout=0.0), Rows(), given), Guesser(dropout=0.0)
-    plain = Training(other, Rows(), settings(clip=0.0))
+    plain = Training(other, Rows(), settings(clip_norm=0.0))
     batch = training.feed.batch(training.order[0])
     state = None
     for number, window in enumerate(batch.windows(2)):
@@ -108,18 +108,22 @@ KINDS = {
     "held": (writing("model.kind=rnn", "model.weight_constraint=spectral", "model.zoneout=0.1"), Pairs),
 }
 ALL = {
-    "window": 2,
-    "accumulate": 3,
-    "teacher": 0.3,
-    "teacher_schedule": "linear",
-    "average": 0.9,
+    "bptt_window": 2,
+    "accumulate_batches": 3,
+    "teacher_forcing": 0.3,
+    "teacher_forcing_schedule": "linear",
+    "ema": 0.9,
     "optimizer": "radam",
     "schedule": "inverse-root",
     "clip_value": 0.05,
 }
 
 
-FEW = {"window": {"window": 2}, "teacher": {"teacher": 0.5}, "average": {"accumulate": 2, "average": 0.9}}
+FEW = {
+    "bptt_window": {"bptt_window": 2},
+    "teacher_forcing": {"teacher_forcing": 0.5},
+    "ema": {"accumulate_batches": 2, "ema": 0.9},
+}
 CUTS = [(kind, ALL) for kind in KINDS] + [("gru", given) for given in FEW.values()]
 
 
@@ -130,7 +134,7 @@ def test_cut_with_all_of_it_switched_on_it_goes_on_as_if_it_had_not_been(
     tmp_path: Path, kind: str, given: dict[str, Any]
 ) -> None:
     if kind in ("guesser", "stream"):
-        given = {**given, "teacher": 1.0}  # it reads no element of its own
+        given = {**given, "teacher_forcing": 1.0}  # it reads no element of its own
     make, feed = KINDS[kind]
     asked = settings(steps=9, checkpoint_every=1, validate_every=4, **given)
     whole = Run(given=asked, make=make, feed=feed).whole()
@@ -155,11 +159,11 @@ def test_a_state_is_saved_only_where_the_next_batch_goes_on_from_it() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_state_comes_back_tensor_by_tensor(kind: str) -> None:
     make, feed = KINDS[kind]
-    training = Training(make(), feed(), settings(window=2))
+    training = Training(make(), feed(), settings(bptt_window=2))
     training.advance()
     found = training.checkpoint()
     assert found.carried
-    again = Training(make(), feed(), settings(window=2))
+    again = Training(make(), feed(), settings(bptt_window=2))
     again.restore(found)
     assert same(tensors_of(again.state), tensors_of(training.state))
     assert type(again.state) is type(training.state)
@@ -167,7 +171,7 @@ def test_a_state_comes_back_tensor_by_tensor(kind: str) -> None:
 
 @pytest.mark.parametrize("change", ["missing", "more", "shape", "kind"])
 def test_a_state_that_does_not_fit_is_refused(change: str) -> None:
-    training = Training(Guesser(), Rows(), settings(window=2))
+    training = Training(Guesser(), Rows(), settings(bptt_window=2))
     training.advance()
     found = training.checkpoint()
     [(name, tensor)] = found.carried.items()
@@ -178,15 +182,15 @@ def test_a_state_that_does_not_fit_is_refused(change: str) -> None:
         "kind": {name: tensor.double()},
     }[change]
     with pytest.raises(RunError, match="^c: the carried state"):
-        Training(Guesser(), Rows(), settings(window=2)).restore(replace(found, carried=carried, place="c"))
+        Training(Guesser(), Rows(), settings(bptt_window=2)).restore(replace(found, carried=carried, place="c"))
 
 
 def test_a_window_that_the_batch_does_not_have_is_refused() -> None:
-    training = Training(Guesser(), Rows(), settings(window=2))
+    training = Training(Guesser(), Rows(), settings(bptt_window=2))
     training.advance()
     found = training.checkpoint()
     with pytest.raises(RunError, match="window 99 of a batch that has"):
-        Training(Guesser(), Rows(), settings(window=2)).restore(replace(found, state=found.state | {"window": 99}))
+        Training(Guesser(), Rows(), settings(bptt_window=2)).restore(replace(found, state=found.state | {"window": 99}))
 
 
 def test_after_a_step_that_was_not_finite_the_next_window_begins_anew() -> None:
@@ -201,7 +205,7 @@ def test_after_a_step_that_was_not_finite_the_next_window_begins_anew() -> None:
 
 def test_accumulated_batches_make_the_step_of_one_big_batch() -> None:
     """Whatever the padding, and the last group of an epoch is what is left."""
-    given = settings(accumulate=3, clip=0.0)
+    given = settings(accumulate_batches=3, clip_norm=0.0)
     training = Training(Guesser(dropout=0.0).double(), Rows(), given)
     plain = Training(Guesser(dropout=0.0).double(), Rows(), given)
     groups = [np.concatenate(training.order[at : at + 3]) for at in (0, 3, 6)]
@@ -220,7 +224,9 @@ def test_accumulated_batches_make_the_step_of_one_big_batch() -> None:
 
 def test_the_truth_is_given_as_often_as_the_schedule_says_and_never_decided_by_what_else_is_drawn() -> None:
     def shares(disturb: bool) -> list[torch.Tensor]:
-        training = Training(writing()(), Pairs(rows=400, size=100), settings(teacher=0.25, teacher_schedule="linear"))
+        training = Training(
+            writing()(), Pairs(rows=400, size=100), settings(teacher_forcing=0.25, teacher_forcing_schedule="linear")
+        )
         found = []
         for _ in range(24):
             if disturb:
@@ -239,7 +245,7 @@ def test_the_truth_is_given_as_often_as_the_schedule_says_and_never_decided_by_w
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "exponential", "inverse-sigmoid"])
 def test_at_each_step_the_truth_is_given_where_the_draw_lies_below_that_steps_share(schedule: str) -> None:
-    given = settings(steps=9, teacher=0.1, teacher_schedule=schedule, accumulate=2)
+    given = settings(steps=9, teacher_forcing=0.1, teacher_forcing_schedule=schedule, accumulate_batches=2)
     training = Training(writing()(), Pairs(), given)
     for step in range(1, 10):
         place, share = training.progress.model_copy(), teacher_forcing_at(step, given)
@@ -253,7 +259,7 @@ def test_at_each_step_the_truth_is_given_where_the_draw_lies_below_that_steps_sh
         training.progress.step += 1
 
 
-@pytest.mark.parametrize("given", [{"window": 3}, {"teacher": 0.5}])
+@pytest.mark.parametrize("given", [{"bptt_window": 3}, {"teacher_forcing": 0.5}])
 def test_what_only_a_writer_can_do_is_refused_elsewhere(given: dict[str, Any]) -> None:
     objective = Guesser()
     objective.carries = False

@@ -63,7 +63,7 @@ class Rows:
 
 
 def settings(**given: Any) -> Train:
-    defaults = {"steps": 24, "rate": 0.02, "warmup": 3, "validate_every": 5, "checkpoint_every": 4, "seed": 11}
+    defaults = {"steps": 24, "learning_rate": 0.02, "warmup": 3, "validate_every": 5, "checkpoint_every": 4, "seed": 11}
     return Train(**{**defaults, **given}).resolved()
 
 

@@ -181,7 +181,7 @@ def warmup_endless(checkup: Checkup) -> Suspicion | None:
 def too_much_dropout(checkup: Checkup) -> Suspicion | None:
     """Two fifths or more are left out, and the model does not know its training examples better than others."""
     body, found = side_of(checkup.recipe), checkup.evidence
-    names = ("dropout", "recurrent_dropout", "attention_dropout", "zoneout")
+    names = ("dropout", "recurrent_weight_dropout", "attention_dropout", "zoneout")
     name, share = max(((one, getattr(body, one)) for one in names), key=lambda pair: pair[1])
     if share < 0.4 or (found is not None and checkup.fitted - checkup.skill > 0.1):
         return None
@@ -246,10 +246,44 @@ def short_windows(checkup: Checkup) -> Suspicion | None:
 PLAIN = Recipe()
 # Settings that say what is learned, how much of it and how long, or that other rules speak about.
 APART = (
-    *("kind", "size", "depth", "embedding", "both_ways", "encoder", "decoder", "patch", "crf", "hidden", "quantiles"),
-    *("relative", "alone", "span", "spelling", "window", "feed_forward", "heads", "longest", "pool", "tied"),
-    *("steps", "time", "seed", "batch", "rate", "validate_every", "checkpoint_every", "keep", "shard", "patience"),
-    *("window", "shuffle", "warmup", "average", "balanced", "schedule", "momentum", "accumulate", "attention", "look"),
+    *(
+        "kind",
+        "size",
+        "depth",
+        "embedding",
+        "bidirectional",
+        "encoder",
+        "decoder",
+        "patch",
+        "crf",
+        "hidden",
+        "quantiles",
+    ),
+    *(
+        "relative",
+        "channel_independent",
+        "patch_length",
+        "spelling",
+        "window",
+        "feed_forward",
+        "heads",
+        "max_positions",
+    ),
+    *("pool", "tied"),
+    *(
+        "steps",
+        "time",
+        "seed",
+        "batch_tokens",
+        "learning_rate",
+        "validate_every",
+        "checkpoint_every",
+        "shard",
+        "patience",
+    ),
+    "keep_checkpoints",
+    *("bptt_window", "shuffle", "warmup", "ema", "class_weights", "schedule", "momentum", "accumulate_batches"),
+    *("attention", "attention_style"),
 )
 
 

@@ -65,7 +65,7 @@ def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]
     own = recipe.model.side(side).kind
     found: dict[str, Callable[[], Layer]] = {}
     for kind in dict.fromkeys((own, *BESIDE)):
-        forwards = {} if kind == "transformer" else {"both_ways": False}
+        forwards = {} if kind == "transformer" else {"bidirectional": False}
         try:
             body = recipe.changed("model.kind", kind).resolved().model.side(side).model_copy(update=forwards)
         except RecipeError:  # what the own body can, such as reading gaps, not every other can
