@@ -35,7 +35,7 @@ class Stream(Rows):
         if len(rows) != 2:  # the validation's
             rows = np.array([0, 0])
         epoch, at = rows.tolist()
-        texts = torch.from_numpy(np.random.default_rng(epoch).integers(1, SYMBOLS, (4, 21)))
+        texts = torch.from_numpy(np.random.default_rng(epoch).integers(3, SYMBOLS, (4, 21)))
         piece = texts[:, at : at + 5]
         return Batch.shifted(piece, torch.ones(piece.shape, dtype=torch.bool))._replace(starts_sequence=at == 0)
 

@@ -40,11 +40,11 @@ class Guesser(Objective):
 
 
 class Rows:
-    """Rows of mixed lengths; the order is drawn from (seed, epoch) alone."""
+    """Rows of mixed lengths, of symbols that are written in texts; the order is drawn from (seed, epoch) alone."""
 
     def __init__(self, rows: int = 40, size: int = 6, seed: int = 3) -> None:
         chance = np.random.default_rng(seed)
-        self.texts = [chance.integers(1, SYMBOLS, chance.integers(3, 9)) for _ in range(rows)]
+        self.texts = [chance.integers(3, SYMBOLS, chance.integers(3, 9)) for _ in range(rows)]
         self.size, self.seed = size, seed
         self.asked: list[list[int]] = []
 
