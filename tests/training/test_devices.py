@@ -148,6 +148,9 @@ def test_what_overflows_is_magnified_less_and_what_never_does_more() -> None:
         assert progress.magnified == first / 2
         progress.magnify(True)
     assert progress.magnified == first
+    for _ in range(3 * MAGNIFY_AFTER):
+        progress.magnify(True)
+    assert progress.magnified == first * 2**3
 
 
 def test_a_run_keeps_the_device_and_the_precision_it_began_with(
