@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqloom.recipe import Recipe
-from seqloom.tasks import TASKS, forecast
+from seqloom.tasks import TASKS, forecast, rows
 from seqloom.tasks.base import Prediction, Question, evenly
 from seqloom.tasks.classify import Estimated
 from seqloom.tasks.forecast import Outlook
@@ -90,6 +90,23 @@ def test_a_quick_look_at_forecasts_is_the_mean_over_all_cells_that_are_known_how
         monkeypatch.setattr(forecast, "ROOM", room)
         found = task.validate(model, prepared)
         assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_the_validation_loss_is_the_mean_over_elements_however_they_are_read(task, monkeypatch):
+    sources = ["a b", "b", "a a b a b a", "b a b"] * 5
+    targets = ["x" if task == "classify" else " ".join("xy"[word == "a"] for word in text.split()) for text in sources]
+    if task == "classify":
+        targets[::2] = ["y"] * 10
+    examples = list(zip(sources, targets, strict=True))
+    given = {part: examples for part in ("train", "validation", "test")}
+    made, prepared = TASKS[task].prepare(Recipe.of({"task": task}).resolved(), print, given)
+    torch.manual_seed(0)
+    model = made.build().eval()
+    loss, count, _ = made.objective(model)(made.batch(prepared, np.arange(20), "validation"))
+    for room in (rows.ROOM, 1, 20):
+        monkeypatch.setattr(rows, "ROOM", room)
+        assert made.validate(model, prepared)["loss"] == pytest.approx(loss.item() / count.item(), rel=1e-4)
 
 
 def test_a_tag_that_training_never_saw_is_read_but_not_counted():
