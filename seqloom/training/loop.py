@@ -207,7 +207,7 @@ class Training:
         if watch is not None and made.finite:
             now.watched = watch.after(before, made.norm)
         if half:
-            now.raise_loss_scale(made.finite)
+            now.update_loss_scale(made.finite)
         self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
         self._count(made, rows)

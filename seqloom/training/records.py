@@ -99,7 +99,7 @@ class Progress(BaseModel):
         self.validations_since_best = 0 if best else self.validations_since_best + 1
         return best
 
-    def raise_loss_scale(self, finite: bool) -> None:
+    def update_loss_scale(self, finite: bool) -> None:
         """Half as much after a step that has overflown, twice as much after many that have not."""
         self.steps_at_loss_scale = self.steps_at_loss_scale + 1 if finite else 0
         if not finite:

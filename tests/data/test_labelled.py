@@ -15,6 +15,8 @@ from seqloom.data.formats.idx import read_idx, read_labeled
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.formats.ts import read_ts
 from seqloom.errors import DataError
+from seqloom.recipe import Recipe
+from seqloom.tasks import TASKS
 
 
 def write(folder: Path, name: str, content: str | bytes) -> str:
@@ -231,6 +233,14 @@ def test_any_bytes_are_sentences_or_a_refusal(tmp_path_factory, raw, name, skip)
             assert len(words) == len(tags) > 0 and all(words) and all(tags)
     except DataError as error:
         assert str(error).startswith(file)
+
+
+@pytest.mark.parametrize("name", ["a.conllu", "a.conllu.gz"])
+def test_universal_columns_are_tagged_by_the_ending_of_their_file(tmp_path, name):
+    recipe = Recipe.of({"task": "tag"}).override(f"data.train={write(tmp_path, name, UNIVERSAL * 20)}")
+    task, prepared = TASKS["tag"].prepare(recipe.resolved(), print)
+    assert {*task.target.names} == {"VERB", "PRON", "ADV"}
+    assert task.examples(prepared, "test")[0] == ("vamos\tnos\tya mismo", "VERB\tPRON\tADV")
 
 
 def test_english_web_treebank(shared_data):

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from seqloom.layers.cells import LSTMCell, Zoneout
+from seqloom.layers.cells import LSTMCell, RNNCell, Zoneout, dropping
 from seqloom.layers.crf import CRF
 from seqloom.layers.heads import Bernoulli, Categorical, Normal, Quantiles
 
@@ -77,6 +77,18 @@ def test_a_path_of_tags_is_drawn_as_often_as_it_is_likely_at_the_temperature(tem
     often = (drawn @ torch.tensor([4, 2, 1])).bincount(minlength=8) / MANY
     chance = (worth / temperature).softmax(-1)
     assert ((often - chance).abs() < far(chance)).all()
+
+
+def test_the_same_recurrent_weights_are_left_out_at_all_steps_of_a_sequence() -> None:
+    """U is the unit matrix: after T steps a unit holds 2 ** T of what it began with, or nothing from the first on."""
+    cell = dropping(RNNCell(1, 400, activation="identity", bias=False), 0.5).train()
+    torch.nn.init.eye_(cell.U.parametrizations.weight.original)
+    y, _ = cell.scan(torch.zeros(1, 5, 1), (torch.ones(1, 400),))
+    kept = y[0, 0] > 0
+    close(y[0], kept * 2.0 ** torch.arange(1, 6)[:, None])
+    assert 0.35 < kept.float().mean() < 0.65
+    again, _ = cell.scan(torch.zeros(1, 5, 1), (torch.ones(1, 400),))
+    assert not torch.equal(again[0, 0] > 0, kept)
 
 
 def test_as_many_units_stay_as_they_were_as_zoneout_says() -> None:

@@ -224,22 +224,33 @@ def test_rows_that_leave_unevenly_keep_to_their_sources(width):
             assert torch.equal(tensor.repeat_interleave(found.width), offset + expected), rows
 
 
-@each_padding
+@pytest.mark.parametrize("side", ["between", "empty"])
 @each_decoder
 @pytest.mark.parametrize("gradient", [True, False])
 def test_rows_take_their_padding_with_them(name, side, gradient):
-    """Reordered, left out, doubled or side by side; what comes afterwards is padded again, and then not any more."""
-    net, mask, x, z = decoder(name, *SOME).eval(), MASKS[side], torch.randn(3, 6, D), torch.randn(3, 3, D)
+    """Reordered, left out, doubled or side by side; what comes afterwards is padded again, and then not any more.
+    Beside each row read by itself, at once and without its padding."""
+    net, seen, mask, x, z = (
+        decoder(name, *SOME).eval(),
+        memory(),
+        MASKS[side],
+        torch.randn(3, 6, D),
+        torch.randn(3, 3, D),
+    )
     more = mask[:, :2].flip(0)
+    shown = torch.cat([more, torch.ones(3, 1, dtype=torch.bool)], 1)
 
     def go_on(state, rows):
         pieces = poisoned(z[rows, :2], more[rows]), z[rows, 2:]
         return read(net, pieces, state, [more[rows], None])[0]
 
     with torch.set_grad_enabled(gradient):
-        _, state = net(poisoned(x, mask), net.initial_state(3, memory()), mask)
-        alone = [select(state, torch.tensor([row])) for row in range(3)]
-        expected = torch.cat([go_on(state, [row]) for row, state in enumerate(alone)])
+        _, state = net(poisoned(x, mask), net.initial_state(3, seen), mask)
+        expected = torch.zeros(3, 3, SIZE)
+        for row in range(3):
+            whole = torch.cat([x[row, mask[row]], z[row, shown[row]]])[None]
+            y, _ = net(whole, select(net.initial_state(3, seen), torch.tensor([row])))
+            expected[row, shown[row]] = y[0, int(mask[row].sum()) :]
         for rows in ([0, 1, 2], [2, 0, 1], [1], [2, 1, 0, 0]):
             close(go_on(select(state, torch.tensor(rows)), rows), expected[rows])
         close(go_on(repeat(state, 2), [0, 0, 1, 1, 2, 2]), expected[[0, 0, 1, 1, 2, 2]])

@@ -79,7 +79,7 @@ def test_every_element_gets_its_tag_however_long_the_sequence(run):
 
 
 def test_pieces_cover_every_element_once():
-    rows = [list(range(n)) for n in (0, 1, 3, 4, 7)]
+    rows = [list(range(n)) for n in (0, 1, 3, 4, 7, 9, 12)]
     pieces, owner = in_pieces(Ragged.of(rows), 3)
     again = [[] for _ in rows]
     for row, piece in zip(owner, pieces, strict=True):

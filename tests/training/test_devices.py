@@ -142,12 +142,15 @@ def test_a_magnified_loss_gives_the_same_step() -> None:
 def test_what_overflows_is_magnified_less_and_what_never_does_more() -> None:
     progress = Progress()
     first = progress.loss_scale
-    progress.raise_loss_scale(False)
+    progress.update_loss_scale(False)
     assert progress.loss_scale == first / 2
     for _ in range(MAGNIFY_AFTER):
         assert progress.loss_scale == first / 2
-        progress.raise_loss_scale(True)
+        progress.update_loss_scale(True)
     assert progress.loss_scale == first
+    for _ in range(3 * MAGNIFY_AFTER):
+        progress.update_loss_scale(True)
+    assert progress.loss_scale == first * 2**3
 
 
 def test_a_run_keeps_the_device_and_the_precision_it_began_with(

@@ -455,6 +455,15 @@ def test_every_row_is_read_once_an_epoch_in_the_order_of_the_feed() -> None:
     assert run.feed.asked[:-1] == order
 
 
+def test_where_an_epoch_is_one_batch_every_epoch_is_read_anew() -> None:
+    run = Run(given=settings(steps=6, validate_every=6))
+    run.feed = Rows(rows=6, size=6)
+    run.validate = lambda: {"loss": 1.0}
+    run.whole()
+    assert run.feed.asked == [rows.tolist() for epoch in range(6) for rows in run.feed.order(epoch)]
+    assert len({str(rows) for rows in run.feed.asked}) > 1
+
+
 def test_there_is_one_record_at_each_step_that_has_one() -> None:
     run = Run(given=settings(steps=32, validate_every=5)).whole()
     expected = {
