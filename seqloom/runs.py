@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from .course import report, silent, train
+from .course import defined, report, silent, train
 from .data.ragged import Texts
 from .errors import DataError, RunError, SearchError, SeqloomError
 from .folders import EIGHT, RECORDS, SCORES, SETTLED, WEIGHTS, check_cell, check_version, own_recipe, read_records
@@ -253,7 +253,7 @@ class Run:
         for eight in (False, True):
             if eight:
                 eight_bits(self)
-            scores = self.task.score(self.model, examples)
+            scores = defined(self.task.score(self.model, examples))
             found.append({name: one.score.value for name, one in scores.items()})
         plain, rounded = found
         measured = {
