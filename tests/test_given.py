@@ -151,11 +151,6 @@ def test_a_beginning_that_is_no_text_is_one_sentence(runs, task, prompt):
     assert "the beginning is" in sentence(lambda: runs[task].generate(prompt))
 
 
-def test_a_run_that_does_not_write_freely_says_so(runs):
-    assert "seqloom predict" in sentence(lambda: runs["classify"].generate("a"))
-    assert "does not write its answers" in sentence(lambda: runs["classify"].answer(["a"], Answering(1)))
-
-
 ANSWERS: list[tuple[str, Any]] = [
     *((name, wrong) for name in ("beam_size", "groups", "count") for wrong in (0, -1, 1.5, "3", None, True)),
     *((name, wrong) for name in ("best", "max_length", "alternatives") for wrong in (-1, 1.5, "3", None)),
@@ -217,11 +212,6 @@ def test_a_change_of_a_recipe_is_a_text(wrong):
 def test_what_is_trained_is_a_recipe(wrong, tmp_path):
     assert "a Recipe was expected" in sentence(lambda: list(train(wrong, tmp_path / "run")))
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("device", [None, 3, b"cpu", ["cpu"], "gpu"], ids=repr)
-def test_a_device_that_is_none_is_one_sentence(runs, device):
-    sentence(lambda: load(runs["seq2seq"].folder, device=device))
 
 
 # --- examples ---------------------------------------------------------------------------------------------------------

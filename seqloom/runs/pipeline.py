@@ -1,6 +1,7 @@
 """A training from its beginning to its final scores, in a run folder: prepared, begun or taken up again, told, kept."""
 
 import json
+import math
 import resource
 import threading
 from collections.abc import Iterator, Sequence
@@ -301,7 +302,10 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
     parts = {part: task.examples(prepared, part) for part in ("test", "validation")}
     part = "test" if len(parts["test"]) else "validation"
     tell(f"scoring on {len(parts[part]):,} {part} examples")
-    result = report(folder, task, part, parts[part], task.score(model, parts[part]))
+    scores = task.score(model, parts[part])
+    if lacking := scores.keys() - defined(scores).keys():
+        tell(f"not defined on these examples, and left out: {', '.join(sorted(lacking))}")
+    result = report(folder, task, part, parts[part], scores)
     write_atomically(folder / SCORES, json_bytes(result))
     write_atomically(folder / CARD, card(folder, task.recipe, result, report_of(task, prepared)).encode())
     write_manifest(folder, [*SETTLED, WEIGHTS, RECORDS, SCORES, CARD])
@@ -315,10 +319,16 @@ def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores
         "split": split,
         "examples": len(examples),
         "cut": task.cut_in(examples),
-        "scores": {name: stored(one) for name, one in scores.items()},
+        "scores": {name: stored(one) for name, one in defined(scores).items()},
     }
 
 
+def defined(scores: dict[str, Scored]) -> dict[str, Scored]:
+    """The scores that are numbers: R² is none where all targets are alike, an error is none where none is known."""
+    return {name: one for name, one in scores.items() if math.isfinite(one.score.value)}
+
+
 def stored(one: Scored) -> dict[str, Any]:
-    by_length = {"by_length": one.by_length} if one.by_length else {}
-    return one.score.to_json() | {"baselines": one.baselines} | by_length
+    baselines = {name: value for name, value in one.baselines.items() if math.isfinite(value)}
+    lengths = {name: of for name, of in one.by_length.items() if math.isfinite(of["value"])}
+    return one.score.to_json() | {"baselines": baselines} | ({"by_length": lengths} if lengths else {})

@@ -42,7 +42,7 @@ from .folder import (
     read_scores,
     read_task,
 )
-from .pipeline import report, silent, train
+from .pipeline import defined, report, silent, train
 
 if TYPE_CHECKING:
     from ..look import Look
@@ -268,7 +268,7 @@ class Run:
         for eight in (False, True):
             if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with
                 self.model = eight_bits(self, deepcopy(self.model))
-            scores = self.task.score(self.model, examples)
+            scores = defined(self.task.score(self.model, examples))
             found.append({name: one.score.value for name, one in scores.items()})
         plain, rounded = found
         measured = {

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from seqloom.recipe import Recipe
 
 from seqloom.data.formats.conll import ConllReading, Sentence, read_conll
 from seqloom.data.formats.fasta import read_fasta
@@ -15,7 +16,6 @@ from seqloom.data.formats.idx import read_idx, read_labeled
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.formats.ts import read_ts
 from seqloom.errors import DataError
-from seqloom.recipe import Recipe
 from seqloom.tasks import TASKS
 
 

@@ -93,11 +93,21 @@ def test_a_number_that_is_too_large_is_refused_with_its_line(name, value, tmp_pa
     assert "line 6: " in told and repr(value) in told and "number" in told
 
 
-@pytest.mark.parametrize("value", ["1e34", "-1e20", "1e18", "1e-320", "16777217"])
-@pytest.mark.parametrize("lines", [slice(5, 6), slice(-3, -1), slice(1, -1)], ids=["one", "the last", "all"])
-@pytest.mark.parametrize("name", TABLES)
-def test_large_and_small_numbers_are_scaled_or_refused(name, lines, value, tmp_path):
-    assert len(refused(spoilt(name, tmp_path, value, lines)).splitlines()) <= 1
+@pytest.mark.parametrize(
+    ("name", "value", "lines", "lacking"),
+    [
+        ("csv, rated", "2", slice(1, -1), {"R²"}),  # all targets are alike
+        ("csv, rated", "1e20", slice(1, -1), {"R²"}),
+        ("csv, forecast", "", slice(-14, -1), {"MAE of b", "RMSE of b"}),  # none is known in the test part
+    ],
+)
+def test_a_score_that_is_not_defined_is_left_out_and_said(name, value, lines, lacking, tmp_path):
+    told: list[str] = []
+    recipe = spoilt(name, tmp_path, value, lines).changed("train.watch", 0)
+    list(train(recipe, tmp_path / "run", tell=told.append))
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"]
+    assert scores and not lacking & set(scores)
+    assert told[-1] == f"not defined on these examples, and left out: {', '.join(sorted(lacking))}"
 
 
 def test_a_number_far_from_those_of_training_is_refused(tmp_path):

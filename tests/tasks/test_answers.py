@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-
 from seqloom.recipe import Recipe
+
 from seqloom.tasks import TASKS, forecast, rows
 from seqloom.tasks.base import Prediction, Question, evenly
 from seqloom.tasks.classify import Estimated
@@ -115,7 +115,7 @@ def test_a_tag_that_training_never_saw_is_read_but_not_counted():
     parts = {"train": examples, "validation": [("a\tb", "X\tNEW"), ("b\ta", "Y\tY")], "test": examples}
     task, prepared = TASKS["tag"].prepare(Recipe.of({"task": "tag"}).resolved(), print, parts)
     batch = task.batch(prepared, np.arange(2), "validation")
-    assert batch.mask.all() and batch.told.tolist() == [[True, False], [True, True]]
+    assert batch.mask.all() and batch.loss_mask.tolist() == [[True, False], [True, True]]
 
 
 @pytest.mark.parametrize("count", range(12))

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from seqloom.training.parallelism import Parallelism, compare, measure_parallelism, passing_time
 
 from seqloom.models import Batch
 from seqloom.training import parallelism as ways
+from seqloom.training.parallelism import Parallelism, compare, measure_parallelism, passing_time
 from seqloom.training.tensors import weights_of
 
 from .tiny import Guesser, Rows, same, settings
