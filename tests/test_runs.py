@@ -44,7 +44,7 @@ def refused(folder, *words):
 
 def test_a_run_answers_alone_in_another_process_after_the_data_is_gone(run, tmp_path):
     here = [p.output for p in load(run).predict("abc", beam=2)]
-    code = f"import seqloom; print(*[p.output for p in seqloom.load({str(run)!r}).predict('abc', width=2)], sep='\\n')"
+    code = f"import seqloom; print(*[p.output for p in seqloom.load({str(run)!r}).predict('abc', beam=2)], sep='\\n')"
     (tmp_path / "elsewhere").mkdir()
     environment = {"PATH": "/usr/bin:/bin", "SEQLOOM_CACHE": str(tmp_path / "none")}
     there = subprocess.run(

@@ -189,15 +189,15 @@ def weights_that_see_padding(scores, mask):
 
 def residual_around_the_norm_too(self, x, state, mask=None):
     """Another of the courses' slips: the way around carries what was normalized."""
-    x = self.before(residual.blank(x, mask))
+    x = self.before(residual.zero_padding(x, mask))
     change, state = self.layer(x, state, mask)
-    return residual.blank(x + change, mask), state
+    return residual.zero_padding(x + change, mask), state
 
 
 def cosine_first(self, x, state, mask=None):
     places, state = positions.count_positions(x, state, mask)
     angle = places[..., None] * self.rate
-    return positions.blank(x + torch.stack([angle.cos(), angle.sin()], -1).flatten(2)[..., : x.shape[2]], mask), state
+    return positions.zero_padding(x + torch.stack([angle.cos(), angle.sin()], -1).flatten(2)[..., : x.shape[2]], mask), state
 
 
 def turned_the_wrong_way(self, x, places):
@@ -250,8 +250,8 @@ BROKEN = [
     ("attention: additive: the written equations", attention.AdditiveAttention, "scores", additive_without_the_query),
     ("attention: multi-head: fast path = slow path", attention, "weigh", weights_that_see_padding),
     ("attention: dot: equal scores: equal weights", attention, "weigh", weights_that_see_padding),
-    ("attention: windowed: the written equations", transformer, "near", one_too_near),
-    ("transformer: encoder, window 2, 3 layers: sees 3 × 2 on each side", transformer, "near", one_too_near),
+    ("attention: windowed: the written equations", transformer, "attend_window", one_too_near),
+    ("transformer: encoder, window 2, 3 layers: sees 3 × 2 on each side", transformer, "attend_window", one_too_near),
     ("transformer: encoder, pre: the written equations", residual.PreNorm, "forward", residual_around_the_norm_too),
     (
         "transformer: nn.TransformerEncoderLayer: PyTorch's numbers, pre, gelu",

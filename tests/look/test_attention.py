@@ -35,9 +35,9 @@ def test_a_map_has_a_row_for_each_token_written_and_its_weights_sum_to_one(run):
 
 
 def test_looking_changes_no_answer(run):
-    before = [p.output for p in run.predict("abcd", width=2)]
+    before = [p.output for p in run.predict("abcd", beam=2)]
     run.look("abcd").attention_weights()
-    assert [p.output for p in run.predict("abcd", width=2)] == before
+    assert [p.output for p in run.predict("abcd", beam=2)] == before
 
 
 def test_what_the_model_sees_is_the_weighted_sum_of_its_memory(tmp_path):

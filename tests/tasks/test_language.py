@@ -285,9 +285,9 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path):
 
 def test_an_answer_is_what_may_come_next(tmp_path):
     run = writer(tmp_path)
-    answers = run.predict("1 green", width=3)
+    answers = run.predict("1 green", beam=3)
     assert [answer.probability for answer in answers] == sorted((a.probability for a in answers), reverse=True)
-    everything = run.predict("", width=10**6)
+    everything = run.predict("", beam=10**6)
     assert math.isclose(sum(answer.probability for answer in everything), 1, rel_tol=1e-6)
 
 

@@ -157,13 +157,13 @@ def test_a_run_keeps_the_device_and_the_precision_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe, folder = small(tmp_path, "train.steps=4", "train.validate_every=2"), tmp_path / "run"
-    monkeypatch.setattr(devices, "measured", lambda device: {"float32": 1.0, "bfloat16": 9.0})
+    monkeypatch.setattr(devices, "measure_precisions", lambda device: {"float32": 1.0, "bfloat16": 9.0})
     next(train(recipe, folder))
     kept = Recipe.read(folder / "recipe.toml").train
     assert (kept.device, kept.precision) == ("cpu", "bfloat16")
     machine = json.loads((folder / "config.json").read_text())["machine"]
     assert machine == {"device": "cpu", "precision": "bfloat16", "measured": {"float32": 1.0, "bfloat16": 9.0}}
-    monkeypatch.setattr(devices, "measured", lambda device: {"float32": 1.0, "bfloat16": 0.1})
+    monkeypatch.setattr(devices, "measure_precisions", lambda device: {"float32": 1.0, "bfloat16": 0.1})
     with pytest.raises(RecipeError, match="train.precision = 'bfloat16', not 'float32'"):
         list(train(recipe.override("train.precision=float32"), folder, resume=True))
     list(train(recipe, folder, resume=True))

@@ -180,7 +180,7 @@ def test_after_an_evaluation_the_mode_is_what_it_was_even_if_it_failed(mode: boo
     [
         ({"step": -1}, "'step'"),
         ({"step": 3}, "holds step 3"),
-        ({"batch_tokens": 7}, "batch 7 of an epoch, but the data has 7 batches"),
+        ({"batch": 7}, "batch 7 of an epoch, but the data has 7 batches"),
         ({"epoch": "0"}, "'epoch'"),
         ({"epoch": 1.5}, "'epoch'"),
         ({"seconds": None}, "'seconds'"),
