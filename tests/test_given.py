@@ -1,5 +1,6 @@
 """What is given from Python and is of a wrong kind: one sentence where it comes in, for every task and every door."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,12 @@ from seqloom.search import Sampling
 from seqloom.tasks.asking import Answering, Rules
 
 from .data.mutations import kinds, write
+
+
+def called(value: Any) -> str:
+    """A value as the name of a test, the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
 
 INF, NAN = float("inf"), float("nan")
 TRAINED = {
@@ -107,7 +114,7 @@ def test_an_input_of_the_right_kind_is_answered(runs, task):
 
 
 @pytest.mark.parametrize("task", TRAINED)
-@pytest.mark.parametrize("inputs", [None, 3, "abc", b"abc", {"a": 1}, object()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("inputs", [None, 3, "abc", b"abc", {"a": 1}, object()], ids=called)
 def test_inputs_that_are_no_list_are_one_sentence(runs, task, inputs):
     assert "a list was expected" in sentence(lambda: runs[task].predict_many(inputs))
 
@@ -116,7 +123,7 @@ WIDTHS = [1.5, "3", 0, -1, True, NAN, [1], b"1", np.array([1, 2]), np.float64(2)
 
 
 @pytest.mark.parametrize("task", TRAINED)
-@pytest.mark.parametrize("width", WIDTHS, ids=repr)
+@pytest.mark.parametrize("width", WIDTHS, ids=called)
 def test_a_width_that_is_none_is_one_sentence(runs, task, width):
     assert "the beam size is" in sentence(lambda: runs[task].predict(RIGHT[task], width))
 
@@ -139,14 +146,14 @@ WAYS = [
 
 
 @pytest.mark.parametrize("task", FREE)
-@pytest.mark.parametrize(("name", "value"), WAYS, ids=[f"{name}={value!r}" for name, value in WAYS])
+@pytest.mark.parametrize(("name", "value"), WAYS, ids=[f"{name}={called(value)}" for name, value in WAYS])
 def test_a_way_of_writing_that_is_none_is_one_sentence(runs, task, name, value):
     prompt = RIGHT[task]
     assert name.removesuffix("s") in sentence(lambda: runs[task].generate(prompt, **{name: value}))
 
 
 @pytest.mark.parametrize("task", FREE)
-@pytest.mark.parametrize("prompt", [None, 3, b"abc", ["a"], "a\ud800", np.zeros(3)], ids=repr)
+@pytest.mark.parametrize("prompt", [None, 3, b"abc", ["a"], "a\ud800", np.zeros(3)], ids=called)
 def test_a_beginning_that_is_no_text_is_one_sentence(runs, task, prompt):
     assert "the beginning is" in sentence(lambda: runs[task].generate(prompt))
 
@@ -159,12 +166,12 @@ ANSWERS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), ANSWERS, ids=[f"{name}={value!r}" for name, value in ANSWERS])
+@pytest.mark.parametrize(("name", "value"), ANSWERS, ids=[f"{name}={called(value)}" for name, value in ANSWERS])
 def test_a_way_of_searching_that_is_none_is_one_sentence(name, value):
     assert name in sentence(lambda: Answering(**({"beam_size": 1} | {name: value})))
 
 
-@pytest.mark.parametrize("wrong", ["a", 3, None, [1], [b"a"], ["a\ud800"]], ids=repr)
+@pytest.mark.parametrize("wrong", ["a", 3, None, [1], [b"a"], ["a\ud800"]], ids=called)
 def test_rules_of_a_wrong_kind_are_one_sentence(wrong):
     for name in ("ban", "require", "stop"):
         assert name in sentence(lambda name=name: Rules(**{name: wrong}))
@@ -196,19 +203,19 @@ def test_a_score_needs_a_file(runs):
     assert "no file is given" in sentence(lambda: runs["seq2seq"].score())
 
 
-@pytest.mark.parametrize("answer", [3, b"abc", ["a"], "a\ud800"], ids=repr)
+@pytest.mark.parametrize("answer", [3, b"abc", ["a"], "a\ud800"], ids=called)
 def test_an_answer_to_look_at_is_a_text(runs, answer):
     for task in ("seq2seq", "classify", "tag", "language"):
         assert "the answer is" in sentence(lambda task=task: runs[task].look(RIGHT[task], answer))
 
 
-@pytest.mark.parametrize("wrong", [None, 3, b"model.size=3", ["model.size=3"], {"model.size": 3}], ids=repr)
+@pytest.mark.parametrize("wrong", [None, 3, b"model.size=3", ["model.size=3"], {"model.size": 3}], ids=called)
 def test_a_change_of_a_recipe_is_a_text(wrong):
     assert "section.key=value" in sentence(lambda: Recipe.read("seq2seq", wrong))
     assert "section.key=value" in sentence(lambda: Recipe().override(wrong))
 
 
-@pytest.mark.parametrize("wrong", ["seq2seq", 3, {"task": "tag"}, Path("recipe.toml")], ids=repr)
+@pytest.mark.parametrize("wrong", ["seq2seq", 3, {"task": "tag"}, Path("recipe.toml")], ids=called)
 def test_what_is_trained_is_a_recipe(wrong, tmp_path):
     assert "a Recipe was expected" in sentence(lambda: list(train(wrong, tmp_path / "run")))
     assert not (tmp_path / "run").exists()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seqloom.recipe import Recipe
 
+from seqloom.config.recipe import Recipe
 from seqloom.data.formats.conll import ConllReading, Sentence, read_conll
 from seqloom.data.formats.fasta import read_fasta
 from seqloom.data.formats.idx import read_idx, read_labeled

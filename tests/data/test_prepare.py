@@ -557,7 +557,7 @@ from pathlib import Path
 from seqloom.data.layout import Layout, tokens
 from seqloom.data.origins import origin_of
 from seqloom.data.prepare import prepare
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
 def tell(line):
     print(line, flush=True)
     if sys.argv[3] == "wait" and "encoding train" in line:

@@ -197,7 +197,9 @@ def residual_around_the_norm_too(self, x, state, mask=None):
 def cosine_first(self, x, state, mask=None):
     places, state = positions.count_positions(x, state, mask)
     angle = places[..., None] * self.rate
-    return positions.zero_padding(x + torch.stack([angle.cos(), angle.sin()], -1).flatten(2)[..., : x.shape[2]], mask), state
+    return positions.zero_padding(
+        x + torch.stack([angle.cos(), angle.sin()], -1).flatten(2)[..., : x.shape[2]], mask
+    ), state
 
 
 def turned_the_wrong_way(self, x, places):

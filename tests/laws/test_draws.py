@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from seqloom.layers.cells import LSTMCell, RNNCell, Zoneout, dropping
+from seqloom.layers.cells import LSTMCell, RNNCell, Zoneout, drop_weights
 from seqloom.layers.crf import CRF
 from seqloom.layers.heads import Bernoulli, Categorical, Normal, Quantiles
 
@@ -81,7 +81,7 @@ def test_a_path_of_tags_is_drawn_as_often_as_it_is_likely_at_the_temperature(tem
 
 def test_the_same_recurrent_weights_are_left_out_at_all_steps_of_a_sequence() -> None:
     """U is the unit matrix: after T steps a unit holds 2 ** T of what it began with, or nothing from the first on."""
-    cell = dropping(RNNCell(1, 400, activation="identity", bias=False), 0.5).train()
+    cell = drop_weights(RNNCell(1, 400, activation="identity", bias=False), 0.5).train()
     torch.nn.init.eye_(cell.U.parametrizations.weight.original)
     y, _ = cell.scan(torch.zeros(1, 5, 1), (torch.ones(1, 400),))
     kept = y[0, 0] > 0

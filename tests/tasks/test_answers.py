@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from seqloom.recipe import Recipe
 
+from seqloom.config.recipe import Recipe
 from seqloom.tasks import TASKS, forecast, rows
 from seqloom.tasks.base import Prediction, Question, evenly
 from seqloom.tasks.classify import Estimated
