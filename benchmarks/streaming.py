@@ -26,7 +26,7 @@ BLOCK = 1 << 24  # characters that are drawn anew; the rest of the text repeats 
 PROGRAM = """
 import json, sys, time
 from pathlib import Path
-from seqloom.recipe import Recipe
+from seqloom.config.recipe import Recipe
 from seqloom.runs import load, train
 
 file, folder = sys.argv[1:]

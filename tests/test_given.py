@@ -251,7 +251,9 @@ EXAMPLES: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("task", "examples"), EXAMPLES, ids=[f"{task}: {called(given):.50}" for task, given in EXAMPLES])
+@pytest.mark.parametrize(
+    ("task", "examples"), EXAMPLES, ids=[f"{task}: {called(given):.50}" for task, given in EXAMPLES]
+)
 def test_examples_of_a_wrong_shape_are_one_sentence(tmp_path, task, examples):
     recipe = write(kinds()[TRAINED[task]], tmp_path, None)
     sentence(lambda: list(train(recipe, tmp_path / "run", examples=examples)))

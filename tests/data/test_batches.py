@@ -107,7 +107,7 @@ def test_the_order_is_a_pure_function_of_its_arguments():
 
 def test_another_process_finds_the_same_order():
     program = (
-        "import numpy as np; from seqloom.data.batches import order; "
+        "import numpy as np; from seqloom.data.batching import order; "
         "lengths = np.arange(600).reshape(-1, 2) * 7 % 23; "
         "print([rows.tolist() for rows in order(lengths, 100, 3, 7)])"
     )

@@ -34,8 +34,8 @@ def write(path: Path, pairs=PAIRS) -> str:
 
 def pairs(data) -> Layout:
     """Source and target, both in tokens."""
-    source = tokens(data, data.source, data.source_tokens)
-    return Layout("test", data, {"source": source, "target": tokens(data, (data.target,), data.target_tokens)})
+    source = tokens(data, data.source, data.source_tokenizer)
+    return Layout("test", data, {"source": source, "target": tokens(data, (data.target,), data.target_tokenizer)})
 
 
 def prepare(data, cache=None, tell=print) -> Prepared:
@@ -81,7 +81,7 @@ def entries(cache: Path) -> list[Path]:
 
 @pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
 def test_ids_and_texts_belong_together(file, cache, kind):
-    prepared = prepare(settings(train=[file], source_tokens=kind, target_tokens=kind), cache)
+    prepared = prepare(settings(train=[file], source_tokenizer=kind, target_tokenizer=kind), cache)
     for split in prepared.splits.values():
         assert len(split) == len(split.ids["target"]) == len(split.raws["source"]) == len(split.raws["target"])
         for tokenizer, ids, texts in zip(
@@ -135,7 +135,7 @@ def test_tokenizers_learn_from_the_training_part_alone(tmp_path, cache):
 
 
 def test_tokenizers_learn_nothing_from_rows_that_are_drawn_away(file, cache):
-    prepared = prepare(settings(train=[file], source_tokens="words"), cache)
+    prepared = prepare(settings(train=[file], source_tokenizer="words"), cache)
     seen = learn_tokenizer("words", prepared.splits["train"].raws["source"])
     assert prepared.codecs["source"].to_json() == seen.to_json()
     assert prepared.report.splits["test"].sides["source"].unknown_share > 0
@@ -143,16 +143,21 @@ def test_tokenizers_learn_nothing_from_rows_that_are_drawn_away(file, cache):
 
 def test_tokenizers_are_made_as_the_settings_say(file, cache):
     prepared = prepare(
-        settings(train=[file], source_tokens="words", max_size=5, min_count=2, lowercase=True, test_share=0.0), cache
+        settings(
+            train=[file], source_tokenizer="words", vocabulary_size=5, min_count=2, lowercase=True, test_share=0.0
+        ),
+        cache,
     )
     texts = [pair[0] for pair in pairs_of(prepared, "train")]
-    expected = learn_tokenizer("words", texts, max_size=5, min_count=2, lowercase=True)
+    expected = learn_tokenizer("words", texts, vocabulary_size=5, min_count=2, lowercase=True)
     assert prepared.codecs["source"].to_json() == expected.to_json()
 
 
 def test_texts_are_what_a_perfect_model_would_write(tmp_path, cache):
     train = write(tmp_path / "a.txt", [("A  b", "C \u00a0d.")] * 9)
-    prepared = prepare(settings(train=[train], source_tokens="words", target_tokens="words", lowercase=True), cache)
+    prepared = prepare(
+        settings(train=[train], source_tokenizer="words", target_tokenizer="words", lowercase=True), cache
+    )
     assert prepared.splits["train"].raws["source"][0] == "a b" and prepared.splits["train"].raws["target"][0] == "c d."
     kept = prepare(settings(train=[train]), cache)
     assert kept.splits["train"].raws["target"][0] == "C \u00a0d."
@@ -162,7 +167,7 @@ def test_ids_are_kept_as_narrow_as_the_vocabulary_allows(tmp_path, cache):
     narrow = prepare(settings(train=[write(tmp_path / "a.txt")]), cache)
     assert narrow.splits["train"].ids["source"].values.dtype == np.uint16
     many = [(f"w{n}", "x") for n in range(90_000)]
-    wide = prepare(settings(train=[write(tmp_path / "b.txt", many)], source_tokens="words"), cache)
+    wide = prepare(settings(train=[write(tmp_path / "b.txt", many)], source_tokenizer="words"), cache)
     assert len(wide.codecs["source"]) > 1 << 16
     assert wide.splits["train"].ids["source"].values.dtype == np.int32
     split = wide.splits["train"]
@@ -179,10 +184,10 @@ def test_a_sample_is_prepared_in_its_own_parts(cache, monkeypatch):
 
 
 def test_pieces_are_put_together_without_a_seam(file, cache, monkeypatch):
-    whole = content(prepare(settings(train=[file], source_tokens="words"), cache))
+    whole = content(prepare(settings(train=[file], source_tokenizer="words"), cache))
     monkeypatch.setattr(building, "SPOOLED", 200)
     monkeypatch.setattr(building, "spans", lambda sizes: stores_spans(sizes, 300))
-    assert content(prepare(settings(train=[file], source_tokens="words"), cache / "other")) == whole
+    assert content(prepare(settings(train=[file], source_tokenizer="words"), cache / "other")) == whole
 
 
 def stores_spans(sizes, limit):
@@ -253,7 +258,7 @@ def test_if_every_training_example_is_too_long_that_is_said(tmp_path, cache):
 @pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
 def test_one_line_of_ten_million_characters_is_dropped_like_any_long_one(tmp_path, cache, kind):
     name = write(tmp_path / "long.txt", [*PAIRS, ("ab " * 3_333_333 + "a", "b")])
-    prepared = prepare(settings(train=[name], validation_share=0.0, test_share=0.0, source_tokens=kind), cache)
+    prepared = prepare(settings(train=[name], validation_share=0.0, test_share=0.0, source_tokenizer=kind), cache)
     assert pairs_of(prepared, "train") == PAIRS
     assert prepared.report.splits["train"].dropped == 1 == prepared.report.splits["train"].sides["source"].dropped
 
@@ -555,7 +560,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from seqloom.data.layout import Layout, tokens
-from seqloom.data.origins import origin_of
+from seqloom.data.datasets import origin_of
 from seqloom.data.prepare import prepare
 from seqloom.config.recipe import Recipe
 def tell(line):
@@ -613,7 +618,7 @@ def test_what_a_killed_process_leaves_is_swept_by_the_next(file, cache):
 
 def test_no_heavy_library_is_imported_before_it_is_needed():
     program = (
-        "import sys, seqloom.data.prepare, seqloom.data.batches; "
+        "import sys, seqloom.data.prepare, seqloom.data.batching; "
         "print([name for name in ('torch', 'tokenizers', 'babel') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -630,7 +635,7 @@ def test_real_parallel_files_are_prepared(shared_data, cache):
         part: [str(folder / f"{name}.{language}.gz") for language in ("en", "de")]
         for part, name in (("train", "val"), ("validation", "test_2017_flickr"), ("test", "test_2016_flickr"))
     }
-    prepared = prepare(settings(**files, source_tokens="bpe", target_tokens="words", max_size=2000), cache)
+    prepared = prepare(settings(**files, source_tokenizer="bpe", target_tokenizer="words", vocabulary_size=2000), cache)
     for part, (source, _) in files.items():
         with gzip.open(source, "rt", encoding="utf-8") as lines:
             assert list(prepared.splits[part].raws["source"]) == [line.strip() for line in lines]

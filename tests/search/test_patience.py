@@ -88,11 +88,11 @@ def endless(tmp_path_factory):
 def test_a_run_that_never_ends_its_answers_is_ended_by_its_recipe_or_who_asks(endless, clock):
     endless.task.recipe = endless.recipe.override("search.max_length=1000000", "search.timeout=5")
     for width in (1, 2):
-        [best, *_] = endless.predict("abc", width=width)
+        [best, *_] = endless.predict("abc", beam=width)
         assert best.finish == "time" and len(best.tokens) == 5
     [[best], [other]] = endless.answer(["abc", "ab"], Answering(1, timeout=3))
     assert best.finish == other.finish == "time" and len(best.tokens) == 6  # two answers have twice the time
-    assert "".join(endless.stream("abc")) == endless.predict("abc", width=1)[0].output
+    assert "".join(endless.stream("abc")) == endless.predict("abc", beam=1)[0].output
 
 
 def test_the_command_line_says_that_the_time_has_cut_an_answer(endless, clock):
