@@ -149,7 +149,7 @@ def test_tokenizers_are_made_as_the_settings_say(file, cache):
         cache,
     )
     texts = [pair[0] for pair in pairs_of(prepared, "train")]
-    expected = learn_tokenizer("words", texts, vocabulary_size=5, min_count=2, lowercase=True)
+    expected = learn_tokenizer("words", texts, max_size=5, min_count=2, lowercase=True)
     assert prepared.codecs["source"].to_json() == expected.to_json()
 
 

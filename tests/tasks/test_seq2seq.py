@@ -96,8 +96,8 @@ def test_lists_and_data_frames_from_python_train_alike(tmp_path):
 def test_the_quick_look_at_validation_goes_over_all_of_a_sorted_file(monkeypatch):
     pairs = [(word, word) for word in sorted("".join(pair) for pair in itertools.product("abcd", repeat=2))]
     task, prepared = Seq2Seq.prepare(Recipe().override(*QUICK).resolved(), print, {"train": pairs, "validation": pairs})
-    asked, predict = [], task.predict
-    monkeypatch.setattr(task, "predict", lambda model, inputs, width: asked.extend(inputs) or predict(model, inputs, 1))
+    asked, answer = [], task.answer
+    monkeypatch.setattr(task, "answer", lambda model, inputs, ask: asked.extend(inputs) or answer(model, inputs, ask))
     for most, expected in ((4, ["aa", "ba", "ca", "da"]), (16, [word for word, _ in pairs])):
         asked.clear()
         monkeypatch.setattr(tells, "QUICK", most)
