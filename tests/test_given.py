@@ -168,7 +168,8 @@ ANSWERS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), ANSWERS, ids=[f"{name}={called(value)}" for name, value in ANSWERS])
 def test_a_way_of_searching_that_is_none_is_one_sentence(name, value):
-    assert name in sentence(lambda: Answering(**({"beam_size": 1} | {name: value})))
+    told = sentence(lambda: Answering(**({"beam_size": 1} | {name: value})))
+    assert name in told.replace("beam size", "beam_size")
 
 
 @pytest.mark.parametrize("wrong", ["a", 3, None, [1], [b"a"], ["a\ud800"]], ids=called)

@@ -77,7 +77,7 @@ def test_prepared_steps_give_them_no_probability_either(compiled, request):
         expected, found = model(last, state)[0], step(last, state)[0]
     torch.testing.assert_close(found, expected)
     assert (found[..., [PAD, START]] == -torch.inf).all() and found.isfinite().sum() == 3 * (len(task.target) - 2)
-    logs, tokens = leading(found, len(task.target))  # those that are impossible come last
+    logs, tokens = leading(found, len(task.target), compiled)  # those that are impossible come last
     assert (logs[:, -2:] == -torch.inf).all() and not {PAD, START} & set(tokens[:, :-2].flatten().tolist())
     torch.testing.assert_close(logs.exp().sum(1), torch.ones(3))
 
