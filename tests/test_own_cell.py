@@ -1,4 +1,4 @@
-"""A cell of a person's own: its equations, about ten lines, and everything else comes with it (SPEC C10)."""
+"""A cell of a person's own: its equations, about ten lines, and everything else comes with it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Forecasts without learning, and the linear autoregression every forecaster is measured against (SPEC C6).
+"""Forecasts without learning, and the linear autoregression every forecaster is measured against.
 
 Histories are (N, T, V): N windows of T steps of V variables; forecasts are (N, H, V) for the H steps that follow. They
 have no gaps: `filled` carries the last known value on first. Only the seasonal naive forecast reads gaps as they are:

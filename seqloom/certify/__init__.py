@@ -1,4 +1,4 @@
-"""Certificates: what the layers compute, held against equations typed from the courses, PyTorch, and facts on paper."""
+"""Certificates: what the layers compute, held against equations typed from the papers, PyTorch, and facts on paper."""
 
 from .certificate import Certificate as Certificate
 from .certificate import Check as Check

@@ -1,4 +1,4 @@
-"""What the courses say about attention, positions and blocks, with their own worked example, on the product."""
+"""What is known about attention, positions and blocks, with a worked example, held against the layers."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -65,7 +65,7 @@ def sharper_and_sharper_is_hard(name: str) -> Gaps:
     return Gaps(apart(sharp, watched_look(hard, query, memory_of(values))))
 
 
-# --- the courses' worked example ---------------------------------------------------------------------------------
+# --- a worked example ---------------------------------------------------------------------------------
 
 KEYS = [[10, 0, 0], [0, 10, 0], [0, 0, 10], [0, 0, 10]]
 VALUES = [[1, 0, 0], [10, 0, 0], [100, 5, 0], [1000, 6, 0]]
@@ -129,7 +129,7 @@ def checks() -> Iterator[Check]:
             limit = partial(sharper_and_sharper_is_hard, name)
             yield Check("attention", subject, "scores × ∞: hard attention", EXACT, limit)
     yield Check("attention", "multi-head", "equal scores: equal weights", EXACT, equal_scores_in_all_heads)
-    yield Check("attention", "scaled dot", "the courses' worked example", 0.0, worked_example)
+    yield Check("attention", "scaled dot", "a worked example", 0.0, worked_example)
     yield Check("attention", "non-local", "starts as the identity", 0.0, non_local_starts_as_the_identity)
     for subject, causal, memory in (("encoder, rezero", False, 0), ("decoder, rezero", True, SIZE)):
         identity = partial(rezero_starts_as_the_identity, causal, memory)

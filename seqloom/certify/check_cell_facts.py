@@ -1,4 +1,4 @@
-"""What the courses derive about recurrences on paper, measured on the product."""
+"""What can be derived about recurrences on paper, measured on the layers."""
 
 from collections.abc import Iterator
 from functools import partial

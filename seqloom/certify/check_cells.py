@@ -50,7 +50,7 @@ class Subject:
     step: Step
 
 
-# What has a reference but no name of its own in `CELLS`, and what the courses leave as options.
+# What has a reference but no name of its own in `CELLS`, and what papers leave as options.
 OTHERS = (
     Subject("lstm, projected", partial(ProjectedLSTMCell, memory=6), projected_step),
     Subject("gru-d", DecayGRUCell, gru_d),

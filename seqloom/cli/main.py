@@ -309,7 +309,7 @@ def study(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """One claim of the courses tried out: a recipe trained in several ways, side by side in one picture."""
+    """One well-known claim tried out: a recipe trained in several ways, side by side in one picture."""
     from ..runs.studies import study as run_study
     from .terminal import notes, show_table
 
@@ -327,7 +327,7 @@ app.command()(writing.generate)
 
 @app.command()
 def certify(as_json: Json = False, debug: Debug = False) -> None:
-    """Hold every cell, attention and block against its equations, PyTorch and the courses' analytic facts."""
+    """Hold every cell, attention and block against its equations, PyTorch and facts derived on paper."""
     from ..certify.checks import all_certificates
     from .terminal import show_table
 

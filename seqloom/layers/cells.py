@@ -1,7 +1,7 @@
 """One step of a recurrence, and the cells: each its equations and nothing else.
 
 A cell takes an input (B, ...) and its entries, and returns the next entries: tensors (B, size), the first of which is
-the cell's output. W, U and b are the courses' letters: W (with b) looks at the input, U at the state. What a cell calls
+the cell's output. W, U and b are the usual letters: W (with b) looks at the input, U at the state. What a cell calls
 `W` is applied to the inputs of all steps at once, before the walk, so `forward` is given W x + b.
 
 To add a cell, name its entries and gates, write `forward`, and join `CELLS`: depth, both ways, padding, decoding and
@@ -288,7 +288,7 @@ class GRUCell(Cell):
 
 
 class ResetBeforeGRUCell(Cell):
-    """The reset gate acts on h before the product, as in the courses (Cho et al., 2014)."""
+    """The reset gate acts on h before the product, as first published (Cho et al., 2014)."""
 
     gates, blocks = ("r", "u"), ("r", "u", "n")
 

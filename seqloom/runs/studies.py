@@ -1,4 +1,4 @@
-"""Studies of the courses' claims: one recipe trained in several ways, and the results side by side in one picture.
+"""Studies of well-known claims: one recipe trained in several ways, and the results side by side in one picture.
 
 A study is a recipe and, for each way, what is changed in it. Each way is an ordinary run in a folder of its own; a
 study that was stopped goes on when it is asked for again. Knows no layer and no task.

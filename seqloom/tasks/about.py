@@ -74,7 +74,7 @@ class About(Rows):
         return sources.lengths(self.source, encoded["source"], self.recipe.model.patch)
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
-        """The start goes in front of what the decoder reads, the end behind what it is to tell (SPEC D7)."""
+        """The start goes in front of what the decoder reads, the end behind what it is to tell."""
         tokens, lengths = map(torch.from_numpy, encoded["target"].padded(rows))
         framed = tokens.new_zeros(len(tokens), tokens.shape[1] + 2)
         framed[:, 0], framed[:, 1:-1] = START, tokens

@@ -164,7 +164,7 @@ def rnn_without_its_last_squash(ctx, x, counts, U, h):
 
 
 def divided_by_d(self, query, keys):
-    """One of the courses' slips."""
+    """A slip that is often printed."""
     return query @ keys.mT / query.shape[-1]
 
 
@@ -188,7 +188,7 @@ def weights_that_see_padding(scores, mask):
 
 
 def residual_around_the_norm_too(self, x, state, mask=None):
-    """Another of the courses' slips: the way around carries what was normalized."""
+    """Another slip that is often printed: the way around carries what was normalized."""
     x = self.before(residual.zero_padding(x, mask))
     change, state = self.layer(x, state, mask)
     return residual.zero_padding(x + change, mask), state
@@ -248,7 +248,7 @@ BROKEN = [
     ("cells: both ways, sum: the written equations", recurrent.Bidirectional, "forward", both_backwards),
     ("cells: both ways: sees everything", recurrent.Bidirectional, "forward", both_backwards),
     ("attention: scaled dot: the written equations", attention.ScaledDotAttention, "scores", divided_by_d),
-    ("attention: scaled dot: the courses' worked example", attention.ScaledDotAttention, "scores", divided_by_d),
+    ("attention: scaled dot: a worked example", attention.ScaledDotAttention, "scores", divided_by_d),
     ("attention: additive: the written equations", attention.AdditiveAttention, "scores", additive_without_the_query),
     ("attention: multi-head: fast path = slow path", attention, "weigh", weights_that_see_padding),
     ("attention: dot: equal scores: equal weights", attention, "weigh", weights_that_see_padding),

@@ -1,4 +1,4 @@
-"""The model drawn as the courses draw it: unrolled over time, from the input at the bottom to the answer at the top.
+"""The model drawn as textbooks draw it: unrolled over time, from the input at the bottom to the answer at the top.
 
 Plain SVG text: it needs no library, scales, and follows the reader's light or dark theme.
 """

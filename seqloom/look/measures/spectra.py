@@ -94,7 +94,7 @@ class ScalarDecay:
 
 
 def scalar_decay(weights: list[float], slope: float = 1.0, lags: int = 50) -> ScalarDecay:
-    """The courses' experiment: below γ̄ w = 1 a gradient vanishes, above it explodes, up to what a float holds."""
+    """The scalar experiment: below γ̄ w = 1 a gradient vanishes, above it explodes, up to what a float holds."""
     with np.errstate(over="ignore"):
         left = np.power(slope * np.asarray(weights, float)[:, None], np.arange(lags + 1))
     largest = np.finfo(float).max
