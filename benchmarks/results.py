@@ -297,7 +297,7 @@ def page(done: dict[str, dict[str, Any]]) -> str:
 
 Every row is one run of the product as it is: `python benchmarks/results.py NAME` trains it within its budget of time
 and scores the test part. The data is not part of the project; its folder is named by `SEQLOOM_DATA`. Marks are
-published figures or those of lecture notebooks; the interval is a bootstrap over the test examples (95 %); seconds are those of
+published figures or those of notebooks; the interval is a bootstrap over the test examples (95 %); seconds are those of
 training with its validations, on the machine that is named, with other work beside it where it is one core. The budgets
 of the marks are meant for two cores. Settings were chosen on validation examples; what else is to be known:
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from seqloom.config.messages import literal, settings
 from seqloom.config.recipe import Body, Model, Recipe, builtin, describe, seconds
+from seqloom.config.renamed import RENAMED
 from seqloom.config.tasks import FORECASTERS, USES, unread
 from seqloom.config.toml import LARGEST
 from seqloom.errors import RecipeError
@@ -261,6 +262,19 @@ def test_reading_recipes_needs_no_torch():
 )
 def test_a_misspelled_or_misplaced_name_is_refused_with_the_right_one(name, right):
     assert refusal(f"{name}=3") == f"there is no setting {name}; did you mean {right}?"
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_setting_that_was_renamed_is_refused_with_its_new_name(old, new):
+    assert new in SETTINGS and old not in SETTINGS
+    assert refusal(f"{old}=3") == f"{old} is now {new}"
+    if (side := new.replace("model.", "model.encoder.")) in SETTINGS:
+        assert refusal(f"{old.replace('model.', 'model.encoder.')}=3").endswith(f" is now {side}")
+
+
+def test_a_recipe_that_was_renamed_is_refused_with_its_new_name():
+    with pytest.raises(RecipeError, match="^the recipe transduce is now seq2seq$"):
+        Recipe.read("transduce")
 
 
 def test_a_name_like_no_other_is_refused_with_what_there_is():

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from .attention import Attention
 from .base import Entries, Layer, Memory, Stack
 from .cells import Cell, MakeCell, walk
+from .materialize import materialize
 from .padding import zero_padding
 from .recurrent import (
     FinalStateSizes,
@@ -39,18 +40,20 @@ class Bahdanau(Layer):
             with torch.autocast(x.device.type, enabled=False):
                 return self.forward(single(x), map_state(single, state), mask)
         entries, source = state
-        shares, join = self.shares(zero_padding(x, mask))
+        cell = materialize(self.cell)  # weights that are computed, or left out by chance, are the same at all steps
+        shares, join = self.shares(zero_padding(x, mask), cell)
 
         def step(share: Tensor, entries: Entries) -> Entries:
             context = source.ask(self.attention, entries[0][:, None])[:, 0]
-            return self.cell.step(join(share, context), entries)
+            return cell.step(join(share, context), entries)
 
         y, entries = walk(step, shares, entries, mask)
         return zero_padding(y, mask), (entries, source)
 
-    def shares(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, Tensor], Tensor]]:
+    @staticmethod
+    def shares(x: Tensor, cell: Cell) -> tuple[Tensor, Callable[[Tensor, Tensor], Tensor]]:
         """What of W [x; context] is known before the walk, for all steps at once, and how a step joins its context."""
-        W = self.cell.W
+        W = cell.W
         if not isinstance(W, nn.Linear):
             return x, lambda x_t, context: W(torch.cat([x_t, context], -1))
         of_x, of_context = W.weight.split([x.shape[-1], W.in_features - x.shape[-1]], 1)

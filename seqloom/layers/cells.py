@@ -21,8 +21,8 @@ from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from .base import Entries
 from .fast import compiled, kernels, lstm_kernels
+from .materialize import materialize
 from .padding import zero_padding
-from .settled import settled
 from .state import single
 from .tap import Tap, watched
 
@@ -74,7 +74,7 @@ class Cell(nn.Module):
         if x.shape[1] == 1 and mask is None and unseen:
             entries = self.once(x[:, 0], entries)
             return entries[0][:, None], entries
-        cell = settled(self)
+        cell = materialize(self)
         fast = cell.kernel() if unseen else None
         if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
             y, entries = walk(cell.step, cell.W(zero_padding(x, mask)), entries, mask)

@@ -5,7 +5,10 @@ import itertools
 import pytest
 import torch
 
-from seqloom.layers.cells import LSTMCell, RNNCell, Zoneout, drop_weights
+from seqloom.layers.attention import AdditiveAttention
+from seqloom.layers.attention_decoders import bahdanau_decoder
+from seqloom.layers.base import Memory
+from seqloom.layers.cells import LSTMCell, RNNCell, WeightDrop, Zoneout, drop_weights
 from seqloom.layers.crf import CRF
 from seqloom.layers.heads import Bernoulli, Categorical, Normal, Quantiles
 
@@ -97,3 +100,15 @@ def test_as_many_units_stay_as_they_were_as_zoneout_says() -> None:
     after = cell(torch.randn(400, 3), before)
     for old, new in zip(before, after, strict=True):
         assert abs((old == new).float().mean() - 0.2) < far(torch.tensor(0.2))
+
+
+def test_a_decoder_with_attention_leaves_out_the_same_weights_at_all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(inputs: int, size: int) -> LSTMCell:
+        return drop_weights(LSTMCell(inputs, size), 0.5)
+
+    decoder = bahdanau_decoder(make, 4, [6], 5, AdditiveAttention(6, 5), ())
+    values, drawn, forward = torch.randn(2, 3, 5), [], WeightDrop.forward
+    memory = Memory(values, torch.ones(2, 3, dtype=torch.bool), values[:, 0], ())
+    monkeypatch.setattr(WeightDrop, "forward", lambda *given: drawn.append(given) or forward(*given))
+    decoder.train()(torch.randn(2, 7, 4), decoder.initial_state(2, memory))
+    assert len(drawn) == 1

@@ -60,7 +60,7 @@ def unknown(checkup: Checkup) -> Finding | None:
     elif checkup.recipe.task == "tag":
         change = "data.characters=16"
     else:
-        change = f"data.{'target' if name == 'target' else 'source'}_tokens=bpe"
+        change = f"data.{'target' if name == 'target' else 'source'}_tokenizer=bpe"
     return Finding(
         "unknown tokens",
         0.6 + 0.35 * share,

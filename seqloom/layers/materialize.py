@@ -12,9 +12,9 @@ from torch.nn.utils import parametrize
 M = TypeVar("M", bound=nn.Module)
 
 
-def settled(module: M) -> M:
+def materialize(module: M) -> M:
     """The module or, if a weight in it is computed, a copy that has the result in its place and shares all else."""
-    inner = {name: settled(part) for name, part in module._modules.items() if part is not None and part._modules}
+    inner = {name: materialize(part) for name, part in module._modules.items() if part is not None and part._modules}
     computed = "parametrizations" in inner
     if not computed and all(part is module._modules[name] for name, part in inner.items()):
         return module
