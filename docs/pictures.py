@@ -32,7 +32,7 @@ MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
             "train.watch_every=40",
         ),
         "3 mai 2024",
-        ("attention", "model", "gates", "flow", "spectra"),
+        ("attention", "model", "gates", "flow", "spectrum-history"),
     ),
     "dates-transformer": (
         ("seq2seq", "model.kind=transformer", "model.size=64", "model.depth=2", "model.heads=4", "train.steps=500"),

@@ -114,6 +114,11 @@ def test_a_newer_version_is_refused(run):
     refused(run, "newer")
 
 
+def test_a_run_of_0_1_is_refused_and_to_be_trained_again(run):
+    replace(run, "version", b"1\nseqloom 0.1.0, torch 2.13.0, python 3.11.7\n")
+    refused(run, "older seqloom .*: train it again$")
+
+
 def vouched(run, name, content):
     """As an attacker would: the manifest agrees."""
     replace(run, name, content)

@@ -183,7 +183,7 @@ VIEWS = (
         _gated,
     ),
     View(
-        "kept",
+        "memory-path",
         "How much of each step is left at the end",
         "How much of each step is left at the end, if the keeping gates alone decide: a memory's length.",
         lambda look: look.kept(),
@@ -232,7 +232,7 @@ VIEWS = (
         _multiplies,
     ),
     View(
-        "starved",
+        "query-key-value",
         "Who gets the gradient: queries, keys or values",
         "Queries and keys often get far less gradient than values early in training: then attention learns late.",
         lambda look: look.starved(),
@@ -302,7 +302,7 @@ VIEWS = (
         _watched,
     ),
     View(
-        "spectra",
+        "spectrum-history",
         "How the recurrent weights changed",
         "How the stretch of every recurrent matrix changed while it was trained.",
         lambda look: look.training_spectra(),

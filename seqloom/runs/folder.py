@@ -44,7 +44,7 @@ from ..training.files import (
 )
 from ..training.manifests import MANIFEST, check_manifest, write_manifest
 
-FORMAT = 1  # of the layout; a folder of a higher one is refused
+FORMAT = 2  # of the layout; a folder of another one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
 EIGHT = "int8.json"
@@ -179,9 +179,10 @@ def check_version(folder: Path) -> None:
     number = read_bytes(folder / "version")[:20].split(b"\n")[0]
     if not number.isdigit():
         raise RunError(f"{folder / 'version'}: does not begin with the number of a run format")
-    if int(number) > FORMAT:
+    if int(number) != FORMAT:
+        age, todo = ("an older", "train it again") if int(number) < FORMAT else ("a newer", "update")
         raise RunError(
-            f"{folder}: was written by a newer seqloom (run format {int(number)}, this one reads {FORMAT}): update"
+            f"{folder}: was written by {age} seqloom (run format {int(number)}, this one reads {FORMAT}): {todo}"
         )
 
 

@@ -22,7 +22,13 @@ from .style import DRAW, STYLE
 
 LIMIT = 4_800_000  # bytes of a page
 SHOWN = 8  # answers of each kind
-TRAINING = ("curves", "schedule", "flow", "updates", "spectra")  # views that tell of training, not of the example
+TRAINING = (
+    "curves",
+    "schedule",
+    "flow",
+    "updates",
+    "spectrum-history",
+)  # views that tell of training, not of the example
 
 
 @dataclass(frozen=True)
