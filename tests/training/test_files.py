@@ -169,8 +169,8 @@ def test_the_sum_is_sha256(tmp_path: Path) -> None:
 
 HOLD = """
 import sys, time, pathlib
-from seqloom.training.files import locked
-with locked(pathlib.Path(sys.argv[1])):
+from seqloom.training.files import lock_folder
+with lock_folder(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """

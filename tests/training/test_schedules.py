@@ -84,11 +84,13 @@ def truths(**given: Any) -> list[float]:
 
 
 def test_the_share_of_truth_is_constant_a_line_or_a_power() -> None:
-    assert truths(steps=5, teacher=0.3) == [0.3] * 5
-    assert truths(steps=5, teacher=0.2, teacher_schedule="linear") == pytest.approx([1, 0.8, 0.6, 0.4, 0.2])
+    assert truths(steps=5, teacher_forcing=0.3) == [0.3] * 5
+    assert truths(steps=5, teacher_forcing=0.2, teacher_forcing_schedule="linear") == pytest.approx(
+        [1, 0.8, 0.6, 0.4, 0.2]
+    )
     powers = [0.0625 ** (way / 4) for way in range(5)]
-    assert truths(steps=5, teacher=0.0625, teacher_schedule="exponential") == pytest.approx(powers)
-    assert truths(steps=1, warmup=1, teacher=0.4, teacher_schedule="linear") == [0.4]
+    assert truths(steps=5, teacher_forcing=0.0625, teacher_forcing_schedule="exponential") == pytest.approx(powers)
+    assert truths(steps=1, warmup=1, teacher_forcing=0.4, teacher_forcing_schedule="linear") == [0.4]
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 300, 5_000])
