@@ -125,7 +125,7 @@ def test_the_command_line_takes_every_view_and_the_report_shows_each_that_fits(t
     run = trained(tmp_path / "run", "classify", "lstm")
     look = run.look("ab c")
     page = run.report(tmp_path / "page.html", "ab c", examples=TASKS["classify"][0]).read_text()
-    shown = set(re.findall(r'id="(?:chart|view)-(\w+)"', page)) - {"scores", "lengths"}
+    shown = set(re.findall(r'id="(?:chart|view)-([\w-]+)"', page)) - {"scores", "lengths"}
     assert shown == set(look.views()) | {"probe"}  # which needs the examples
     assert all(f"({name}): {reason}." in page for name, reason in look.lacking().items() if name != "probe")
     for name in look.views():
