@@ -300,6 +300,7 @@ def test_rules_that_cannot_be_are_one_sentence(options, expected, seqloom, run):
     assert code == 2 and expected in err and err.count("\n") == 1
 
 
+@pytest.mark.filterwarnings("ignore:no C compiler")  # without one it is slower, and the same
 def test_weights_of_eight_bits_are_measured_and_kept_in_the_run(seqloom, run, tmp_path):
     code, out, err = seqloom("quantize", run, "--json")
     assert code == 0, err
