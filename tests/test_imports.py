@@ -25,7 +25,7 @@ LEVELS = (
     ("layers",),
 )
 # Known to all but the layers, which are to be usable on their own; here too each knows only what stands below it.
-SETTINGS = ("config", "schemas", "arguments", "errors")
+SETTINGS = ("config", "schemas", "arguments", "arrays", "errors")
 
 SLOW = ("torch", "numpy", "altair", "vl_convert", "sacrebleu", "rapidfuzz", "babel", "tokenizers", "safetensors")
 

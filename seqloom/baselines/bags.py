@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..arrays import Doubles, Integers
 
 Label = TypeVar("Label", bound=Hashable)
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 Words = Callable[[str], Sequence[str]]
 
 UNKNOWN = -1
@@ -32,9 +31,9 @@ class NaiveBayes(Generic[Label]):
 
     labels: tuple[Label, ...]
     numbers: dict[str, int]  # of each word
-    pairs: Ids  # sorted: first word × number of words + second word
-    prior: Floats  # (K,)
-    evidence: Floats  # (K, words + pairs), in nats
+    pairs: Integers  # sorted: first word × number of words + second word
+    prior: Doubles  # (K,)
+    evidence: Doubles  # (K, words + pairs), in nats
     cut: Words
 
     @classmethod
@@ -56,7 +55,7 @@ class NaiveBayes(Generic[Label]):
         prior = np.log(np.bincount(classes) / len(classes))
         return cls(known, numbers, pairs, prior, np.log(smooth / smooth.sum(1, keepdims=True)), cut)
 
-    def scores(self, texts: Sequence[str]) -> Floats:
+    def scores(self, texts: Sequence[str]) -> Doubles:
         """The log-probability of each class together with the text's features, up to a constant a text: (N, K)"""
         rows = [[self.numbers.get(word, UNKNOWN) for word in self.cut(text)] for text in texts]
         found, feature = _features(*_flat(rows, len(self.numbers)), self.pairs, len(self.numbers))
@@ -67,7 +66,7 @@ class NaiveBayes(Generic[Label]):
         return [self.labels[place] for place in self.scores(texts).argmax(1)]
 
 
-def _flat(rows: Sequence[Sequence[int]], size: int) -> tuple[Ids, Ids, Ids]:
+def _flat(rows: Sequence[Sequence[int]], size: int) -> tuple[Integers, Integers, Integers]:
     """Of every word: its text, its number, and the number of the pair that it begins; UNKNOWN where it begins none."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     text = np.repeat(np.arange(len(rows)), lengths)
@@ -78,7 +77,9 @@ def _flat(rows: Sequence[Sequence[int]], size: int) -> tuple[Ids, Ids, Ids]:
     return text, first, joined
 
 
-def _features(text: Ids, first: Ids, joined: Ids, pairs: Ids, size: int) -> tuple[Ids, Ids]:
+def _features(
+    text: Integers, first: Integers, joined: Integers, pairs: Integers, size: int
+) -> tuple[Integers, Integers]:
     """Every known feature of every text, once: the text and the feature of each."""
     places = np.searchsorted(pairs, joined)
     known = joined != UNKNOWN
@@ -91,7 +92,7 @@ def _features(text: Ids, first: Ids, joined: Ids, pairs: Ids, size: int) -> tupl
     return once // total, once % total
 
 
-def _distinct(values: Ids) -> Ids:
+def _distinct(values: Integers) -> Integers:
     """As `np.unique`, which looks for repeats in a hash table first and takes far longer than sorting on so many."""
     ordered = np.sort(values)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from ..arrays import Doubles
+
 Measure = Callable[
     [Sequence[str], Sequence[Sequence[str]]], float
 ]  # captions, references of each image → higher is better
@@ -68,7 +69,7 @@ def nearest_captions(captions: Sequence[Sequence[str]], places: ArrayLike) -> li
     return [captions[place][0] for place in np.asarray(places)]
 
 
-def shrunk(images: ArrayLike, side: int) -> Floats:
+def shrunk(images: ArrayLike, side: int) -> Doubles:
     """The mean colors of `side` × `side` fields, side by side, as numbers from 0 on: (N, side · side · channels)"""
     pixels = np.asarray(images)
     count, height, width = pixels.shape[:3]

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from ..arrays import Doubles
 
 Label = TypeVar("Label", bound=Hashable)
-Floats = NDArray[np.float64]
 
 
 def uniform(labels: Iterable[Label], count: int, seed: int = 0) -> list[Label]:
@@ -60,8 +61,8 @@ class NearestCentroid(Generic[Label]):
     """The class whose average series is nearest, where a series is the mean and the spread of each variable."""
 
     labels: tuple[Label, ...]
-    centroids: Floats  # (K, 2 V), in units of `spread`
-    spread: Floats  # (2 V,): how far the training series are apart in each feature
+    centroids: Doubles  # (K, 2 V), in units of `spread`
+    spread: Doubles  # (2 V,): how far the training series are apart in each feature
 
     @classmethod
     def fit(cls, series: Sequence[ArrayLike], labels: Sequence[Label]) -> "NearestCentroid[Label]":
@@ -81,7 +82,7 @@ class NearestCentroid(Generic[Label]):
         return [self.labels[place] for place in distances.argmin(1)]
 
 
-def _features(series: Sequence[ArrayLike]) -> Floats:
+def _features(series: Sequence[ArrayLike]) -> Doubles:
     """Mean and standard deviation of each variable; 0 for a variable of which nothing is known: (N, 2 V)"""
     rows = []
     for one in series:

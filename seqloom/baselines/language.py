@@ -11,14 +11,14 @@ integer. The tables are sorted, so that looking up a whole text is one binary se
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
+from ..arrays import Doubles, Integers
+
 UNSEEN = -1
 
 
-def uniform(tokens: ArrayLike, vocabulary: int) -> Floats:
+def uniform(tokens: ArrayLike, vocabulary: int) -> Doubles:
     """Negative log-likelihood (nats) of each token when all are alike."""
     return np.full(len(np.asarray(tokens)), np.log(vocabulary))
 
@@ -27,11 +27,11 @@ def uniform(tokens: ArrayLike, vocabulary: int) -> Floats:
 class Order:
     """The n-grams of one length, and what each context (n-gram one shorter) keeps and passes on."""
 
-    keys: Ids  # sorted: place of the context × vocabulary + last token
-    kept: Floats  # of each n-gram: the share of its context that it keeps after the discount
-    passed: Floats  # of each context: the share that goes to the order below
+    keys: Integers  # sorted: place of the context × vocabulary + last token
+    kept: Doubles  # of each n-gram: the share of its context that it keeps after the discount
+    passed: Doubles  # of each context: the share that goes to the order below
 
-    def find(self, contexts: Ids, last: Ids, vocabulary: int) -> Ids:
+    def find(self, contexts: Integers, last: Integers, vocabulary: int) -> Integers:
         """The place of each n-gram, or UNSEEN."""
         wanted = np.where(contexts == UNSEEN, UNSEEN, contexts * vocabulary + last)
         places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
@@ -71,7 +71,7 @@ class NGram:
         orders = (_order(*one, vocabulary) for one in zip(keys, counts, contexts, strict=False))
         return cls(vocabulary, tuple(orders))
 
-    def losses(self, tokens: ArrayLike) -> Floats:
+    def losses(self, tokens: ArrayLike) -> Doubles:
         """Negative log-likelihood (nats) of each token of a text (T,), given those before it."""
         text = _checked(tokens, self.vocabulary)
         chances = np.full(len(text), 1 / self.vocabulary)
@@ -86,7 +86,7 @@ class NGram:
             contexts = np.concatenate([[UNSEEN], places[:-1]])
         return -np.log(chances)
 
-    def probabilities(self, context: ArrayLike) -> Floats:
+    def probabilities(self, context: ArrayLike) -> Doubles:
         """The distribution (V,) of what follows these tokens."""
         text = _checked(context, self.vocabulary)
         chances = np.full(self.vocabulary, 1 / self.vocabulary)
@@ -101,14 +101,14 @@ class NGram:
             chances[order.keys[first:last] - place * self.vocabulary] += order.kept[first:last]
         return chances
 
-    def _place(self, tokens: Ids) -> int:
+    def _place(self, tokens: Integers) -> int:
         place = np.zeros(1, dtype=np.int64)
         for order, token in zip(self.orders, tokens, strict=False):
             place = order.find(place, token, self.vocabulary)
         return int(place[0])
 
 
-def _order(keys: Ids, counts: Ids, contexts: int, vocabulary: int) -> Order:
+def _order(keys: Integers, counts: Integers, contexts: int, vocabulary: int) -> Order:
     """Discount the counts, and say what each context keeps and passes on."""
     context = keys // vocabulary
     totals = np.bincount(context, weights=counts, minlength=contexts)
@@ -118,7 +118,7 @@ def _order(keys: Ids, counts: Ids, contexts: int, vocabulary: int) -> Order:
     return Order(keys, (counts - taken) / shares[context], passed)
 
 
-def _discounts(counts: Ids) -> Floats:
+def _discounts(counts: Integers) -> Doubles:
     """What is taken from a count of 0, 1, 2, and 3 or more (Chen and Goodman's estimate)."""
     n = np.bincount(np.minimum(counts, 5), minlength=6).astype(np.float64)
     if not n[1:5].all():  # too little text, or so much that every n-gram is frequent
@@ -129,7 +129,7 @@ def _discounts(counts: Ids) -> Floats:
     return np.array([0, *np.clip(estimates, 0.05, [1, 2, 3])])
 
 
-def _checked(tokens: ArrayLike, vocabulary: int) -> Ids:
+def _checked(tokens: ArrayLike, vocabulary: int) -> Integers:
     text = np.asarray(tokens, dtype=np.int64)
     assert text.ndim == 1, "one text; join documents by what ends a document"
     assert not len(text) or (text.min() >= 0 and text.max() < vocabulary), "ids below the size of the vocabulary"

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from ..arrays import Doubles
 
 
 @dataclass(frozen=True)
 class FrameFrequency:
     """Each pitch sounds as often as it does in training, whatever came before."""
 
-    chances: Floats  # (P,)
+    chances: Doubles  # (P,)
 
     @classmethod
     def fit(cls, pieces: Sequence[ArrayLike], smoothing: float = 0.5) -> "FrameFrequency":
@@ -25,7 +25,7 @@ class FrameFrequency:
         frames = np.concatenate([_frames(piece) for piece in pieces])
         return cls((frames.sum(0) + smoothing) / (len(frames) + 2 * smoothing))
 
-    def losses(self, piece: ArrayLike) -> Floats:
+    def losses(self, piece: ArrayLike) -> Doubles:
         """Negative log-likelihood of each frame (T,)."""
         return _loss(_frames(piece), self.chances)
 
@@ -35,7 +35,7 @@ class PreviousFrame:
     """The frame before, repeated, with the chance of each pitch to end and to begin."""
 
     first: FrameFrequency  # of the frame that has none before it
-    chances: Floats  # (2, P): to sound after silence, and after sounding
+    chances: Doubles  # (2, P): to sound after silence, and after sounding
 
     @classmethod
     def fit(cls, pieces: Sequence[ArrayLike], smoothing: float = 1.0) -> "PreviousFrame":
@@ -49,7 +49,7 @@ class PreviousFrame:
             chances.append((sounding + smoothing * usual) / (times + smoothing))
         return cls(FrameFrequency.fit(pieces), np.array(chances))
 
-    def losses(self, piece: ArrayLike) -> Floats:
+    def losses(self, piece: ArrayLike) -> Doubles:
         """Negative log-likelihood of each frame (T,), given the one before."""
         frames = _frames(piece)
         silent, sounding = self.chances
@@ -57,12 +57,12 @@ class PreviousFrame:
         return np.concatenate([self.first.losses(frames[:1]), later])
 
 
-def _frames(piece: ArrayLike) -> Floats:
+def _frames(piece: ArrayLike) -> Doubles:
     frames = np.asarray(piece, dtype=bool)
     assert frames.ndim == 2, "frames × pitches"
     return frames.astype(np.float64)
 
 
-def _loss(frames: Floats, chances: Floats) -> Floats:
-    told: Floats = -np.log(np.where(frames > 0, chances, 1 - chances)).sum(-1)
+def _loss(frames: Doubles, chances: Doubles) -> Doubles:
+    told: Doubles = -np.log(np.where(frames > 0, chances, 1 - chances)).sum(-1)
     return told

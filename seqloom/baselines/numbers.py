@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from ..arrays import Doubles
 
 
-def filled(history: ArrayLike, usual: ArrayLike) -> Floats:
+def filled(history: ArrayLike, usual: ArrayLike) -> Doubles:
     """Every gap (NaN) gets the last value before it, and at the beginning the `usual` one: of its variable (V,), or of
     the variable in its window (N, 1, V)."""
     values = np.asarray(history, dtype=np.float64)
@@ -24,12 +24,12 @@ def filled(history: ArrayLike, usual: ArrayLike) -> Floats:
     return np.where(latest < 0, np.asarray(usual, dtype=np.float64), carried)
 
 
-def persistence(history: ArrayLike, horizon: int) -> Floats:
+def persistence(history: ArrayLike, horizon: int) -> Doubles:
     """The last value again and again."""
     return _repeated(_whole(history)[:, -1:], horizon)
 
 
-def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Floats:
+def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Doubles:
     """The last season again and again; the history may have gaps (NaN), though no variable may be missing altogether.
 
     Where the last season has a gap, the value at the same place of the season before counts, and so on; what is
@@ -45,12 +45,12 @@ def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Floats:
     return last[:, np.arange(horizon) % season]
 
 
-def mean(history: ArrayLike, horizon: int) -> Floats:
+def mean(history: ArrayLike, horizon: int) -> Doubles:
     """The mean of the history."""
     return _repeated(_whole(history).mean(1, keepdims=True), horizon)
 
 
-def drift(history: ArrayLike, horizon: int) -> Floats:
+def drift(history: ArrayLike, horizon: int) -> Doubles:
     """The straight line through the first and the last value, continued."""
     values = _whole(history)
     slope = (values[:, -1:] - values[:, :1]) / max(values.shape[1] - 1, 1)
@@ -65,8 +65,8 @@ class LinearAutoregression:
     as if they had happened.
     """
 
-    weights: Floats  # (V, L, S): of the lags, the oldest first, for each of S steps ahead
-    center: Floats  # (V,)
+    weights: Doubles  # (V, L, S): of the lags, the oldest first, for each of S steps ahead
+    center: Doubles  # (V,)
 
     @classmethod
     def fit(cls, series: ArrayLike, lags: int, steps: int = 1, ridge: float = 1e-4) -> "LinearAutoregression":
@@ -82,7 +82,7 @@ class LinearAutoregression:
         weights = [_least_squares(values[..., v] - center[v], lags, steps, ridge) for v in range(values.shape[-1])]
         return cls(np.array(weights), center)
 
-    def forecast(self, history: ArrayLike, horizon: int) -> Floats:
+    def forecast(self, history: ArrayLike, horizon: int) -> Doubles:
         """The next `horizon` steps: at once if there are weights for them, otherwise one piece after another."""
         lags, steps = self.weights.shape[1:]
         known = _whole(history)[:, -lags:] - self.center
@@ -93,7 +93,7 @@ class LinearAutoregression:
         return known[:, lags : lags + horizon] + self.center
 
 
-def _least_squares(values: Floats, lags: int, steps: int, ridge: float) -> Floats:
+def _least_squares(values: Doubles, lags: int, steps: int, ridge: float) -> Doubles:
     """Weights (L, S) of one variable of several series (N, T)."""
     stretches = sliding_window_view(values, lags + steps, axis=1).reshape(-1, lags + steps)
     whole = stretches[~np.isnan(stretches).any(1)]
@@ -105,12 +105,12 @@ def _least_squares(values: Floats, lags: int, steps: int, ridge: float) -> Float
     return np.linalg.solve(inputs + strength * np.eye(lags), products[:lags, lags:])
 
 
-def _whole(history: ArrayLike) -> Floats:
+def _whole(history: ArrayLike) -> Doubles:
     values = np.asarray(history, dtype=np.float64)
     assert values.ndim == 3 and values.shape[1], "windows × steps × variables, with at least one step"
     assert not np.isnan(values).any(), "no gaps: see `filled`"
     return values
 
 
-def _repeated(last: Floats, horizon: int) -> Floats:
+def _repeated(last: Doubles, horizon: int) -> Doubles:
     return np.repeat(last, horizon, axis=1)

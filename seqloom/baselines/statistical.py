@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Doubles
 from ..errors import MissingExtra
 
-Floats = NDArray[np.float64]
 Kind = Literal["AutoETS", "AutoARIMA"]
 
 
 def statistical(
     kind: Kind, training: ArrayLike, histories: Sequence[ArrayLike], horizon: int, season: int = 1
-) -> Floats:
+) -> Doubles:
     """Forecasts (N, H, V) of the steps after each history (T, V), each variable by a model of its own.
 
     A history reaches as far back as it likes; the training series itself is one that ends where training ends.

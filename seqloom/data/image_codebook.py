@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.arrays import Bytes, Singles
 from seqloom.data.codec import Symbols
 from seqloom.data.ragged import Ragged
 from seqloom.data.vocabulary import SPECIALS
@@ -22,9 +23,6 @@ ROUNDS = 15  # of k-means: after them hardly a square moves
 AT_ONCE = 1 << 12  # squares whose distances are held together
 LARGEST = 1 << 26  # numbers of an image
 SHADES = " ░▒▓█"  # from dark to bright
-
-Bytes = NDArray[np.uint8]
-Singles = NDArray[np.float32]
 
 
 class Mosaic(Symbols):

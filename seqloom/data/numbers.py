@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.arrays import Singles
 from seqloom.data.codec import Codec
 from seqloom.data.ragged import Ragged
 from seqloom.errors import DataError, RunError
 
-Floats = NDArray[np.float32]
 MISSING = frozenset(("", "?", "na", "nan", "null", "none"))
 LARGEST = 1e35  # of a number that is read: single precision ends at 3.4e38, and sums have to fit as well
 FARTHEST = 1e15  # spreads from the mean of training: what is farther off has no square in single precision
@@ -28,7 +28,7 @@ class Numbers(Codec):
         self.shape = (len(self.mean),)
 
     @classmethod
-    def learn(cls, series: Iterator[Floats]) -> "Numbers":
+    def learn(cls, series: Iterator[Singles]) -> "Numbers":
         """Mean and spread of each variable over all steps at which it is known."""
         steps, count, total, squares = 0, np.zeros(1), np.zeros(1), np.zeros(1)
         for values in series:
@@ -67,7 +67,7 @@ class Numbers(Codec):
             check_near(array, self.mean, self.spread)
         return Ragged.stacked(arrays) if arrays else Ragged(np.empty((0, len(self)), np.float32), np.zeros(1, np.int64))
 
-    def scaled(self, values: Floats, whole: bool = False) -> Floats:
+    def scaled(self, values: Singles, whole: bool = False) -> Singles:
         """Values (B, T, D) as the network sees them: (B, T, D), or (B, T, 3 D) with what is known and for how long.
 
         The latter where values were missing in training, or where the `whole` of it is asked for.
@@ -84,7 +84,7 @@ class Numbers(Codec):
         return {"kind": self.kind, "mean": self.mean.tolist(), "spread": self.spread.tolist(), "gaps": self.gaps}
 
 
-def since(known: NDArray[np.bool_]) -> Floats:
+def since(known: NDArray[np.bool_]) -> Singles:
     """How many steps ago each variable was last known, (…, T, D); where it never was, since the beginning."""
     steps = np.arange(known.shape[-2])[:, None]
     last = np.maximum.accumulate(np.where(known, steps, 0), axis=-2)

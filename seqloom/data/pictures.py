@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.arrays import Bytes
 from seqloom.data.codec import Codec
 from seqloom.data.ragged import Ragged
 from seqloom.errors import DataError, RunError
-
-Bytes = NDArray[np.uint8]
 
 
 class Pictures(Codec):

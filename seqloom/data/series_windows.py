@@ -12,6 +12,7 @@ from typing import NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from seqloom.arrays import Doubles, Singles
 from seqloom.config.recipe import Data
 from seqloom.data.datasets import PARTS
 from seqloom.data.formats.series import Series
@@ -23,8 +24,6 @@ from seqloom.data.series_datasets import histories
 from seqloom.data.windows import split_by_counts, split_by_shares, time_features, windows_of
 from seqloom.errors import DataError
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Starts = npt.NDArray[np.int64]
 MOST = 10_000  # windows of a part that is scored: of more, every second or third one is as telling
 
@@ -32,11 +31,11 @@ MOST = 10_000  # windows of a part that is scored: of more, every second or thir
 class Scale(NamedTuple):
     """The mean of each variable in training, and how far it spreads."""
 
-    mean: Floats
-    spread: Floats
+    mean: Doubles
+    spread: Doubles
 
     @classmethod
-    def fit(cls, rows: Floats, columns: Sequence[str]) -> "Scale":
+    def fit(cls, rows: Doubles, columns: Sequence[str]) -> "Scale":
         known = ~np.isnan(rows)
         for column, name in enumerate(columns):
             if not known[:, column].any():
@@ -44,7 +43,7 @@ class Scale(NamedTuple):
         spread = np.nanstd(rows, axis=0)
         return cls(np.nanmean(rows, axis=0), np.where(spread > 0, spread, 1.0))
 
-    def apply(self, values: Floats) -> Singles:
+    def apply(self, values: Doubles) -> Singles:
         check_near(values, self.mean, self.spread)
         return ((values - self.mean) / self.spread).astype(np.float32)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqloom.data.formats.times import Floats, Times
+from seqloom.arrays import Doubles
+from seqloom.data.formats.times import Times
 from seqloom.errors import DataError
 
 HOUR = 3_600_000  # milliseconds
@@ -20,7 +21,7 @@ DAY = 24 * HOUR
 CYCLES = (("hour", DAY, DAY), ("weekday", 7 * DAY, 7 * DAY), ("day of year", 0, 365 * DAY))
 
 
-def time_features(times: Times) -> tuple[Floats, tuple[str, ...]]:
+def time_features(times: Times) -> tuple[Doubles, tuple[str, ...]]:
     """Sine and cosine of each cycle that the spacing can show, (T, F), and their names; none for plain numbers."""
     if times.dtype.kind != "M":
         return np.empty((len(times), 0)), ()
@@ -35,7 +36,7 @@ def time_features(times: Times) -> tuple[Floats, tuple[str, ...]]:
     return np.stack(features, 1) if features else np.empty((len(moments), 0)), tuple(names)
 
 
-def _share(moments: npt.NDArray[np.datetime64], length: int) -> Floats:
+def _share(moments: npt.NDArray[np.datetime64], length: int) -> Doubles:
     """How far each moment is into its day or week (from Monday), or into its year, which is no fixed length."""
     if length:
         monday = np.datetime64("1970-01-05", "ms")
@@ -45,7 +46,7 @@ def _share(moments: npt.NDArray[np.datetime64], length: int) -> Floats:
     return (moments - start) / (end - start)
 
 
-def since_observed(values: npt.NDArray[np.floating[Any]]) -> Floats:
+def since_observed(values: npt.NDArray[np.floating[Any]]) -> Doubles:
     """Steps since each value was last there, (..., T, D): 0 where it is; before the first one, since the beginning."""
     rows = np.arange(1, values.shape[-2] + 1)[:, None]
     last = np.maximum.accumulate(np.where(np.isnan(values), 0, rows), axis=-2)

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..arrays import Floats
 from ..models import GenerationObjective, Generator, Labeler, LabelingObjective, Objective
 from ..training.tensors import whole
 from ..training.watching import Seen
@@ -19,7 +20,6 @@ from .measures.reading import INPUTS, SOURCE
 from .measures.spectra import recurrent_blocks
 from .places import Level, holding, levels
 
-Floats = NDArray[np.floating]
 TINY = 1e-30
 DOUBLINGS = 10  # a radius is found from the power 2^10 of a matrix: to half a per cent, at the cost of ten products
 SPECTRUM = ("largest", "median", "smallest", "radius")

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .score import Floats, Score, limits, ratio, resample, score_sums
+from ..arrays import Doubles
+from .score import Score, limits, ratio, resample, score_sums
 
 Average = Literal["macro", "micro", "weighted"]
 SHARE = "share of examples, 0 to 1"
@@ -44,7 +45,7 @@ class Found:
     example: NDArray[np.int64]  # of each pair
     cell: NDArray[np.int64]  # of each pair: its class, plus K if it is there, plus 2 K if it was claimed as well
 
-    def tallies(self, times: Floats) -> Floats:
+    def tallies(self, times: Doubles) -> Doubles:
         """How many of each class were claimed, there, and both, each example counting so often: (R, N) → (R, 3, K)"""
         cells = 3 * len(self.classes)
         counted = [np.bincount(self.cell, weights=row[self.example], minlength=cells) for row in times]
@@ -164,35 +165,35 @@ def _numbered(
     return classes, np.array(claimed, dtype=np.int64), np.array(there, dtype=np.int64)
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
+def _share(part: Doubles, whole: Doubles) -> Doubles:
     """Nothing out of nothing is 0, as in the field's other implementations."""
-    shared: Floats = part / np.where(whole > 0, whole, 1)
+    shared: Doubles = part / np.where(whole > 0, whole, 1)
     return shared
 
 
-def _rates(tallies: Floats) -> Floats:
+def _rates(tallies: Doubles) -> Doubles:
     """Precision, recall and F1 of each class: (R, 3, K) → (R, 3, K)"""
     claimed, there, both = np.moveaxis(tallies, -2, 0)
     return np.stack([_share(both, claimed), _share(both, there), _share(2 * both, claimed + there)], -2)
 
 
-def _macro(tallies: Floats) -> Floats:
+def _macro(tallies: Doubles) -> Doubles:
     """A class that was neither drawn nor claimed says nothing."""
     occurs = tallies[..., 0, :] + tallies[..., 1, :] > 0
     return _share(_rates(tallies)[..., 2, :].sum(-1), occurs.sum(-1).astype(np.float64))
 
 
-def _micro(tallies: Floats) -> Floats:
+def _micro(tallies: Doubles) -> Doubles:
     claimed, there, both = np.moveaxis(tallies.sum(-1), -1, 0)
     return _share(2 * both, claimed + there)
 
 
-def _weighted(tallies: Floats) -> Floats:
+def _weighted(tallies: Doubles) -> Doubles:
     there = tallies[..., 1, :]
     return _share((_rates(tallies)[..., 2, :] * there).sum(-1), there.sum(-1))
 
 
-AVERAGES: dict[Average, tuple[Callable[[Floats], Floats], str]] = {
+AVERAGES: dict[Average, tuple[Callable[[Doubles], Doubles], str]] = {
     "macro": (_macro, "mean F1 of the classes, 0 to 1"),
     "micro": (_micro, "F1 over all labels, 0 to 1"),
     "weighted": (_weighted, "mean F1 of the classes, each as often as it occurs, 0 to 1"),

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .score import Floats, Score, ratio, score_sums
+from ..arrays import Doubles
+from .score import Score, ratio, score_sums
 
 Unit = Literal["token", "word", "subword", "character", "step", "square"]
 
@@ -36,14 +37,14 @@ def bits_per_character(losses: ArrayLike, characters: ArrayLike, *, intervals: b
     return score_sums(table, ratio, "lower", "bits a character; 0 is perfect", intervals=intervals)
 
 
-def blocks(losses: ArrayLike, size: int = 1000) -> tuple[Floats, Floats]:
+def blocks(losses: ArrayLike, size: int = 1000) -> tuple[Doubles, Doubles]:
     """Sums and counts of the blocks of one long text, to resample it by: losses a token (T,) → (N,), (N,)."""
     given = np.asarray(losses, dtype=np.float64)
     starts = np.arange(0, len(given), size)
     return np.add.reduceat(given, starts), np.diff(np.append(starts, len(given))).astype(np.float64)
 
 
-def _table(losses: ArrayLike, counts: ArrayLike) -> Floats:
+def _table(losses: ArrayLike, counts: ArrayLike) -> Doubles:
     sums, shares = np.asarray(losses, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     assert sums.shape == shares.shape and sums.ndim == 1, "one sum and one count a document"
     return np.stack([sums, shares], 1)

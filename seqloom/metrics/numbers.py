@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .score import Better, Floats, Score, Value, limits, resample, score_sums
+from ..arrays import Doubles
+from .score import Better, Score, Value, limits, resample, score_sums
 
-Metric = Callable[[Floats, Floats], Score]  # predictions and targets, the examples first
+Metric = Callable[[Doubles, Doubles], Score]  # predictions and targets, the examples first
 
 
 def mae(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
@@ -35,7 +36,7 @@ def rmse(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) 
     return _mean((predicted - given) ** 2, given, lambda sums: np.sqrt(_ratio(sums)), scale, intervals)
 
 
-def seasonal_scale(training: ArrayLike, season: int = 1) -> Floats:
+def seasonal_scale(training: ArrayLike, season: int = 1) -> Doubles:
     """What `mase` divides by: how far a training series (T,) or (T, V) is from itself a season earlier, on average."""
     series = np.asarray(training, dtype=np.float64)
     assert len(series) > season, "a training series longer than a season"
@@ -112,7 +113,7 @@ def spearman(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = Tr
     # Equal numbers share a group, and groups are in order: the mean rank of a group follows from how many came before.
     groups = [np.unique(side[known], return_inverse=True)[1] for side in (predicted, given)]
 
-    def statistic(times: Floats) -> Floats:
+    def statistic(times: Doubles) -> Doubles:
         return np.array([_rank_correlation(row, *groups) for row in times[:, known]])
 
     value = statistic(np.ones((1, len(given))))[0]
@@ -135,59 +136,59 @@ def _per(metric: Metric, predictions: ArrayLike, targets: ArrayLike, axis: int) 
     return [metric(p, t) for p, t in zip(np.moveaxis(predicted, axis, 0), np.moveaxis(given, axis, 0), strict=True)]
 
 
-def _pair(predictions: ArrayLike, targets: ArrayLike) -> tuple[Floats, Floats]:
+def _pair(predictions: ArrayLike, targets: ArrayLike) -> tuple[Doubles, Doubles]:
     predicted, given = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
     assert predicted.shape == given.shape, f"predictions {predicted.shape} for targets {given.shape}"
     assert not (np.isnan(predicted) & ~np.isnan(given)).any(), "a prediction for every target that is known"
     return predicted, given
 
 
-def _missing(targets: Floats) -> int:
+def _missing(targets: Doubles) -> int:
     return int(np.isnan(targets).sum())
 
 
-def _known_mean(values: Floats) -> float:
+def _known_mean(values: Doubles) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else 0.0
 
 
-def _cells(statistics: Sequence[Floats], targets: Floats) -> Floats:
+def _cells(statistics: Sequence[Doubles], targets: Doubles) -> Doubles:
     """Each statistic summed over the cells of an example whose target is known: (N, C)"""
     axes = tuple(range(1, targets.ndim))
     return np.stack([np.where(np.isnan(targets), 0, one).sum(axes) for one in statistics], -1)
 
 
 def _mean(
-    errors: Floats, targets: Floats, value: Value, scale: str, intervals: bool, better: Better = "lower"
+    errors: Doubles, targets: Doubles, value: Value, scale: str, intervals: bool, better: Better = "lower"
 ) -> Score:
     """The score of an error a cell."""
     cells = _cells([errors, np.ones_like(targets)], targets)
     return replace(score_sums(cells, value, better, scale, intervals=intervals), missing=_missing(targets))
 
 
-def _divide(part: Floats, whole: Floats) -> Floats:
+def _divide(part: Doubles, whole: Doubles) -> Doubles:
     """Not a number where there is nothing to divide by."""
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
 
 
-def _ratio(sums: Floats) -> Floats:
+def _ratio(sums: Doubles) -> Doubles:
     return _divide(sums[..., 0], sums[..., 1])
 
 
-def _explained(sums: Floats) -> Floats:
+def _explained(sums: Doubles) -> Doubles:
     error, total, squares, count = np.moveaxis(sums, -1, 0)
-    explained: Floats = 1 - _divide(error, squares - total**2 / np.maximum(count, 1))
+    explained: Doubles = 1 - _divide(error, squares - total**2 / np.maximum(count, 1))
     return explained
 
 
-def _correlated(sums: Floats) -> Floats:
+def _correlated(sums: Doubles) -> Doubles:
     x, y, xy, xx, yy, count = np.moveaxis(sums, -1, 0)
     count = np.maximum(count, 1)
     variances = np.maximum(xx - x * x / count, 0) * np.maximum(yy - y * y / count, 0)
     return _divide(xy - x * y / count, np.sqrt(variances))
 
 
-def _rank_correlation(times: Floats, x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
+def _rank_correlation(times: Doubles, x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
     """Correlation of mean ranks where example number n, in the groups x[n] and y[n], stands times[n] times."""
     count = times.sum()
     ranks, variances = [], []

@@ -12,18 +12,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Doubles
+
 RESAMPLES = 1000
 BOOTSTRAP_SEED = 0  # one seed for all: two systems scored on the same examples are drawn alike, so they can be paired
 ROOM = 1 << 20  # numbers of a block of resamples; small enough for the processor's cache
 
 KEPT = 1 << 15  # draws of up to so many examples are kept in memory (32 MB)
 
-Floats = NDArray[np.float64]
 Times = NDArray[np.uint8]
 Better = Literal["higher", "lower", "nearer"]  # nearer: to the figure that the scale names
-Value = Callable[[Floats], Floats]  # summed statistics (…, C) → the score of each (…)
+Value = Callable[[Doubles], Doubles]  # summed statistics (…, C) → the score of each (…)
 Statistic = Callable[
-    [Floats], Floats
+    [Doubles], Doubles
 ]  # how often each example was drawn (R, N) → the score of each draw (R,) or (R, K)
 
 
@@ -62,13 +63,13 @@ def score_sums(
     return Score(float(value(table.sum(axis=0))), interval, better, scale, signature)
 
 
-def ratio(sums: Floats) -> Floats:
+def ratio(sums: Doubles) -> Doubles:
     """The first sum for each of the second; where there is nothing to share out, the first alone."""
-    shared: Floats = sums[..., 0] / np.maximum(sums[..., 1], 1)
+    shared: Doubles = sums[..., 0] / np.maximum(sums[..., 1], 1)
     return shared
 
 
-def resample(count: int, statistic: Statistic) -> Floats:
+def resample(count: int, statistic: Statistic) -> Doubles:
     """The statistic of a thousand draws of as many examples, with replacement. (R,) or (R, K)"""
     generator = np.random.default_rng(BOOTSTRAP_SEED)
     block = max(1, min(RESAMPLES, ROOM // count))
@@ -94,7 +95,7 @@ def _draw(generator: np.random.Generator, rows: int, count: int) -> Times:
     return times
 
 
-def limits(drawn: Floats) -> tuple[float, float] | None:
+def limits(drawn: Doubles) -> tuple[float, float] | None:
     """Where 95 of 100 draws (R,) lie; draws for which the score is not defined do not count, None if none is."""
     defined = drawn[np.isfinite(drawn)]
     if not len(defined):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from .score import Better, Floats, Score, ratio, score_sums
+from ..arrays import Doubles
+from .score import Better, Score, ratio, score_sums
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -131,7 +132,7 @@ def _sacrebleu(
 ) -> Score:
     """A sacrebleu metric with its bootstrap interval."""
 
-    def value(sums: Floats) -> Floats:
+    def value(sums: Doubles) -> Doubles:
         return np.apply_along_axis(lambda one: _value(metric, one.tolist()), -1, sums)
 
     statistics = _statistics(metric, predictions, references)

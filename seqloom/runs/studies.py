@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Floats
 from ..config.recipe import Recipe
 from ..errors import RecipeError
 from ..tasks.base import Tell
 from .folder import SCORES
 from .run import Run, load, train
 
-Floats = NDArray[np.floating]
 Curves = dict[str, Floats]  # by way: points (N, 2)
 
 

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..arrays import Doubles, Integers
 from ..errors import SearchError
 from ..layers.state import State, repeat, select
 from .base import (
@@ -40,8 +41,6 @@ from .choosing import is_compiled, largest, leading
 from .constraints import banned_always, known
 from .tree import Candidate, Recorder
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 Meaning = Callable[[Hypothesis], Hashable]  # what a hypothesis says: two that say the same are one answer
 
 
@@ -124,7 +123,7 @@ def beam(
 class Chosen:
     """The candidates of one group at one step, (B, considered), and which of them are the best, (B, places)."""
 
-    def __init__(self, rules: Rules, sums: Floats, first: int, found: "Found") -> None:
+    def __init__(self, rules: Rules, sums: Doubles, first: int, found: "Found") -> None:
         """From the sums so far (B, S) and the best tokens (B · S, k) to follow in the slots from `first` on."""
         batch, slots = sums.shape
         self.tokens, self.own = found.tokens.reshape(batch, -1), found.own.reshape(batch, -1)
@@ -146,20 +145,20 @@ class Chosen:
 class Found(NamedTuple):
     """The tokens (N, k) that may follow in each row, and their log-probabilities."""
 
-    tokens: Whole
-    own: Floats  # the model's
-    gains: Floats  # after the constraints
-    worth: Floats  # after the penalties of other groups
+    tokens: Integers
+    own: Doubles  # the model's
+    gains: Doubles  # after the constraints
+    worth: Doubles  # after the penalties of other groups
 
 
 class Trace(NamedTuple):
     """What was written in each row, and in which row of the step before it goes on."""
 
-    origin: Whole
-    tokens: Whole
-    logs: Floats
+    origin: Integers
+    tokens: Integers
+    logs: Doubles
 
-    def only(self, rows: Whole) -> "Trace":
+    def only(self, rows: Integers) -> "Trace":
         return Trace(self.origin[rows], self.tokens[rows], self.logs[rows])
 
 
@@ -175,7 +174,7 @@ class Beams:
         self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
         self.banned = banned_always(rules.constraints)
         self.never: Tensor | None = None  # the same where the logits are
-        self.sums: Floats = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
+        self.sums: Doubles = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
         self.steps: list[Trace] = []
         self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
         self.pooled = np.full((sources, rules.groups, rules.places), -np.inf)  # the best scores
@@ -253,7 +252,7 @@ class Beams:
         rows = torch.tensor(self.sources, device=self.device)
         return Written(self.tokens, rows.repeat_interleave(self.sums.shape[1]))
 
-    def close(self, sums: Floats, tokens: Whole) -> NDArray[np.bool_]:
+    def close(self, sums: Doubles, tokens: Integers) -> NDArray[np.bool_]:
         """Pool what is finished and among the best; true (B, width) for what goes on."""
         rules, batch = self.rules, len(self.sources)
         scores = (sums / self.count**rules.length_penalty).reshape(batch, rules.groups, -1)
@@ -281,7 +280,7 @@ class Beams:
             self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : rules.places]
         return inside & ~self.finished
 
-    def hypothesis(self, row: int, sums: Floats, kept: int | None, finish: str = "") -> Hypothesis:
+    def hypothesis(self, row: int, sums: Doubles, kept: int | None, finish: str = "") -> Hypothesis:
         """The way back from a row of the newest step."""
         score, (tokens, logs) = score_of(float(sums.flat[row]), self.count, self.rules.length_penalty), self.path(row)
         if finish:
@@ -323,7 +322,7 @@ class Beams:
                     noted.append(Candidate(*told, slot if fate == "kept" else None, fate, why))
             recorder.note(source, self.count, noted)
 
-    def left(self, tokens: Whole, origin: Whole, still: bool) -> tuple[Tensor, Tensor | None]:
+    def left(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Tensor, Tensor | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
         rules = self.rules
         stays: NDArray[np.bool_] = np.any(self.sums > -np.inf, axis=1)
@@ -373,7 +372,7 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts, 1) if len(parts) > 1 else parts[0]
 
 
-def floats(values: Tensor) -> Floats:
+def floats(values: Tensor) -> Doubles:
     return values.cpu().numpy().astype(np.float64)
 
 

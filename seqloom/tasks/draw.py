@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from ..arrays import Bytes, Doubles
 from ..baselines.language import uniform
 from ..config.recipe import Recipe
 from ..data import batching
@@ -27,13 +27,11 @@ from .about import About
 from .base import Prediction, Question, Scored, Shown
 from .generating import Ask, Continuation, Generation, Told
 from .rows import ROOM, Encoded
-from .writes import Floats, surprises
+from .writes import surprises
 
 DRAWN, TEMPERATURE = 20, 0.7  # images of each name that are drawn to see whether they can be read
 KNOWN = 4000  # real images that they are compared with
 MOST_NAMES, FEWEST = 50, 4  # different names, and images of each, between which reading is worth a try
-
-Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Draw(About):
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
         return {"loss": self.loss(model, prepared.splits["validation"].ids)}
 
-    def examples(self, prepared: Prepared, split: str) -> list[tuple[Image, str]]:
+    def examples(self, prepared: Prepared, split: str) -> list[tuple[Bytes, str]]:
         """Images as squares show them: nothing else is kept of them."""
         part = prepared.splits[split]
         images = (self.target.decode(squares.tolist())[None] for squares in part.ids["target"])
@@ -97,12 +95,12 @@ class Draw(About):
         found = {"nats a square": Scored(self.mean(ours, True), beside)}
         return found | self.readable(model, *zip(*examples, strict=True))
 
-    def mean(self, losses: Floats, sure: bool) -> Score:
+    def mean(self, losses: Doubles, sure: bool) -> Score:
         sums = losses.reshape(-1, self.target.count).sum(1)
         return nats(sums, np.full(len(sums), self.target.count), "square", intervals=sure)
 
     @torch.no_grad()
-    def losses(self, model: Generator, encoded: Encoded) -> Floats:
+    def losses(self, model: Generator, encoded: Encoded) -> Doubles:
         """Of every square of every image; that an image ends is no surprise."""
         found = np.zeros((len(encoded["target"]), self.target.count))
         for rows in batching.sequential(self.lengths(encoded), ROOM):
@@ -112,7 +110,7 @@ class Draw(About):
             found[rows] = surprises(model, features[counted], batch.target[counted]).reshape(len(rows), -1)
         return found.reshape(-1)
 
-    def readable(self, model: Generator, images: Sequence[Image], names: Sequence[str]) -> dict[str, Scored]:
+    def readable(self, model: Generator, images: Sequence[Bytes], names: Sequence[str]) -> dict[str, Scored]:
         """Whether a drawing is most like a real image of its name; half of those at hand are known, half are asked."""
         different = sorted(set(names))
         known, asked = (list(zip(images, names, strict=True))[half::2][:KNOWN] for half in (0, 1))
@@ -139,7 +137,7 @@ class Draw(About):
         art = "\n".join(in_shades(image))
         return Drawn(art, found.score, self.target.names(found.tokens), pixels.tolist())
 
-    def image(self, squares: Sequence[str]) -> Image:
+    def image(self, squares: Sequence[str]) -> Bytes:
         """The image (height, width, channels) of squares by name."""
         return self.target.decode(len(SPECIALS) + int(square) for square in squares)
 
@@ -199,7 +197,7 @@ class Draw(About):
         return super().show(given, from_shades(answer, self.target.size))
 
 
-def share_right(known: Sequence[tuple[Image, str]], asked: Sequence[tuple[Image, str]], scale: str) -> Score:
+def share_right(known: Sequence[tuple[Bytes, str]], asked: Sequence[tuple[Bytes, str]], scale: str) -> Score:
     """How many images asked about have the name of the known image that is most alike."""
     images, names = zip(*known, strict=True)
     others, true = zip(*asked, strict=True)

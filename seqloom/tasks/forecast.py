@@ -14,12 +14,13 @@ from pydantic import Field
 from torch import Tensor
 
 from .. import build
+from ..arrays import Doubles
 from ..config.recipe import Recipe
 from ..data.formats.series import Series
 from ..data.formats.tables import Skipped
 from ..data.formats.times import following
 from ..data.series_datasets import from_python, read_histories
-from ..data.series_windows import Floats, Panel, Prepared, Scale, Windows, prepare, whole_windows
+from ..data.series_windows import Panel, Prepared, Scale, Windows, prepare, whole_windows
 from ..data.splits import shuffle
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
@@ -177,7 +178,7 @@ class Forecast(Task):
     # --- answers ---
 
     @torch.no_grad()
-    def forecast(self, model: Labeler, windows: Windows) -> Floats:
+    def forecast(self, model: Labeler, windows: Windows) -> Doubles:
         """What follows each window, on the scale of training: (N, horizon, variables, levels)."""
         found = []
         for chunk in self.chunks(windows):
@@ -189,7 +190,7 @@ class Forecast(Task):
         inputs = torch.from_numpy(seen.inputs)
         return model.features(inputs, full_mask(inputs))
 
-    def said(self, model: Labeler, seen: Seen, features: Tensor) -> Floats:
+    def said(self, model: Labeler, seen: Seen, features: Tensor) -> Doubles:
         expected = model.head(features)
         return self.view.back(seen, (expected if self.recipe.model.quantiles else expected[..., None]).cpu().numpy())
 
@@ -208,7 +209,7 @@ class Forecast(Task):
             count += int(cells)
         return dict(zip(("loss", "MSE", "MAE"), (sums / max(count, 1)).tolist(), strict=True))
 
-    def point(self, forecasts: Floats) -> Floats:
+    def point(self, forecasts: Doubles) -> Doubles:
         """The forecast itself: the median, or the mean."""
         levels = self.recipe.model.quantiles
         return forecasts[..., levels.index(0.5) if levels else 0]
@@ -325,7 +326,7 @@ class Forecast(Task):
             raise DataError(f"{series.name!r} has {len(series.times)} rows, but a forecast is made from {context}")
         return series
 
-    def outlook(self, series: Series, cells: Floats) -> Outlook:
+    def outlook(self, series: Series, cells: Doubles) -> Outlook:
         levels, names = self.recipe.model.quantiles, self.facts.variables
         times = following(series.times[-1:], series.step, len(cells))
         point = self.point(cells)

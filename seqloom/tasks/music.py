@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import build
+from ..arrays import Doubles
 from ..baselines.music import FrameFrequency, PreviousFrame
 from ..config.recipe import Recipe
 from ..data.formats.abc import tune_of
@@ -38,7 +39,7 @@ from .base import Prediction, Question, Scored, Task, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .texts import BEFORE, WritesText, share
-from .writes import Floats, Writes
+from .writes import Writes
 
 WRITTEN, TEMPERATURE = 100, 0.5  # tunes that are written to see how many are well formed, and how daringly
 LONGEST = 1200  # tokens of such a tune
@@ -201,13 +202,13 @@ class Polyphony(Writes):
         encoded = self.encode(examples)
         begins = self.stream(encoded).begins
 
-        def measured(losses: Floats, sure: bool) -> Score:
+        def measured(losses: Doubles, sure: bool) -> Score:
             return nats(np.add.reduceat(losses, begins[:-1]), np.diff(begins), "step", intervals=sure)
 
         rivals = {name: measured(losses, False).value for name, losses in self.rivals(encoded).items()}
         return {"nats a step": Scored(measured(self.losses(model, encoded), True), rivals)}
 
-    def rivals(self, encoded: Encoded) -> dict[str, Floats]:
+    def rivals(self, encoded: Encoded) -> dict[str, Doubles]:
         """The losses of counting how often a key sounds, and of expecting the last frame again."""
         often = FrameFrequency(np.array(self.facts["sounds"]))
         again = PreviousFrame(often, np.array(self.facts["goes on"]))

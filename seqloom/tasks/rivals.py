@@ -11,10 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from .. import metrics
+from ..arrays import Doubles
 from ..baselines.numbers import LinearAutoregression, filled, persistence, seasonal_naive
 from ..config.recipe import Data
 from ..data.formats.series import Series
-from ..data.series_windows import Floats, Scale, Windows
+from ..data.series_windows import Scale, Windows
 from ..metrics import Score
 from .base import Scored
 
@@ -56,7 +57,7 @@ class Rivals(BaseModel):
             center=fitted.center.tolist(),
         )
 
-    def of(self, windows: Windows, facts: list[list[float]]) -> Floats:
+    def of(self, windows: Windows, facts: list[list[float]]) -> Doubles:
         """What is known of the series that each window is cut from, (N, variables); 0 of one that training had not.
 
         Where training had a single series, whatever its name, every other one is taken to go on from it.
@@ -66,10 +67,10 @@ class Rivals(BaseModel):
         known = np.array([*facts, [0.0] * len(facts[0])])
         return known[np.array(numbers)[windows.series()]]
 
-    def forecasts(self, windows: Windows, variables: int) -> dict[str, Floats]:
+    def forecasts(self, windows: Windows, variables: int) -> dict[str, Doubles]:
         """What each of them says, (N, horizon, variables)."""
         linear = LinearAutoregression(np.array(self.weights)[..., None], np.array(self.center))
-        found: dict[str, list[Floats]] = {}
+        found: dict[str, list[Doubles]] = {}
         for start in range(0, len(windows), CHUNK):
             chunk = windows[start : start + CHUNK]
             values = chunk.contexts()[0][..., :variables].astype(np.float64)
@@ -87,8 +88,8 @@ class Rivals(BaseModel):
 
 
 def forecast_scores(
-    point: Floats,
-    forecasts: Floats,
+    point: Doubles,
+    forecasts: Doubles,
     levels: Sequence[float],
     windows: Windows,
     scale: Scale,
@@ -127,7 +128,7 @@ def forecast_scores(
 
 
 def spread_scores(
-    quantiles: Floats, truth: Floats, others: dict[str, Floats], levels: Sequence[float], padding: int
+    quantiles: Doubles, truth: Doubles, others: dict[str, Doubles], levels: Sequence[float], padding: int
 ) -> dict[str, Scored]:
     """How good the quantiles are; a rival that says one number says it for all of them."""
 
@@ -141,12 +142,12 @@ def spread_scores(
     return {"quantile loss (scaled)": Scored(plain(loss), rival), "coverage": Scored(plain(inside), {})}
 
 
-def seasonal_unit(values: Floats, season: int) -> Floats:
+def seasonal_unit(values: Doubles, season: int) -> Doubles:
     """How far a series (T, V) is from itself a season earlier; 0 if it is too short to say."""
     return metrics.seasonal_scale(values, season) if len(values) > season else np.zeros(values.shape[1])
 
 
-def known_mean(values: Floats, otherwise: Floats) -> Floats:
+def known_mean(values: Doubles, otherwise: Doubles) -> Doubles:
     """The mean over time of series (…, T, V); of what is missing altogether, what it is `otherwise` (…, V)."""
     known = ~np.isnan(values)
     count = known.sum(-2)
@@ -162,7 +163,7 @@ def block(count: int, windows: Windows) -> int:
     return max(1, min(-(-windows.horizon // windows.apart), count // 10))
 
 
-def blocked(cells: Floats, size: int) -> Floats:
+def blocked(cells: Doubles, size: int) -> Doubles:
     """(N, H, …) to (blocks, size × H, …); what fills up the last block is not known."""
     lack = -len(cells) % size
     full = np.concatenate([cells, np.full((lack, *cells.shape[1:]), np.nan)]) if lack else cells

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from .. import build
+from ..arrays import Doubles
 from ..baselines.language import NGram, uniform
 from ..config.recipe import Recipe
 from ..data.cache import release
@@ -31,7 +32,7 @@ from ..search.choosing import Choose
 from .base import Prediction, Question, Scored, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
-from .writes import Floats, Writes
+from .writes import Writes
 
 UNITS: dict[str, Unit] = {
     **{"characters": "character", "words": "word", "spaced": "word"},
@@ -137,7 +138,7 @@ class WritesText(Writes):
             )
         return found
 
-    def rivals(self, encoded: Encoded) -> dict[str, Floats]:
+    def rivals(self, encoded: Encoded) -> dict[str, Doubles]:
         """The losses of models that only count; that of longer stretches only where the training text is at hand.
 
         They too know what is never written: tokens are counted without it.
@@ -155,7 +156,7 @@ class WritesText(Writes):
                 found[f"{order}-gram"] = NGram.fit(counted, size, order).losses(told)
         return found
 
-    def shares(self, losses: Floats, encoded: Encoded) -> tuple[Floats, Floats]:
+    def shares(self, losses: Doubles, encoded: Encoded) -> tuple[Doubles, Doubles]:
         """Sums and counts to resample: of documents, or of stretches of a text."""
         begins = self.stream(encoded).begins
         if len(begins) > FEW:

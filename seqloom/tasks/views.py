@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Doubles, Singles
 from ..baselines.numbers import filled
-from ..data.series_windows import Floats, Singles
 from ..data.windows import since_observed
 
 FLATTEST = 1e-2  # the spread of a window that hardly moves
@@ -85,7 +85,7 @@ class View(NamedTuple):
         told = ((targets[..., : self.variables] - seen.level) / seen.spread).astype(np.float32)
         return told.swapaxes(1, 2).reshape(-1, told.shape[1], 1) if self.alone else told
 
-    def back(self, seen: Seen, said: Singles) -> Floats:
+    def back(self, seen: Seen, said: Singles) -> Doubles:
         """What was said (rows, H, channels, levels) on the scale of the windows: (N, H, variables, levels)."""
         if self.alone:
             said = said.reshape(-1, self.variables, said.shape[1], said.shape[-1]).swapaxes(1, 2)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..arrays import Doubles
 from ..config.body import Body
 from ..config.recipe import Recipe
 from ..data import batching, streams
@@ -26,8 +27,6 @@ from .rows import ROOM, Encoded, Rows
 
 SOME = 1000  # batches that say how much is padding
 LOGITS = 1 << 24  # numbers that are looked at together when something is scored
-
-Floats = NDArray[np.float64]
 
 
 class Writes(Rows):
@@ -99,7 +98,7 @@ class Writes(Rows):
         return streams.all_streams(len(stream)) if self.is_text(self.recipe) else streams.all_documents(stream.begins)
 
     @torch.no_grad()
-    def losses(self, model: Generator, encoded: Encoded) -> Floats:
+    def losses(self, model: Generator, encoded: Encoded) -> Doubles:
         """The loss of every place, read as it would be by someone who reads all."""
         stream, window = self.stream(encoded), self.recipe.train.bptt_window
         found, plan, here = np.zeros(len(stream)), self.plan(stream), device_of(model)

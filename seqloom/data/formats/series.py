@@ -16,10 +16,11 @@ from pathlib import PurePath
 import numpy as np
 import numpy.typing as npt
 
+from seqloom.arrays import Doubles
 from seqloom.data.formats.delimited import Record, comma_separated, tabbed
 from seqloom.data.formats.lines import Fault, read_lines
 from seqloom.data.formats.tables import Skipped, format_of, place_of
-from seqloom.data.formats.times import Clock, Floats, Times, clock_of, grid_of, number
+from seqloom.data.formats.times import Clock, Times, clock_of, grid_of, number
 from seqloom.data.numbers import LARGEST, why_no_number
 from seqloom.errors import DataError
 
@@ -43,7 +44,7 @@ class TableReading:
 class Series:
     name: str  # the id, or the file's name without its ending
     times: Times  # (T,) increasing; datetime64[ms], or float64 if the time is a number or the row's
-    values: Floats  # (T, D), NaN where missing
+    values: Doubles  # (T, D), NaN where missing
     columns: tuple[str, ...]  # D of them
     filled: int  # rows that were not in the file
     step: str  # "3600000 ms", "1 months", "0.5"; "" if the times lie on no grid
@@ -54,7 +55,7 @@ class _Chunks:
     """What has been read so far, in arrays."""
 
     times: list[Times] = field(default_factory=list)
-    values: list[Floats] = field(default_factory=list)
+    values: list[Doubles] = field(default_factory=list)
     owners: list[npt.NDArray[np.int64]] = field(default_factory=list)
     lines: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
@@ -150,7 +151,7 @@ class _Table:
         chunks.owners.append(owners)
         chunks.lines.append(np.array([row.line for row in rows], np.int64))
 
-    def _values(self, rows: Sequence[Record]) -> Floats:
+    def _values(self, rows: Sequence[Record]) -> Doubles:
         values = np.empty((len(rows), len(self.values)))
         for column, place in enumerate(self.values):
             values[:, column] = _numbers([row.fields[place] for row in rows])
@@ -196,7 +197,7 @@ class _Table:
             yield self._one(name, times[rows], values[rows], lines[rows], columns)
 
     def _one(
-        self, name: str, times: Times, values: Floats, lines: npt.NDArray[np.int64], columns: tuple[str, ...]
+        self, name: str, times: Times, values: Doubles, lines: npt.NDArray[np.int64], columns: tuple[str, ...]
     ) -> Series:
         if not self.time:
             return Series(name, np.arange(len(values), dtype=np.float64), values, columns, 0, "1")
@@ -217,7 +218,7 @@ class _Table:
 # --- numbers -------------------------------------------------------------------------------------------
 
 
-def _numbers(texts: list[str]) -> Floats:
+def _numbers(texts: list[str]) -> Doubles:
     """The numbers of a column, NaN for what is missing; ValueError if one is neither."""
     try:
         numbers = np.array(list(map(float, texts)))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ...arrays import Doubles
+
 Times = npt.NDArray[Any]  # datetime64[ms], in UTC if offsets are given; else float64
 Clock = Callable[[Sequence[str]], datetime | float]  # the texts of the time columns to a time
 
@@ -92,7 +93,7 @@ def grid_of(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:
     return np.arange(len(times)), times, ""
 
 
-def _countings(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Floats, str]]:
+def _countings(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Doubles, str]]:
     """Times as numbers in which steps may be equal: milliseconds, or months where every day and clock is the same."""
     if times.dtype.kind == "f":
         yield times.astype(np.float64), ""

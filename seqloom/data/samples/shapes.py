@@ -5,7 +5,7 @@ import random
 import numpy as np
 from numpy.typing import NDArray
 
-Image = NDArray[np.uint8]
+from ...arrays import Bytes
 
 SIDE = 24
 COLORS = {"red": (220, 40, 40), "green": (40, 180, 60), "blue": (50, 80, 230), "yellow": (230, 210, 40)}
@@ -16,10 +16,10 @@ COUNTS = {"train": 4000, "validation": 300, "test": 300}
 SEED = 1915  # the year of a famous black square
 
 
-def shapes() -> dict[str, list[tuple[Image, str]]]:
+def shapes() -> dict[str, list[tuple[Bytes, str]]]:
     """Pairs of (image, caption) by split; no caption of the validation or test part is one of the training part."""
     chance = random.Random(SEED)
-    found: dict[str, list[tuple[Image, str]]] = {part: [] for part in COUNTS}
+    found: dict[str, list[tuple[Bytes, str]]] = {part: [] for part in COUNTS}
     while any(len(found[part]) < count for part, count in COUNTS.items()):
         first, second = _thing(chance), _thing(chance)
         place = chance.choice(PLACES)
@@ -40,7 +40,7 @@ def _thing(chance: random.Random) -> tuple[str, str, str]:
     return chance.choice(list(SIZES)), chance.choice(list(COLORS)), chance.choice(SHAPES)
 
 
-def _drawn(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: random.Random) -> Image:
+def _drawn(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: random.Random) -> Bytes:
     """Two things on a gray ground, a little noisy: each in its half, nearly in line, so that one caption is right."""
     noise = np.random.default_rng(chance.getrandbits(32))
     image = noise.integers(100, 140, (SIDE, SIDE, 3)).astype(np.uint8)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays import Floats
 from ...data.cache import cache_folder
 from ...errors import MissingExtra, RunError
 from ..names import shown
@@ -28,7 +28,6 @@ from .drawing import MARKER, Drawing
 if TYPE_CHECKING:
     import altair as alt
 
-Floats = NDArray[np.floating]
 ENDINGS = (".html", ".png", ".svg", ".json")
 COLORS = (
     "#0072B2",

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .base import COLORS, Floats, altair, data, number, pieces, titled
+from ...arrays import Floats
+from .base import COLORS, altair, data, number, pieces, titled
 
 if TYPE_CHECKING:
     import altair as alt

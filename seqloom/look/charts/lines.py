@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arrays import Floats
 from ..measures.costs import Cost
 from ..measures.gates import Trace
 from ..measures.gradients import QueryKeyValue
 from ..measures.jacobians import Decay
 from ..measures.norms import Shrinkage
 from ..measures.spectra import ScalarDecay, Spectrum
-from .base import COLORS, LABELS, Floats, above_zero, altair, data, number, step_axis, titled, zoom
+from .base import COLORS, LABELS, above_zero, altair, data, number, step_axis, titled, zoom
 
 if TYPE_CHECKING:
     import altair as alt

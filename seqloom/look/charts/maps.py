@@ -5,26 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arrays import Floats
 from ..measures.attention import AttentionMap
 from ..measures.gates import Trace
 from ..measures.gradients import GradientFlow
 from ..measures.positions import PositionVectors
 from ..measures.receptive_field import Field
-from .base import (
-    CELLS,
-    SIDE,
-    Floats,
-    above_zero,
-    altair,
-    data,
-    extent,
-    number,
-    piece_names,
-    pieces,
-    pooled,
-    titled,
-    token_axis,
-)
+from .base import CELLS, SIDE, above_zero, altair, data, extent, number, piece_names, pieces, pooled, titled, token_axis
 
 if TYPE_CHECKING:
     import altair as alt

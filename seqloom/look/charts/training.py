@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arrays import Floats
 from ..measures.schedules import Curves, Rates
 from ..watching import SPECTRUM, Watched
-from .base import COLORS, SIDE, Floats, above_zero, altair, data, number, pieces, titled
+from .base import COLORS, SIDE, above_zero, altair, data, number, pieces, titled
 
 if TYPE_CHECKING:
     import altair as alt

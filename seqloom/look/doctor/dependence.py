@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Integers
 from ...models import Batch
 
-Whole = NDArray[np.int64]
 SYMBOLS = 40  # the most frequent ones; all others count as one
 SURE = 8.0  # standard deviations above what chance gives
 DRAWS = 4
@@ -58,7 +58,7 @@ def readable(batch: Batch) -> bool:
     return whole and batch.inputs.shape[:2] == batch.mask.shape and batch.target.dim() <= 2
 
 
-def _pairs(batch: Batch, each: bool) -> list[tuple[Whole, Whole]]:
+def _pairs(batch: Batch, each: bool) -> list[tuple[Integers, Integers]]:
     """By lag, what was read and what was to be told."""
     inputs = (batch.inputs if batch.inputs.dim() == 2 else batch.inputs[..., 0]).cpu().numpy()
     mask, target = batch.mask.cpu().numpy(), batch.target.cpu().numpy()
@@ -75,7 +75,7 @@ def _pairs(batch: Batch, each: bool) -> list[tuple[Whole, Whole]]:
     return found
 
 
-def information(read: Whole, told: Whole) -> float:
+def information(read: Integers, told: Integers) -> float:
     """Mutual information in bits, less what the same sides show when one of them is drawn anew; 0 unless it is far
     more than that."""
     read, told = _few(read), _few(told)
@@ -90,7 +90,7 @@ def information(read: Whole, told: Whole) -> float:
     return more / float(np.log(2)) if more > SURE * spread else 0.0
 
 
-def _plain(read: Whole, told: Whole) -> float:
+def _plain(read: Integers, told: Integers) -> float:
     """Mutual information in nats, as it is counted."""
     width = int(told.max()) + 1
     table = np.bincount(read * width + told, minlength=(int(read.max()) + 1) * width).reshape(-1, width)
@@ -100,9 +100,9 @@ def _plain(read: Whole, told: Whole) -> float:
     return float((table[there] * np.log(table[there] / expected[there])).sum()) / count
 
 
-def _few(values: Whole) -> Whole:
+def _few(values: Integers) -> Integers:
     """The most frequent symbols by rank, all others as one."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
-    few: Whole = np.minimum(ranks[places.reshape(-1)], SYMBOLS)
+    few: Integers = np.minimum(ranks[places.reshape(-1)], SYMBOLS)
     return few

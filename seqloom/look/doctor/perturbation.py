@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...arrays import Floats
 from ...layers.heads import Bernoulli, Categorical, Head, MLPHead
 from ...layers.padding import gather_steps, last_step
 from ...models import Batch, Generator, Labeler
 from ..measures.reading import features, quiet
 
-Floats = NDArray[np.floating]
 SHARE = 0.2  # of the most that any swap moves the answer; docs/doctor.md says how it was found
 NEAR = 16  # lags that are all asked; further ones in steps of about a tenth
 ROWS, ELEMENTS = 64, 8192  # that are read at once, at most

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...arrays import Floats
 from ...layers.attention import Pooling
 from ...layers.attention_decoders import Bahdanau, Luong
 from ...layers.base import Encoder
@@ -17,8 +18,6 @@ from ...models import Batch
 from .reading import Model, Names, bodies, called, features, numbered, quiet, single
 
 OVER_SOURCE, OVER_ITSELF, SUMMARY = "source", "itself", "summary"  # what is looked at, and by whom
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,14 @@ zeros where its vector was. What these say is only worth something if the model 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from ...arrays import Floats
 from ...layers.base import Memory
 from ...models import Batch, Generator, Labeler
 from .reading import INPUTS, SOURCE, Names, numbered, quiet, single
 
-Floats = NDArray[np.floating]
 POINTS = 64  # on the straight way from nothing to the input
 ROWS = 64  # variants of an input that are read at once
 

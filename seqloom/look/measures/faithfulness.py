@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...arrays import Floats
 from .attribution import Attribution, Question
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from ...arrays import Floats
 from ...layers.tap import recording
 from ...models import Batch
 from ..places import Level, joined, recurrences
 from .reading import SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
 
-Floats = NDArray[np.floating]
 KEEPING = ("f", "u")  # what the cells call the gate that keeps the old
 CLOSED, OPEN = 0.05, 0.95  # beyond these a gate hardly moves any more: its slope is below a fifth of the steepest
 

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...arrays import Floats
 from ...layers.tap import recording
 from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from ...models import Batch
 from ..places import Level, levels, place_name
 from .reading import Model, Names, loss, mask_of_side, numbered, quiet
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...arrays import Floats
 from ...layers.base import Entries
 from ...layers.cells import Cell
 from ...layers.tap import recording
@@ -20,8 +20,6 @@ from ...models import Batch
 from ..places import Level, recurrences
 from .reading import Model, apart, features, mask_of_side, quiet, single
 from .spectra import recurrent_blocks, spectrum, steepest
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

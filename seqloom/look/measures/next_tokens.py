@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...arrays import Floats
 from ...errors import RunError
 from ...layers.crf import CRF
 from ...layers.heads import Categorical
 from ...models import Batch, Generator, Labeler
 from .reading import Names, features, numbered, quiet, single
 
-Floats = NDArray[np.floating]
 TEMPERATURES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 
 

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from ...arrays import Floats
 from ...models import Batch, Generator, Labeler
 from .reading import loss, quiet, single
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from ...arrays import Floats
 from ...layers.positions import LearnedPositions, Rotary, SinusoidalPositions
 from .reading import Model
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

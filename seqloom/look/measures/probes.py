@@ -12,12 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...arrays import Floats
 from ...layers.tap import recording
 from ...models import Batch
 from ..places import levels
 from .reading import INPUTS, Model, features, mask_of_side, quiet
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from ...arrays import Floats
 from ...layers.base import Memory
 from ...layers.padding import gather_steps, last_step, take_steps, to_front
 from ...models import Batch, Generator, Labeler
 from .reading import INPUTS, SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
 
-Floats = NDArray[np.floating]
 OUTPUTS = 64  # outputs that are asked, at most, evenly over the sequence
 # From how small a share of the largest influence on learning can begin: measured on recall at a distance, where models
 # that are trained on one distance learn up to about this lag and not beyond (docs/doctor.md).

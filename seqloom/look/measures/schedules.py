@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays import Floats
 from ...config.recipe import Train
 from ...training.schedules import learning_rate_at, teacher_forcing_at
 
-Floats = NDArray[np.floating]
 Record = dict[str, Any]  # a line of records.jsonl
 
 

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...arrays import Floats
 from ...layers.cells import Cell, RNNCell, Zoneout
 from ..places import Level, recurrences
 from .reading import Model
 
-Floats = NDArray[np.floating]
 STEEPEST = {"tanh": 1.0, "relu": 1.0, "identity": 1.0, "sigmoid": 0.25}  # the largest slope of each activation
 
 

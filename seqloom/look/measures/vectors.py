@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
+from ...arrays import Floats
 from ...errors import DataError
-
-Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
