@@ -12,42 +12,23 @@ import typer
 
 from ..errors import DataError, RecipeError
 from . import options
-from .options import Debug, Json
+from .options import BeamOptions, Debug, Json, RuleOptions, SamplingOptions, expand_groups
 
 Item = TypeVar("Item")
 
 PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the first answers to come soon
 
 
+@expand_groups
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
+    searching: BeamOptions,
+    drawing: SamplingOptions,
+    obeying: RuleOptions,
     inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None,
     file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None,
-    beam: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="How many answers are kept while searching, and shown.")
-    ] = None,
-    best: Annotated[int, typer.Option(min=0, help="How many answers are shown; 0 is all that are kept.")] = 0,
-    groups: Annotated[int, typer.Option(min=1, help="Share the width out among beams that avoid each other.")] = 1,
-    diversity: Annotated[float, typer.Option(min=0, help="How much they do.")] = 0.5,
-    length_penalty: Annotated[
-        float | None, typer.Option(min=0, help="The power of its length that a score is divided by.")
-    ] = None,
-    max_length: Annotated[int, typer.Option(min=0, help="The most tokens to write; 0 is the recipe's.")] = 0,
-    draw: Annotated[int, typer.Option(min=0, help="Draw so many answers by chance instead of searching.")] = 0,
-    temperature: options.Temperature = 1.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
-    min_p: options.MinP = 0.0,
-    seed: options.Seed = 0,
+    draw: Annotated[int, typer.Option(min=0, help="Draw this many answers instead of searching for the best.")] = 0,
     alternatives: options.Alternatives = 0,
-    ban: options.Ban = None,
-    require: options.Require = None,
-    prefix: options.Prefix = "",
-    stop: options.Stop = None,
-    no_repeat: options.NoRepeat = 0,
-    repetition_penalty: options.RepetitionPenalty = 1.0,
-    min_length: options.MinLength = 0,
-    allow_unknown: options.AllowUnknown = False,
     timeout: options.Timeout = None,
     int8: options.Int8 = False,
     stream: options.Stream = False,
@@ -59,37 +40,37 @@ def predict(
 ) -> None:
     """Answers to texts given as arguments, in a file, or on standard input."""
     from ..runs.run import load
-    from ..search import Sampling
-    from ..tasks.asking import Answering, Rules
+    from ..tasks.asking import Answering
 
     loaded = load(run, int8=int8)
     if inputs and file:
         raise DataError("inputs are given as arguments and as a file: choose one")
     if not loaded.task.reads_text and not file:
         raise DataError("this model reads no text: name a file of inputs with --file")
-    words = ban or (), require or (), prefix, stop or ()
-    rules = Rules(*words, no_repeat, repetition_penalty, min_length, allow_unknown)
-    sampling = Sampling(temperature, top_k, top_p, min_p, seed)
-    if sampling != Sampling() and not draw:
+    rules, sampling, beam, best = obeying.rules(), drawing.sampling(), searching.beam, searching.best
+    if drawing != SamplingOptions() and not draw:
         raise RecipeError("temperature, top-k, top-p, min-p and seed are about drawing: say --draw 1, or more")
-    ways = groups, diversity, best, length_penalty, max_length, sampling if draw else None, max(draw, 1), alternatives
+    ways = (
+        *(searching.groups, searching.diversity, best, searching.length_penalty, searching.max_length),
+        *(sampling if draw else None, max(draw, 1), alternatives, rules, timeout),
+    )
     shown = draw or best or beam or 1
     asked = loaded.task.inputs(str(file)) if file else ((text, text) for text in given_lines(inputs))
     if stream:
         if as_json or alternatives or draw > 1 or (beam or 1) > 1:
             raise RecipeError("one answer at a time can be streamed, as text: say --beam 1 or --draw 1, without --json")
         for _, value in asked:
-            for piece in loaded.stream(value if tag is None else (value, tag), Answering(1, *ways, rules, timeout)):
+            for piece in loaded.stream(value if tag is None else (value, tag), Answering(1, *ways)):
                 print(piece, end="", flush=True)
             print()
         return
     for some in batched(asked, PREDICT_AT_ONCE):
         given = [value if tag is None else (value, tag) for _, value in some]
         left = loaded.task.unread(given)
-        if Answering(1, *ways, rules, timeout) == Answering(1):
+        if Answering(1, *ways) == Answering(1):
             found = loaded.predict_many(given, beam)
         else:
-            found = loaded.answer(given, Answering(beam or loaded.recipe.search.beam_size, *ways, rules, timeout))
+            found = loaded.answer(given, Answering(beam or loaded.recipe.search.beam_size, *ways))
         for (text, _), answers, unread in zip(some, found, left, strict=True):
             if unread:
                 longest = loaded.recipe.data.max_length
@@ -106,25 +87,15 @@ def predict(
                     print(f"  {answer.score:8.3f}  {answer.output}")
 
 
+@expand_groups
 def generate(
     run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music, draw.")],
+    drawing: SamplingOptions,
+    obeying: RuleOptions,
     prompt: Annotated[str, typer.Option(help="What the text begins with; the name of what is drawn.")] = "",
     length: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 400,
-    temperature: options.Temperature = 1.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
-    min_p: options.MinP = 0.0,
-    seed: options.Seed = 0,
     count: Annotated[int, typer.Option(min=1, max=10_000, help="How many texts.")] = 1,
     alternatives: options.Alternatives = 0,
-    ban: options.Ban = None,
-    require: options.Require = None,
-    prefix: options.Prefix = "",
-    stop: options.Stop = None,
-    no_repeat: options.NoRepeat = 0,
-    repetition_penalty: options.RepetitionPenalty = 1.0,
-    min_length: options.MinLength = 0,
-    allow_unknown: options.AllowUnknown = False,
     timeout: options.Timeout = None,
     int8: options.Int8 = False,
     stream: options.Stream = False,
@@ -137,24 +108,18 @@ def generate(
 ) -> None:
     """Texts written on from a beginning."""
     from ..runs.run import load
-    from ..tasks.asking import Rules
 
     if stream and count > 1 and not as_json:
         raise RecipeError(f"{count} texts at once cannot be streamed as plain text: say --count 1, or --json")
     loaded = load(run, int8=int8)
-    words = ban or (), require or (), prefix, stop or ()
     found = loaded.generate(
         prompt,
         length=length,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        seed=seed,
         count=count,
         alternatives=alternatives,
-        rules=Rules(*words, no_repeat, repetition_penalty, min_length, allow_unknown),
+        rules=obeying.rules(),
         timeout=timeout or 0.0,
+        **asdict(drawing),
     )
     if stream:
         print("" if as_json else prompt, end="", flush=True)

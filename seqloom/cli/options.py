@@ -1,27 +1,120 @@
-"""Options of the command line that several commands have."""
+"""Options that several commands have, declared once: single ones, and groups of them as dataclasses.
 
-from typing import Annotated
+A command takes a group as one parameter; `expand_groups` turns it into the options that a person types.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+if TYPE_CHECKING:
+    from ..search import Sampling
+    from ..tasks.asking import Rules
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
-
-# What is written, and how it is chosen.
-Temperature = Annotated[float, typer.Option(min=0, help="0 is the likeliest token each time, 1 as learned.")]
-TopK = Annotated[int, typer.Option(min=0, help="Draw from so many of the likeliest tokens; 0 is all.")]
-TopP = Annotated[float, typer.Option(min=0, max=1, help="Draw from the likeliest that have this share.")]
-MinP = Annotated[float, typer.Option(min=0, max=1, help="Draw from those with this share of the best one's.")]
-Seed = Annotated[int, typer.Option(help="The same seed writes the same.")]
 Alternatives = Annotated[int, typer.Option(min=0, max=100, help="With --json: so many likely tokens a step.")]
-Ban = Annotated[list[str] | None, typer.Option(help="A text that is never written; again for another.")]
-Require = Annotated[list[str] | None, typer.Option(help="A token that is written somewhere; again for another.")]
-Prefix = Annotated[str, typer.Option(help="What is written first.")]
-Stop = Annotated[list[str] | None, typer.Option(help="A text before which the writing ends; again for another.")]
-NoRepeat = Annotated[int, typer.Option(min=0, help="No so many tokens in a row are written twice; 0 is free.")]
-RepetitionPenalty = Annotated[float, typer.Option(min=1, help="What was written becomes so much rarer; 1 is free.")]
-MinLength = Annotated[int, typer.Option(min=0, help="The fewest tokens to write.")]
-AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="Let <unk> be written, for what is not known.")]
 Int8 = Annotated[bool, typer.Option("--int8", help="Write with weights of eight bits: quicker, and less exact.")]
 Timeout = Annotated[float | None, typer.Option(min=0, help="The most seconds a text is written for; 0 is no limit.")]
 Stream = Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")]
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How a token is drawn."""
+
+    temperature: Annotated[
+        float, typer.Option(min=0, help="Below 1 sharpens, above 1 flattens; 0 is the likeliest token each time.")
+    ] = 1.0
+    top_k: Annotated[int, typer.Option(min=0, help="Draw from this many of the likeliest tokens; 0 is all.")] = 0
+    top_p: Annotated[
+        float, typer.Option(min=0, max=1, help="Draw from the likeliest tokens that hold this much probability.")
+    ] = 1.0
+    min_p: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Draw from tokens with at least this share of the best one's probability."),
+    ] = 0.0
+    seed: Annotated[int, typer.Option(help="The same seed draws the same texts.")] = 0
+
+    def sampling(self) -> "Sampling":
+        from ..search import Sampling
+
+        return Sampling(self.temperature, self.top_k, self.top_p, self.min_p, self.seed)
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """What every text obeys."""
+
+    ban: Annotated[list[str] | None, typer.Option(help="A text that is never written; again for another.")] = None
+    require: Annotated[list[str] | None, typer.Option(help="A token that is written somewhere; again for another.")] = (
+        None
+    )
+    prefix: Annotated[str, typer.Option(help="What is written first.")] = ""
+    stop: Annotated[list[str] | None, typer.Option(help="A text before which the writing ends; again for another.")] = (
+        None
+    )
+    no_repeat: Annotated[
+        int, typer.Option(min=0, help="No sequence of this many tokens is written twice; 0 allows all.")
+    ] = 0
+    repetition_penalty: Annotated[
+        float, typer.Option(min=1, help="Divide the probability of what was written before; 1 changes nothing.")
+    ] = 1.0
+    min_length: Annotated[int, typer.Option(min=0, help="The fewest tokens to write.")] = 0
+    allow_unknown: Annotated[
+        bool, typer.Option("--allow-unknown", help="Let <unk> be written, for what is not in the vocabulary.")
+    ] = False
+
+    def rules(self) -> "Rules":
+        from ..tasks.asking import Rules
+
+        words = self.ban or (), self.require or (), self.prefix, self.stop or ()
+        return Rules(*words, self.no_repeat, self.repetition_penalty, self.min_length, self.allow_unknown)
+
+
+@dataclass(frozen=True)
+class BeamOptions:
+    """How an answer is searched for."""
+
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Beam size: how many hypotheses are kept, and shown.")
+    ] = None
+    best: Annotated[int, typer.Option(min=0, help="How many answers are shown; 0 is all that are kept.")] = 0
+    groups: Annotated[int, typer.Option(min=1, help="Split the beam into groups that avoid each other's tokens.")] = 1
+    diversity: Annotated[float, typer.Option(min=0, help="How strongly groups avoid each other's tokens.")] = 0.5
+    length_penalty: Annotated[
+        float | None, typer.Option(min=0, help="The power of its length that a score is divided by.")
+    ] = None
+    max_length: Annotated[int, typer.Option(min=0, help="The most tokens to write; 0 is the recipe's.")] = 0
+
+
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each parameter that is a group of options replaced by those options."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: one.annotation for name, one in signature.parameters.items() if is_dataclass(one.annotation)
+    }
+    parameters: list[inspect.Parameter] = []
+    for name, one in signature.parameters.items():
+        if name not in groups:
+            parameters.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        hints = get_type_hints(groups[name], include_extras=True)
+        parameters += [
+            inspect.Parameter(option.name, one.KEYWORD_ONLY, default=option.default, annotation=hints[option.name])
+            for option in fields(groups[name])
+        ]
+
+    @wraps(command)
+    def expanded(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{option.name: given.pop(option.name) for option in fields(group)})
+        command(**given)
+
+    expanded.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    expanded.__annotations__ = {one.name: one.annotation for one in parameters}
+    return expanded
