@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -59,3 +61,18 @@ def test_every_package_is_pinned():
     names = {re.match(r"[\w.-]+", one).group().lower() for one in asked} - {"seqloom"}
     pinned = set(re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     assert names <= pinned
+
+
+def test_every_pin_takes_the_first_python_3_11():
+    """Debian's Python is 3.11.2; a package that wants 3.11.5 would stop the set-up there."""
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    wanted = {name: metadata(name).get("Requires-Python") for name in pinned if is_installed(name)}
+    assert len(wanted) > 80
+    assert [name for name, need in wanted.items() if need and not SpecifierSet(need).contains("3.11.0")] == []
+
+
+def is_installed(name: str) -> bool:
+    try:
+        return bool(metadata(name))
+    except PackageNotFoundError:  # a platform's own, such as colorama on Windows
+        return False
