@@ -135,6 +135,11 @@ def last_pool(values: Tensor, mask: Tensor) -> Tensor:
     return gather_steps(values, last_step(mask))
 
 
+def first_pool(values: Tensor, mask: Tensor) -> Tensor:
+    """The first element, which may stand for all (BERT's [CLS])."""
+    return gather_steps(values, first_step(mask))
+
+
 def flatten_pool(values: Tensor, mask: Tensor) -> Tensor:
     """Every element, side by side: for sequences of one length."""
     return values.flatten(1)

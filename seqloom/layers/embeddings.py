@@ -7,16 +7,35 @@ from .positions import frequencies, sinusoids
 
 
 class TokenEmbedding(nn.Module):
-    """A learned vector for each of `symbols`. They start small and are scaled up, so that they can serve a head too."""
+    """A learned vector for each of `symbols`. They start small, so that they can serve a head too, and are `scaled` up
+    by √size (Vaswani et al., 2017) or, as in BERT and GPT-2, not."""
 
-    def __init__(self, symbols: int, size: int, dropout: float = 0.0) -> None:
+    def __init__(self, symbols: int, size: int, dropout: float = 0.0, scaled: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(symbols, size) * size**-0.5)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.scale = nn.Dropout(dropout), size**0.5 if scaled else 1.0
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, T) -> (B, T, size)."""
-        vectors: Tensor = self.dropout(nn.functional.embedding(tokens, self.weight) * self.weight.shape[1] ** 0.5)
+        vectors: Tensor = self.dropout(nn.functional.embedding(tokens, self.weight) * self.scale)
+        return vectors
+
+
+class SegmentEmbedding(nn.Module):
+    """A token's vector and, added to it, that of its segment: the first or the second of two texts (Devlin et al.,
+    2019)."""
+
+    def __init__(self, tokens: TokenEmbedding, segments: int) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.weight = nn.Parameter(torch.randn(segments, tokens.weight.shape[1]) * 0.02)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (B, T), all of segment 0, or tokens and their segments (B, T, 2) -> (B, T, size)."""
+        if tokens.dim() == 2:
+            vectors: Tensor = self.tokens(tokens) + self.weight[0]
+        else:
+            vectors = self.tokens(tokens[..., 0]) + nn.functional.embedding(tokens[..., 1], self.weight)
         return vectors
 
 

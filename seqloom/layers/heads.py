@@ -59,10 +59,14 @@ class Categorical(Head):
         smoothing: float = 0.0,
         weights: Sequence[float] = (),
         impossible: Sequence[int] = (),
+        bias: bool = True,
     ) -> None:
         super().__init__()
         assert not (weights and impossible), "classes that count differently can all be told"
         self.project, self.chunk, self.smoothing = nn.Linear(inputs, classes), chunk, smoothing
+        if not bias:  # zeros that nothing learns, in its place: to all that asks for it, it is there
+            del self.project.bias
+            self.project.register_buffer("bias", torch.zeros(classes), persistent=False)
         self.register_buffer("weights", torch.tensor(weights), persistent=False)
         self.register_buffer("impossible", torch.tensor(impossible, dtype=torch.long), persistent=False)
 
@@ -217,11 +221,14 @@ def mask_missing(errors: Tensor, target: Tensor) -> Loss:
 
 
 class MLPHead(Head):
-    """A hidden layer in front of any head."""
+    """A hidden layer in front of any head: a product and what is done `after` it, by default ReLU and dropout."""
 
-    def __init__(self, inputs: int, hidden: int, head: Head, dropout: float = 0.0) -> None:
+    def __init__(
+        self, inputs: int, hidden: int, head: Head, dropout: float = 0.0, after: Sequence[nn.Module] = ()
+    ) -> None:
         super().__init__()
-        self.hidden, self.head = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Dropout(dropout)), head
+        self.hidden = nn.Sequential(nn.Linear(inputs, hidden), *(after or (nn.ReLU(), nn.Dropout(dropout))))
+        self.head = head
 
     def forward(self, features: Tensor) -> Any:
         return self.head(self.hidden(features))

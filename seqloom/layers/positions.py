@@ -21,17 +21,23 @@ def frequencies(size: int) -> Tensor:
     return 10000.0 ** (-torch.arange(0, size, 2) / size)
 
 
-def sinusoids(positions: Tensor, rate: Tensor, size: int) -> Tensor:
-    """Sines and cosines of positions (…): (…, size). An odd size ends on a sine."""
+def sinusoids(positions: Tensor, rate: Tensor, size: int, halves: bool = False) -> Tensor:
+    """Sines and cosines of positions (…): (…, size), in turns or all sines first. An odd size has a sine more."""
     angle = positions[..., None] * rate
+    if halves:
+        return torch.cat([angle.sin(), angle.cos()], -1)[..., :size]
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., :size]
 
 
 class SinusoidalPositions(Layer):
-    """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read."""
+    """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read.
 
-    def __init__(self, size: int) -> None:
+    They stand in turns or, in `halves`, all sines before all cosines (as in Marian and tensor2tensor).
+    """
+
+    def __init__(self, size: int, halves: bool = False) -> None:
         super().__init__()
+        self.halves = halves
         self.register_buffer("rate", frequencies(size), persistent=False)
         self.rate: Tensor
 
@@ -40,26 +46,26 @@ class SinusoidalPositions(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         positions, state = count_positions(x, state, mask)
-        return zero_padding(x + sinusoids(positions, self.rate, x.shape[2]), mask), state
+        return zero_padding(x + sinusoids(positions, self.rate, x.shape[2], self.halves), mask), state
 
 
 class LearnedPositions(Layer):
-    """Adds a learned vector for each position, up to `longest` of them."""
+    """Adds a learned vector for each position, up to `longest` of them; the table has `offset` more in front of them,
+    which no element is given (in RoBERTa, that of the padding is one)."""
 
-    def __init__(self, size: int, longest: int) -> None:
+    def __init__(self, size: int, longest: int, offset: int = 0) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.randn(longest, size) * 0.02)
+        self.table, self.offset = nn.Parameter(torch.randn(offset + longest, size) * 0.02), offset
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         return torch.zeros(batch, dtype=torch.long, device=self.table.device)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         positions, state = count_positions(x, state, mask)
-        if x.shape[1] and int(positions.max()) >= len(self.table):
-            raise ValueError(
-                f"{int(positions.max()) + 1} elements are more than the {len(self.table)} positions learned"
-            )
-        return zero_padding(x + self.table[positions.clamp(min=0)], mask), state
+        longest = len(self.table) - self.offset
+        if x.shape[1] and int(positions.max()) >= longest:
+            raise ValueError(f"{int(positions.max()) + 1} elements are more than the {longest} positions learned")
+        return zero_padding(x + self.table[positions.clamp(min=0) + self.offset], mask), state
 
 
 class Rotation(nn.Module):

@@ -109,7 +109,9 @@ DECODERS: dict[str, Callable[..., Layer]] = {
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
     "each": lambda: Pointwise(nn.Linear(SIZE, SIZE)),
     "waves": lambda: SinusoidalPositions(SIZE),
+    "waves-halves": lambda: SinusoidalPositions(SIZE, halves=True),
     "learned": lambda: LearnedPositions(SIZE, 40),
+    "learned-offset": lambda: LearnedPositions(SIZE, 40, offset=3),
     "self": lambda: SelfAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),
     "self-wide": lambda: SelfAttention(SIZE, MultiHeadAttention(SIZE, 3, width=6, values=5), Rotary(6), window=2),
     "causal": lambda: CausalAttention(SIZE, MultiHeadAttention(SIZE, 3), NoRotation()),

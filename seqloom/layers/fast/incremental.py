@@ -217,7 +217,7 @@ def swiglu(x: Tensor) -> Tensor:
 
 
 def tokens(module: TokenEmbedding) -> Change:
-    table, scale = module.weight, module.weight.shape[1] ** 0.5
+    table, scale = module.weight, module.scale
     return lambda x: F.embedding(x, table).mul_(scale)
 
 
@@ -261,7 +261,7 @@ def waves(layer: SinusoidalPositions) -> Move:
 
 
 def learned_positions(layer: LearnedPositions) -> Move:
-    table, slow = layer.table, plain(layer)
+    table, slow = layer.table[layer.offset :], plain(layer)
 
     def move(x: Tensor, state: State) -> tuple[Tensor, State]:
         if int(state.max()) >= len(table):
