@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .runs.run import load as load
     from .runs.run import train as train
 
-__all__ = ["Recipe", "Run", "load", "train"]
+    __version__: str
+
+__all__ = ["Recipe", "Run", "__version__", "load", "train"]
 
 
 def __getattr__(name: str) -> object:
@@ -29,6 +31,10 @@ def __getattr__(name: str) -> object:
         from .config.recipe import Recipe
 
         return Recipe
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("seqloom")
     if name in __all__:
         from .runs import run as runs
 

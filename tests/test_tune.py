@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.config.ranges import Over, is_range, parse_over
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
-from seqloom.runs.tune import Over, Search, Trial, best_loss, is_range, parse_over
+from seqloom.runs.tune import Search, Trial, best_loss
 
 from .recipes import small
 from .training.together import free_port

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -17,10 +18,40 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
-Alternatives = Annotated[int, typer.Option(min=0, max=100, help="With --json: so many likely tokens a step.")]
-Int8 = Annotated[bool, typer.Option("--int8", help="Write with weights of eight bits: quicker, and less exact.")]
-Timeout = Annotated[float | None, typer.Option(min=0, help="The most seconds a text is written for; 0 is no limit.")]
-Stream = Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")]
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """What is to be answered."""
+
+    inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None
+    file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None
+    tag: Annotated[
+        str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What is to be written."""
+
+    prompt: Annotated[str, typer.Option(help="What the text begins with; the name of what is drawn.")] = ""
+    length: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 400
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many texts.")] = 1
+
+
+@dataclass(frozen=True)
+class WritingOptions:
+    """How what is written comes out."""
+
+    alternatives: Annotated[int, typer.Option(min=0, max=100, help="With --json: so many likely tokens a step.")] = 0
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="The most seconds a text is written for; 0 is no limit.")
+    ] = None
+    int8: Annotated[bool, typer.Option("--int8", help="Write with weights of eight bits: quicker, and less exact.")] = (
+        False
+    )
+    stream: Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")] = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """What a person sees in a terminal: a progress bar, tables of scores; plain lines where no one watches."""
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,11 +13,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from ..errors import printable
-from ..runs.folder import own_recipe
-from ..training.records import Record
+from ..runs.json_output import print_line, record_json
 
 if TYPE_CHECKING:
     from ..runs.tune import Trial
+    from ..training.records import Record
 
 NOTHING = {"value": None}  # of a length that a score was not told for
 WIDE = 160  # where nobody watches, a row stays on its line
@@ -26,11 +25,13 @@ WIDE = 160  # where nobody watches, a row stays on its line
 notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
-def follow(records: Iterator[Record], folder: Path, as_json: bool) -> bool:
+def follow(records: Iterator["Record"], folder: Path, as_json: bool) -> bool:
     """Show training as it goes: JSON lines for programs, a bar on a terminal, lines otherwise. Whether it ended."""
     first = next(records, None)
     if first is None:
         return False
+    from ..runs.folder import own_recipe
+
     steps, ended = own_recipe(folder).train.steps, False  # a time budget has become steps by now
     with _bar(steps) if notes.is_terminal and not as_json else _lines(steps, as_json) as show:
         for record in chain([first], records):
@@ -52,7 +53,7 @@ def _bar(steps: int) -> Iterator[Any]:
         bar = progress.add_task("training", total=steps, told="")
         scores = ""
 
-        def show(record: Record) -> None:
+        def show(record: "Record") -> None:
             nonlocal scores
             if record.scores:
                 scores = f"  {_scores(record)}"
@@ -64,9 +65,9 @@ def _bar(steps: int) -> Iterator[Any]:
 
 @contextmanager
 def _lines(steps: int, as_json: bool) -> Iterator[Any]:
-    def show(record: Record) -> None:
+    def show(record: "Record") -> None:
         if as_json:
-            print(json.dumps(record.to_json(), ensure_ascii=False), flush=True)
+            print_line(record_json(record))
         elif record.scores:
             left = record.seconds / record.step * (steps - record.step)
             print(
@@ -79,7 +80,7 @@ def _lines(steps: int, as_json: bool) -> Iterator[Any]:
     yield show
 
 
-def _scores(record: Record) -> str:
+def _scores(record: "Record") -> str:
     told = (f"{'validation loss' if name == 'loss' else name} {value:.3f}" for name, value in record.scores.items())
     return printable("  ".join(told))
 

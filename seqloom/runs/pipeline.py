@@ -1,7 +1,6 @@
 """A training from its beginning to its final scores, in a run folder: prepared, begun or taken up again, told, kept."""
 
 import json
-import math
 import resource
 import threading
 from collections.abc import Iterator, Sequence
@@ -46,6 +45,7 @@ from .folder import (
     same_recipe,
     write_settled,
 )
+from .json_output import defined, record_json, scores_json, to_line
 from .model_card import card, data_lines
 
 
@@ -276,7 +276,7 @@ def kept_records(
                 first = False
             if record.best:
                 replace(folder, WEIGHTS, tensor_bytes(weights_of(model)))
-            append_line(folder / RECORDS, json.dumps(record.to_json(), ensure_ascii=False), synced=bool(record.scores))
+            append_line(folder / RECORDS, to_line(record_json(record)), synced=bool(record.scores))
             events.add(record)
             yield record
 
@@ -312,23 +312,5 @@ def finish(folder: Path, task: Task, prepared: Prepared, model: nn.Module, tell:
 
 
 def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
-    """Scores as they are stored and as `score --json` prints them; `cut` is of how many not all was read."""
-    return {
-        "run": str(folder),
-        "task": task.recipe.task,
-        "split": split,
-        "examples": len(examples),
-        "cut": task.cut_in(examples),
-        "scores": {name: stored(one) for name, one in defined(scores).items()},
-    }
-
-
-def defined(scores: dict[str, Scored]) -> dict[str, Scored]:
-    """The scores that are numbers: R² is none where all targets are alike, an error is none where none is known."""
-    return {name: one for name, one in scores.items() if math.isfinite(one.score.value)}
-
-
-def stored(one: Scored) -> dict[str, Any]:
-    baselines = {name: value for name, value in one.baselines.items() if math.isfinite(value)}
-    lengths = {name: of for name, of in one.by_length.items() if math.isfinite(of["value"])}
-    return one.score.to_json() | {"baselines": baselines} | ({"by_length": lengths} if lengths else {})
+    """Scores as they are stored and as `score --json` prints them."""
+    return scores_json(str(folder), task.recipe.task, split, len(examples), task.cut_in(examples), scores)

@@ -6,7 +6,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 
 from ..arguments import described, several, text, whole
@@ -27,7 +26,7 @@ from ..tasks.tells import Tells
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
 from ..training.manifests import check_manifest, check_sum, read_manifest, replace
-from ..training.tensors import load_weights, most_bytes, read_tensors, tensor_names
+from ..training.tensors import Allowance, count_tensors, load_weights, most_bytes, read_tensors
 from .folder import (
     EIGHT,
     RECORDS,
@@ -42,7 +41,8 @@ from .folder import (
     read_scores,
     read_task,
 )
-from .pipeline import defined, report, silent, train
+from .json_output import defined
+from .pipeline import report, silent, train
 
 if TYPE_CHECKING:
     from ..look import Look
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "diagnose", "load", "train"]
 
+BESIDES = 1 << 24  # numbers that a model may have which are not in its weights, such as tables of positions
 TRIED = 15.0  # seconds that the trials of a diagnosis may take
 
 
@@ -332,29 +333,26 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     task = read_task(folder, own_recipe(folder), cell)
     if read_config(folder).vocabularies != task.vocabularies():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
-    check_depth(folder, task)
-    with torch.device("meta"):  # costs nothing: what asks for more than the other has is refused in time
-        planned = task.build()
-    size, most = sum(parameter.numel() for parameter in planned.parameters()), most_bytes(planned)
+    model = build_model(folder, task)
+    most = most_bytes(model)
     check_sum(folder / WEIGHTS, read_manifest(folder)[WEIGHTS], most)
-    weights = read_tensors(folder / WEIGHTS, most)
-    if size > sum(tensor.numel() for tensor in weights.values()):
-        raise RunError(f"{folder}: the recipe describes a model of {size:,} parameters, more than {WEIGHTS} holds")
-    model = task.build()
-    load_weights(model, weights, folder / WEIGHTS)
+    load_weights(model, read_tensors(folder / WEIGHTS, most), folder / WEIGHTS)
     run = Run(folder, task, model.to(choose_device(device)).eval())
     if int8:
         eight_bits(run, run.model)
     return run
 
 
-def check_depth(folder: Path, task: Task) -> None:
-    """Refuse layers that there are no weights for, before each of them takes its time to be made."""
-    use, model, known = USES[task.recipe.task], task.recipe.model, len(tensor_names(folder / WEIGHTS))
+def build_model(folder: Path, task: Task) -> nn.Module:
+    """A model as the recipe describes it, if the weights that are there can fill it: a recipe costs nothing to write,
+    but layers take time to be made, and parameters memory."""
+    use, model, (tensors, size) = USES[task.recipe.task], task.recipe.model, count_tensors(folder / WEIGHTS)
     sides = [model.side("encoder")] * use.encodes + [model.side("decoder")] * use.decodes
     layers = sum(len(side.sizes) for side in sides if side.kind != "linear")  # which is one product, however deep
-    if layers > known and task.cell is None:
-        raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {known} tensors")
+    if layers > tensors and task.cell is None:
+        raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {tensors} tensors")
+    with Allowance(size + BESIDES, f"{folder}: the recipe describes more parameters than {WEIGHTS} holds"):
+        return task.build()
 
 
 def way(ask: Answering) -> Answering:

@@ -7,7 +7,6 @@ own. So a search that was killed goes on, the trial that was under way included.
 import hashlib
 import json
 import math
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..config.ranges import Over
 from ..config.recipe import Recipe
 from ..errors import MissingExtra, RecipeError, RunError
 from ..training.files import explain_errors, lock_folder
@@ -26,65 +26,7 @@ from .run import train
 if TYPE_CHECKING:
     import optuna
 
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-RANGE = re.compile(
-    rf"(?P<name>[\w.]+)=(?P<low>{NUMBER})\.\.(?P<high>{NUMBER})(?::(?:(?P<log>log)|(?P<step>\d{{1,9}})))?", re.ASCII
-)
 HEARTBEAT = 60  # seconds after which a machine that shares the study is missed
-
-
-@dataclass(frozen=True)
-class Over:
-    """A setting that is searched over: from low to high, in equal ratios if `log`, or in steps; or some choices."""
-
-    name: str
-    low: float = 0.0
-    high: float = 0.0
-    log: bool = False
-    step: int = 1  # of whole numbers
-    choices: tuple[str, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        return float(self.low).is_integer() and float(self.high).is_integer()
-
-    def suggested(self, trial: "optuna.Trial") -> str:
-        """A value for this trial, as it is written in an override."""
-        if self.choices:
-            return str(trial.suggest_categorical(self.name, self.choices))
-        if self.whole:
-            return str(trial.suggest_int(self.name, int(self.low), int(self.high), step=self.step, log=self.log))
-        return repr(trial.suggest_float(self.name, self.low, self.high, log=self.log))
-
-
-def is_range(text: str) -> bool:
-    """Whether this says what is searched over, `name=low..high`, and not how a setting is set."""
-    return RANGE.fullmatch(text) is not None
-
-
-def parse_over(text: str, recipe: Recipe) -> Over:
-    """`model.size=64..256:32`, `train.learning_rate=1e-4..1e-2:log` or `model.kind=gru,lstm`; both ends must fit."""
-    ends: tuple[str, ...]
-    if found := RANGE.fullmatch(text):
-        low, high = float(found["low"]), float(found["high"])
-        over = Over(found["name"], low, high, bool(found["log"]), int(found["step"] or 1))
-        if low >= high or (over.log and low <= 0) or not over.step or (found["step"] and not over.whole):
-            raise RecipeError(
-                f"{text}: a range goes from a lower to a higher value, above 0 if it is :log, between whole numbers if "
-                "it is in steps"
-            )
-        ends = tuple(str(int(end)) if over.whole else repr(end) for end in (low, high))
-    else:
-        name, _, values = text.partition("=")
-        ends = tuple(value.strip() for value in values.split(","))
-        over = Over(name.strip(), choices=ends)
-        if len(set(ends)) < 2:
-            raise RecipeError(
-                f"{text[:80]!r} is nothing to search over: name=low..high, name=low..high:log or name=a,b,c"
-            )
-    for value in ends:
-        recipe.override(f"{over.name}={value}")
-    return over
 
 
 @dataclass(frozen=True)

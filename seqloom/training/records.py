@@ -1,7 +1,7 @@
 """What training tells: one record after the other, and the counters that records are made of."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat
@@ -34,19 +34,6 @@ class Record:
     scores: dict[str, float] = field(default_factory=dict)  # of a validation
     best: bool = False  # whether that validation is the best so far
     watched: Seen = field(default_factory=dict)  # of a step that was watched (train.watch_every)
-
-    def to_json(self) -> dict[str, Any]:
-        """For a line of JSON, where a number that is none is null; scores and what was watched where there are some."""
-        values = asdict(self) | {"scores": {name: _number(value) for name, value in self.scores.items()}}
-        if self.kind == "step":
-            del values["scores"], values["best"]
-        if not self.watched:
-            del values["watched"]
-        return values
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def criteria(scores: dict[str, float], best: str) -> tuple[float, float]:

@@ -4,6 +4,7 @@ Whatever is read was perhaps written by somebody else: nothing that is loaded he
 plain, finite, whole data is refused in one sentence.
 """
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any, cast
 import safetensors.torch
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..errors import RunError
 from .files import opened, parse_json, read_bytes
 
-# The kinds of number that are read; torch can check all of these for NaN.
+FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
 LONGEST_HEADER = 16 << 20  # bytes
+# The kinds of number that are read; torch can check all of these for NaN.
 DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
 
 
@@ -29,6 +32,30 @@ def tensor_bytes(tensors: Mapping[str, Tensor]) -> bytes:
 def read_tensors(path: Path, most: int | None = None) -> dict[str, Tensor]:
     """The tensors of a safetensors file of at most so many bytes, all of them finite."""
     return parse_tensors(read_bytes(path, most), path)
+
+
+class Allowance(TorchFunctionMode):
+    """Inside, new tensors may hold so many numbers together; more are refused before they take any memory.
+
+    Building a model on torch's "meta" device would say its size as well, but the first product there imports 800
+    modules, which takes longer than all else that loading a run does.
+    """
+
+    def __init__(self, numbers: int, sentence: str) -> None:
+        super().__init__()
+        self.left, self.sentence = numbers, sentence
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: Any = (), options: dict[str, Any] | None = None
+    ) -> Any:
+        options = options or {}
+        if function in FACTORIES:
+            size = options.get("size", arguments)
+            size = size[0] if size and isinstance(size[0], tuple | list) else size
+            self.left -= math.prod(size) ** (2 if function is torch.eye and len(size) == 1 else 1)
+            if self.left < 0:
+                raise RunError(self.sentence)
+        return function(*arguments, **options)
 
 
 def most_bytes(module: nn.Module) -> int:
@@ -50,12 +77,13 @@ def parse_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def tensor_names(path: Path) -> list[str]:
-    """The names in a safetensors file, of which nothing else is read."""
+def count_tensors(path: Path) -> tuple[int, int]:
+    """How many tensors a safetensors file says it has, of which nothing else is read, and its size in bytes."""
     with opened(path) as file:
-        length = _header_length(file.read(8), os.fstat(file.fileno()).st_size, path)
+        size = os.fstat(file.fileno()).st_size
+        length = _header_length(file.read(8), size, path)
         header = parse_json(file.read(length), f"{path}, header")
-    return [name for name in header if name != "__metadata__"]
+    return len(header.keys() - {"__metadata__"}), size
 
 
 def _check_header(data: bytes, path: Path) -> None:

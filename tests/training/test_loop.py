@@ -15,6 +15,7 @@ from torch import nn
 
 from seqloom.errors import DataError, RunError
 from seqloom.models import Batch
+from seqloom.runs.json_output import record_json
 from seqloom.training import loop
 from seqloom.training.checkpoints import STATE, WEIGHTS, Checkpoint, Checkpoints
 from seqloom.training.loop import (
@@ -595,7 +596,7 @@ def test_training_stops_after_so_many_validations_without_progress(patience: int
 
 def test_records_are_json_and_scores_are_only_where_there_are_some() -> None:
     for record in Run().whole().records:
-        line = json.loads(json.dumps(record.to_json(), allow_nan=False))
+        line = json.loads(json.dumps(record_json(record), allow_nan=False))
         assert ("scores" in line) == ("best" in line) == (record.kind != "step")
         assert Record(**line) == record
 

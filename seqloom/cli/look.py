@@ -1,0 +1,95 @@
+"""`look`, `doctor` and `study`: what happens inside a run, what ails it, and well-known claims tried out."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import RecipeError
+from ..runs.json_output import print_whole
+from .options import Debug, Json
+
+
+def look(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    text: Annotated[
+        str | None,
+        typer.Argument(help="An input, or a file for a model that reads no text; one of the run's own if not given."),
+    ] = None,
+    view: Annotated[str, typer.Option(help="Which picture; all is one page with every one that fits.")] = "attention",
+    answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
+    tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
+    debug: Debug = False,
+) -> None:
+    """A picture of what happens inside while a run answers an input, or a page with all of them."""
+    from ..look.charts.base import save
+    from ..runs.run import load
+
+    loaded = load(run)
+    given = text if text is None or loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1]
+    given = given if tag is None else (given, tag)
+    if view == "all":
+        page = out or Path(f"{run.resolve().name}.html")
+        if page.suffix != ".html":
+            raise RecipeError(f"{page}: --view all writes one page, whose name ends in .html")
+        print(loaded.report(page, given, answer))
+        return
+    for note in loaded.history.notes:
+        print(note, file=sys.stderr)
+    looked = loaded.look(given, answer)
+    views, lacking = looked.views(), looked.lacking()
+    if view in lacking:
+        raise RecipeError(f"the view {view} does not fit this model: {lacking[view]}")
+    if view not in views:
+        raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
+    print(save(views[view](), out or Path(f"{view}.html")))
+
+
+def doctor(
+    run: Annotated[Path, typer.Argument(help="A run folder; it need not have come to its end.")],
+    seconds: Annotated[
+        float, typer.Option(min=0, help="How long short trials may take where it has not learned; 0 is none.")
+    ] = 15.0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """What ails a run, the worst first, each finding with its measurement and what to type."""
+    from ..runs.run import diagnose
+    from .terminal import notes
+
+    found = diagnose(run, seconds=seconds, tell=notes.print)
+    if as_json:
+        print_whole([asdict(finding) for finding in found])
+        return
+    for number, finding in enumerate(found, 1):
+        print(f"{number}. {finding.name}: {finding.says} {finding.why}")
+        print(f"   type: {finding.change}" if finding.change else "   no setting of the model helps here")
+    if not found:
+        print("nothing stands out")
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="vanishing: who remembers how far. taming: what lets a deep net learn.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes for every way, such as train.steps=50.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="The folder of the runs and pictures; runs/study-NAME if not given.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """One well-known claim tried out: a recipe trained in several ways, side by side in one picture."""
+    from ..runs.studies import study as run_study
+    from .terminal import notes, show_table
+
+    folder = into or Path("runs") / f"study-{name}"
+    rows = run_study(name, folder, notes.print, *(overrides or []))
+    if as_json:
+        print_whole(rows)
+        return
+    show_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+    print(f"runs, pictures and results.json are in {folder}")

@@ -1,0 +1,44 @@
+"""`recipes` and `config`: what can be trained, and every setting of it. Neither needs torch."""
+
+from typing import Annotated
+
+import typer
+
+from ..runs.json_output import print_whole
+from .options import Debug, Json
+
+
+def recipes(as_json: Json = False, debug: Debug = False) -> None:
+    """What can be trained: built-in recipes with their size, time and data."""
+    from ..config.recipe import builtin, describe
+
+    found = {name: describe(name)._asdict() for name in builtin()}
+    if as_json:
+        print_whole(found)
+        return
+    from .terminal import show_table
+
+    columns = ["recipe", "what it does", "model", "data", "time"]
+    show_table(
+        columns, [[name, *(about[key] for key in ("title", "size", "data", "time"))] for name, about in found.items()]
+    )
+    print("\nseqloom config NAME shows every setting; seqloom train NAME trains it.")
+
+
+def config(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe, or a TOML file.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as model.kind=lstm.")] = None,
+    as_json: Json = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of all settings.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Every setting of a recipe, its value and what it does: TOML that, saved, trains the same model."""
+    from ..config.recipe import Recipe
+
+    found = Recipe.read(recipe, *(overrides or []))
+    if schema:
+        print_whole(Recipe.schema())
+    elif as_json:
+        print_whole(found.resolved().model_dump(mode="json"))
+    else:
+        print(found.to_toml(comments=True), end="")

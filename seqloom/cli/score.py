@@ -1,0 +1,75 @@
+"""`score`, `quantize` and `certify`: how good a run is, what eight bits cost it, whether the layers are right."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..runs.json_output import print_whole
+from .options import Debug, Json
+
+
+def score(
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders.")],
+    on: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file to score on (twice for two parallel files); the run's own test part if not given."),
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Scores of runs, each with its interval and its baselines."""
+    from ..runs.run import load
+    from .terminal import show_scores
+
+    found = [load(folder) for folder in runs]
+    reports = [run.score(*on) if on else run.scores for run in found]
+    if as_json:
+        print_whole(reports)
+    else:
+        show_scores(reports)
+
+
+def quantize(
+    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes.")],
+    on: Annotated[
+        list[Path] | None, typer.Option(help="A file to score on; the run's own validation part if not given.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """What weights of eight bits do to the scores of a run; predict --int8 and generate --int8 write with them."""
+    from ..runs.run import load
+    from .terminal import show_table
+
+    found = load(run).quantize(*(on or []))
+    if as_json:
+        print_whole(found)
+        return
+    rows = [
+        [name, *(f"{values[key]:.4f}" for key in ("float32", "int8")), f"{values['change']:+.4f}"]
+        for name, values in found["scores"].items()
+    ]
+    show_table(["score", "float32", "int8", "change"], rows)
+
+
+def certify(as_json: Json = False, debug: Debug = False) -> None:
+    """Hold every cell, attention and block against its equations, PyTorch and facts derived on paper."""
+    from ..certify.checks import all_certificates
+    from .terminal import show_table
+
+    found = list(all_certificates())
+    if as_json:
+        print_whole([asdict(one) | {"holds": one.holds} for one in found])
+    else:
+        gaps = [
+            [f"{gap:.0e}" if gap is not None else "–" for gap in (one.value_gap, one.gradient_gap)] for one in found
+        ]
+        rows = [
+            [one.family, one.subject, one.claim, *gap, f"{one.limit:.0e}", "✓" if one.holds else "✗"]
+            for one, gap in zip(found, gaps, strict=True)
+        ]
+        show_table(["family", "subject", "claim", "value", "gradient", "limit", ""], rows)
+        print(f"{sum(one.holds for one in found)} of {len(found)} certificates hold")
+    raise typer.Exit(0 if all(one.holds for one in found) else 1)

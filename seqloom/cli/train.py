@@ -1,0 +1,130 @@
+"""`train` and `tune`: a recipe becomes a run, or many."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import RecipeError
+from ..runs.json_output import print_whole
+from ..stopping import Stop
+from . import launch
+from .options import Debug, Json
+
+
+def train(
+    context: typer.Context,
+    recipe: Annotated[str | None, typer.Argument(help="A built-in recipe, or a TOML file.")] = None,
+    overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
+    into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
+    changed_data: Annotated[
+        bool, typer.Option("--changed-data", help="With --resume: go on although the data has changed.")
+    ] = False,
+    processes: Annotated[
+        int, typer.Option(min=1, max=1024, help="Processes on this machine; torchrun starts them on several.")
+    ] = 1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Train a recipe into a run folder, and score it against its baselines."""
+    stop: Stop = context.obj
+    stop.heed(lambda: left(into))
+    from ..config.recipe import Recipe
+
+    if launch.launched() and into is None:
+        raise RecipeError("several processes need to know the run folder: --into FOLDER")
+    if changed_data and not resume:
+        raise RecipeError("--changed-data is for a run that goes on: --resume --into FOLDER")
+    if resume and into is None:
+        raise RecipeError("--resume needs the run folder to go on with: --into FOLDER")
+    if recipe is None and not resume:
+        raise RecipeError(
+            "name a recipe: seqloom recipes lists the built-in ones, a TOML file of your own does as well"
+        )
+    given = Recipe.read(recipe, *(overrides or [])) if recipe else None
+    from ..runs.folder import next_folder  # now that the settings are right: torch takes seconds
+    from ..runs.model_card import asked
+    from ..runs.run import load
+    from ..runs.run import train as train_run
+    from .terminal import follow, notes, show_scores
+
+    stop.check()
+    folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
+    stop.heed(lambda: left(folder))
+    if processes > 1 and not launch.launched():
+        said = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
+        flags = [flag for flag, given in said.items() if given]
+        command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
+        raise typer.Exit(launch.launch(command, processes, stop))
+    resume = resume or launch.again()
+    records = train_run(given, folder, resume=resume, changed_data=changed_data, tell=notes.print, stop=stop)
+    if not launch.first():
+        list(records)
+        stop.check()
+        return
+    if not follow(records, folder, as_json):
+        stop.check()
+    if not as_json:
+        run = load(folder)
+        show_scores([run.scores])
+        print(f"the run is in {folder}; ask it: seqloom {asked(run.recipe, folder)}")
+
+
+def left(folder: Path | None) -> str:
+    """What a stopped training leaves in its folder, and how to go on."""
+    from ..training.manifests import MANIFEST
+
+    if folder is None or not (folder / MANIFEST).exists():
+        return "stopped before there was anything to save; the same command begins again"
+    return f"stopped; go on with: seqloom train --into {folder} --resume"
+
+
+def tune(
+    context: typer.Context,
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe, or a TOML file.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes, such as model.kind=lstm, and more ranges, such as model.size=64..256."),
+    ] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is searched over: model.size=64..256, train.learning_rate=1e-4..1e-2:log, model.kind=gru,lstm."
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, max=10**6, help="How many runs, those cut short included.")] = 20,
+    into: Annotated[Path | None, typer.Option(help="The folder of the search; runs/tune-NAME if not given.")] = None,
+    storage: Annotated[str, typer.Option(help="The URL of a database that several machines share.")] = "",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Search over settings; said again, a search that was killed goes on."""
+    stop: Stop = context.obj
+    stop.heed(lambda: "stopped; the same command goes on")
+    from ..config.ranges import is_range, parse_over
+    from ..config.recipe import Recipe
+
+    ranges = [*(over or []), *(text for text in overrides or [] if is_range(text))]
+    given = Recipe.read(recipe, *(text for text in overrides or [] if not is_range(text)))
+    if not ranges:
+        raise RecipeError("nothing to search over is given: --over model.size=64..256, for one")
+    folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
+    overs = [parse_over(text, given) for text in ranges]
+    from ..runs.tune import Search
+    from .terminal import notes, show_search
+
+    search = Search(given, overs, folder, storage)
+    stop.check()
+    for trial in search.run(trials, stop):
+        loss = "–" if trial.loss is None else f"{trial.loss:.4f}"
+        said = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
+        notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {said}")
+    stop.check()
+    found, importances = search.trials(), search.importances()
+    if as_json:
+        told = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]
+        print_whole({"trials": told, "importances": importances})
+    else:
+        show_search(found, importances)

@@ -1,0 +1,92 @@
+"""What a run says to programs: the JSON of a prediction, a text, a score and a record, made here and nowhere else.
+
+The command line prints it, a run folder keeps some of it, a server answers with it. JSON has no word for a number that
+is none, such as the logarithm of zero: it is null.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..tasks.base import Prediction, Scored
+    from ..tasks.generating import Continuation, Piece
+    from ..training.records import Record
+
+
+def print_line(value: object) -> None:
+    """One value a line, at once: whoever reads may be waiting for it."""
+    print(to_line(value), flush=True)
+
+
+def print_whole(value: object) -> None:
+    """One value, over several lines."""
+    print(json.dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def to_line(value: object) -> str:
+    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """The same with null in the place of numbers that are none."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return value
+
+
+def prediction_json(given: str, predictions: "Sequence[Prediction]", unread: int = 0) -> dict[str, Any]:
+    """The answers to one input, best first; `unread` is how much of it was left unread, where some was."""
+    told: dict[str, Any] = {"input": given, "predictions": [asdict(one) for one in predictions]}
+    return told | ({"unread": unread} if unread else {})
+
+
+def text_json(prompt: str, text: "Continuation") -> dict[str, Any]:
+    """A text that was written on from a prompt."""
+    return {"prompt": prompt} | asdict(text)
+
+
+def piece_json(piece: "Piece") -> dict[str, Any]:
+    """Some characters of a text, while it is being written."""
+    return asdict(piece)
+
+
+def scores_json(
+    run: str, task: str, split: str, examples: int, cut: int, scores: "Mapping[str, Scored]"
+) -> dict[str, Any]:
+    """The scores of a run; `cut` is of how many examples not all was read."""
+    return {
+        "run": run,
+        "task": task,
+        "split": split,
+        "examples": examples,
+        "cut": cut,
+        "scores": {name: score_json(one) for name, one in defined(scores).items()},
+    }
+
+
+def score_json(one: "Scored") -> dict[str, Any]:
+    baselines = {name: value for name, value in one.baselines.items() if math.isfinite(value)}
+    lengths = {name: of for name, of in one.by_length.items() if math.isfinite(of["value"])}
+    return one.score.to_json() | {"baselines": baselines} | ({"by_length": lengths} if lengths else {})
+
+
+def defined(scores: "Mapping[str, Scored]") -> "dict[str, Scored]":
+    """The scores that are numbers: R² is none where all targets are alike, an error is none where none is known."""
+    return {name: one for name, one in scores.items() if math.isfinite(one.score.value)}
+
+
+def record_json(record: "Record") -> dict[str, Any]:
+    """A record: scores only of a validation, what was watched only where something was."""
+    values = asdict(record)
+    if record.kind == "step":
+        del values["scores"], values["best"]
+    if not record.watched:
+        del values["watched"]
+    return values

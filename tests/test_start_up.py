@@ -1,0 +1,68 @@
+"""What a command does not need, it does not import: most of a short command's time is importing."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.recipes import small
+
+# Runs one command as a person does, then says what was imported for it.
+PROGRAM = """
+import atexit, json, os, sys
+answer = os.dup(1)
+atexit.register(lambda: os.write(answer, ("\\n" + json.dumps(sorted(sys.modules))).encode()))
+sys.argv = ["seqloom", *json.loads(sys.argv[1])]
+from seqloom.__main__ import main
+main()
+"""
+TORCH_COMPILER = ("torch._dynamo", "torch._inductor", "sympy")
+# What only training, scoring, drawing, searching over settings or other tasks need.
+NOT_FOR_A_PREDICTION = (
+    *TORCH_COMPILER,
+    *("altair", "vl_convert", "optuna", "sqlalchemy", "sacrebleu", "statsmodels", "statsforecast", "sklearn", "pandas"),
+    *("pyarrow", "babel", "rich", "tensorboard", "torch.utils.tensorboard", "tokenizers", "mido", "PIL"),
+)
+
+
+def imported(*arguments: str) -> tuple[int, set[str]]:
+    """The exit code of a command, and the modules it imported."""
+    command = [sys.executable, "-c", PROGRAM, json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert "Traceback" not in done.stderr
+    return done.returncode, set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("--help", 0),
+        ("--version", 0),
+        ("train --help", 0),
+        ("predict --help", 0),
+        ("recipes", 0),
+        ("recipes --json", 0),
+        ("config seq2seq", 0),
+        ("config seq2seq --schema", 0),
+        ("config seq2seq model.knd=lstm", 2),
+        ("train seq2seq model.knd=lstm", 2),
+        ("train seq2seq --resume", 2),
+        ("tune seq2seq model.size=64..32", 2),
+    ],
+)
+def test_what_needs_no_tensors_imports_no_torch(arguments, code):
+    found, modules = imported(*arguments.split())
+    assert found == code
+    assert modules.isdisjoint({"torch", "numpy"})
+
+
+def test_a_prediction_imports_only_what_it_needs(tmp_path):
+    from seqloom import train
+
+    list(train(small(tmp_path), tmp_path / "run"))
+    found, modules = imported("predict", str(tmp_path / "run"), "abc")
+    assert found == 0
+    assert "torch" in modules
+    assert modules.isdisjoint(NOT_FOR_A_PREDICTION)
