@@ -1,0 +1,206 @@
+"""A network in the shape of one of their families: logits, generation, another head.
+
+The network is a `Labeler` or a `Generator` of our layers like any other, so it can be trained, searched with and
+watched like any other; what is added here is what the folder says about it.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import DataError, RunError
+from ...layers.base import Memory
+from ...layers.heads import Head, Loss
+from ...layers.padding import full_mask
+from ...layers.positions import LearnedPositions
+from ...models import Generator, Labeler
+from ...search import Banned, BannedPhrases, Constraint, Hypothesis, StopTokens, beam, greedy
+from .family import Family
+
+if TYPE_CHECKING:
+    from .tokenizer import FolderTokenizer
+
+
+class NoHead(Head):
+    """Where a folder holds the body alone."""
+
+    def forward(self, features: Tensor) -> Any:
+        raise RunError("this model is a body without a head, so it has no logits: ask for its features, or give it one")
+
+    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
+        return self(features)
+
+    def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        return self(expected)
+
+
+class PretrainedModel(nn.Module):
+    """What `load` gives: `network`, and beside it the configuration and the tokenizer of the folder."""
+
+    def __init__(self, family: Family, settings: Any, architecture: str, extras: frozenset[str]) -> None:
+        super().__init__()
+        self.family, self.settings, self.architecture, self.extras = family, settings, architecture, extras
+        self.config: dict[str, Any] = {}  # what config.json says, whether it matters here or not
+        self.tokenizer: FolderTokenizer | None = None
+        parts = family.build(self.settings, family.architectures[architecture], extras)
+        self.network: Any = parts.network
+        self.others = nn.ModuleDict(parts.others)
+
+    @property
+    def rows(self) -> list[Any]:
+        """The table of names for all of its weights."""
+        return self.family.rows(self.settings, self.family.architectures[self.architecture], self.extras)
+
+    def count_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def check(self, ids: Tensor, mask: Tensor | None, symbols: int, body: nn.Module) -> tuple[Tensor, Tensor]:
+        """The ids and their mask, of which nothing is beyond what the model knows."""
+        if ids.dim() != 2 or ids.is_floating_point():
+            raise DataError(f"ids are whole numbers, rows × places, but here they are {describe(ids)}")
+        seen = full_mask(ids) if mask is None else mask.bool()
+        if seen.shape != ids.shape:
+            raise DataError(f"the mask is {describe(seen)}, but the ids are {describe(ids)}")
+        ids = ids.masked_fill(~seen, 0)  # whatever stands under the mask is nobody's business
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < symbols:
+            worst = int(ids.max()) if int(ids.min()) >= 0 else int(ids.min())
+            raise DataError(f"the id {worst} is beyond the {symbols} tokens that this model has vectors for")
+        most = min(
+            (len(one.table) - one.offset for one in body.modules() if isinstance(one, LearnedPositions)), default=0
+        )
+        if most and ids.numel() and int(seen.sum(1).max()) > most:
+            raise DataError(f"{int(seen.sum(1).max())} tokens are more than the {most} positions that this model has")
+        return ids, seen
+
+
+def describe(tensor: Tensor) -> str:
+    return f"{' × '.join(map(str, tensor.shape)) or 'one number'} ({str(tensor.dtype).removeprefix('torch.')})"
+
+
+class EncoderModel(PretrainedModel):
+    """BERT and its kin: reads whole texts, answers once per token or once per text."""
+
+    network: Labeler
+
+    def read(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Memory:
+        """The features of every token (`values`) and of the text (`summary`)."""
+        inputs, seen = self.prepare(ids, mask, segments)
+        memory: Memory = self.network.encoder(self.network.embed(inputs), seen)
+        return memory
+
+    def prepare(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The ids, with their segments if there are any, and the mask."""
+        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network.encoder)
+        if segments is None:
+            return ids, seen
+        known = getattr(self.settings, "segments", 0)
+        if not known:
+            raise DataError(f"a {self.family.name} has no segments, but some were given")
+        segments = segments.masked_fill(~seen, 0)
+        if segments.shape != ids.shape or not 0 <= int(segments.min()) <= int(segments.max()) < known:
+            raise DataError(f"segments are numbers from 0 to {known - 1}, one for each id")
+        return torch.stack([ids, segments], -1), seen
+
+    def logits(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(B, T, V) of every token's word or tag, or (B, labels) of a text's label."""
+        logits: Tensor = self.network(*self.prepare(ids, mask, segments))
+        return logits
+
+    def next_sentence_logits(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(B, 2): that the second segment follows the first, or that it does not."""
+        if "next_sentence" not in self.others:
+            raise RunError("this model has no head for the next sentence")
+        logits: Tensor = self.others["next_sentence"](self.read(ids, mask, segments).summary)
+        return logits
+
+
+class WritingModel(PretrainedModel):
+    """What generates: token after token, through our search."""
+
+    network: Generator
+
+    def search(
+        self, last: Tensor, state: Any, *, steps: int, beam_size: int, length_penalty: float
+    ) -> list[list[Hypothesis]]:
+        """What the folder says about ending and banned tokens is obeyed."""
+        ends, constraints = self.ends(), self.constraints()
+        rules: Any = {"steps": steps, "end": ends[0] if ends else None, "constraints": constraints}
+        rules["stops"] = [StopTokens([[one] for one in ends[1:]])] if ends[1:] else []
+        step = self.network.stepper()
+        if beam_size > 1:
+            return beam(step, last, state, beam_size=beam_size, length_penalty=length_penalty, **rules)
+        return [[one] for one in greedy(step, last, state, **rules)]
+
+    def ends(self) -> Sequence[int]:
+        found = self.settings.end
+        return found if isinstance(found, list) else [] if found is None else [found]
+
+    def constraints(self) -> list[Constraint]:
+        single = [one[0] for one in self.settings.banned if len(one) == 1]
+        longer = [one for one in self.settings.banned if len(one) > 1]
+        return [*([Banned(single)] if single else []), *([BannedPhrases(longer)] if longer else [])]
+
+
+class LanguageModel(WritingModel):
+    """GPT-2: reads from left to right and writes on."""
+
+    def logits(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(B, T, V): what comes after each token."""
+        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network.decoder)
+        logits, _ = self.network(ids, self.network.initial_state(len(ids)), seen)
+        return logits
+
+    @torch.no_grad()
+    def generate(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        *,
+        steps: int = 20,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+    ) -> list[list[Hypothesis]]:
+        """What may follow each row, best first, without the row itself."""
+        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network.decoder)
+        most = self.settings.positions - int(seen.sum(1).max()) + 1
+        if steps > most:
+            raise DataError(f"{steps} tokens more are beyond the {self.settings.positions} positions of this model")
+        last, state = self.network.prompt(ids, seen, self.network.initial_state(len(ids)))
+        return self.search(last, state, steps=steps, beam_size=beam_size, length_penalty=length_penalty)
+
+
+class TranslationModel(WritingModel):
+    """Marian: reads a source, writes a target."""
+
+    def logits(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        decoder_ids: Tensor | None = None,
+        decoder_mask: Tensor | None = None,
+    ) -> Tensor:
+        """(B, T, V): what comes after each token of the target, `decoder_ids`, which begins with the start token."""
+        if decoder_ids is None:
+            raise DataError("this model translates: give the ids of the target so far as decoder_ids, too")
+        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network)
+        written, known = self.check(decoder_ids, decoder_mask, self.settings.targets, self.network)
+        logits, _ = self.network(written, self.network.initial_state(len(ids), ids, seen), known)
+        return logits
+
+    @torch.no_grad()
+    def generate(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        *,
+        steps: int = 20,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
+    ) -> list[list[Hypothesis]]:
+        """The translations of each row, best first."""
+        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network)
+        state = self.network.initial_state(len(ids), ids, seen)
+        last = ids.new_full((len(ids), 1), self.settings.start)
+        return self.search(last, state, steps=steps, beam_size=beam_size, length_penalty=length_penalty)
