@@ -138,6 +138,7 @@ class Report(Shape):
     skipped: dict[Name, Skipped]
     splits: dict[Name, Split]
     vocabulary: dict[Name, Count]
+    notes: list[str] = []
     padded_share: Number
 
 

@@ -147,7 +147,7 @@ def test_the_settings_and_defaults_that_others_rely_on():
         validation = []
         test = []
         format = "guess"
-        separator = "\\t"
+        separator = "auto"
         source = ["source"]
         target = "target"
         encoding = "utf-8"

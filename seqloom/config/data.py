@@ -109,7 +109,16 @@ class Data(Section):
         description="What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line.",
     )
     separator: Separator = Field(
-        default="\t", description="What stands between source and target on a line of a txt file."
+        default="auto",
+        description="What divides the columns of a csv file, or source and target on a line of a txt file; auto "
+        "detects commas, semicolons, tabs and bars in csv, and is a tab in txt.",
+    )
+    header: Literal["auto", "yes", "no"] = Field(
+        default="auto", description="Whether the first row of a table names its columns; auto decides by what it holds."
+    )
+    decimal: Literal["auto", "point", "comma"] = Field(
+        default="auto",
+        description="What stands before the fraction of a number in a table; auto decides by the numbers themselves.",
     )
     source: Columns = Field(
         default=("source",),
@@ -193,6 +202,10 @@ class Data(Section):
     time: AnyColumns = Field(
         default=(),
         description="The column that says when, or several from the year on; none if the rows are in order.",
+    )
+    time_format: Text = Field(
+        default="auto",
+        description="How times are written, such as %d/%m/%Y %H:%M; auto reads ISO 8601 and detects common others.",
     )
     variables: AnyColumns = Field(
         default=(), description="The columns to forecast; none is all that are neither time nor inputs."

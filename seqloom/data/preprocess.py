@@ -71,6 +71,7 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
         skipped={reason: SkippedReport(rows, skipped.first[reason]) for reason, rows in skipped.counts.items()},
         splits=splits,
         vocabulary={side: len(codec) for side, codec in codecs.items()},
+        notes=skipped.unique_notes(),
     )
 
 

@@ -5,7 +5,7 @@ have them. What cannot be used is raised with its file and line, or counted. Kno
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, chain, groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ import numpy as np
 from seqloom.data.codec import Raw
 from seqloom.data.formats.conll import ConllReading, read_conll
 from seqloom.data.formats.delimited import PAIR
+from seqloom.data.formats.dialects import SAMPLED
 from seqloom.data.formats.idx import read_idx, read_labeled
 from seqloom.data.formats.images import ImageReading, read_captioned, read_sheets
 from seqloom.data.formats.lines import Fault
+from seqloom.data.formats.numerals import detect_decimal, normalize
 from seqloom.data.formats.parquet import read_parquet
 from seqloom.data.formats.tables import Reading, Row, Skipped, format_of, kept, named_split, read_rows
 from seqloom.data.formats.ts import read_ts
@@ -57,16 +59,34 @@ def tables(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[P
     reading = Reading.of(data, layout.columns + series)
     if numeric:
         reading = reading.allowing(layout.sides["source"].columns)
+    else:  # of several columns that make one text, some may be empty
+        reading = reading.allowing(
+            tuple(name for side in layout.sides.values() if len(side.columns) > 1 for name in side.columns)
+        )
     read = read_parquet_file if format_of(files, data.format) == "parquet" else read_rows
     ends = accumulate((len(side.columns) for side in layout.sides.values()), initial=0)
     spans = [slice(*both) for both in pairwise(ends)]
     rows = read(files, reading, skipped)
     if not numeric:
         for row in rows:
-            yield tuple([JOINED.join(row.values[span]) for span in spans]), row.file, row.line
+            yield _texts(row, spans, layout)
         return
-    frames = (_frame(row, spans, layout) for row in rows)
+    first = list(islice(rows, SAMPLED))
+    decimal: str = data.decimal
+    if decimal == "auto":
+        decimal = detect_decimal((cell for row in first for cell in row.values[spans[0]]), files[0])
+        if decimal == "comma":
+            skipped.notes.append(f"{files[0]}: numbers have a decimal comma (data.decimal)")
+    frames = (_frame(row, spans, layout, decimal) for row in chain(first, rows))
     yield from _sequences(frames, layout) if series else map(_alone, frames)
+
+
+def _texts(row: Row, spans: Sequence[slice], layout: Layout) -> Placed | Fault:
+    for side, span in zip(layout.sides.values(), spans, strict=True):
+        if not any(row.values[span]):
+            named = " and ".join(map(repr, side.columns))
+            return Fault(f"empty {named}", f"the columns {named} are empty", row.file, row.line)
+    return tuple([JOINED.join(row.values[span]) for span in spans]), row.file, row.line
 
 
 def read_parquet_file(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
@@ -76,11 +96,11 @@ def read_parquet_file(files: Sequence[str], reading: Reading, skipped: Skipped) 
 Frame = tuple[list[float], tuple[str, ...], str, Row]  # numbers, the other sides, the series, and where it stands
 
 
-def _frame(row: Row, spans: Sequence[slice], layout: Layout) -> Frame | Fault:
+def _frame(row: Row, spans: Sequence[slice], layout: Layout, decimal: str) -> Frame | Fault:
     numbers: list[float] = []
     for name, text in zip(layout.sides["source"].columns, row.values[spans[0]], strict=True):
         try:
-            numbers.append(number_or_gap(text))
+            numbers.append(number_or_gap(normalize(text, decimal)))
         except ValueError:
             sentence = f"{name!r} is {text!r:.50}, but {why_no_number(text)}"
             return Fault(f"{name!r} is no number", sentence, row.file, row.line)

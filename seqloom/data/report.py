@@ -41,6 +41,7 @@ class DataReport:
     skipped: dict[str, SkippedReport]  # by reason
     splits: dict[str, SplitReport]  # by name
     vocabulary: dict[str, int]  # what each side's codec knows: tokens (the special ones included), labels, variables
+    notes: tuple[str, ...] = ()  # what was detected about the files
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,4 +53,4 @@ class DataReport:
             name: SplitReport(**split | {"sides": {side: SideReport(**one) for side, one in split["sides"].items()}})
             for name, split in found["splits"].items()
         }
-        return cls(found["rows_read"], skipped, splits, found["vocabulary"])
+        return cls(found["rows_read"], skipped, splits, found["vocabulary"], tuple(found["notes"]))

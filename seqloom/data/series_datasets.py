@@ -47,7 +47,9 @@ def sampled(name: str) -> list[Series]:
 def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
     """The series of one table."""
     named = (*data.variables, *data.inputs) if data.variables else ()
-    reading = TableReading(data.time, named, data.series, data.format, data.encoding, data.on_bad_row == "skip")
+    skip = data.on_bad_row == "skip"
+    written = (data.separator, data.header, data.decimal, data.time_format)
+    reading = TableReading(data.time, named, data.series, data.format, data.encoding, skip, *written)
     try:
         found = list(read_table(file, reading, skipped))
     except DataError as error:

@@ -228,7 +228,8 @@ def _report(rows: int, skipped: Skipped, parts: dict[str, Windows], parted: dict
         side = SideReport(len(values), windows.context, float(windows.context), 0, 0, 0.0, missing)
         splits[part] = SplitReport(len(windows), 0, 0, 0, {"rows": side})
     reasons = {name: SkippedReport(count, skipped.first[name]) for name, count in skipped.counts.items()}
-    return DataReport(rows, reasons, splits, {"variables": len(parted["train"][0][0].columns)})
+    variables = {"variables": len(parted["train"][0][0].columns)}
+    return DataReport(rows, reasons, splits, variables, skipped.unique_notes())
 
 
 def _fingerprint(series: Sequence[Series], parts: dict[str, Windows]) -> str:

@@ -78,6 +78,7 @@ def score_row(name: str, score: dict[str, Any]) -> str:
 def data_lines(report: dict[str, Any]) -> list[str]:
     """What was read, and what of it was not: nothing is left out silently."""
     lines = [f"{report['rows_read']:,} rows read; {report['padded_share']:.1%} of the training batches is padding"]
+    lines += report.get("notes", ())
     for reason, rows in report["skipped"].items():
         lines.append(f"{rows['rows']:,} rows skipped: {reason} (first: {rows['first']})")
     for name, part in report["splits"].items():

@@ -396,7 +396,7 @@ CHANGES = {
     "images": "x", "image_size": 9, "vectors": "x", "documents": "lines", "line_breaks": True,
     "time": ["x"], "variables": ["x"], "inputs": ["x"], "context": 9, "horizon": 9, "stride": 9, "season": 9,
     "calendar": True, "train_rows": 9, "validation_rows": 9, "test_rows": 9,
-    "square": 9, "names": ["x", "y"],
+    "square": 9, "names": ["x", "y"], "header": "yes", "decimal": "comma", "time_format": "%Y",
 }  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def test_times_that_do_not_increase_are_refused_with_both_lines(tmp_path, times)
     assert sentence.startswith(f"{file}, line 4: ") and "of line 3" in sentence and "must increase" in sentence
 
 
-@pytest.mark.parametrize("bad", ["NW", "1,5", "inf", "1_000", "12a", "0x10"])
+@pytest.mark.parametrize("bad", ["NW", "1,5,5", "inf", "1_000", "12a", "0x10"])
 def test_what_is_no_number_is_refused_with_file_line_and_column(tmp_path, bad):
     with open(tmp_path / "t.csv", "w", newline="") as out:
         csv.writer(out).writerows([["a", "b"], ["1", "2"], ["3", bad]])

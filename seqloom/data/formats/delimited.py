@@ -18,7 +18,7 @@ PAIR = ["source", "target"]  # what the two columns of files without a header ar
 CSV_FAULTS = {
     "unexpected end of data": ("unclosed quote", "a quote that is opened in this row is never closed"),
     "field larger than field limit": ("unclosed quote", f"a quoted field goes on for more than {LONGEST:,} characters"),
-    "',' expected after": (
+    "expected after": (
         "misplaced quote",
         "a quoted field goes on after its closing quote (a quote inside of quotes is written twice)",
     ),
@@ -44,11 +44,20 @@ def separated(lines: Iterable[Line], separator: str, encoding: str, file: str) -
         source, found, target = line.text.partition(separator)
         if fault := fault_of(line, file, encoding):
             yield fault
+        elif separator == "\t" and "\t" in target:  # a further column, which is no part of the target
+            cells = line.text.split("\t")
+            sentence = f"the line has {len(cells)} columns ({_shown(cells)}), but source and target are two"
+            choice = "data.format=tsv data.source=1 data.target=2 chooses by number"
+            yield Fault("more than two columns", f"{sentence}: {choice}", file, line.number)
         elif not found:
             sentence = f"the separator {separator!r} does not occur in the line; data.separator says what it is"
             yield Fault("no separator", sentence, file, line.number)
         else:
             yield Record([source, target], line.number)
+
+
+def _shown(cells: list[str]) -> str:
+    return " | ".join(cell.strip()[:20] for cell in cells[:5]) + (" | …" if len(cells) > 5 else "")
 
 
 def tabbed(lines: Iterable[Line], encoding: str, file: str) -> Iterator[Record | Fault]:
@@ -104,16 +113,16 @@ class _Feed:
             yield line
 
 
-def comma_separated(lines: Iterable[Line], encoding: str, file: str) -> Iterator[Record | Fault]:
-    """Fields between commas, some in quotes, as the csv module reads them."""
+def comma_separated(lines: Iterable[Line], encoding: str, file: str, separator: str = ",") -> Iterator[Record | Fault]:
+    """Fields between commas or another character, some in quotes, as the csv module reads them."""
     if csv.field_size_limit() < LONGEST:  # the module's own, small limit holds for the whole process
         csv.field_size_limit(LONGEST)
     feed = _Feed(lines)
-    reader = csv.reader(feed, strict=True)
+    reader = csv.reader(feed, strict=True, delimiter=separator)
     while True:
         for line in feed.plain():  # nearly all of most files, and splitting takes half the time
             if line.text.strip(" "):
-                yield fault_of(line, file, encoding) or Record(line.text.split(","), line.number)
+                yield fault_of(line, file, encoding) or Record(line.text.split(separator), line.number)
         feed.taken = []
         try:
             fields = next(reader)
@@ -123,7 +132,7 @@ def comma_separated(lines: Iterable[Line], encoding: str, file: str) -> Iterator
             first, *others = feed.taken
             # After a quote that is closed nowhere, or far away, the lines behind it are most likely rows in order.
             feed.again.extendleft(reversed(others))
-            found = (said for start, said in CSV_FAULTS.items() if str(error).startswith(start))
+            found = (said for start, said in CSV_FAULTS.items() if start in str(error))
             reason, sentence = next(found, ("not csv", f"the row is not csv ({error})"))
             yield Fault(reason, sentence, file, first.number)
             continue

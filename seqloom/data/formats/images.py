@@ -74,7 +74,7 @@ def _folder(folder: str) -> Path:
 
 def _captions(table: str, reading: ImageReading, skipped: Skipped) -> dict[str, tuple[int, list[str]]]:
     """Each image's line and captions; they need not stand together."""
-    rows = Reading((reading.image, reading.caption), reading.format, "\t", reading.encoding, reading.skip)
+    rows = Reading((reading.image, reading.caption), reading.format, "auto", reading.encoding, reading.skip)
     captions: dict[str, tuple[int, list[str]]] = {}
     for (name, caption), _, line in read_rows([table], rows, skipped):
         captions.setdefault(CAPTION_NUMBER.sub("", name), (line, []))[1].append(caption)
@@ -100,7 +100,7 @@ def _cells(
     split: str,
 ) -> Iterator[Captioned | Fault]:
     columns = ("sheet", "row", "col", reading.image) + (("split",) if split else ())
-    rows = Reading(columns, reading.format, "\t", reading.encoding, reading.skip)
+    rows = Reading(columns, reading.format, "auto", reading.encoding, reading.skip)
     sheet: Image.Image | Fault | None = None
     opened = ""  # one sheet at a time is in memory
     for (name, row, col, image, *part), _, line in read_rows([index], rows, skipped):

@@ -8,8 +8,8 @@ Knows nothing of windows, scaling or splits.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seqloom.arrays import Doubles
-from seqloom.data.formats.delimited import Record, comma_separated, tabbed
-from seqloom.data.formats.lines import Fault, read_lines
+from seqloom.data.formats.delimited import Record
+from seqloom.data.formats.dialects import Table, Written, open_table
+from seqloom.data.formats.lines import Fault
+from seqloom.data.formats.numerals import detect_decimal, normalize
 from seqloom.data.formats.tables import Skipped, format_of, place_of
-from seqloom.data.formats.times import Clock, Times, clock_of, grid_of, number
+from seqloom.data.formats.times import Clock, Times, clock_of, find_clock, grid_of, number
 from seqloom.data.numbers import LARGEST, why_no_number
 from seqloom.errors import DataError
 
@@ -38,6 +40,10 @@ class TableReading:
     format: str = "guess"  # csv or tsv
     encoding: str = "utf-8"
     skip: bool = False  # bad rows are counted, not raised
+    separator: str = "auto"
+    header: str = "auto"
+    decimal: str = "auto"  # or comma, point
+    time_format: str = "auto"  # as strptime has it
 
 
 @dataclass(frozen=True)
@@ -65,16 +71,12 @@ def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[S
     format = format_of([file], reading.format)
     if format not in ("csv", "tsv"):
         raise DataError(f"a table of numbers is csv or tsv, not {format}", file)
-    split = comma_separated if format == "csv" else tabbed
-    records = split(read_lines(file, reading.encoding), reading.encoding, file)
-    header = next(records, None)
-    if header is None:
-        raise DataError("the file is empty", file)
-    if isinstance(header, Fault):
-        raise header.error()
-    table = _Table(file, header, reading)
+    written = Written(format, reading.encoding, reading.separator, reading.header)
+    asked = [*reading.time, *filter(None, [reading.id]), *reading.values]
+    opened = open_table(file, written, asked, skipped.notes, numeric=True)
+    table = _Table(file, opened, reading)
     chunks = _Chunks()
-    for rows in _chunked(table.kept(table.checked(records), skipped)):
+    for rows in _chunked(table.kept(table.checked(opened.records), skipped)):
         table.add(rows, chunks, skipped)
     if not chunks.values:
         raise DataError("the file has a header, but no rows that can be used", file)
@@ -97,11 +99,9 @@ def _chunked(records: Iterable[Record]) -> Iterator[list[Record]]:
 class _Table:
     """Where the columns of one file stand, and how its times are written."""
 
-    def __init__(self, file: str, header: Record, reading: TableReading) -> None:
-        names = [name.strip() for name in header.fields]
+    def __init__(self, file: str, header: Table, reading: TableReading) -> None:
+        names = header.names
         self.file, self.reading, self.names = file, reading, names
-        if twice := [name for name, times in Counter(names).items() if times > 1 and name]:
-            raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
         self.time = [place_of(name, names, file, header.line) for name in reading.time]
         self.id = place_of(reading.id, names, file, header.line) if reading.id else None
         used = {*self.time, self.id}
@@ -110,6 +110,7 @@ class _Table:
         if not self.values:
             raise DataError("no column is left for the values", file, header.line)
         self.ids: dict[str, int] = {}
+        self.decimal, self.settled = reading.decimal, False
         self.clock: Clock | None = None
 
     def checked(self, records: Iterable[Record | Fault]) -> Iterator[Record | Fault]:
@@ -135,6 +136,7 @@ class _Table:
 
     def add(self, rows: list[Record], chunks: _Chunks, skipped: Skipped) -> None:
         """Turn rows into numbers, a column at a time; row by row only where that fails."""
+        self._settle(rows, skipped.notes)
         try:
             values, times = self._values(rows), self._times(rows)
         except ValueError:
@@ -151,10 +153,23 @@ class _Table:
         chunks.owners.append(owners)
         chunks.lines.append(np.array([row.line for row in rows], np.int64))
 
+    def _settle(self, rows: Sequence[Record], notes: list[str]) -> None:
+        """How the first rows write numbers and times, which holds for all."""
+        if self.decimal == "auto" and not self.settled:
+            cells = (row.fields[place] for row in rows for place in self.values)
+            self.decimal = detect_decimal(cells, self.file)
+            if self.decimal == "comma":
+                notes.append(f"{self.file}: numbers have a decimal comma (data.decimal)")
+        self.settled = True
+        if self.time and self.clock is None:
+            times = [[row.fields[place].strip() for place in self.time] for row in rows]
+            with suppress(ValueError):  # said with its line when the row is looked at
+                self.clock = find_clock(times, self.reading.time_format, self.file, notes)
+
     def _values(self, rows: Sequence[Record]) -> Doubles:
         values = np.empty((len(rows), len(self.values)))
         for column, place in enumerate(self.values):
-            values[:, column] = _numbers([row.fields[place] for row in rows])
+            values[:, column] = _numbers([row.fields[place] for row in rows], self.decimal)
         return values
 
     def _times(self, rows: Sequence[Record]) -> Times:
@@ -162,13 +177,13 @@ class _Table:
             return np.zeros(len(rows))  # numbered when all are there
         found = [[row.fields[place].strip() for place in self.time] for row in rows]
         if self.clock is None:
-            self.clock = clock_of(found[0])
+            self.clock = clock_of(found[0])  # of a row that could not be read: says what is wrong
         return np.array(list(map(self.clock, found)), np.float64 if self.clock is number else "datetime64[ms]")
 
     def _fault(self, row: Record) -> Fault | None:
         for place in self.values:
             try:
-                _numbers([row.fields[place]])
+                _numbers([row.fields[place]], self.decimal)
             except ValueError:
                 name, text = self.names[place], row.fields[place].strip()
                 sentence = f"the column {name!r} is {_short(text)}, but {why_no_number(text)}"
@@ -218,8 +233,10 @@ class _Table:
 # --- numbers -------------------------------------------------------------------------------------------
 
 
-def _numbers(texts: list[str]) -> Doubles:
+def _numbers(texts: list[str], decimal: str) -> Doubles:
     """The numbers of a column, NaN for what is missing; ValueError if one is neither."""
+    if decimal != "auto":
+        texts = [normalize(text, decimal) for text in texts]
     try:
         numbers = np.array(list(map(float, texts)))
     except ValueError:

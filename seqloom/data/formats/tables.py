@@ -2,7 +2,7 @@
 
 - csv: a header, then rows; quotes as everywhere, a quoted field may go over several lines.
 - tsv: a header, then rows; a quotation mark is a character like any other.
-- jsonl: an object a line; numbers and truth values become text.
+- jsonl: an object a line; numbers and truth values become text, and a.b is the b inside of a.
 - txt: source and target on a line, between them the separator where it first occurs.
 - lines: line n of the first file belongs to line n of the second.
 
@@ -24,12 +24,11 @@ from seqloom.config.recipe import Data
 from seqloom.data.formats.delimited import (
     PAIR,
     Record,
-    comma_separated,
     parallel,
     separated,
-    tabbed,
     without_blanks,
 )
+from seqloom.data.formats.dialects import Written, open_table
 from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
 from seqloom.errors import DataError
 
@@ -39,6 +38,7 @@ ENDINGS = {
 }
 PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
 ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
+ABSENT = object()  # in place of a value that is not there; a null is there
 SHOWN_NAMES = 20  # of the columns in a sentence
 
 Item = TypeVar("Item")
@@ -56,14 +56,16 @@ class Reading:
 
     columns: tuple[str, ...] = ("source", "target")
     format: str = "guess"
-    separator: str = "\t"
+    separator: str = "auto"
     encoding: str = "utf-8"
     skip: bool = False  # bad rows are counted, not raised
     blank: tuple[str, ...] = ()  # columns in which a value may be missing
+    header: str = "auto"
 
     @classmethod
     def of(cls, data: Data, columns: tuple[str, ...]) -> "Reading":
-        return cls(columns, data.format, data.separator, data.encoding, skip=data.on_bad_row == "skip")
+        skip = data.on_bad_row == "skip"
+        return cls(columns, data.format, data.separator, data.encoding, skip, header=data.header)
 
     def allowing(self, blank: tuple[str, ...]) -> "Reading":
         """The same, with columns in which a value may be missing."""
@@ -76,6 +78,10 @@ class Skipped:
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what was detected about files, in sentences
+
+    def unique_notes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.notes))
 
     def add(self, fault: Fault) -> None:
         self.counts[fault.reason] += 1
@@ -84,7 +90,7 @@ class Skipped:
 
 def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
     """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
-    rows = _rows(files, reading)
+    rows = _rows(files, reading, skipped.notes)
     found = (stripped(row, reading) if isinstance(row, Row) else row for row in rows)
     return kept(found, files[0], reading.skip, skipped)
 
@@ -141,7 +147,7 @@ def format_of(files: Sequence[str], format: str) -> str:
 # --- rows, and faults in place of rows -------------------------------------------------------------------------
 
 
-def _rows(files: Sequence[str], reading: Reading) -> Iterator[Row | Fault]:
+def _rows(files: Sequence[str], reading: Reading, notes: list[str]) -> Iterator[Row | Fault]:
     format = format_of(files, reading.format)
     file = files[0]
     if format == "lines":
@@ -150,9 +156,9 @@ def _rows(files: Sequence[str], reading: Reading) -> Iterator[Row | Fault]:
     if format == "jsonl":
         return _objects(without_blanks(lines), reading, file)
     if format == "txt":
-        return _chosen(separated(lines, reading.separator, reading.encoding, file), PAIR, reading.columns, file)
-    split = comma_separated if format == "csv" else tabbed
-    return _table(split(lines, reading.encoding, file), reading.columns, file)
+        separator = "\t" if reading.separator == "auto" else reading.separator
+        return _chosen(separated(lines, separator, reading.encoding, file), PAIR, reading.columns, file)
+    return _table(file, format, reading, notes)
 
 
 def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row | Fault]:
@@ -176,12 +182,36 @@ def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row
         yield _picked(found, reading, file, line.number)
 
 
+def look_up(found: object, name: str) -> object:
+    """The value of a key, or of a path of keys and numbers from 0 with dots between them: reviews.0.text."""
+    if isinstance(found, dict):
+        if name in found:
+            return found[name]
+        for key in (key for key in found if name.startswith(f"{key}.")):
+            if (value := look_up(found[key], name[len(key) + 1 :])) is not ABSENT:
+                return value
+    if isinstance(found, list):
+        key, _, rest = name.partition(".")
+        if key.isdecimal() and int(key) < len(found):
+            return look_up(found[int(key)], rest) if rest else found[int(key)]
+    return ABSENT
+
+
+def paths_of(found: dict[str, object], depth: int = 4) -> list[str]:
+    """The names of an object's values, those inside of objects with their path, down to a depth."""
+    names: list[str] = []
+    for key, value in found.items():
+        inside = paths_of(value, depth - 1) if isinstance(value, dict) and depth else []
+        names += [f"{key}.{name}" for name in inside] or [key]
+    return names
+
+
 def _picked(found: dict[str, object], reading: Reading, file: str, line: int) -> Row | Fault:
     values: list[str] = []
     for name in reading.columns:
-        if name not in found:
-            return Fault(f"no {name!r}", f"the object has no {name!r}; {names_near(name, list(found))}", file, line)
-        value = found[name]
+        value = look_up(found, name)
+        if value is ABSENT:
+            return Fault(f"no {name!r}", f"the object has no {name!r}; {names_near(name, paths_of(found))}", file, line)
         if value is None and name in reading.blank:
             value = ""
         if isinstance(value, bool):
@@ -198,41 +228,16 @@ def _picked(found: dict[str, object], reading: Reading, file: str, line: int) ->
 # --- columns -----------------------------------------------------------------------------------------------------
 
 
-def _table(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
-    """The asked columns of records whose first one may be the header."""
-    if all(name.isdecimal() for name in columns):
-        yield from _numbered(records, columns, file)
-        return
-    header = next(records, None)
-    if header is None:
-        raise DataError("the file is empty", file)
-    if isinstance(header, Fault):  # without the header no row can be read
-        raise header.error()
-    names = [name.strip() for name in header.fields]
-    twice = [name for name, times in Counter(names).items() if times > 1 and name]
-    if twice:
-        raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
+def _table(file: str, format: str, reading: Reading, notes: list[str]) -> Iterator[Row | Fault]:
+    """The asked columns of a table."""
+    written = Written(format, reading.encoding, reading.separator, reading.header)
+    table = open_table(file, written, reading.columns, notes)
     rows = 0
-    for row in _chosen(records, names, columns, file, header.line):
+    for row in _chosen(table.records, table.names, reading.columns, file, table.line):
         rows += 1
         yield row
     if not rows:
         raise DataError("the file has a header, but no rows", file)
-
-
-def _numbered(records: Iterator[Record | Fault], columns: tuple[str, ...], file: str) -> Iterator[Row | Fault]:
-    """The asked columns of records without a header: the first good one says how many columns there are."""
-    for record in records:
-        if isinstance(record, Fault):
-            yield record
-            continue
-        names = [str(number) for number in range(1, len(record.fields) + 1)]
-        yield from _chosen(_before(record, records), names, columns, file, record.line)
-
-
-def _before(record: Record, records: Iterator[Record | Fault]) -> Iterator[Record | Fault]:
-    yield record
-    yield from records
 
 
 def _chosen(

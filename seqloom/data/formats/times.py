@@ -4,12 +4,14 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...arrays import Doubles
+from seqloom.arrays import Doubles
+from seqloom.data.formats.dates import detect_format
 
 Times = npt.NDArray[Any]  # datetime64[ms], in UTC if offsets are given; else float64
 Clock = Callable[[Sequence[str]], datetime | float]  # the texts of the time columns to a time
@@ -18,6 +20,30 @@ SPARSEST = 10  # a grid on which fewer than one row in so many is there is none
 COMPACT_DATE = re.compile(r"(?:1[6-9]|2[0-2])\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 MONTH = re.compile(r"\d{4}-\d\d")
 PARTS = ("year", "month", "day", "hour", "minute", "second")
+
+
+def find_clock(rows: Sequence[Sequence[str]], format: str, file: str, notes: list[str]) -> Clock:
+    """How times are written: as `format` says, as the first one shows, or as most of them do."""
+    if format == "auto":
+        try:
+            return clock_of(rows[0])
+        except ValueError:
+            texts = [" ".join(row) for row in rows]
+            if not (format := detect_format(texts, file)):
+                raise
+            notes.append(f"{file}: times are read as {format}, as in {texts[0]} (data.time_format)")
+    return partial(_formatted, format)
+
+
+def _formatted(format: str, texts: Sequence[str]) -> datetime:
+    text = " ".join(texts)
+    try:
+        found = datetime.strptime(text, format)
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except OverflowError:
+        raise ValueError("it is beyond the calendar") from None
+    except ValueError:
+        raise ValueError(f"times are written as {format}") from None
 
 
 def clock_of(texts: Sequence[str]) -> Clock:
@@ -73,7 +99,9 @@ def _iso(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text + "-01" if MONTH.fullmatch(text) else text)
     except ValueError:
-        raise ValueError("dates are written as 2013-01-31 or 2013-01-31 23:59:00") from None
+        raise ValueError(
+            "dates are written as 2013-01-31 or 2013-01-31 23:59:00; data.time_format says others"
+        ) from None
 
 
 def grid_of(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:

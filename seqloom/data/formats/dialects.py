@@ -1,0 +1,194 @@
+"""How a table is written, found from its first rows: what divides its columns, and whether a header names them.
+
+What the recipe says holds. What it leaves open is detected and noted; where two readings are possible, both are in the
+error. Knows nothing of what the columns mean.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from seqloom.data.formats.delimited import Record, comma_separated, tabbed
+from seqloom.data.formats.lines import Fault, read_lines
+from seqloom.errors import DataError
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SAMPLED = 200  # lines, and rows, that are looked at
+CONSISTENT = 0.9  # share of rows with as many fields as most have; a bad row does not change what the file is
+NUMBER = re.compile(r"[-+]?(\d[\d.,]*)?\d([eE][-+]?\d+)?")
+IDENTIFIER = re.compile(r"[^\W\d][\w .\-/]{0,30}")
+# Words that stand above columns and hardly in them.
+HEADINGS = frozenset(
+    """
+    id index text sentence review comment title body message content label class category sentiment target source
+    input output answer question name date time timestamp value values tag tags word words caption image file
+    english german french spanish italian portuguese dutch russian chinese japanese arabic turkish polish
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """How a person says that a table is written; auto is detected."""
+
+    format: str  # csv or tsv
+    encoding: str = "utf-8"
+    separator: str = "auto"
+    header: str = "auto"  # or yes, no
+
+
+@dataclass(frozen=True)
+class Table:
+    names: list[str]  # of the columns; their numbers from 1 if there is no header
+    line: int | None  # where the names stand
+    records: Iterator[Record | Fault]
+
+
+def open_table(file: str, written: Written, columns: Sequence[str], notes: list[str], numeric: bool = False) -> Table:
+    """The columns and the rows of a table; what was detected is added to `notes`.
+
+    Where nothing speaks for a header or against it, a table of numbers has one, and one of texts has none.
+    """
+    records = _records(file, written, columns, notes)
+    first = list(islice(records, SAMPLED))
+    if not first:
+        raise DataError("the file is empty", file)
+    records = chain(first, records)
+    sample = [record.fields for record in first if isinstance(record, Record)]
+    if _has_header(sample, written.header, columns, file, notes, numeric):
+        header = next(records)
+        if isinstance(header, Fault):  # without the header no row can be read
+            raise header.error()
+        names = [name.strip() for name in header.fields]
+        if twice := [name for name, times in Counter(names).items() if times > 1 and name]:
+            raise DataError(f"the header has the column {twice[0]!r} more than once", file, header.line)
+        return Table(names, header.line, records)
+    width = len(sample[0]) if sample else 1
+    return Table([str(number) for number in range(1, width + 1)], None, records)
+
+
+def _records(file: str, written: Written, columns: Sequence[str], notes: list[str]) -> Iterator[Record | Fault]:
+    lines = read_lines(file, written.encoding)
+    if written.format == "tsv":
+        if written.separator not in ("auto", "\t"):
+            sentence = f"the columns of a tsv file are divided by tabs, but data.separator is {written.separator!r}"
+            raise DataError(f"{sentence}: data.format=csv reads other separators", file)
+        return tabbed(lines, written.encoding, file)
+    separator = written.separator
+    if separator == "auto":
+        separator = detect_separator(file, written.encoding, columns)
+        if separator != ",":
+            notes.append(f"{file}: the columns are divided by {SEPARATORS[separator]} (data.separator)")
+    if len(separator) != 1 or separator == '"':
+        raise DataError(f"the columns of a csv file are divided by one character, not {separator!r}", file)
+    return comma_separated(lines, written.encoding, file, separator)
+
+
+# --- what divides the columns --------------------------------------------------------------------------------
+
+
+def detect_separator(file: str, encoding: str, columns: Sequence[str]) -> str:
+    """The separator with which the first lines are a table, best one with the asked columns; a comma if none is."""
+    texts = [line.text for line in islice(read_lines(file, encoding), SAMPLED)]
+    tables = {separator: split_sample(texts, separator) for separator in SEPARATORS}
+    named = [name for name in columns if not name.isdecimal()]
+    by_name = [
+        separator for separator, rows in tables.items() if rows and set(named) <= {name.strip() for name in rows[0]}
+    ]
+    if named and "," in by_name:
+        return ","
+    likely = [separator for separator, rows in tables.items() if _is_consistent(rows)]
+    if named and by_name:
+        likely = by_name
+    if len(likely) > 1:
+        readings = " or ".join(f"{SEPARATORS[one]} ({_shown(tables[one][0])})" for one in likely)
+        raise DataError(f"the columns may be divided by {readings}: data.separator says which", file)
+    return likely[0] if likely else ","
+
+
+def split_sample(texts: Sequence[str], separator: str) -> list[list[str]]:
+    """The rows that these lines are with a separator; the last one may go on behind them, so it is left out."""
+    try:
+        rows = list(csv.reader((f"{text}\n" for text in texts), delimiter=separator))
+    except csv.Error:
+        return []
+    return [row for row in (rows[:-1] if len(texts) == SAMPLED else rows) if row]
+
+
+def _is_consistent(rows: Sequence[Sequence[str]]) -> bool:
+    widths = Counter(map(len, rows))
+    if not widths:
+        return False
+    [(width, times)] = widths.most_common(1)
+    return width > 1 and times >= CONSISTENT * len(rows) and len(rows[0]) == width
+
+
+def _shown(row: Sequence[str]) -> str:
+    cells = " | ".join(cell.strip()[:20] for cell in row[:4])
+    return f"{len(row)} columns: {cells}{' | …' if len(row) > 4 else ''}"
+
+
+# --- whether there is a header -------------------------------------------------------------------------------
+
+
+def _has_header(
+    sample: Sequence[Sequence[str]], said: str, columns: Sequence[str], file: str, notes: list[str], numeric: bool
+) -> bool:
+    named = [name for name in columns if not name.isdecimal()]
+    if said == "no" and named:
+        sentence = f"data.header is no, so columns have numbers from 1, but one is asked for as {named[0]!r}"
+        raise DataError(sentence, file)
+    if said != "auto":
+        return said == "yes"
+    if named:
+        return True
+    verdict = detect_header(sample, numeric)
+    if verdict is None:
+        sentence = f"the first row ({_shown(sample[0])}) may name the columns or be an example"
+        raise DataError(f"{sentence}: data.header=yes or data.header=no says which", file, 1)
+    if verdict and columns:
+        notes.append(f"{file}: the first row ({_shown(sample[0])}) was taken for a header (data.header)")
+    if not verdict and not columns:
+        notes.append(f"{file}: no header was found, so columns have numbers from 1 (data.header)")
+    return verdict
+
+
+def detect_header(sample: Sequence[Sequence[str]], default: bool = False) -> bool | None:
+    """Whether the first row differs in kind from those below; `default` without a sign, none if it cannot be told."""
+    if not sample:
+        return default
+    first, *rest = sample
+    below = [row for row in rest if len(row) == len(first)]
+    if not below:
+        return default or _are_headings(first)
+    evidence = [_differs(cell.strip(), [row[place].strip() for row in below]) for place, cell in enumerate(first)]
+    differing, alike = evidence.count("differs"), evidence.count("alike")
+    if differing or alike:
+        return None if differing and alike else differing > 0
+    if default or _are_headings(first):
+        return True
+    # A label that is seen nowhere else, in a row of nothing but names: a header as well as a rare label.
+    return None if "alone" in evidence and all(IDENTIFIER.fullmatch(cell.strip()) for cell in first) else False
+
+
+def _differs(cell: str, below: Sequence[str]) -> str:
+    """Whether a cell is of another kind than those below it: no number above numbers, or no label above labels."""
+    filled = [other for other in below if other]
+    if not cell or not filled:
+        return ""
+    numbers = sum(bool(NUMBER.fullmatch(other)) for other in filled)
+    if numbers >= CONSISTENT * len(filled):
+        return "alike" if NUMBER.fullmatch(cell) else "differs"
+    if len(set(filled)) <= len(filled) / 2:  # few labels
+        if cell in filled:
+            return "alike"
+        return "differs" if cell.lower() in HEADINGS else "alone"
+    return ""
+
+
+def _are_headings(row: Iterable[str]) -> bool:
+    cells = [cell.strip().lower() for cell in row if cell.strip()]
+    return bool(cells) and all(IDENTIFIER.fullmatch(cell) for cell in cells) and any(c in HEADINGS for c in cells)
