@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.fast import compiled
-from .layers.fast.incremental import answer_of, change_of, encoded, prepared
+from .layers.fast.steps import change_of, prepare_step
 from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
 from .layers.quantization import in_eight_bits, quantize_weights
@@ -55,7 +55,7 @@ class Source(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Memory:
         here = device_of(self)
-        return encoded(self.encoder, self.embed(x.to(here)), mask.to(here))
+        return self.encoder.encode(self.embed(x.to(here)), mask.to(here))
 
 
 class Generator(nn.Module):
@@ -117,7 +117,7 @@ class Stepper:
         with compiled.using(model.compiled), in_eight_bits(model.eight_bits):
             self.compiled = compiled.asked()
             self.embed = model.embed if model.training else change_of(model.embed)
-            self.move, self.answer = prepared(model.decoder), answer_of(model.head)
+            self.move, self.answer = prepare_step(model.decoder), model.head.fast_answer()
 
     def __call__(self, last: Tensor, state: State) -> tuple[Any, State]:
         with torch.no_grad():

@@ -55,6 +55,13 @@ def test_its_gates_and_its_attention_are_seen(run):
     assert found.look("abc").attention_weights().weights.shape == (1, 4, 3)
 
 
+def test_it_is_drawn_and_diagnosed(run):
+    found = load(run, cell=Highway)
+    drawn = [part["name"] for part in found.look("abc").drawing().parts]
+    assert "Highway both ways" in drawn and "Highway with attention" in drawn
+    assert found.diagnose(seconds=0)
+
+
 def test_it_resumes_to_the_same_bits(tmp_path):
     recipe = small(tmp_path, "train.checkpoint_every=2")
     list(train(recipe, tmp_path / "whole", cell=Highway))

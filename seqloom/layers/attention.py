@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .base import Memory
+from .fast import compiled_steps
+from .fast.cell_steps import Look
 from .state import Shared
 from .tap import Tap
 
@@ -46,6 +48,10 @@ class Attention(nn.Module):
         seen: Tensor = self.weights(harden(weights) if self.hard else weights) @ values
         return seen
 
+    def fast_look(self) -> Look:
+        """`forward` for one query a row, prepared for many steps without gradient."""
+        return lambda query, memory: memory.ask(self, query[:, None])[:, 0]
+
 
 class DotAttention(Attention):
     """Luong's score: how well the query and the key agree."""
@@ -71,6 +77,10 @@ class AdditiveAttention(Attention):
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
         scores: Tensor = self.judge(torch.tanh(keys[:, None] + self.shift(query)[:, :, None]))
         return scores.squeeze(-1)
+
+    def fast_look(self) -> Look:
+        known = type(self) is AdditiveAttention and not self.hard and compiled_steps.usable(self.judge.weight)
+        return compiled_steps.additive(self) if known else super().fast_look()
 
 
 SCORES: dict[str, type[Attention]] = {

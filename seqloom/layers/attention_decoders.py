@@ -1,6 +1,7 @@
 """Recurrent decoders that look at a memory: before each step, or after the scan. Any score serves either."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,9 @@ from torch.nn import functional as F
 from .attention import Attention
 from .base import Entries, Layer, Memory, Stack
 from .cells import Cell, MakeCell, walk
+from .description import EACH, READOUT_ATTENTION, SOURCE, Description, count_parameters
+from .fast import cell_steps
+from .fast.steps import Step
 from .materialize import materialize
 from .padding import zero_padding
 from .recurrent import (
@@ -24,6 +28,8 @@ from .state import State, map_state, single
 
 class Bahdanau(Layer):
     """Looks at the memory before each step and feeds what it sees into the cell (Bahdanau et al., 2015)."""
+
+    looks_at = {SOURCE: "attention.weights"}
 
     def __init__(self, cell: Cell, begin: nn.Module, attention: Attention) -> None:
         super().__init__()
@@ -59,9 +65,19 @@ class Bahdanau(Layer):
         of_x, of_context = W.weight.split([x.shape[-1], W.in_features - x.shape[-1]], 1)
         return F.linear(x, of_x, W.bias), lambda share, context: torch.addmm(share, context, of_context.t())
 
+    def describe(self) -> Description:
+        about = self.cell.describe()
+        return replace(about, name=f"{about.name} with attention", parameters=count_parameters(self), looks=True)
+
+    def fast_step(self) -> Step:
+        advance = self.cell.fast_step() if isinstance(self.cell.W, nn.Linear) else None
+        return super().fast_step() if advance is None else cell_steps.step_bahdanau(self, advance)
+
 
 class Luong(Layer):
     """Looks at the memory after the scan and joins what it sees to the output (Luong et al., 2015)."""
+
+    looks_at = {SOURCE: "attention.weights"}
 
     def __init__(self, size: int, memory: int, attention: Attention) -> None:
         super().__init__()
@@ -74,6 +90,12 @@ class Luong(Layer):
         x = zero_padding(x, mask)
         context = state.ask(self.attention, x)
         return zero_padding(self.join(torch.cat([x, context], -1)).tanh(), mask), state
+
+    def describe(self) -> Description:
+        return Description("attention", EACH, count_parameters(self), READOUT_ATTENTION, looks=True)
+
+    def fast_step(self) -> Step:
+        return cell_steps.step_luong(self)
 
 
 def luong_decoder(

@@ -10,11 +10,12 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from .description import EACH, FEED_FORWARD, POINTWISE, Child, Described, Description, count_parameters
+from .fast import compiled_stack, steps
 from .padding import first_step, full_mask, gather_steps, last_step, zero_padding
+from .state import Entries as Entries
 from .state import State
-from .tap import Tap
-
-Entries = tuple[Tensor, ...]  # the state of one recurrence, each (B, size)
+from .tap import Tap, watched
 
 
 class Memory(NamedTuple):
@@ -26,11 +27,21 @@ class Memory(NamedTuple):
     final_states: tuple[Entries, ...]  # where each recurrence of the encoder arrived, the lowest first
 
 
-class Layer(nn.Module):
-    """Reads a sequence, all at once or, if `causal`, piece by piece: the state says what was read before."""
+class Layer(Described):
+    """Reads a sequence, all at once or, if `causal`, piece by piece: the state says what was read before.
+
+    To write one, `forward` is enough, and `initial_state` if it has a state. What else it can say (`describe`,
+    `children_in_order`, the fast ways) makes it nicer to look at and faster, and changes no number.
+    """
 
     causal: bool = True
-    final_state_sizes: tuple[tuple[int, ...], ...] = ()  # the sizes of what `handed` gives
+    final_state_sizes: tuple[tuple[int, ...], ...] = ()  # the sizes of what `final_states` gives
+    output = "output_tap"
+    fast_ways = ("fast_step", "fast_read", "block")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output_tap = Tap()
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         """The state before the first step; whatever the layer needs of the memory goes into it."""
@@ -45,8 +56,20 @@ class Layer(nn.Module):
         """Read x (B, T, D). Where the mask (B, T) is false, the state passes and the output is zero."""
 
     def __call__(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        result: tuple[Tensor, State] = super().__call__(x, state, mask)
-        return result
+        y, state = super().__call__(x, state, mask)
+        return self.output_tap(y), state
+
+    def fast_step(self) -> steps.Step:
+        """`forward` for one element a row, prepared for many steps without gradient; by default `forward` itself."""
+        return steps.plain_step(self)
+
+    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        """`forward` for whole sequences from their beginning, without gradient."""
+        return self(x, self.initial_state(len(x)), mask)
+
+    def block(self) -> compiled_stack.Block | None:
+        """What compiled code has to know to compute this layer together with its neighbors, if it can."""
+        return None
 
 
 M = TypeVar("M", bound=nn.Module)
@@ -68,7 +91,6 @@ class Stack(Layer):
     def __init__(self, *layers: Layer) -> None:
         super().__init__()
         self.layers = Modules(layers)
-        self.out = Modules(Tap() for _ in layers)  # what each layer says
         self.causal = all(layer.causal for layer in layers)
         self.final_state_sizes = sum((layer.final_state_sizes for layer in layers), ())
 
@@ -80,11 +102,19 @@ class Stack(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         after = []
-        for layer, out, before in zip(self.layers, self.out, state, strict=True):
+        for layer, before in zip(self.layers, state, strict=True):
             x, passed = layer(x, before, mask)
-            x = out(x)
             after.append(passed)
         return x, tuple(after)
+
+    def children_in_order(self) -> list[Child]:
+        return [Child(f"layers.{number}", layer) for number, layer in enumerate(self.layers)]
+
+    def fast_step(self) -> steps.Step:
+        return steps.step_through(self.layers)
+
+    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        return steps.read_through(self.layers, x, self.initial_state(len(x)), mask)
 
 
 class Pointwise(Layer):
@@ -96,6 +126,20 @@ class Pointwise(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return zero_padding(self.module(zero_padding(x, mask)), mask), state
+
+    def describe(self) -> Description:
+        kinds, size = [type(part) for part in self.module.modules()], count_parameters(self)
+        if kinds.count(nn.Linear) > 1:
+            return Description("feed-forward", EACH, size, FEED_FORWARD)
+        return Description(
+            "norm" if nn.LayerNorm in kinds or nn.RMSNorm in kinds else "projection", EACH, size, POINTWISE
+        )
+
+    def fast_step(self) -> steps.Step:
+        return steps.step_pointwise(self.module)
+
+    def block(self) -> compiled_stack.Block | None:
+        return compiled_stack.feed_forward_block(steps.active_modules(self.module))
 
 
 Pool = Callable[[Tensor, Tensor], Tensor]  # values (B, T, D) and their mask to a summary (B, D)
@@ -109,9 +153,20 @@ class Encoder(nn.Module):
         self.layer, self.pool = layer, pool
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Memory:
-        values, state = self.layer(x, self.layer.initial_state(len(x)), mask)
-        seen = full_mask(x) if mask is None else mask
-        return Memory(values, seen, self.pool(values, seen), self.layer.final_states(state))
+        return self._remember(
+            *self.layer(x, self.layer.initial_state(len(x)), mask), full_mask(x) if mask is None else mask
+        )
+
+    def encode(self, x: Tensor, mask: Tensor) -> Memory:
+        """`forward`; without gradient, the fast way."""
+        layer = self.layer
+        if torch.is_grad_enabled() or layer.training or watched(layer):
+            found: Memory = self(x, mask)
+            return found
+        return self._remember(*layer.fast_read(x, mask), mask)
+
+    def _remember(self, values: Tensor, state: State, mask: Tensor) -> Memory:
+        return Memory(values, mask, self.pool(values, mask), self.layer.final_states(state))
 
 
 def mean_pool(values: Tensor, mask: Tensor) -> Tensor:

@@ -113,3 +113,16 @@ class Cache(Leaf):
             known = self.valid[:, : self.length]
             store.mark(0, self.length, known if rows is None else known.index_select(0, rows))
         return store
+
+
+def visible(cache: Cache, time: int, window: int) -> Tensor | None:
+    """What each of the last `time` steps may see of all: (B, length) for one step, (B, time, length) for more."""
+    _, valid = cache.read()
+    if window:  # what is invalid takes no place in the window
+        place = valid.cumsum(1)
+        distance = place[:, -time:, None] - place[:, None]
+        return valid[:, None] & (distance >= 0) & (distance < window)
+    if time == 1:
+        return valid if cache.padded else None
+    past = torch.ones(time, cache.length, dtype=torch.bool, device=valid.device).tril(cache.length - time)
+    return past & valid[:, None] if cache.padded else past[None]

@@ -20,7 +20,8 @@ from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
 from .base import Entries
-from .fast import compiled, kernels, lstm_kernels
+from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters
+from .fast import cell_steps, compiled, kernels, lstm_kernels
 from .materialize import materialize
 from .padding import zero_padding
 from .state import single
@@ -32,12 +33,17 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
     "identity": torch.clone,
 }
+STEEPEST = {"tanh": 1.0, "relu": 1.0, "identity": 1.0, "sigmoid": 0.25}  # the largest slope of each
 
 
 C = TypeVar("C", bound="Cell")
 
 
-class Cell(nn.Module):
+class Cell(Described):
+    """One step of a recurrence. `forward` is enough; `kernel`, `once` and `fast_step` are faster ways to the same."""
+
+    fast_ways = ("kernel", "once", "fast_step")
+    slope: float | None = None  # the steepest of the activation of a plain recurrence; a gated one has no such number
     entries: tuple[str, ...] = ("h",)
     gates: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()  # what W x + b is cut into
@@ -89,6 +95,22 @@ class Cell(nn.Module):
         """A fast way to compute what `forward` says over many steps, where there is one."""
         return None
 
+    def fast_step(self) -> cell_steps.Advance | None:
+        """`forward`, prepared for many single steps without gradient, where there is a faster way."""
+        return None
+
+    @property
+    def output(self) -> str:  # type: ignore[override]
+        return f"taps.{self.entries[0]}"
+
+    def unwrap(self) -> "Cell":
+        """The cell whose equations these are, without what is put around it."""
+        return self
+
+    def describe(self) -> Description:
+        name = type(self).__name__.removesuffix("Cell")
+        return Description(name, FORWARDS, count_parameters(self), RECURRENCE)
+
 
 def walk(
     step: Callable[[Tensor, Entries], Entries], x: Tensor, entries: Entries, mask: Tensor | None
@@ -112,7 +134,7 @@ class RNNCell(Cell):
 
     def __init__(self, inputs: int, size: int, activation: str = "tanh", bias: bool = True) -> None:
         super().__init__(inputs, size)
-        self.activation = activation
+        self.activation, self.slope = activation, STEEPEST[activation]
         self.W, self.U = linear(inputs, size, size, bias), linear(size, size, size, bias=False)
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
@@ -149,6 +171,10 @@ class LSTMCell(Cell):
         if self.candidate != "tanh":
             return super().once(x, entries)
         return torch.lstm_cell(x, entries, self.W.weight, self.U.weight, self.W.bias)
+
+    def fast_step(self) -> cell_steps.Advance | None:
+        plain = self.candidate == "tanh" and type(self.U) is nn.Linear
+        return cell_steps.advance_lstm(self) if plain else None
 
 
 class ProjectedLSTMCell(Cell):
@@ -286,6 +312,9 @@ class GRUCell(Cell):
         (h,) = entries
         return (torch.gru_cell(x, h, self.W.weight, self.U.weight, self.W.bias, self.U.bias),)
 
+    def fast_step(self) -> cell_steps.Advance | None:
+        return cell_steps.advance_gru(self) if type(self.U) is nn.Linear else None
+
 
 class ResetBeforeGRUCell(Cell):
     """The reset gate acts on h before the product, as first published (Cho et al., 2014)."""
@@ -413,6 +442,9 @@ class Zoneout(Cell):
     def forward(self, x: Tensor, entries: Entries) -> Entries:
         after = self.cell(self.cell.W(x), entries)
         return tuple(self.mixed(old, new) for old, new in zip(entries, after, strict=True))
+
+    def unwrap(self) -> Cell:
+        return self.cell.unwrap()
 
     def mixed(self, old: Tensor, new: Tensor) -> Tensor:
         if self.training:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from .base import Layer, Memory, Pointwise, Stack
+from .description import AROUND, CONVOLUTION, PAST, Description, count_parameters
 from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .residual import PreNorm
 from .state import State
@@ -38,6 +39,10 @@ class Convolution(Layer):
             ends = x.new_full((len(x),), x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
             state = take_steps(seen, ends[:, None] + torch.arange(self.window - 1, device=x.device))
         return zero_padding(y, mask), state
+
+    def describe(self) -> Description:
+        shape = PAST if self.causal else AROUND
+        return Description(f"window of {self.window}", shape, count_parameters(self), CONVOLUTION)
 
 
 def convolution(

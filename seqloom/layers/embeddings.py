@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from .fast.steps import Change
 from .positions import frequencies, sinusoids
 
 
@@ -19,6 +20,10 @@ class TokenEmbedding(nn.Module):
         """Tokens (B, T) -> (B, T, size)."""
         vectors: Tensor = self.dropout(nn.functional.embedding(tokens, self.weight) * self.scale)
         return vectors
+
+    def fast_change(self) -> Change:
+        table, scale = self.weight, self.scale
+        return lambda tokens: nn.functional.embedding(tokens, table).mul_(scale)
 
 
 class SegmentEmbedding(nn.Module):

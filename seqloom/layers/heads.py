@@ -1,7 +1,7 @@
 """The last layer: a distribution over the next element, with its loss and its samples."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .chunked_cross_entropy import LinearCrossEntropy
+from .fast.steps import change_of
 from .state import single
 
 Loss = tuple[Tensor, Tensor]  # the sum of the surprises, and of how many
@@ -26,6 +27,10 @@ class Head(nn.Module):
     @abstractmethod
     def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         """One draw per element; at temperature 0, the likeliest. The mask matters to heads that span the sequence."""
+
+    def fast_answer(self) -> Callable[[Tensor], Any]:
+        """`forward` for features (B, D) of one step, prepared for many without gradient; with time again: (B, 1, …)."""
+        return lambda y: self(y[:, None])
 
 
 def select_valid(features: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -78,6 +83,14 @@ class Categorical(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         return F.linear(features, self.project.weight, self.bias)
+
+    def fast_answer(self) -> Callable[[Tensor], Any]:
+        if type(self) is not Categorical:
+            return super().fast_answer()
+        project, impossible = change_of(self.project), self.impossible
+        if len(impossible):
+            return lambda y: project(y).index_fill_(1, impossible, -torch.inf)[:, None]
+        return lambda y: project(y)[:, None]
 
     @property
     def rules(self) -> tuple[Tensor | None, float]:

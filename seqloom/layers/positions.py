@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from .base import Layer, Memory
+from .description import EACH, POSITIONS, Description, count_parameters
+from .fast import steps
 from .padding import full_mask, zero_padding
 from .state import State
 
@@ -29,7 +31,14 @@ def sinusoids(positions: Tensor, rate: Tensor, size: int, halves: bool = False) 
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., :size]
 
 
-class SinusoidalPositions(Layer):
+class Positions(Layer):
+    """Adds to each element where it stands."""
+
+    def describe(self) -> Description:
+        return Description("positions", EACH, count_parameters(self), POSITIONS)
+
+
+class SinusoidalPositions(Positions):
     """Adds sines and cosines of the position (Vaswani et al., 2017); they never end. The state counts what was read.
 
     They stand in turns or, in `halves`, all sines before all cosines (as in Marian and tensor2tensor).
@@ -48,8 +57,14 @@ class SinusoidalPositions(Layer):
         positions, state = count_positions(x, state, mask)
         return zero_padding(x + sinusoids(positions, self.rate, x.shape[2], self.halves), mask), state
 
+    def fast_step(self) -> steps.Step:
+        def table(furthest: int, x: Tensor) -> Tensor:
+            return sinusoids(torch.arange(2 * furthest + 64, device=x.device), self.rate, x.shape[1], self.halves)
 
-class LearnedPositions(Layer):
+        return steps.step_positions(table, steps.plain_step(self))
+
+
+class LearnedPositions(Positions):
     """Adds a learned vector for each position, up to `longest` of them; the table has `offset` more in front of them,
     which no element is given (in RoBERTa, that of the padding is one)."""
 
@@ -67,9 +82,20 @@ class LearnedPositions(Layer):
             raise ValueError(f"{int(positions.max()) + 1} elements are more than the {longest} positions learned")
         return zero_padding(x + self.table[positions.clamp(min=0) + self.offset], mask), state
 
+    def fast_step(self) -> steps.Step:
+        def table(furthest: int, x: Tensor) -> Tensor | None:
+            known = self.table[self.offset :]
+            return known if furthest < len(known) else None
+
+        return steps.step_positions(table, steps.plain_step(self))  # which says why it cannot be
+
 
 class Rotation(nn.Module):
     """What attention does to queries and keys (B, heads, T, width) at their positions."""
+
+    turns: bool = True  # whether it does anything
+    compiled: bool = False  # whether compiled code knows it, by its rate
+    rate: Tensor | None  # how far each pair of features turns from one position to the next
 
     @abstractmethod
     def initial_state(self, x: Tensor) -> State:
@@ -86,6 +112,8 @@ class Rotation(nn.Module):
 class NoRotation(Rotation):
     """Nothing: the positions are known otherwise, or not at all."""
 
+    turns, compiled, rate = False, True, None
+
     def initial_state(self, x: Tensor) -> State:
         return None
 
@@ -99,6 +127,8 @@ class NoRotation(Rotation):
 class Rotary(Rotation):
     """Turns each pair of features by an angle that grows with the position, so that only distances count
     (Su et al., 2021)."""
+
+    compiled = True
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -1,12 +1,15 @@
 """Recurrent layers: any cell, any depth and widths, one way or both, and where they start."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from .base import Entries, Layer, Memory, Modules, Pointwise, Stack
 from .cells import Cell, MakeCell
+from .description import BACKWARDS, BOTH, EACH, FORWARDS, POINTWISE, RECURRENCE, Child, Description, count_parameters
+from .fast import cell_steps, steps
 from .padding import zero_padding
 from .state import State
 
@@ -92,6 +95,15 @@ class Recurrent(Layer):
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return self.cell.scan(x, state, mask)
 
+    def describe(self) -> Description:
+        return replace(self.cell.describe(), parameters=count_parameters(self))
+
+    def fast_step(self) -> steps.Step:
+        advance = self.cell.fast_step()
+        if advance is None:
+            return super().fast_step()
+        return cell_steps.step_recurrence(advance, steps.change_of(self.cell.W))
+
 
 def zero_entries(cell: Cell, batch: int) -> Entries:
     weight = next(cell.parameters())
@@ -149,6 +161,15 @@ class Bidirectional(Layer):
         back, begin = backwards(x.flip(1), state[1], None if mask is None else mask.flip(1))
         return zero_padding(self.merge(there, back.flip(1)), mask), (end, begin)
 
+    def children_in_order(self) -> list[Child]:
+        directions = zip(self.ways, (FORWARDS, BACKWARDS), strict=True)
+        return [Child(f"ways.{number}", way, words) for number, (way, words) in enumerate(directions)]
+
+    def describe(self) -> Description:
+        [forwards, _] = self.ways
+        name = f"{forwards.describe().name} both ways"
+        return Description(name, BOTH, count_parameters(self), RECURRENCE)
+
 
 class VariationalDropout(Layer):
     """Dropout that leaves out the same features at every step of a sequence (Gal and Ghahramani, 2016)."""
@@ -162,6 +183,12 @@ class VariationalDropout(Layer):
             return x, state
         kept = torch.empty_like(x[:, :1]).bernoulli_(1 - self.share) / (1 - self.share)
         return x * kept, state
+
+    def describe(self) -> Description:
+        return Description("dropout", EACH, 0, POINTWISE)
+
+    def fast_step(self) -> steps.Step:
+        return steps.keep
 
 
 # --- stacks -----------------------------------------------------------------------------------------------------

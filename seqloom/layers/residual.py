@@ -2,11 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from .base import Entries, Layer, Memory
+from .description import CONTAINER, EACH, FEED_FORWARD, POINTWISE, Description, count_parameters, walk_parts
+from .fast import compiled_stack, steps
 from .padding import zero_padding
 from .state import State
 
@@ -37,6 +40,16 @@ class Residual(Layer):
         change, state = self.layer(self.before(x), state, mask)
         return zero_padding(self.join(x, self.dropout(change)), mask), state
 
+    def describe(self) -> Description:
+        """As what it goes around: of several, the first that joins steps."""
+        inner = self.layer.describe()
+        if inner.role == CONTAINER:
+            parts = [place.about for place in walk_parts(self.layer)]
+            inner = next((about for about in parts if about.shape != EACH), parts[0] if parts else inner)
+        if inner.role == POINTWISE:
+            inner = replace(inner, name="feed-forward", role=FEED_FORWARD)
+        return replace(inner, parameters=count_parameters(self))
+
 
 class PostNorm(Residual):
     """Change, add, normalize (Vaswani et al., 2017)."""
@@ -48,6 +61,12 @@ class PostNorm(Residual):
     def join(self, x: Tensor, change: Tensor) -> Tensor:
         joined: Tensor = self.norm(x + change)
         return joined
+
+    def fast_step(self) -> steps.Step:
+        return steps.step_around(self.layer.fast_step(), steps.add_norm(self.norm))
+
+    def block(self) -> compiled_stack.Block | None:
+        return compiled_stack.with_norm(self.layer.block(), compiled_stack.POST, self.norm)
 
 
 class PreNorm(Residual):
@@ -64,6 +83,12 @@ class PreNorm(Residual):
     def join(self, x: Tensor, change: Tensor) -> Tensor:
         return x + change
 
+    def fast_step(self) -> steps.Step:
+        return steps.step_around(self.layer.fast_step(), torch.add, steps.change_of(self.norm))
+
+    def block(self) -> compiled_stack.Block | None:
+        return compiled_stack.with_norm(self.layer.block(), compiled_stack.PRE, self.norm)
+
 
 class ReZero(Residual):
     """Change, add a share of it that is learned and starts at zero (Bachlechner et al., 2020)."""
@@ -74,6 +99,14 @@ class ReZero(Residual):
 
     def join(self, x: Tensor, change: Tensor) -> Tensor:
         return x + self.share * change
+
+    def fast_step(self) -> steps.Step:
+        share = self.share
+        return steps.step_around(self.layer.fast_step(), lambda x, change: torch.addcmul(x, share, change))
+
+    def block(self) -> compiled_stack.Block | None:
+        inner = self.layer.block()
+        return None if inner is None else replace(inner, join=compiled_stack.REZERO, share=self.share)
 
 
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm] | type[ReZero]] = {

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from .base import Entries, Layer, Memory, Stack
 from .cells import Cell, GRUCell, LSTMCell, MakeCell, ProjectedLSTMCell, RNNCell
+from .fast.steps import Step
 from .recurrent import Bidirectional, Recurrent, recurrent_encoder
 from .state import State
 
@@ -37,6 +38,9 @@ class TorchCompatible(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return self.stack(x, state, mask)
+
+    def fast_step(self) -> Step:
+        return self.stack.fast_step()
 
     @classmethod
     @abstractmethod

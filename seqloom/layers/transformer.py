@@ -6,7 +6,20 @@ from torch.nn import functional as F
 
 from .attention import MultiHeadAttention
 from .base import Layer, Memory, Pointwise, Stack
-from .cache import Cache
+from .cache import Cache, visible
+from .description import (
+    AROUND,
+    EACH,
+    ITSELF,
+    PAST,
+    SELF_ATTENTION,
+    SOURCE,
+    SOURCE_ATTENTION,
+    Description,
+    count_parameters,
+)
+from .fast import attention_steps, compiled_stack
+from .fast.steps import Change, Step
 from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
 from .residual import NORMS, RESIDUALS
@@ -14,17 +27,44 @@ from .state import Shared, State
 from .windowed_attention import attend_window
 
 
-class SelfAttention(Layer):
-    """Each element looks at all of its sequence or, with a window, at so many elements on each side."""
+class MultiHeadLayer(Layer):
+    """Looks by queries, keys and values in several heads; `projections` names the weights that make these, in order."""
 
-    causal = False
+    projections: tuple[str, ...] = ("project.weight",)
+
+    def __init__(self, attend: MultiHeadAttention) -> None:
+        super().__init__()
+        self.attend = attend
+
+
+class OwnAttention(MultiHeadLayer):
+    """A sequence looks at itself; with a window, only near by."""
+
+    looks_at = {ITSELF: "attend.weights"}
 
     def __init__(
         self, size: int, attend: MultiHeadAttention, turn: Rotation, window: int = 0, bias: bool = True
     ) -> None:
-        super().__init__()
-        self.attend, self.turn, self.window = attend, turn, window
+        super().__init__(attend)
+        self.turn, self.window = turn, window
         self.project = nn.Linear(size, attend.query_size + attend.key_value_size, bias)
+
+    def describe(self) -> Description:
+        window = f", window {self.window}" if self.window else ""
+        name, shape = f"self-attention ({self.attend.heads} heads{window})", PAST if self.causal else AROUND
+        return Description(name, shape, count_parameters(self), SELF_ATTENTION)
+
+    def own_block(self, kind: int) -> compiled_stack.Block | None:
+        if not self.turn.compiled:
+            return None
+        options = {"attend": self.attend, "rate": self.turn.rate, "window": self.window}
+        return compiled_stack.make_block(kind, self.project, self.attend.out, **options)
+
+
+class SelfAttention(OwnAttention):
+    """Each element looks at all of its sequence or, with a window, at so many elements on each side."""
+
+    causal = False
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if mask is not None and self.window and not is_right_padded(mask):
@@ -41,16 +81,12 @@ class SelfAttention(Layer):
             y = self.attend(query, keys, values, mask)
         return zero_padding(y, mask), state
 
+    def block(self) -> compiled_stack.Block | None:
+        return None if self.window else self.own_block(compiled_stack.WHOLE)
 
-class CausalAttention(Layer):
+
+class CausalAttention(OwnAttention):
     """Each element looks at itself and at what came before; with a window, at so many elements in all."""
-
-    def __init__(
-        self, size: int, attend: MultiHeadAttention, turn: Rotation, window: int = 0, bias: bool = True
-    ) -> None:
-        super().__init__()
-        self.attend, self.turn, self.window = attend, turn, window
-        self.project = nn.Linear(size, attend.query_size + attend.key_value_size, bias)
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         weight = self.project.weight
@@ -78,6 +114,12 @@ class CausalAttention(Layer):
             y = self.attend(query, *self.attend.split_keys_values(cache.read()[0]), seen)
         return zero_padding(y, mask), (cache.trimmed(self.window) if self.window else cache, count)
 
+    def fast_step(self) -> Step:
+        return attention_steps.step_causal(self)
+
+    def block(self) -> compiled_stack.Block | None:
+        return self.own_block(compiled_stack.OWN)
+
 
 def heads_of(projected: Tensor, attend: MultiHeadAttention) -> tuple[Tensor, Tensor, Tensor]:
     """Query, keys and values of each head from one product (B, T, …)."""
@@ -90,25 +132,13 @@ def joined(keys: Tensor, values: Tensor) -> Tensor:
     return torch.cat([keys.transpose(1, 2).flatten(2), values.transpose(1, 2).flatten(2)], -1)
 
 
-def visible(cache: Cache, time: int, window: int) -> Tensor | None:
-    """What each of the last `time` steps may see of all: (B, length) for one step, (B, time, length) for more."""
-    _, valid = cache.read()
-    if window:  # what is invalid takes no place in the window
-        place = valid.cumsum(1)
-        distance = place[:, -time:, None] - place[:, None]
-        return valid[:, None] & (distance >= 0) & (distance < window)
-    if time == 1:
-        return valid if cache.padded else None
-    past = torch.ones(time, cache.length, dtype=torch.bool, device=valid.device).tril(cache.length - time)
-    return past & valid[:, None] if cache.padded else past[None]
-
-
-class CrossAttention(Layer):
+class CrossAttention(MultiHeadLayer):
     """Each element looks at the memory."""
 
+    looks_at, projections = {SOURCE: "attend.weights"}, ("query.weight", "key_value.weight")
+
     def __init__(self, size: int, memory: int, attend: MultiHeadAttention, bias: bool = True) -> None:
-        super().__init__()
-        self.attend = attend
+        super().__init__(attend)
         self.query = nn.Linear(size, attend.query_size, bias)
         self.key_value = nn.Linear(memory, attend.key_value_size, bias)
 
@@ -124,13 +154,32 @@ class CrossAttention(Layer):
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return zero_padding(state.ask(self.look, zero_padding(x, mask)), mask), state
 
+    def describe(self) -> Description:
+        name = f"source attention ({self.attend.heads} heads)"
+        return Description(name, EACH, count_parameters(self), SOURCE_ATTENTION, looks=True)
+
+    def fast_step(self) -> Step:
+        return attention_steps.step_cross(self)
+
+    def block(self) -> compiled_stack.Block | None:
+        return compiled_stack.make_block(compiled_stack.MEMORY, self.query, self.attend.out, attend=self.attend)
+
 
 class SwiGLU(nn.Module):
     """Half of the features gates the other half (Shazeer, 2020)."""
 
+    compiled_activation = compiled_stack.SWIGLU
+
     def forward(self, x: Tensor) -> Tensor:
         gate, value = x.chunk(2, -1)
         return F.silu(gate) * value
+
+    def fast_change(self) -> Change:
+        def swiglu(x: Tensor) -> Tensor:
+            half = x.shape[1] // 2
+            return F.silu(x[:, :half]) * x[:, half:]
+
+        return swiglu
 
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "swiglu": SwiGLU}

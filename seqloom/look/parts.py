@@ -1,23 +1,15 @@
 """The parts of a model from the bottom to the top, each with its shape and parameters: what a drawing shows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from ..layers.attention_decoders import Bahdanau, Luong
-from ..layers.base import Encoder, Layer, Stack
-from ..layers.convolution import Convolution
-from ..layers.positions import LearnedPositions, SinusoidalPositions
-from ..layers.recurrent import Bidirectional, Recurrent
-from ..layers.residual import Residual
+from ..layers.base import Encoder
+from ..layers.description import EACH, ONE, POINTWISE, join_path, walk_parts
 from ..layers.tap import recording
-from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from ..models import Batch, Generator, Labeler
-from .measures.reading import INPUTS, SOURCE, Model, bodies, features, quiet, single
-
-EACH, FORWARDS, BOTH, AROUND, PAST, ONE = "each", "forwards", "both ways", "around", "past", "one"
+from .measures.reading import INPUTS, SOURCE, Model, bodies, body_layer, features, quiet, single
 
 
 @dataclass(frozen=True)
@@ -59,12 +51,11 @@ def parts(model: Model, batch: Batch) -> list[Part]:
             with quiet(model), torch.no_grad():
                 size = embed(batch.source[0] if side == SOURCE else batch.inputs).shape[-1]
             found.append(Part(side, "embedding", EACH, size, count.of(embed)))
-        layer = body.layer if isinstance(body, Encoder) else body
-        assert isinstance(layer, Layer)
-        inner = f"{prefix}layer." if isinstance(body, Encoder) else prefix
-        for part, name, flow, looks, tap in _rows(layer, inner, ""):
-            size = int(tape[tap][0].shape[-1]) if tap in tape else size
-            found.append(Part(side, name, flow, size, count.of(part), looks))
+        for path, part, about in walk_parts(*body_layer(prefix, body)):
+            seen = tape.get(join_path(path, part.output))
+            size = int(seen[0].shape[-1]) if seen else size
+            if about.role != POINTWISE or about.parameters:  # dropout and the like have nothing to show
+                found.append(Part(side, about.name, about.shape, size, count.of(part), about.looks))
         if (
             isinstance(body, Encoder)
             and not (isinstance(model, Labeler) and model.per_element)
@@ -85,50 +76,3 @@ def _embedding(model: Model, side: str) -> nn.Module | None:
     if isinstance(model, Generator) and side == SOURCE:
         return None if model.source is None else model.source.embed
     return model.embed if isinstance(model, Labeler | Generator) else None
-
-
-Row = tuple[nn.Module, str, str, bool, str]  # part, name, flow, whether it looks at the memory, tap
-
-
-def _rows(layer: Layer, prefix: str, tap: str) -> Iterator[Row]:
-    if isinstance(layer, Stack):
-        for number, one in enumerate(layer.layers):
-            yield from _rows(one, f"{prefix}layers.{number}.", f"{prefix}out.{number}")
-    elif isinstance(layer, Recurrent | Bahdanau):
-        looks = isinstance(layer, Bahdanau)
-        yield layer, _cell_name(layer) + (" with attention" if looks else ""), FORWARDS, looks, tap
-    elif isinstance(layer, Bidirectional):
-        yield layer, f"{_cell_name(layer.ways[0])} both ways", BOTH, False, tap
-    elif isinstance(layer, Residual):
-        name, flow = _inside(layer.layer)
-        yield layer, name, flow, isinstance(layer.layer, CrossAttention), tap
-    elif isinstance(layer, Convolution):
-        yield layer, f"window of {layer.window}", PAST if layer.causal else AROUND, False, tap
-    elif isinstance(layer, Luong):
-        yield layer, "attention", EACH, True, tap
-    elif isinstance(layer, SinusoidalPositions | LearnedPositions):
-        yield layer, "positions", EACH, False, tap
-    elif any(True for _ in layer.parameters()):  # a projection or a norm; dropout has nothing to show
-        yield layer, _each_name(layer), EACH, False, tap
-
-
-def _cell_name(layer: nn.Module) -> str:
-    assert isinstance(layer, Recurrent | Bahdanau)
-    return type(layer.cell).__name__.removesuffix("Cell")
-
-
-def _inside(layer: Layer) -> tuple[str, str]:
-    if isinstance(layer, SelfAttention | CausalAttention):
-        window = f", window {layer.window}" if layer.window else ""
-        return f"self-attention ({layer.attend.heads} heads{window})", PAST if layer.causal else AROUND
-    if isinstance(layer, CrossAttention):
-        return f"source attention ({layer.attend.heads} heads)", EACH
-    if isinstance(layer, Stack):
-        [name, *_] = [row for row in _rows(layer, "", "") if row[2] != EACH] or [(layer, "layer", EACH, False, "")]
-        return name[1], name[2]
-    return "feed-forward", EACH
-
-
-def _each_name(layer: nn.Module) -> str:
-    norm = any(isinstance(part, nn.LayerNorm | nn.RMSNorm) for part in layer.modules())
-    return "norm" if norm else "projection"

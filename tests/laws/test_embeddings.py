@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from seqloom.layers.base import first_pool
 from seqloom.layers.embeddings import SegmentEmbedding, TokenEmbedding
-from seqloom.layers.fast.incremental import change_of, prepared
+from seqloom.layers.fast.steps import change_of, prepare_step
 from seqloom.layers.heads import Categorical, MLPHead
 from seqloom.layers.positions import LearnedPositions, SinusoidalPositions
 
@@ -57,7 +57,7 @@ def test_an_offset_moves_the_table_and_leaves_room_for_as_many():
 @torch.no_grad()
 def test_positions_one_step_at_a_time_are_those_of_the_whole(name):
     layer, x = stirred(PIECES[name]()).eval(), torch.randn(2, 6, SIZE)
-    move, state, found = prepared(layer), layer.initial_state(2), []
+    move, state, found = prepare_step(layer), layer.initial_state(2), []
     for step in x.unbind(1):
         y, state = move(step, state)
         found.append(y)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from seqloom.layers import GRU, LSTM
-from seqloom.layers.fast.incremental import prepared
+from seqloom.layers.fast.steps import prepare_step
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import repeat, select
 from seqloom.layers.tap import recording
@@ -101,7 +101,7 @@ def test_prepared_steps_are_the_same_steps(name, prompted, dtype, ways):
 def test_prepared_steps_of_pytorchs_weights_are_pytorchs(ours, theirs):
     peer = theirs(5, 7, 2, batch_first=True)
     layer, x = ours.from_torch(peer).eval(), torch.randn(3, 6, 5)
-    move, state, found = prepared(layer), layer.initial_state(3), []
+    move, state, found = prepare_step(layer), layer.initial_state(3), []
     for x_t in x.unbind(1):
         y, state = move(x_t, state)
         found.append(y)

@@ -1,28 +1,29 @@
 """Layers of a Transformer, one after another, as one call of C: see `run` in `compiled_steps.c`.
 
-What `stepping.py` does with each layer by itself, this does with as many in a row as it knows. Between two steps only
+What `steps.py` does with each layer by itself, this does with as many in a row as are a `Block`. Between two steps only
 the places of caches change.
 """
 
 from collections.abc import Sequence
 from ctypes import Structure, byref, c_double, c_long, c_void_p
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from ..base import Layer, Pointwise
-from ..positions import NoRotation, Rotary
+from ..cache import visible
 from ..quantization import eight_bits
-from ..residual import PostNorm, PreNorm, Residual, ReZero
 from ..state import State
-from ..transformer import CausalAttention, CrossAttention, SelfAttention, SwiGLU, visible
 from . import compiled_steps
 
-OWN, MEMORY, EACH, WHOLE = range(4)
-JOINS: dict[type[Residual], int] = {PostNorm: 0, PreNorm: 1, ReZero: 2}
-BENDS: dict[type[nn.Module], int] = {nn.ReLU: 0, nn.GELU: 1, SwiGLU: 2}
+if TYPE_CHECKING:
+    from ..attention import MultiHeadAttention
+
+OWN, MEMORY, EACH, WHOLE = range(4)  # attention over a cache, over a memory, none, over the whole sequence
+POST, PRE, REZERO = range(3)  # how a layer's change is joined to what it read
+RELU, GELU, SWIGLU = range(3)
 
 
 class LinearPlaces(Structure):
@@ -46,77 +47,80 @@ class LayerPlaces(Structure):
     ]
 
 
-def plain_parts(layer: Pointwise) -> list[nn.Module]:
-    return [module for module in layer.module if not isinstance(module, nn.Dropout)]
+@dataclass(frozen=True)
+class Block:
+    """Two products with attention or an activation between them, as C knows them, and the way around them."""
+
+    kind: int
+    into: nn.Linear
+    out: nn.Linear
+    activation: int = 0
+    attend: "MultiHeadAttention | None" = None
+    rate: Tensor | None = None  # of the turn of queries and keys
+    window: int = 0
+    join: int | None = None  # none: it only stands inside of one that has a way around
+    norm: compiled_steps.Norm | None = None
+    share: Tensor | None = None
+
+    def fill(self, place: Any) -> list[Any]:
+        """Write down what stays the same; what has to stay alive for it."""
+        alive: list[Any] = []
+        place.kind, place.join, place.act = self.kind, self.join, self.activation
+        for name, linear in (("into", self.into), ("out", self.out)):
+            layout = compiled_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
+            alive.append(layout)
+            pointers = [one.data_ptr() for one in layout] + [None] * (3 - len(layout))
+            setattr(place, name, LinearPlaces(*pointers, linear.in_features, linear.out_features))
+        if self.share is not None:
+            place.share = self.share.data_ptr()
+        if self.norm is not None:
+            alive.append(self.norm)
+            place.norm_scale, place.norm_shift = self.norm.scale.data_ptr(), self.norm.shift.data_ptr()
+            place.centered, place.epsilon = self.norm.centered, self.norm.epsilon
+        if self.attend is not None:
+            (place.heads, place.width, place.value_width), *_ = compiled_steps.shape(self.attend)
+        return alive
+
+    @property
+    def widest(self) -> int:
+        return max(size for one in (self.into, self.out) for size in (one.in_features, one.out_features))
 
 
-def products(layer: Layer) -> tuple[nn.Linear, nn.Linear] | None:
-    """The two products of a layer that is known here."""
-    inner = layer.layer if isinstance(layer, Residual) else None
-    found: Sequence[nn.Module] = ()
-    if isinstance(inner, CausalAttention | SelfAttention) and isinstance(inner.turn, NoRotation | Rotary):
-        whole = isinstance(inner, SelfAttention) and inner.window
-        found = () if whole else (inner.project, inner.attend.out)
-    elif isinstance(inner, CrossAttention):
-        found = inner.query, inner.attend.out
-    elif isinstance(inner, Pointwise) and len(parts := plain_parts(inner)) == 3 and bend(parts[1]) is not None:
-        found = parts[0], parts[2]
-    if type(layer) not in JOINS or [type(one) for one in found] != [nn.Linear, nn.Linear]:
+def make_block(kind: int, into: nn.Module, out: nn.Module, **options: Any) -> Block | None:
+    """None where the products are not plain ones, or are not to be compiled."""
+    if type(into) is not nn.Linear or type(out) is not nn.Linear or not compiled_steps.usable(into.weight):
         return None
-    normed = getattr(layer, "norm", None)
-    if normed is not None and compiled_steps.norm_of(normed) is None:
+    return Block(kind, into, out, **options)
+
+
+def feed_forward_block(modules: Sequence[nn.Module]) -> Block | None:
+    """Of a product, an activation that C knows, and another product."""
+    if len(modules) != 3:
         return None
-    first, second = found
-    assert isinstance(first, nn.Linear) and isinstance(second, nn.Linear)
-    return (first, second) if compiled_steps.usable(first.weight) else None
+    into, middle, out = modules
+    exact = type(middle) is not nn.GELU or middle.approximate == "none"
+    known = {nn.ReLU: RELU, nn.GELU: GELU}.get(type(middle), getattr(middle, "compiled_activation", None))
+    return make_block(EACH, into, out, activation=known) if known is not None and exact else None
 
 
-def bend(module: nn.Module) -> int | None:
-    exact = not isinstance(module, nn.GELU) or module.approximate == "none"
-    return BENDS.get(type(module)) if exact else None
+def with_norm(block: Block | None, join: int, norm: nn.Module) -> Block | None:
+    known = compiled_steps.norm_of(norm)
+    return None if block is None or known is None else replace(block, join=join, norm=known)
 
 
 class Fused:
-    """Some layers in a row, each known by `products`, as a function of x (B, D) and their states."""
+    """Blocks in a row as a function of x (B, D) and their states."""
 
-    def __init__(self, known: Sequence[Layer]) -> None:
-        layers = [layer for layer in known if isinstance(layer, Residual)]  # which all of them are
-        self.places: Any = (LayerPlaces * len(layers))()
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.places: Any = (LayerPlaces * len(blocks))()
         self.each = list(self.places)
-        self.alive: list[Any] = []  # what the places point to
-        self.widest = max(self.fill(*pair) for pair in zip(self.each, layers, strict=True))
-        [self.dtype] = {next(layer.parameters()).dtype for layer in layers}
-        self.act = whole_run(self.dtype)
-        turns = [getattr(layer.layer, "turn", None) for layer in layers]
-        self.turning = [number for number, turn in enumerate(turns) if isinstance(turn, Rotary)]
-        self.rates = [turn.rate for turn in turns if isinstance(turn, Rotary)]
-        self.windows = [inner.window if isinstance(inner := layer.layer, CausalAttention) else 0 for layer in layers]
-
-    def fill(self, place: Any, layer: Residual) -> int:
-        """Write down what stays the same; the widest thing that the layer makes."""
-        inner, found = layer.layer, products(layer)
-        assert found is not None
-        place.join = JOINS[type(layer)]
-        for name, linear in zip(("into", "out"), found, strict=True):
-            layout = compiled_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
-            self.alive.append(layout)
-            pointers = [one.data_ptr() for one in layout] + [None] * (3 - len(layout))
-            setattr(place, name, LinearPlaces(*pointers, linear.in_features, linear.out_features))
-        if isinstance(layer, ReZero):
-            place.share = layer.share.data_ptr()
-        else:
-            norm = compiled_steps.norm_of(layer.norm)  # type: ignore[arg-type]
-            assert norm is not None
-            self.alive.append(norm)
-            place.norm_scale, place.norm_shift = norm.scale.data_ptr(), norm.shift.data_ptr()
-            place.centered, place.epsilon = norm.centered, norm.epsilon
-        if isinstance(inner, Pointwise):
-            place.kind, place.act = EACH, bend(plain_parts(inner)[1])
-        else:
-            assert isinstance(inner, CausalAttention | CrossAttention | SelfAttention)
-            place.kind = {CausalAttention: OWN, CrossAttention: MEMORY, SelfAttention: WHOLE}[type(inner)]
-            (place.heads, place.width, place.value_width), *_ = compiled_steps.shape(inner.attend)
-        return max(size for linear in found for size in (linear.in_features, linear.out_features))
+        self.alive = [block.fill(place) for place, block in zip(self.each, blocks, strict=True)]
+        self.widest = max(block.widest for block in blocks)
+        [dtype] = {block.into.weight.dtype for block in blocks}
+        self.act = whole_run(dtype)
+        self.turning = [number for number, block in enumerate(blocks) if block.rate is not None]
+        self.rates = [block.rate for block in blocks if block.rate is not None]
+        self.windows = [block.window for block in blocks]
 
     def __call__(self, x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
         after: list[State] = list(states)

@@ -1,24 +1,26 @@
 """Single steps of a decoder in C (`compiled_steps.c`), for those who ask for compiled kernels.
 
-Each function here does what the one of the same name in `stepping.py` spells out in PyTorch's operations; a law proves
-them equal. Weights are laid out anew once, and stay so for as long as nobody changes them.
+Each function here does what the one of the same name in `steps.py` and its neighbors spells out in PyTorch's
+operations; a law proves them equal. Weights are laid out anew once, and stay so for as long as nobody changes them.
 """
 
 from collections.abc import Callable
 from ctypes import c_double, c_long, c_void_p
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ..attention import AdditiveAttention, MultiHeadAttention
 from ..cache import Cache
 from ..quantization import eight_bits, quantize_weight
 from ..state import Shared
 from . import compiled
+
+if TYPE_CHECKING:
+    from ..attention import AdditiveAttention, MultiHeadAttention
 
 KINDS = {"n": c_long, "p": c_void_p, "d": c_double}
 ARGUMENTS = {
@@ -150,7 +152,7 @@ def add_norm(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
     return change
 
 
-def attend_own(heads: MultiHeadAttention) -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
+def attend_own(heads: "MultiHeadAttention") -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
     act = function("attend", heads.out.weight.dtype)
     sizes, query_size, seen_size = shape(heads)
@@ -168,7 +170,7 @@ def attend_own(heads: MultiHeadAttention) -> Callable[[Tensor, Cache, int, Tenso
     return look
 
 
-def attend_memory(heads: MultiHeadAttention) -> Callable[[Tensor, Shared], Tensor]:
+def attend_memory(heads: "MultiHeadAttention") -> Callable[[Tensor, Shared], Tensor]:
     """What queries see of a memory, which some rows share."""
     act = function("attend", heads.out.weight.dtype)
     sizes, _, seen_size = shape(heads)
@@ -186,11 +188,11 @@ def attend_memory(heads: MultiHeadAttention) -> Callable[[Tensor, Shared], Tenso
     return look
 
 
-def shape(heads: MultiHeadAttention) -> tuple[tuple[int, int, int], int, int]:
+def shape(heads: "MultiHeadAttention") -> tuple[tuple[int, int, int], int, int]:
     return (heads.heads, heads.width, heads.value_width), heads.query_size, heads.heads * heads.value_width
 
 
-def additive(attention: AdditiveAttention) -> Callable[[Tensor, Shared], Tensor]:
+def additive(attention: "AdditiveAttention") -> Callable[[Tensor, Shared], Tensor]:
     """What queries (B, Q) see of a memory by additive scores."""
     shift, judge = product(attention.shift.weight, attention.shift.bias), attention.judge.weight
     act = function("look", judge.dtype)

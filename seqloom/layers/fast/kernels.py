@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..base import Entries
 from ..padding import to_front
+from ..state import Entries
 
 MINUS_ONE = torch.tensor(-1.0)  # a number in Python would be made into a tensor each time
 bend_sigmoid = torch.ops.aten.sigmoid_backward.grad_input  # g, s -> g s (1 − s): what σ does to a gradient

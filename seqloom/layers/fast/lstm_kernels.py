@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ..base import Entries
+from ..state import Entries
 from .kernels import as_tanh, before, bend_sigmoid, bend_tanh, cut, going, trail, widened
 
 

@@ -9,10 +9,11 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
+from ...layers.description import AROUND, BOTH, FORWARDS, ONE, PAST
 from ...models import Batch
 from ..measures.reading import INPUTS, SOURCE, Model, Names, numbered, single
 from ..names import shown
-from ..parts import AROUND, BOTH, FORWARDS, ONE, PAST, Part, parts
+from ..parts import Part, parts
 
 BOX, GAP, ROW, LEFT, HEIGHT = 58, 22, 52, 196, 26  # pixels
 STEPS = 6  # boxes side by side, at most

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...layers.attention_decoders import Bahdanau, Luong
+from ...layers.description import walk_parts
 from ...layers.tap import recording
-from ...layers.transformer import CrossAttention
 from ...models import Batch, Generator, Labeler
 from ..measures.gates import CLOSED, KEEPING, OPEN
 from ..measures.gradients import QueryKeyValue, gradient_flow, query_key_value
@@ -92,7 +91,7 @@ def memories(model: Labeler | Generator, batch: Batch) -> list[MemorySpan]:
 
 
 def _looks(model: Generator) -> bool:
-    return any(isinstance(part, Bahdanau | Luong | CrossAttention) for part in model.decoder.modules())
+    return any(place.about.looks for place in walk_parts(model.decoder))
 
 
 def _span(part: str, influence: "np.ndarray[tuple[int], np.dtype[np.floating]]") -> MemorySpan:

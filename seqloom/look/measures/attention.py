@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 from ...arrays import Floats
 from ...layers.attention import Pooling
-from ...layers.attention_decoders import Bahdanau, Luong
 from ...layers.base import Encoder
+from ...layers.description import ITSELF, SOURCE, Described, join_path
 from ...layers.tap import recording
-from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from ...models import Batch
 from .reading import Model, Names, bodies, called, features, numbered, quiet, single
 
-OVER_SOURCE, OVER_ITSELF, SUMMARY = "source", "itself", "summary"  # what is looked at, and by whom
+OVER_SOURCE, OVER_ITSELF, SUMMARY = SOURCE, ITSELF, "summary"  # what is looked at, and by whom
 
 
 @dataclass(frozen=True)
@@ -89,20 +88,18 @@ def _shown(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
 
 def _places(body: nn.Module, prefix: str, kind: str) -> Iterator[tuple[str, int]]:
     """The taps of one kind of attention, each with the number of its layer."""
-    kinds: dict[str, dict[type[nn.Module], str]] = {
-        OVER_SOURCE: {Bahdanau: "attention.weights", Luong: "attention.weights", CrossAttention: "attend.weights"},
-        OVER_ITSELF: {SelfAttention: "attend.weights", CausalAttention: "attend.weights"},
-        SUMMARY: {Pooling: "weights"},
-    }
-    parts = dict(body.named_modules())
-    if kind == SUMMARY and isinstance(body, Encoder):
-        parts = {"pool": body.pool} if isinstance(body.pool, nn.Module) else {}
-    count = 0
-    for name, part in parts.items():
-        for owner, tap in kinds[kind].items():
-            if isinstance(part, owner):
-                count += 1
-                yield ".".join(filter(None, [f"{prefix}{name}".rstrip("."), tap])), count
+    path = prefix.rstrip(".")
+    if kind == SUMMARY:
+        if isinstance(body, Encoder) and isinstance(body.pool, Pooling):
+            yield join_path(path, "pool.weights"), 1
+        return
+    looking = [
+        join_path(path, name, part.looks_at[kind])
+        for name, part in body.named_modules()
+        if isinstance(part, Described) and kind in part.looks_at
+    ]
+    for count, place in enumerate(looking, 1):
+        yield place, count
 
 
 def _collected(tape: dict[str, list[Tensor]], places: list[tuple[str, int]]) -> tuple[NDArray[np.float32], list[str]]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...arrays import Floats
 from ...layers.tap import recording
-from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
+from ...layers.transformer import MultiHeadLayer
 from ...models import Batch
 from ..places import Level, levels, place_name
 from .reading import Model, Names, loss, mask_of_side, numbered, quiet
@@ -81,34 +81,22 @@ def weight_gradients(model: Model, batch: Batch) -> dict[str, float]:
 
 def query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
     """The gradients of W_q, W_k and W_v apart: early in training, those of the first two are often starved."""
-    parts = {
-        name: part
-        for name, part in model.named_modules()
-        if isinstance(part, SelfAttention | CausalAttention | CrossAttention)
-    }
+    parts = {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadLayer)}
     named = {
-        f"{name}.{weight}": parameter
-        for name, part in parts.items()
-        for weight, parameter in part.named_parameters()
-        if weight in ("project.weight", "query.weight", "key_value.weight")
+        f"{name}.{weight}": part.get_parameter(weight) for name, part in parts.items() for weight in part.projections
     }
     gradients = _gradients(model, batch, named)
     found = []
     for name, part in parts.items():
         grads, weights = (
-            _split(part, {w: values[f"{name}.{w}"] for w in _weights(part)}) for values in (gradients, named)
+            _split(part, {w: values[f"{name}.{w}"] for w in part.projections}) for values in (gradients, named)
         )
         found.append(QueryKeyValue(place_name(model, name), *grads, weights=weights))
     return found
 
 
-def _weights(part: nn.Module) -> tuple[str, ...]:
-    return ("query.weight", "key_value.weight") if isinstance(part, CrossAttention) else ("project.weight",)
-
-
-def _split(part: nn.Module, values: Mapping[str, Tensor]) -> tuple[float, float, float]:
+def _split(part: MultiHeadLayer, values: Mapping[str, Tensor]) -> tuple[float, float, float]:
     """The norms of the three parts of what one product makes of its input."""
-    assert isinstance(part, SelfAttention | CausalAttention | CrossAttention)
     whole, size = torch.cat(list(values.values())).detach(), part.attend.query_size
     query, key, value = (float(piece.norm()) for piece in whole.split([size, size, len(whole) - 2 * size]))
     return query, key, value

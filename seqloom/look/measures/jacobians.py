@@ -19,7 +19,7 @@ from ...layers.tap import recording
 from ...models import Batch
 from ..places import Level, recurrences
 from .reading import Model, apart, features, mask_of_side, quiet, single
-from .spectra import recurrent_blocks, spectrum, steepest
+from .spectra import recurrent_blocks, spectrum
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _decay(level: Level, calls: list[tuple[Tensor, Entries]]) -> Decay:
         product = product @ jacobian
         norms.append(float(torch.linalg.matrix_norm(product, 2)))
         steps.append(steps[-1] * float(torch.linalg.matrix_norm(jacobian, 2)))
-    slope, bound = steepest(cell), None
+    slope, bound = cell.unwrap().slope, None
     if slope is not None:
         [(name, block)] = recurrent_blocks(level)
         bound = (slope * spectrum(name, block).norm) ** np.arange(len(norms), dtype=float)

@@ -127,6 +127,13 @@ def bodies(model: Model) -> dict[str, tuple[str, nn.Module]]:
     return {INPUTS: ("", model)}
 
 
+def body_layer(prefix: str, body: nn.Module) -> tuple[Layer, str]:
+    """The layer of a body, and where it stands in the model."""
+    layer, path = (body.layer, f"{prefix}layer") if isinstance(body, Encoder) else (body, prefix.rstrip("."))
+    assert isinstance(layer, Layer)
+    return layer, path
+
+
 def called(model: Model, side: str) -> str:
     """What a person calls the part that reads this side."""
     if isinstance(model, Generator):

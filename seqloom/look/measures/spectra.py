@@ -7,11 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from ...arrays import Floats
-from ...layers.cells import Cell, RNNCell, Zoneout
+from ...layers.cells import Cell
 from ..places import Level, recurrences
 from .reading import Model
-
-STEEPEST = {"tanh": 1.0, "relu": 1.0, "identity": 1.0, "sigmoid": 0.25}  # the largest slope of each activation
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,8 @@ def spectrum(name: str, matrix: Tensor) -> Spectrum:
 
 def recurrent_blocks(level: Level) -> list[tuple[str, Tensor]]:
     """What the cell's state is multiplied with: a matrix for each gate and candidate."""
-    cell = level.cell
-    while isinstance(cell, Zoneout):
-        cell = cell.cell
-    assert cell is not None
+    assert level.cell is not None
+    cell = level.cell.unwrap()
     weights = [
         (name, part.weight)
         for name, part in cell.named_modules()
@@ -74,13 +70,6 @@ def _block_name(cell: Cell, name: str, number: int, count: int) -> str:
         return "W_h" if name == "U" else f"W_h of {name.removeprefix('U_').removeprefix('V.')}"
     blocks = cell.blocks if len(cell.blocks) == count else cell.gates
     return f"W_h of {blocks[number]}" if number < len(blocks) else f"W_h {number + 1}"
-
-
-def steepest(cell: Cell) -> float | None:
-    """γ_max of a plain recurrence; a gated one has no such single number."""
-    while isinstance(cell, Zoneout):
-        cell = cell.cell
-    return STEEPEST[cell.activation] if isinstance(cell, RNNCell) else None
 
 
 @dataclass(frozen=True)

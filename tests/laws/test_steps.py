@@ -7,7 +7,6 @@ from torch.nn import functional as F
 
 from seqloom.layers.cache import LEAST, Cache
 from seqloom.layers.fast import compiled_steps
-from seqloom.layers.fast.incremental import encoded
 from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights
 from seqloom.layers.state import Shared, repeat, select, walk_state
 from seqloom.search import beam
@@ -93,7 +92,7 @@ def test_a_compiled_encoder_is_the_encoder(name, side, steps):
     model = writer("lstm-luong-dot", name).eval()
     x, mask = torch.randn(3, 6, D), MASKS[side]
     expected = model.source.encoder(x, mask)
-    found = encoded(model.source.encoder, poisoned(x, mask), mask)
+    found = model.source.encoder.encode(poisoned(x, mask), mask)
     close(tuple(found[:3]), tuple(expected[:3]), atol=1e-5, rtol=1e-4)
 
 

@@ -1,0 +1,195 @@
+"""One step of a decoder without gradient, in as few operations as it takes.
+
+Writing is thousands of steps of one element each, where what costs is not the arithmetic but the number of calls. So a
+layer gives a function of x (B, D), once for a whole search (`Layer.fast_step`): what has no effect outside of training
+is left out, weights are looked up beforehand, nothing is split that can be viewed. Its states are those of the layer,
+and may be taken over at any time. A layer that has no such function, or that somebody watches, goes its own way. Where
+compiled kernels are asked for, `compiled_steps.py` does the work. A law proves each equal to its layer.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..padding import zero_padding
+from ..state import State
+from ..tap import watched
+from . import compiled_stack, compiled_steps
+
+if TYPE_CHECKING:
+    from ..base import Layer
+
+Step = Callable[[Tensor, State], tuple[Tensor, State]]  # x (B, D), the state before -> y (B, D), the state after
+Steps = Callable[[Tensor, Sequence[State]], tuple[Tensor, list[State]]]  # several layers, each with its state
+Change = Callable[[Tensor], Tensor]
+
+
+def prepare_step(layer: "Layer") -> Step:
+    """The layer as a function of one element a row. Its weights must stay as they are meanwhile."""
+    return plain_step(layer) if layer.training or watched(layer) else layer.fast_step()
+
+
+def plain_step(layer: "Layer") -> Step:
+    def step(x: Tensor, state: State) -> tuple[Tensor, State]:
+        y, state = layer(x[:, None], state)
+        return y[:, 0], state
+
+    return step
+
+
+def keep(x: Tensor, state: State) -> tuple[Tensor, State]:
+    return x, state
+
+
+# --- layers one after another -----------------------------------------------------------------------------------
+
+Group = tuple[list["Layer"], compiled_stack.Fused | None]  # layers in a row, and the one call that does for them all
+
+
+def group_layers(layers: Iterable["Layer"]) -> list[Group]:
+    """Those that are compiled, in one call as far as they stand beside each other."""
+    found: list[Group] = []
+    blocks = [(layer, layer.block()) for layer in layers]
+    for together, pairs in groupby(blocks, lambda pair: pair[1] is not None and pair[1].join is not None):
+        parts, inner = zip(*pairs, strict=True)
+        found.append((list(parts), compiled_stack.Fused(inner) if together else None))
+    return found
+
+
+def step_through(layers: Iterable["Layer"]) -> Step:
+    steps: list[tuple[int, Steps]] = [
+        (len(parts), in_turn([part.fast_step() for part in parts]) if fused is None else fused)
+        for parts, fused in group_layers(layers)
+    ]
+
+    def step(x: Tensor, state: State) -> tuple[Tensor, State]:
+        after: list[State] = []
+        for count, part in steps:
+            x, passed = part(x, state[len(after) : len(after) + count])
+            after += passed
+        return x, tuple(after)
+
+    return step
+
+
+def in_turn(steps: Sequence[Step]) -> Steps:
+    def act(x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
+        after = []
+        for part, before in zip(steps, states, strict=True):
+            x, passed = part(x, before)
+            after.append(passed)
+        return x, after
+
+    return act
+
+
+def read_through(layers: Iterable["Layer"], x: Tensor, state: State, mask: Tensor) -> tuple[Tensor, State]:
+    """Whole sequences x (B, T, D) through layers that look ahead, without gradient."""
+    after: list[State] = []
+    x = zero_padding(x, mask)
+    for parts, fused in group_layers(layers):
+        if fused is not None and x.shape[1]:
+            x = fused.read(x, mask)
+            after += state[len(after) : len(after) + len(parts)]
+            continue
+        for part in parts:
+            x, passed = part(x, state[len(after)], mask)
+            after.append(passed)
+    return zero_padding(x, mask), tuple(after)
+
+
+# --- a layer and the way around it ------------------------------------------------------------------------------
+
+
+def step_around(inner: Step, join: Callable[[Tensor, Tensor], Tensor], before: Change | None = None) -> Step:
+    def step(x: Tensor, state: State) -> tuple[Tensor, State]:
+        change, state = inner(x if before is None else before(x), state)
+        return join(x, change), state
+
+    return step
+
+
+def add_norm(norm: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+    """x and its change, added and normalized."""
+    weight = next(norm.parameters(), None)
+    fast = compiled_steps.add_norm(norm) if weight is not None and compiled_steps.usable(weight) else None
+    if fast is not None:
+        return fast
+    change = change_of(norm)
+    return lambda x, more: change(x + more)
+
+
+# --- what has no state ------------------------------------------------------------------------------------------
+
+
+def change_of(module: nn.Module) -> Change:
+    """A module without a state as a plain function: calling a module costs as much as a small product.
+
+    A module of ours says itself how, by `fast_change`.
+    """
+    own: Callable[[], Change] | None = getattr(module, "fast_change", None)
+    if own is not None:
+        return own()
+    if type(module) is nn.Linear:
+        return product(module.weight, module.bias)
+    if type(module) is nn.LayerNorm:
+        shape, scale, shift, epsilon = module.normalized_shape, module.weight, module.bias, module.eps
+        return lambda x: torch.layer_norm(x, shape, scale, shift, epsilon)
+    if type(module) is nn.GELU and module.approximate == "none":
+        return F.gelu
+    return module
+
+
+def product(weight: Tensor, bias: Tensor | None) -> Change:
+    if compiled_steps.usable(weight):
+        return compiled_steps.product(weight, bias)
+    return lambda x: F.linear(x, weight, bias)
+
+
+def change_behind(before: nn.Module | None, module: nn.Module) -> Change:
+    """As `change_of`; what a product has just made may be changed in place."""
+    if type(before) is not nn.Linear:
+        return change_of(module)
+    if type(module) is nn.ReLU:
+        return torch.relu_
+    if type(module) is nn.GELU and module.approximate == "none" and compiled_steps.usable(before.weight):
+        return compiled_steps.gelu(before.weight.dtype)
+    return change_of(module)
+
+
+def active_modules(modules: Iterable[nn.Module]) -> list[nn.Module]:
+    """Those that do something outside of training."""
+    return [module for module in modules if type(module) is not nn.Dropout]
+
+
+def step_pointwise(modules: Iterable[nn.Module]) -> Step:
+    active = active_modules(modules)
+    changes = [change_behind(*pair) for pair in zip([None, *active], active, strict=False)]
+
+    def step(x: Tensor, state: State) -> tuple[Tensor, State]:
+        for change in changes:
+            x = change(x)
+        return x, state
+
+    return step
+
+
+def step_positions(table: Callable[[int, Tensor], Tensor | None], otherwise: Step) -> Step:
+    """Adds vectors by position. The table of those up to some position is asked for when it is too short; if there is
+    none, `otherwise` knows why."""
+    known: Tensor | None = None
+
+    def step(x: Tensor, state: State) -> tuple[Tensor, State]:
+        nonlocal known
+        furthest = int(state.max())
+        if known is None or furthest >= len(known):
+            known = table(furthest, x)
+            if known is None:
+                return otherwise(x, state)
+        return x + known.index_select(0, state), state + 1
+
+    return step
