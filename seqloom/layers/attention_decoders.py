@@ -9,7 +9,8 @@ from torch.nn import functional as F
 
 from .attention import Attention
 from .base import Entries, Layer, Memory, Stack
-from .cells import Cell, MakeCell, walk
+from .cell import walk
+from .cells import Cell, MakeCell
 from .description import EACH, READOUT_ATTENTION, SOURCE, Description, count_parameters
 from .fast import cell_steps
 from .fast.steps import Step

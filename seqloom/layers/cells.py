@@ -1,31 +1,27 @@
-"""One step of a recurrence, and the cells: each its equations and nothing else.
+"""The cells: each its equations and nothing else.
 
-A cell takes an input (B, ...) and its entries, and returns the next entries: tensors (B, size), the first of which is
-the cell's output. W, U and b are the usual letters: W (with b) looks at the input, U at the state. What a cell calls
-`W` is applied to the inputs of all steps at once, before the walk, so `forward` is given W x + b.
-
+W, U and b are the usual letters: W (with b) looks at the input, U at the state; `forward` is given W x + b.
 To add a cell, name its entries and gates, write `forward`, and join `CELLS`: depth, both ways, padding, decoding and
 watching come by themselves.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
-from .base import Entries
-from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters
-from .fast import cell_steps, compiled, kernels, lstm_kernels
-from .materialize import materialize
-from .padding import zero_padding
-from .state import single
-from .tap import Tap, watched
+from .cell import Cell as Cell
+from .cell import MakeCell as MakeCell
+from .cell_weights import constrain_weights as constrain_weights
+from .cell_weights import drop_weights as drop_weights
+from .cell_weights import initialize as initialize
+from .cell_weights import linear
+from .fast import cell_steps, kernels, lstm_kernels
+from .state import Entries
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -34,99 +30,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": torch.clone,
 }
 STEEPEST = {"tanh": 1.0, "relu": 1.0, "identity": 1.0, "sigmoid": 0.25}  # the largest slope of each
-
-
-C = TypeVar("C", bound="Cell")
-
-
-class Cell(Described):
-    """One step of a recurrence. `forward` is enough; `kernel`, `once` and `fast_step` are faster ways to the same."""
-
-    fast_ways = ("kernel", "once", "fast_step")
-    slope: float | None = None  # the steepest of the activation of a plain recurrence; a gated one has no such number
-    entries: tuple[str, ...] = ("h",)
-    gates: tuple[str, ...] = ()
-    blocks: tuple[str, ...] = ()  # what W x + b is cut into
-
-    def __init__(self, inputs: int, size: int) -> None:
-        super().__init__()
-        self.inputs, self.size, self.sizes = inputs, size, (size,) * len(self.entries)
-        self.taps = nn.ModuleDict({name: Tap() for name in (*self.entries, *self.gates)})
-        self.W: Any = nn.Identity()
-        self.U: Any = nn.Identity()
-
-    @abstractmethod
-    def forward(self, x: Tensor, entries: Entries) -> Entries:
-        """The equations: the entries after one step. x is what W made of the input."""
-
-    def gate(self, name: str, value: Tensor) -> Tensor:
-        """How far the gate is open, between 0 and 1."""
-        opening: Tensor = self.taps[name](value.sigmoid())
-        return opening
-
-    def step(self, x: Tensor, entries: Entries) -> Entries:
-        """`forward`, watched."""
-        return tuple(self.taps[name](entry) for name, entry in zip(self.entries, self(x, entries), strict=True))
-
-    def scan(self, x: Tensor, entries: Entries, mask: Tensor | None = None) -> tuple[Tensor, Entries]:
-        """All outputs over x (B, T, inputs), zeros for padding, and the last entries.
-
-        What stands in padding is not read. In single precision always: errors would add up.
-        """
-        if torch.is_autocast_enabled(x.device.type):
-            with torch.autocast(x.device.type, enabled=False):
-                return self.scan(single(x), tuple(map(single, entries)), mask)
-        unseen = not watched(self.taps)
-        if x.shape[1] == 1 and mask is None and unseen:
-            entries = self.once(x[:, 0], entries)
-            return entries[0][:, None], entries
-        cell = materialize(self)
-        fast = cell.kernel() if unseen else None
-        if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
-            y, entries = walk(cell.step, cell.W(zero_padding(x, mask)), entries, mask)
-            return zero_padding(y, mask), entries
-        return kernels.scan(compiled.faster(fast, x), cell.W, x, entries, mask)
-
-    def once(self, x: Tensor, entries: Entries) -> Entries:
-        """A single step on an input (B, inputs), as in generating."""
-        return self(self.W(x), entries)
-
-    def kernel(self) -> kernels.Kernel | None:
-        """A fast way to compute what `forward` says over many steps, where there is one."""
-        return None
-
-    def fast_step(self) -> cell_steps.Advance | None:
-        """`forward`, prepared for many single steps without gradient, where there is a faster way."""
-        return None
-
-    @property
-    def output(self) -> str:  # type: ignore[override]
-        return f"taps.{self.entries[0]}"
-
-    def unwrap(self) -> "Cell":
-        """The cell whose equations these are, without what is put around it."""
-        return self
-
-    def describe(self) -> Description:
-        name = type(self).__name__.removesuffix("Cell")
-        return Description(name, FORWARDS, count_parameters(self), RECURRENCE)
-
-
-def walk(
-    step: Callable[[Tensor, Entries], Entries], x: Tensor, entries: Entries, mask: Tensor | None
-) -> tuple[Tensor, Entries]:
-    """Step after step over x (B, T, ...); where the mask is false the entries pass."""
-    outputs = []
-    for time, x_t in enumerate(x.unbind(1)):
-        after = step(x_t, entries)
-        entries = after if mask is None else choose_by_mask(mask[:, time, None], after, entries)
-        outputs.append(entries[0])
-    return torch.stack(outputs, 1) if outputs else entries[0][:, None][:, :0], entries
-
-
-def choose_by_mask(mask: Tensor, after: Entries, before: Entries) -> Entries:
-    """The new entries in the rows that moved, the old ones in the others."""
-    return tuple(torch.where(mask, new, old) for new, old in zip(after, before, strict=True))
 
 
 class RNNCell(Cell):
@@ -457,66 +360,6 @@ def shared_out(x: Tensor) -> Tensor:
     i, f, n = x.chunk(3, -1)
     return torch.cat([F.softplus(-i) - F.softplus(-f), n], -1)
 
-
-def linear(inputs: int, outputs: int, size: int, bias: bool = True) -> nn.Linear:
-    """A product whose weights start as those of `torch.nn`'s recurrent layers do: even, within 1 / sqrt(size)."""
-    product = nn.Linear(inputs, outputs, bias)
-    for parameter in product.parameters():
-        nn.init.uniform_(parameter, -(size**-0.5), size**-0.5)
-    return product
-
-
-def constrain_weights(cell: C, how: Callable[[nn.Module], nn.Module]) -> C:
-    """The cell with a U whose singular values cannot leave their place: `orthogonal` keeps them at 1
-    (Arjovsky et al., 2016), `spectral_norm` the largest of them."""
-    if not cell.U.weight.is_meta:  # a model without values, built to be counted, has nothing to hold
-        how(cell.U)
-    return cell
-
-
-class WeightDrop(nn.Module):
-    """Leaves out weights at random, the same ones at all steps of a sequence (Merity et al., 2018)."""
-
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        self.share = share
-
-    def forward(self, weight: Tensor) -> Tensor:
-        return F.dropout(weight, self.share, self.training)
-
-
-def drop_weights(cell: C, share: float) -> C:
-    """The cell with dropout on what it says to itself, U."""
-    parametrize.register_parametrization(cell.U, "weight", WeightDrop(share))
-    return cell
-
-
-INITIAL: dict[str, Callable[[Tensor], Tensor]] = {
-    "xavier": nn.init.xavier_uniform_,
-    "orthogonal": nn.init.orthogonal_,
-    "identity": nn.init.eye_,
-    "normal": partial(nn.init.normal_, std=0.02),
-}
-
-
-def initialize(cell: C, how: str = "uniform", forget: float | None = None, gain: float = 1.0) -> C:
-    """The cell with its matrices started in another way, gate by gate, those it looks at its state with so many times
-    as large, and the forget gate open by so much."""
-    matrices = [(name, weight) for name, weight in cell.named_parameters() if weight.dim() == 2 and name[0] in "WUP"]
-    units = cell.sizes[-1] if cell.entries[-1] == "c" else cell.size
-    for name, weight in matrices if how != "uniform" else ():
-        for block in weight.data.split(len(weight) if name[0] == "P" else units):  # a projection is of no gate
-            INITIAL[how](block)
-    for name, weight in matrices if gain != 1 else ():
-        weight.data *= gain if name[0] == "U" else 1
-    biases = [bias for name, bias in cell.W.named_parameters() if name.endswith("bias")]
-    if forget is not None and "f" in cell.blocks and biases:
-        places = biases[-1].data.chunk(len(cell.blocks))
-        nn.init.constant_(places[cell.blocks.index("f")], forget)
-    return cell
-
-
-MakeCell = Callable[[int, int], Cell]  # inputs, size
 
 CELLS: dict[str, MakeCell] = {
     "rnn": RNNCell,

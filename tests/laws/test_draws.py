@@ -8,7 +8,8 @@ import torch
 from seqloom.layers.attention import AdditiveAttention
 from seqloom.layers.attention_decoders import bahdanau_decoder
 from seqloom.layers.base import Memory
-from seqloom.layers.cells import LSTMCell, RNNCell, WeightDrop, Zoneout, drop_weights
+from seqloom.layers.cell_weights import WeightDrop, drop_weights
+from seqloom.layers.cells import LSTMCell, RNNCell, Zoneout
 from seqloom.layers.crf import CRF
 from seqloom.layers.heads import Bernoulli, Categorical, Normal, Quantiles
 

@@ -9,7 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from seqloom.layers import CELLS, Categorical, recording, recurrent_decoder
-from seqloom.layers.cells import RNNCell, constrain_weights
+from seqloom.layers.cell_weights import constrain_weights
+from seqloom.layers.cells import RNNCell
 from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.fast import kernels
 from seqloom.layers.tap import watched

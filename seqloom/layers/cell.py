@@ -1,0 +1,113 @@
+"""One step of a recurrence, and the walk over many.
+
+A cell takes an input (B, ...) and its entries, and returns the next entries: tensors (B, size), the first of which is
+the cell's output. What a cell calls `W` is applied to the inputs of all steps at once, before the walk, so `forward` is
+given W x + b.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters
+from .fast import cell_steps, compiled, kernels
+from .materialize import materialize
+from .padding import zero_padding
+from .state import Entries, single
+from .tap import Tap, watched
+
+
+class Cell(Described):
+    """One step of a recurrence. `forward` is enough; `kernel`, `once` and `fast_step` are faster ways to the same."""
+
+    fast_ways = ("kernel", "once", "fast_step")
+    slope: float | None = None  # the steepest of the activation of a plain recurrence; a gated one has no such number
+    entries: tuple[str, ...] = ("h",)
+    gates: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()  # what W x + b is cut into
+
+    def __init__(self, inputs: int, size: int) -> None:
+        super().__init__()
+        self.inputs, self.size, self.sizes = inputs, size, (size,) * len(self.entries)
+        self.taps = nn.ModuleDict({name: Tap() for name in (*self.entries, *self.gates)})
+        self.W: Any = nn.Identity()
+        self.U: Any = nn.Identity()
+
+    @abstractmethod
+    def forward(self, x: Tensor, entries: Entries) -> Entries:
+        """The equations: the entries after one step. x is what W made of the input."""
+
+    def gate(self, name: str, value: Tensor) -> Tensor:
+        """How far the gate is open, between 0 and 1."""
+        opening: Tensor = self.taps[name](value.sigmoid())
+        return opening
+
+    def step(self, x: Tensor, entries: Entries) -> Entries:
+        """`forward`, watched."""
+        return tuple(self.taps[name](entry) for name, entry in zip(self.entries, self(x, entries), strict=True))
+
+    def scan(self, x: Tensor, entries: Entries, mask: Tensor | None = None) -> tuple[Tensor, Entries]:
+        """All outputs over x (B, T, inputs), zeros for padding, and the last entries.
+
+        What stands in padding is not read. In single precision always: errors would add up.
+        """
+        if torch.is_autocast_enabled(x.device.type):
+            with torch.autocast(x.device.type, enabled=False):
+                return self.scan(single(x), tuple(map(single, entries)), mask)
+        unseen = not watched(self.taps)
+        if x.shape[1] == 1 and mask is None and unseen:
+            entries = self.once(x[:, 0], entries)
+            return entries[0][:, None], entries
+        cell = materialize(self)
+        fast = cell.kernel() if unseen else None
+        if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
+            y, entries = walk(cell.step, cell.W(zero_padding(x, mask)), entries, mask)
+            return zero_padding(y, mask), entries
+        return kernels.scan(compiled.faster(fast, x), cell.W, x, entries, mask)
+
+    def once(self, x: Tensor, entries: Entries) -> Entries:
+        """A single step on an input (B, inputs), as in generating."""
+        return self(self.W(x), entries)
+
+    def kernel(self) -> kernels.Kernel | None:
+        """A fast way to compute what `forward` says over many steps, where there is one."""
+        return None
+
+    def fast_step(self) -> cell_steps.Advance | None:
+        """`forward`, prepared for many single steps without gradient, where there is a faster way."""
+        return None
+
+    @property
+    def output(self) -> str:  # type: ignore[override]
+        return f"taps.{self.entries[0]}"
+
+    def unwrap(self) -> "Cell":
+        """The cell whose equations these are, without what is put around it."""
+        return self
+
+    def describe(self) -> Description:
+        name = type(self).__name__.removesuffix("Cell")
+        return Description(name, FORWARDS, count_parameters(self), RECURRENCE)
+
+
+def walk(
+    step: Callable[[Tensor, Entries], Entries], x: Tensor, entries: Entries, mask: Tensor | None
+) -> tuple[Tensor, Entries]:
+    """Step after step over x (B, T, ...); where the mask is false the entries pass."""
+    outputs = []
+    for time, x_t in enumerate(x.unbind(1)):
+        after = step(x_t, entries)
+        entries = after if mask is None else choose_by_mask(mask[:, time, None], after, entries)
+        outputs.append(entries[0])
+    return torch.stack(outputs, 1) if outputs else entries[0][:, None][:, :0], entries
+
+
+def choose_by_mask(mask: Tensor, after: Entries, before: Entries) -> Entries:
+    """The new entries in the rows that moved, the old ones in the others."""
+    return tuple(torch.where(mask, new, old) for new, old in zip(after, before, strict=True))
+
+
+MakeCell = Callable[[int, int], Cell]  # inputs, size
