@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "seqloom"
 LEVELS = (
     ("__main__",),
     ("demo",),
-    ("cli", "serve"),
+    ("cli",),
+    ("serve",),
     ("stopping",),
     ("__init__", "certify"),
     ("runs",),

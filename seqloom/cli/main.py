@@ -13,6 +13,7 @@ from .look import doctor, look, study
 from .predict import generate, predict
 from .recipes import config, recipes
 from .score import certify, quantize, score
+from .serve import serve
 from .train import train, tune
 
 app = typer.Typer(
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (recipes, config, train, tune, score, predict, generate, look, doctor, study, quantize, certify)
+COMMANDS = (recipes, config, train, tune, score, predict, generate, serve, look, doctor, study, quantize, certify)
 for command in COMMANDS:
     app.command()(command)
 

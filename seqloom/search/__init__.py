@@ -3,12 +3,14 @@
 Everything here asks a function `step(last, state) -> (logits, state)` and knows nothing of the model behind it.
 """
 
+from .base import Abandoned as Abandoned
 from .base import Constraint as Constraint
 from .base import Hypothesis as Hypothesis
 from .base import Patience as Patience
 from .base import Step as Step
 from .base import Stop as Stop
 from .base import Written as Written
+from .base import while_wanted as while_wanted
 from .beams import beam as beam
 from .choosing import Sampling as Sampling
 from .choosing import likeliest as likeliest

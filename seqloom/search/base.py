@@ -5,7 +5,9 @@ the state before it; a constraint is a function that lowers log-probabilities; a
 was written. All of them may be anybody's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -47,6 +49,23 @@ class Hypothesis(NamedTuple):
     alternatives: Sequence[Alternatives] = ()  # what else each step could have been, where that was asked for
 
 
+class Abandoned(Exception):
+    """Nobody waits for what is being searched for any more."""
+
+
+_wanted: ContextVar[Callable[[], bool] | None] = ContextVar("wanted", default=None)
+
+
+@contextmanager
+def while_wanted(wanted: Callable[[], bool]) -> Iterator[None]:
+    """Searches inside ask after each step whether their result is still wanted, and raise `Abandoned` if not."""
+    token = _wanted.set(wanted)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
 class Patience:
     """Seconds that may be spent on steps; what a reader does between them does not count. 0 is no limit."""
 
@@ -57,6 +76,9 @@ class Patience:
 
     def ends(self, begun: float) -> bool:
         """Whether a step that began then was the last there was time for."""
+        wanted = _wanted.get()
+        if wanted is not None and not wanted():
+            raise Abandoned
         self.left -= perf_counter() - begun
         return self.left <= 0
 

@@ -95,11 +95,16 @@ class Generation:
         return self._coming
 
     def _come(self) -> Iterator[Piece]:
+        for one in self.steps():
+            if one.text:
+                yield Piece(one.text, one.number)
+
+    def steps(self) -> Iterator[Told]:
+        """Every token as it comes, those that make no text yet included; instead of iterating for pieces."""
         for one in self._told:
             self._steps[one.number].append(one)
             self._seconds[one.number] = perf_counter() - self._begun
-            if one.text:
-                yield Piece(one.text, one.number)
+            yield one
 
     def finish(self) -> list[Continuation]:
         for _ in self._coming:

@@ -1,0 +1,58 @@
+"""The command that serves runs over HTTP."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import MissingExtra, RecipeError
+from ..stopping import Stop
+from .options import Debug, Json
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+TOKEN = "SEQLOOM_TOKEN"  # not an option: what is typed can be read by everybody on the machine
+
+
+def serve(
+    context: typer.Context,
+    runs: Annotated[Path, typer.Argument(help="A run folder, or a folder of them.")],
+    host: Annotated[str, typer.Option(help="The address to listen on; all but this machine's own want a token.")] = (
+        LOOPBACK[0]
+    ),
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    allow: Annotated[
+        list[str] | None, typer.Option(help="A name by which clients may call this server, beside localhost.")
+    ] = None,
+    memory: Annotated[int, typer.Option(min=1, help="Megabytes of weights that are kept loaded at most.")] = 4096,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long an answer may take.")] = 30.0,
+    header_seconds: Annotated[float, typer.Option(min=0.1, max=60, help="How long a client may take to ask.")] = 10.0,
+    batch: Annotated[int, typer.Option(min=1, max=1024, help="Inputs that are answered together.")] = 64,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Serve runs over HTTP: predictions, texts, sessions, reasons; three protocols, see /docs."""
+    stop: Stop = context.obj
+    stop.heed(lambda: "stopped; what was in flight is answered")
+    try:
+        from ..serve.app import create_app, create_server
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "uvicorn", "starlette", "h11"):
+            raise
+        raise MissingExtra(error.name, "serve") from None
+    from ..serve.limits import Limits
+    from ..serve.safety import LOCAL
+
+    token = os.environ.get(TOKEN, "")
+    if host not in LOOPBACK and not token:
+        raise RecipeError(f"--host {host} can be reached from elsewhere, so a token is needed: set {TOKEN}")
+    limits = Limits(memory=memory << 20, seconds=seconds, header_seconds=header_seconds, batch=batch)
+    stop.patience = seconds + 5
+    server = create_server(create_app(runs, limits, (*LOCAL, host, *(allow or [])), token), limits, host, port)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    print(json.dumps({"url": url}) if as_json else f"{url} serves {runs}; /docs says what can be asked", flush=True)
+    stop.check()
+    server.run()
+    if not server.started:
+        raise RecipeError(f"{url} cannot be listened on: is something else there? Name another --port")

@@ -1,0 +1,190 @@
+"""One thread that does all the work: what waits runs together, sorted by length; what is written, a bit at a time.
+
+Inputs that ask the same of the same run form a batch; nobody waits for a batch to fill, it is what came while the model
+was busy. If a batch fails, its inputs are tried one by one: a bad one fails alone. Texts that are being written take
+turns between batches. The thread's heartbeat is what the server's liveness means.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..search import Abandoned, while_wanted
+from .limits import Limits, Refused
+from .metrics import Metrics
+from .models import Model
+from .runs import Runs
+
+TURN = 0.01  # seconds that a text is written before the next one is
+PULSE = 0.25  # seconds between heartbeats when there is nothing to do
+
+Work = Callable[[Model, Sequence[Any]], Any]  # one answer for each payload, in their order
+
+
+@dataclass(eq=False)
+class Job:
+    """One input that waits. Of the same `key`, the work of several is done by one call."""
+
+    run: str
+    work: Work
+    payload: Any = None
+    key: Hashable | None = None  # none: it is done by itself
+    size: int = 1  # its length
+    deliver: Callable[[Any], None] | None = None  # where items go one by one, if the work gives an iterator
+    future: "Future[Any]" = field(default_factory=Future)
+    born: float = field(default_factory=time.monotonic)
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def fail(self, error: BaseException) -> None:
+        """What is no Exception, such as a panic of a tokenizer, would end the web server's loop: it becomes one."""
+        if not self.future.done():
+            self.future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+
+
+class Batcher:
+    def __init__(self, runs: Runs, limits: Limits, metrics: Metrics) -> None:
+        self.runs, self.limits, self.metrics = runs, limits, metrics
+        self._waiting: deque[Job] = deque()
+        self._writing: deque[tuple[Job, Iterator[Any]]] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._beat = time.monotonic()
+        self._thread = threading.Thread(target=self._live, name="batcher", daemon=True)
+        metrics.gauges["seqloom_queue_length"] = "Inputs that wait.", lambda: len(self._waiting)
+        metrics.gauges["seqloom_texts_being_written"] = "Texts under way.", lambda: len(self._writing)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Finish what is here, take nothing more, and end."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(self.limits.seconds)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread is there and has come around lately: a request may take its time, no more."""
+        return self._thread.is_alive() and time.monotonic() - self._beat < self.limits.seconds
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Let these wait for their turn: all of them, or none."""
+        with self._changed:
+            if self._closing:
+                raise Refused(503, "closing", "the server is shutting down", retry_after=5)
+            if len(self._waiting) + len(jobs) > self.limits.queue:
+                sentence = f"{len(self._waiting)} inputs are waiting, and at most {self.limits.queue} may"
+                raise Refused(429, "queue", sentence, retry_after=1)
+            self._waiting.extend(jobs)
+            self._changed.notify()
+
+    # --- in the thread ---
+
+    def _live(self) -> None:
+        while True:
+            self._beat = time.monotonic()
+            with self._changed:
+                if not self._waiting and not self._writing:
+                    if self._closing:
+                        return
+                    self._changed.wait(PULSE)
+                batch, why = self._take()
+            if batch:
+                self._run(batch, why)
+            self._write()
+
+    def _take(self) -> tuple[list[Job], str]:
+        """The oldest input that waits, and all others that ask the same; as many as fit."""
+        first = None
+        while self._waiting and first is None:
+            if self._waiting[0].deliver is not None and len(self._writing) >= self.limits.streams:
+                later = next((job for job in self._waiting if job.deliver is None), None)
+                if later is None:
+                    return [], ""
+                self._waiting.remove(later)
+                first = self._wanted(later)
+            else:
+                first = self._wanted(self._waiting.popleft())
+        if first is None:
+            return [], ""
+        batch, rest = [first], deque[Job]()
+        if first.key is not None:
+            while self._waiting and len(batch) < self.limits.batch:
+                job = self._waiting.popleft()
+                if (job.run, job.key) != (first.run, first.key):
+                    rest.append(job)
+                elif wanted := self._wanted(job):
+                    batch.append(wanted)
+            self._waiting.extendleft(reversed(rest))
+        batch.sort(key=lambda job: job.size)
+        return batch, "full" if len(batch) == self.limits.batch else "nothing else waiting"
+
+    def _wanted(self, job: Job) -> Job | None:
+        if not job.cancelled:
+            return job
+        self._give_up(job)
+        return None
+
+    def _give_up(self, job: Job) -> None:
+        self.metrics.count("cancelled")
+        job.fail(Abandoned())
+
+    def _run(self, batch: list[Job], why: str) -> None:
+        begun = time.monotonic()
+        for job in batch:
+            self.metrics.observe("queue_wait_seconds", begun - job.born)
+        self.metrics.observe("batch_size", len(batch))
+        self.metrics.count("batches", left=why)
+        self._answer(batch)
+        self.metrics.observe("batch_seconds", time.monotonic() - begun)
+
+    def _answer(self, batch: list[Job]) -> None:
+        try:
+            model = self.runs.load(batch[0].run)
+            with while_wanted(lambda: any(not job.cancelled for job in batch)):
+                answers = batch[0].work(model, [job.payload for job in batch])
+            if batch[0].deliver is not None:
+                self._writing.append((batch[0], iter(answers)))
+                return
+            assert len(answers) == len(batch), "one answer for each"
+        except Abandoned:
+            for job in batch:
+                self._give_up(job)
+        except BaseException as error:  # whatever it is, this thread must not end
+            if len(batch) == 1:
+                batch[0].fail(error)
+                return
+            for job in batch:
+                self._beat = time.monotonic()
+                self._answer([job])
+        else:
+            for job, answer in zip(batch, answers, strict=True):
+                job.future.set_result(answer)
+
+    def _write(self) -> None:
+        """Every text that is being written has a turn."""
+        for _ in range(len(self._writing)):
+            job, items = self._writing.popleft()
+            self._beat = begun = time.monotonic()
+            try:
+                with while_wanted(lambda job=job: not job.cancelled):  # type: ignore[misc]
+                    while time.monotonic() - begun < TURN:
+                        if job.cancelled:
+                            raise Abandoned
+                        job.deliver(next(items))  # type: ignore[misc]
+            except StopIteration:
+                job.future.set_result(None)
+            except Abandoned:
+                self._give_up(job)
+            except BaseException as error:
+                job.fail(error)
+            else:
+                self._writing.append((job, items))

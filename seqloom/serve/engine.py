@@ -1,0 +1,107 @@
+"""From a request to the batcher and back: what the protocols call. Knows no HTTP.
+
+A handler that is cancelled, because its client left or its time is over, cancels what it waits for.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from ..errors import DataError
+from .batching import Batcher, Job, Work
+from .limits import Limits
+from .metrics import Metrics
+from .models import Model, Token, Writing
+from .runs import Runs
+from .sessions import Sessions
+
+
+class Engine:
+    def __init__(self, runs: Runs, limits: Limits, metrics: Metrics) -> None:
+        self.runs, self.limits, self.metrics = runs, limits, metrics
+        self.batcher = Batcher(runs, limits, metrics)
+        self.sessions = Sessions(limits, metrics)
+
+    async def ask(self, run: str, work: Work, payloads: Sequence[Any], key: Hashable | None = None) -> list[Any]:
+        """The answers to all payloads; with a key, they share batches with others of the same key."""
+        self.runs.check(run)
+        jobs = [Job(run, work, payload, key, size_of(payload)) for payload in payloads]
+        self.batcher.submit(jobs)
+        try:
+            return list(await asyncio.gather(*(asyncio.wrap_future(job.future) for job in jobs)))
+        finally:
+            for job in jobs:
+                job.cancel()
+
+    async def call(self, run: str, work: Any, *arguments: Any) -> Any:
+        """One call with the loaded run, by itself."""
+        [answer] = await self.ask(run, lambda model, _: [work(model, *arguments)], [None])
+        return answer
+
+    async def stream(self, run: str, work: Work) -> AsyncIterator[Any]:
+        """The items of one iterator, as they come."""
+        self.runs.check(run)
+        loop, items = asyncio.get_running_loop(), asyncio.Queue[Any]()
+        end = object()
+
+        def put(item: Any) -> None:
+            loop.call_soon_threadsafe(items.put_nowait, item)
+
+        def finish(future: "Future[Any]") -> None:
+            if not loop.is_closed():
+                put(end)
+
+        job = Job(run, work, deliver=put)
+        job.future.add_done_callback(finish)
+        self.batcher.submit([job])
+        try:
+            while (item := await items.get()) is not end:
+                yield item
+            job.future.result()
+        finally:
+            job.cancel()
+
+    # --- what every protocol asks ---
+
+    async def predict(self, run: str, inputs: Sequence[Any], beam: int | None = None) -> list[dict[str, Any]]:
+        self.check_inputs(inputs)
+        self.limits.check_work(len(inputs), 1, beam or 1, 1)
+        return await self.ask(run, lambda model, given: model.predict(given, beam), inputs, ("predict", beam))
+
+    async def answer(self, run: str, inputs: Sequence[Any], how: Writing) -> list[dict[str, Any]]:
+        self.check_inputs(inputs)
+        self.check_writing(len(inputs), how)
+        return await self.ask(run, lambda model, given: model.answer(given, how), inputs, ("answer", how))
+
+    async def generate(self, run: str, prompt: str, how: Writing) -> AsyncIterator[Token]:
+        """Texts written on, token by token."""
+        async for token in self.stream(run, lambda model, _: model.generate(prompt, how)):
+            self.metrics.count("tokens")
+            yield token
+
+    async def explain(self, run: str, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
+        if (size := size_of(given) + len(answer or "")) > self.limits.explained:
+            raise DataError(f"the input is {size} characters or numbers long; at most {self.limits.explained} explain")
+        found: dict[str, Any] = await self.call(run, Model.explain, given, answer, step)
+        return found
+
+    def check_inputs(self, inputs: Sequence[Any]) -> None:
+        for given in inputs:
+            if (size := size_of(given)) > self.limits.input:
+                raise DataError(
+                    f"an input is {size:,} characters or numbers long, and at most {self.limits.input:,} are read"
+                )
+
+    def check_writing(self, prompts: int, how: Writing) -> None:
+        self.limits.check_work(prompts, how.count, how.beam or 1, how.max_tokens or 1)
+        if how.alternatives > self.limits.alternatives:
+            raise DataError(f"at most {self.limits.alternatives} other tokens are told, not {how.alternatives}")
+        _ = how.sampling
+
+
+def size_of(given: Any) -> int:
+    """Characters of a text, or numbers in nested lists."""
+    if isinstance(given, str):
+        return len(given)
+    return sum(map(size_of, given)) if isinstance(given, list | tuple) else 1

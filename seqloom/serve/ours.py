@@ -1,0 +1,125 @@
+"""Routes of our own: predictions and their reasons as the command line tells them, the runs, sessions, metrics."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import PlainTextResponse
+
+from .engine import Engine
+from .wire import engine_of
+
+router = APIRouter(tags=["seqloom"])
+
+Given = Any  # a text, [text, tag], or nested lists of numbers, where null is a gap
+SessionName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Predict(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"run": "dates", "inputs": ["3 mai 2024"], "beam": 2}]}
+    )
+    run: str = Field(description="The name of a run.")
+    inputs: list[Given] = Field(min_length=1, description="Texts, [text, tag], or arrays of numbers with null as gaps.")
+    beam: int | None = Field(default=None, ge=1, description="The beam size, or how many labels are told.")
+
+
+class Explain(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"run": "sentiment", "input": "a fine film"}]}
+    )
+    run: str
+    input: Given
+    answer: str | None = Field(default=None, description="The answer to explain; the model's own if not given.")
+    step: int | None = Field(
+        default=None, ge=0, le=10_000, description="One element of the answer; all of it if not given."
+    )
+
+
+class Saved(BaseModel):
+    """A session as `save` gives it."""
+
+    model_config = ConfigDict(extra="forbid")
+    run: str
+    weights: str = Field(max_length=200)
+    read: int = Field(ge=0)
+    state: str
+    rows: list[list[float | None]] = Field(max_length=100_000)
+
+
+class Fork(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"into": "another"}]})
+    into: SessionName
+
+
+@router.get("/runs")
+async def list_runs(request: Request) -> dict[str, Any]:
+    """The runs with their scores and baselines, and the folders that are no servable runs, each with the reason."""
+    runs = engine_of(request).runs
+    return {"runs": [runs.describe(name) for name in runs.find()], "refused": runs.refused}
+
+
+@router.get("/runs/{run}")
+async def get_run(request: Request, run: str) -> dict[str, Any]:
+    return engine_of(request).runs.describe(run)
+
+
+@router.post("/predict")
+async def predict(request: Request, asked: Predict) -> dict[str, Any]:
+    """The best answers to each input, as `seqloom predict --json` tells them."""
+    return {"run": asked.run, "answers": await engine_of(request).predict(asked.run, asked.inputs, asked.beam)}
+
+
+@router.post("/explain")
+async def explain(request: Request, asked: Explain) -> dict[str, Any]:
+    """Which elements of the input spoke for an answer, by several methods, each with its faithfulness."""
+    found = await engine_of(request).explain(asked.run, asked.input, asked.answer, asked.step)
+    return {"run": asked.run, **found}
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> PlainTextResponse:
+    """Counters and histograms for Prometheus."""
+    return PlainTextResponse(engine_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+# --- sessions: they are fed by /v2/models/RUN/infer with a sequence_id ------------------------------------------------
+
+
+def session(request: Request, run: str) -> Engine:
+    engine = engine_of(request)
+    engine.runs.check(run)
+    return engine
+
+
+@router.post("/runs/{run}/sessions/{name}/save")
+async def save(request: Request, run: str, name: SessionName) -> dict[str, Any]:
+    """A session as JSON, which `restore` takes: here, or on another server of the same run."""
+    engine = session(request, run)
+    found: dict[str, Any] = await engine.call(run, lambda model: engine.sessions.save(model, name))
+    return found
+
+
+@router.post("/runs/{run}/sessions/{name}/restore")
+async def restore(request: Request, run: str, name: SessionName, saved: Saved) -> dict[str, Any]:
+    """A saved session again, under any name."""
+    engine = session(request, run)
+    found: dict[str, Any] = await engine.call(
+        run, lambda model: engine.sessions.restore(model, name, saved.model_dump())
+    )
+    return found
+
+
+@router.post("/runs/{run}/sessions/{name}/fork")
+async def fork(request: Request, run: str, name: SessionName, asked: Fork) -> dict[str, Any]:
+    """A second session that goes on from where this one is."""
+    engine = session(request, run)
+    found: dict[str, Any] = await engine.call(run, lambda model: engine.sessions.fork(model, name, asked.into))
+    return found
+
+
+@router.delete("/runs/{run}/sessions/{name}")
+async def end(request: Request, run: str, name: SessionName) -> dict[str, Any]:
+    engine = session(request, run)
+    found: dict[str, Any] = await engine.call(run, lambda model: engine.sessions.end(model, name))
+    return found
