@@ -1,5 +1,6 @@
 """[data]: where the examples come from and how they become tokens, or windows of numbers."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -18,9 +19,18 @@ def _as_tuple(given: object) -> object:
 def _check_files(names: tuple[str, ...]) -> tuple[str, ...]:
     if any(not name.strip() or "\0" in name for name in names):
         raise ValueError(f"{shown(names)} holds a name that no file can have")
-    if len(names) > 2:
-        raise ValueError(f"{len(names)} files are given, but it is one file, or two parallel ones (source, target)")
     return names
+
+
+PAIRED = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
+WHOLE = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".conll", ".conllu", ".ts")  # endings of files that hold both
+
+
+def are_parallel(names: Sequence[str], format: str) -> bool:
+    """Whether two files belong together, line by line or entry by entry; several others are read one after another."""
+    plain = not any(mark in name for name in names for mark in "*?[")
+    whole = all(name.lower().removesuffix(".gz").endswith(WHOLE) for name in names)
+    return len(names) == 2 and (format in PAIRED or format == "guess" and plain and not whole)
 
 
 def _check_column(name: str) -> str:
@@ -73,7 +83,9 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class Data(Section):
     sample: Sample = Field(default="", description="A built-in sample of examples, instead of files of your own.")
     train: Files = Field(
-        default=(), description="The file to train on, or two parallel ones: a line of source for each line of target."
+        default=(),
+        description="What to train on: a file, several, a pattern such as part-*.csv, two parallel files (a line of "
+        "source for each line of target), or a folder whose folders are classes.",
     )
     validation: Files = Field(
         default=(), description="The same for validation; without it a share of the training rows is kept apart."
@@ -253,13 +265,6 @@ class Data(Section):
         return self
 
     def _check_part(self, name: str, files: tuple[str, ...]) -> None:
-        pairs = ("guess", "lines", "idx", "sheets")
-        if len(files) == 2 and self.format not in pairs:
-            raise ValueError(
-                f'data.{name} is a pair of parallel files, but data.format "{self.format}" has source and target '
-                'in one file: parallel files are "lines"'
-            )
-        if len(files) == 1 and self.format in pairs[1:]:
-            raise ValueError(f'data.{name} is one file, but data.format "{self.format}" wants two: source, target')
-        if files and self.train and len(files) != len(self.train):
-            raise ValueError(f"data.{name} and data.train must both be one file, or both a pair of parallel files")
+        if files and len(files) != 2 and self.format in PAIRED:
+            given = "one file" if len(files) == 1 else f"{len(files)} files"
+            raise ValueError(f'data.{name} is {given}, but data.format "{self.format}" wants two: source, target')

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from seqloom.arguments import described
-from seqloom.config.recipe import Data
-from seqloom.data.formats.lines import check_file
+from seqloom.config.data import are_parallel
+from seqloom.data.files import digest, files_by_part
 from seqloom.data.formats.tables import Skipped, format_of, named_split
 from seqloom.data.layout import JOINED, Layout
 from seqloom.data.raws import FAULTS
@@ -35,26 +35,21 @@ class Origin(ABC):
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]: ...
 
 
-def files_by_part(data: Data, what: str) -> dict[str, Sequence[str]]:
-    """The files that the recipe names; for training there is at least one."""
-    if not data.train:
-        raise DataError(f"no {what} given: data.train names a file, or data.sample a built-in sample")
-    given = {"train": data.train, "validation": data.validation, "test": data.test}
-    return {part: files for part, files in given.items() if files}
-
-
 class Files(Origin):
-    what = "examples are"
-
     def __init__(self, layout: Layout) -> None:
-        self._layout, self._files = layout, files_by_part(layout.data, self.what)
+        self._layout, self._files = layout, files_by_part(layout.data, "examples are")
         self.parts = tuple(self._files)
-        self.names = tuple(name for files in self._files.values() for name in files)
+        if len({are_parallel(getattr(layout.data, part), layout.data.format) for part in self.parts}) > 1:
+            raise DataError("of data.train, data.validation and data.test some are two parallel files and some are not")
+        self.names = tuple(name for groups in self._files.values() for files in groups for name in files)
 
     def content(self) -> dict[str, list[str]]:
         """The formats, which may depend on the names, and the digests of the files."""
         format = self._layout.data.format
-        return {part: self._digests(files, format_of(files, format)) for part, files in self._files.items()}
+        return {
+            part: [sum for files in groups for sum in self._digests(files, format_of(files, format))]
+            for part, groups in self._files.items()
+        }
 
     def _digests(self, files: Sequence[str], format: str) -> list[str]:
         if format != "sheets":
@@ -63,7 +58,8 @@ class Files(Origin):
         return [format, split, digest(index), digest(files[1])]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
-        return read_files(self._files[part], self._layout, skipped)
+        for files in self._files[part]:
+            yield from read_files(files, self._layout, skipped)
 
 
 class Sample(Origin):
@@ -182,8 +178,3 @@ def digest_of(examples: Sequence[Example]) -> str:
             if not isinstance(value, str):
                 found.update(np.ascontiguousarray(value).tobytes())
     return found.hexdigest()
-
-
-def digest(file: str) -> str:
-    with check_file(file).open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

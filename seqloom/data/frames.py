@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.codec import Codec, Raw
-from seqloom.data.datasets import Origin, digest, files_by_part
+from seqloom.data.datasets import Origin
+from seqloom.data.files import digest, files_by_part
 from seqloom.data.formats.chorales import HIGHEST, LOWEST, read_chorales
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.layout import Layout
@@ -73,7 +74,7 @@ class Pieces(Origin):
 
     def __init__(self, layout: Layout) -> None:
         data = layout.data
-        self._files = {part: files[0] for part, files in files_by_part(data, "music is").items()}
+        self._files = {part: groups[0][0] for part, groups in files_by_part(data, "music is").items()}
         self._encoding = data.encoding
         inside = {part for part in read_pieces(self._files["train"], data.encoding) if part not in self._files}
         self._files |= {part: self._files["train"] for part in inside}

@@ -15,6 +15,7 @@ from seqloom.data.codec import Raw
 from seqloom.data.formats.conll import ConllReading, read_conll
 from seqloom.data.formats.delimited import PAIR
 from seqloom.data.formats.dialects import SAMPLED
+from seqloom.data.formats.folders import read_classes
 from seqloom.data.formats.idx import read_idx, read_labeled
 from seqloom.data.formats.images import ImageReading, read_captioned, read_sheets
 from seqloom.data.formats.lines import Fault
@@ -221,6 +222,20 @@ def sheets(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[P
             yield (found.image[None], caption), index, found.line
 
 
+def folders(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+    """A text or an image a file, labeled by the folder it lies in."""
+    data = layout.data
+    if list(layout.sides) != ["source", "target"] or layout.task != "classify":
+        raise DataError("this is a folder, whose folders would be classes: only classify reads those", files[0])
+    size = image_reading(layout).size if layout.pictured else None
+    for found in read_classes(files[0], data.encoding, size, skipped.notes):
+        if isinstance(found, Fault):
+            yield found
+        else:
+            content = found.content if isinstance(found.content, str) else found.content[None]
+            yield (content, found.label), found.file, 1
+
+
 def image_reading(layout: Layout) -> ImageReading:
     """What the columns are called, unless the recipe says so: image and caption, whichever of them is the source."""
     data = layout.data
@@ -235,5 +250,5 @@ def image_reading(layout: Layout) -> ImageReading:
 Read = Callable[[Sequence[str], Layout, Skipped], Iterator[Placed | Fault]]
 READERS: dict[str, Read] = {
     **{"conll": sentences, "conllu": sentences, "ts": cases, "idx": labeled_images},
-    **{"images": captioned, "sheets": sheets},
+    **{"images": captioned, "sheets": sheets, "folders": folders},
 }

@@ -14,6 +14,7 @@ import numpy as np
 
 from seqloom.config.recipe import Data
 from seqloom.data.datasets import PARTS
+from seqloom.data.files import expand
 from seqloom.data.formats.series import Series, TableReading, read_table
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.numbers import LARGEST
@@ -28,11 +29,9 @@ def histories(data: Data, examples: object, skipped: Skipped) -> dict[str, list[
         return {"train": [chosen(series, data) for series in sampled(data.sample)]}
     found = {}
     for part in PARTS:
-        files: tuple[str, ...] = getattr(data, part)
-        if len(files) > 1:
-            raise DataError(f"data.{part} names {len(files)} files, but the series of a part are in one", files[0])
+        files = [file for name in getattr(data, part) for file in expand(name)]
         if files:
-            found[part] = read_histories(files[0], data, skipped)
+            found[part] = told_apart([series for file in files for series in read_histories(file, data, skipped)])
     return found
 
 

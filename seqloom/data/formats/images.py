@@ -157,6 +157,12 @@ def _opened(name: str, root: Path, table: str, line: int) -> "Image.Image | Faul
         return Fault("no image", f"{name[:60]!r} cannot be read as an image ({reason[:100]})", table, line)
 
 
+def open_image(path: Path, size: tuple[int, int]) -> Pixels | Fault:
+    """One image file, cut and resized."""
+    image = _opened(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
+    return image if isinstance(image, Fault) else _resized(image, size)
+
+
 def _resized(image: "Image.Image", size: tuple[int, int]) -> Pixels:
     """Cut to the shape of `size` around the middle, then resize."""
     from PIL import Image, ImageOps

@@ -12,6 +12,7 @@ one is a fault. Knows nothing of tokens or splits.
 """
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -125,6 +126,8 @@ def named_split(name: str) -> tuple[str, str]:
 def format_of(files: Sequence[str], format: str) -> str:
     """The format as said, or as the ending of the file says."""
     name = PurePath(files[0].lower().removesuffix(".gz"))
+    if os.path.isdir(os.path.expanduser(files[0])):
+        return "folders"
     if format == "guess" and name.name.endswith("-ubyte"):
         format = "idx"
     if format == "guess" and len(files) == 2:

@@ -1,0 +1,59 @@
+"""A folder whose folders are classes: pos/ and neg/ with a text or an image a file."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from seqloom.data.formats.images import Pixels, open_image
+from seqloom.data.formats.lines import Fault, fault_of, read_lines
+from seqloom.errors import DataError
+
+UNLABELED = frozenset(["unsup", "unsupervised", "unlabeled", "unlabelled"])  # folders of no class
+IMAGES = frozenset([".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".ppm"])
+
+
+class Filed(NamedTuple):
+    content: str | Pixels
+    label: str
+    file: str
+
+
+def list_classes(folder: str, notes: list[str]) -> dict[str, list[Path]]:
+    """The files of each class, both in the order of their names; what is not read is noted."""
+    root = Path(os.path.expanduser(folder))
+    inside = sorted(path for path in root.iterdir() if not path.name.startswith("."))
+    left = [path.name for path in inside if path.is_dir() and path.name.lower() in UNLABELED]
+    folders = [path for path in inside if path.is_dir() and path.name not in left]
+    found = {path.name: sorted(one for one in path.iterdir() if one.is_file()) for path in folders}
+    found = {name: files for name, files in found.items() if files}
+    if len(found) < 2:
+        there = ", ".join(found) or "none"
+        raise DataError(f"a folder of classes has a folder for each of at least two classes; there is {there}", folder)
+    if left:
+        notes.append(f"{folder}: {', '.join(left)} was not read, as it names no class")
+    if loose := sum(path.is_file() for path in inside):
+        notes.append(f"{folder}: {loose:,} files beside the folders of classes were not read")
+    counts = ", ".join(f"{name} {len(files):,}" for name, files in found.items())
+    notes.append(f"{folder}: its folders are the classes ({counts})")
+    return found
+
+
+def read_classes(folder: str, encoding: str, size: tuple[int, int] | None, notes: list[str]) -> Iterator[Filed | Fault]:
+    """Every file with the name of its folder: as a text, or with a size as an image."""
+    for label, files in list_classes(folder, notes).items():
+        for path in files:
+            content = open_image(path, size) if size else _read_text(path, encoding)
+            yield content if isinstance(content, Fault) else Filed(content, label, str(path))
+
+
+def _read_text(path: Path, encoding: str) -> str | Fault:
+    if path.suffix.lower() in IMAGES:
+        return Fault("an image", "the file is an image: data.source_type=image reads images", str(path), 1)
+    lines = []
+    for line in read_lines(str(path), encoding):
+        if fault := fault_of(line, str(path), encoding):
+            return fault
+        lines.append(line.text)
+    text = "\n".join(lines).strip()
+    return text or Fault("an empty file", "the file is empty", str(path), 1)

@@ -1,0 +1,96 @@
+"""Which files are read: patterns, several files, pairs, and folders whose folders are classes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqloom import Recipe
+from seqloom.data.datasets import Files
+from seqloom.data.documents import Documents
+from seqloom.data.files import digest, find_files
+from seqloom.data.formats.tables import Skipped
+from seqloom.errors import DataError
+from seqloom.tasks import TASKS
+
+
+def read(task: str, part: str = "train", *overrides: str) -> tuple[list, list[str]]:
+    recipe = Recipe.read(task, *overrides)
+    skipped = Skipped()
+    origin = (Documents if task == "language" else Files)(TASKS[task].form(recipe).layout(recipe))
+    return list(origin.read(part, skipped)), skipped.notes
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for number in (2, 1, 10):
+        (tmp_path / f"part-{number}.csv").write_text(f"text,label\nrow {number},{'ab'[number % 2]}\n")
+    for label in ("pos", "neg", "unsup"):
+        (tmp_path / "reviews" / label).mkdir(parents=True)
+        for number in range(3):
+            (tmp_path / "reviews" / label / f"{number}.txt").write_text(f"{label} {number}\nsecond line\n")
+    (tmp_path / "reviews" / "urls.txt").write_text("http://nowhere\n")
+    return tmp_path
+
+
+def test_a_pattern_stands_for_all_its_files_in_order(folder):
+    rows, _ = read("classify", "train", "data.train=part-*.csv", "data.source=text", "data.target=label")
+    assert rows == [("row 1", "b"), ("row 10", "a"), ("row 2", "a")]
+    with pytest.raises(DataError, match=r"part-x\*\.csv: no file has a name of this pattern"):
+        read("classify", "train", "data.train=part-x*.csv", "data.source=text", "data.target=label")
+
+
+def test_two_tables_are_read_one_after_the_other_and_two_texts_side_by_side(folder):
+    rows, _ = read("classify", "train", "data.train=part-1.csv,part-2.csv", "data.source=text", "data.target=label")
+    assert rows == [("row 1", "b"), ("row 2", "a")]
+    (folder / "a.de").write_text("ein\nzwei\n")
+    (folder / "a.en").write_text("one\ntwo\n")
+    rows, _ = read("seq2seq", "train", "data.train=a.de,a.en")
+    assert rows == [("ein", "one"), ("zwei", "two")]
+    assert find_files(["a.de", "a.en"], "txt") == [("a.de",), ("a.en",)]
+
+
+def test_texts_of_a_language_model_are_read_one_after_the_other(folder):
+    (folder / "a.txt").write_text("one\n")
+    (folder / "b.txt").write_text("two\n")
+    rows, _ = read("language", "train", "data.train=a.txt,b.txt")
+    assert rows == [("one",), ("two",)]
+
+
+def test_folders_are_classes(folder):
+    rows, notes = read("classify", "train", "data.train=reviews")
+    assert rows == [(f"{label} {number}\nsecond line", label) for label in ("neg", "pos") for number in range(3)]
+    assert notes == [
+        "reviews: unsup was not read, as it names no class",
+        "reviews: 1 files beside the folders of classes were not read",
+        "reviews: its folders are the classes (neg 3, pos 3)",
+    ]
+
+
+def test_folders_of_images_are_classes(folder):
+    Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for label, color in (("dark", 10), ("light", 200)):
+        (folder / "photos" / label).mkdir(parents=True)
+        Image.fromarray(np.full((20, 30, 3), color, np.uint8)).save(folder / "photos" / label / "a.png")
+    how = ["data.train=photos", "data.source_type=image"]
+    rows, _ = read("classify", "train", *how)
+    assert [label for _, label in rows] == ["dark", "light"]
+    assert [image.shape for image, _ in rows] == [(1, 64, 64, 3)] * 2 and int(rows[0][0].max()) == 10
+    (folder / "photos" / "dark" / "b.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"b\.png, line 1: 'b\.png' cannot be read as an image"):
+        read("classify", "train", *how)
+
+
+def test_a_folder_without_classes_is_refused(folder):
+    with pytest.raises(DataError, match=r"at least two classes; there is none"):
+        read("classify", "train", "data.train=reviews/pos")
+    with pytest.raises(DataError, match="only classify reads those"):
+        read("seq2seq", "train", "data.train=reviews")
+
+
+def test_what_is_in_a_folder_changes_its_digest(folder):
+    before = digest("reviews")
+    assert digest("reviews") == before
+    (folder / "reviews" / "pos" / "0.txt").rename(folder / "reviews" / "neg" / "9.txt")
+    assert digest("reviews") != before
