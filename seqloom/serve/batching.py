@@ -9,7 +9,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,9 +43,13 @@ class Job:
     def cancel(self) -> None:
         self.cancelled = True
 
+    def finish(self, answer: Any) -> None:
+        with suppress(InvalidStateError):  # nobody waits for it any more
+            self.future.set_result(answer)
+
     def fail(self, error: BaseException) -> None:
         """What is no Exception, such as a panic of a tokenizer, would end the web server's loop: it becomes one."""
-        if not self.future.done():
+        with suppress(InvalidStateError):
             self.future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
 
@@ -167,7 +172,7 @@ class Batcher:
                 self._answer([job])
         else:
             for job, answer in zip(batch, answers, strict=True):
-                job.future.set_result(answer)
+                job.finish(answer)
 
     def _write(self) -> None:
         """Every text that is being written has a turn."""
@@ -181,7 +186,7 @@ class Batcher:
                             raise Abandoned
                         job.deliver(next(items))  # type: ignore[misc]
             except StopIteration:
-                job.future.set_result(None)
+                job.finish(None)
             except Abandoned:
                 self._give_up(job)
             except BaseException as error:

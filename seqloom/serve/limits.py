@@ -22,6 +22,7 @@ class Limits:
 
     body: int = 1 << 20  # bytes
     headers: int = 64
+    head: int = 32_768  # bytes of the path and all headers
     depth: int = 32  # of nested JSON
     header_seconds: float = 10.0  # until the headers of a request are complete
     seconds: float = 30.0  # from a request's headers to the end of its answer

@@ -68,6 +68,9 @@ class Guard:
         found: list[tuple[bytes, bytes]] = scope["headers"]
         if len(found) > self.limits.headers:
             raise Refused(431, "headers", f"{len(found)} headers are sent, and at most {self.limits.headers} are read")
+        asked = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        if asked + sum(len(name) + len(value) for name, value in found) > self.limits.head:
+            raise Refused(431, "headers", f"the path and the headers have more than {self.limits.head:,} bytes")
         if sum(name.lower() == b"host" for name, _ in found) != 1:
             raise Refused(400, "host", "a request has one Host header")
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in found}

@@ -153,6 +153,22 @@ def test_texts_take_turns_with_batches_and_with_one_another(batcher):
     assert seen.index("batch") < seen.index(("a", 4))
 
 
+def test_an_answer_that_nobody_waits_for_harms_nobody(batcher):
+    """A handler that is cancelled cancels the future that it waits for, whatever the thread is doing."""
+    event = hold(batcher)
+    jobs = [Job("run", lambda model, payloads: payloads, n, "same") for n in range(3)]
+    bad = Job("run", lambda model, payloads: 1 / 0)
+    text = Job("run", lambda model, payloads: range(3), deliver=lambda item: None)
+    batcher.submit([*jobs, bad, text])
+    for job in (jobs[1], bad, text):
+        job.future.cancel()
+    event.set()
+    assert [jobs[n].future.result(10) for n in (0, 2)] == [0, 2]
+    last = Job("run", lambda model, payloads: payloads, "on it goes")
+    batcher.submit([last])
+    assert last.future.result(10) == "on it goes"
+
+
 def test_a_text_that_is_given_up_stops(batcher):
     seen, ended = [], threading.Event()
 
