@@ -72,7 +72,7 @@ def trained(name: str, changes: tuple[str, ...]) -> Run:
 def main() -> None:
     for name, (changes, given, pictures) in MADE.items():
         look = trained(name, changes).look(given)
-        views = look.views()
+        views = look.views
         for view in pictures:
             drawn = DRAWN.get((name, view), view)
             told(save(views[view](), HERE / "pictures" / f"{drawn}{ENDINGS.get(drawn, '.svg')}"))

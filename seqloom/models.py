@@ -25,11 +25,18 @@ def device_of(module: nn.Module) -> torch.device:
     return next(module.parameters()).device
 
 
+SOURCE, INPUTS = "source", "inputs"  # the sides of a batch: what is written about, and what is read step by step
+Bodies = dict[str, tuple[str, str, nn.Module]]  # by the side it reads: the name of a part, its prefix, and the module
+
+
 class Labeler(nn.Module):
     """Embed, encode, answer: once per element (tag) or once per sequence (classify).
 
     In training the `dropout` share of what the head sees is left out.
     """
+
+    source: None = None
+    generates = False
 
     def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, per_element: bool, dropout: float = 0.0) -> None:
         super().__init__()
@@ -44,6 +51,27 @@ class Labeler(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Any:
         return self.head(self.features(x, mask))
+
+    def objective(self) -> "LabelingObjective":
+        """The loss it is trained by, without smoothing or class weights that the head does not have itself."""
+        return LabelingObjective(self)
+
+    def embedding_of(self, side: str) -> nn.Module:
+        return self.embed
+
+    def read(self, batch: "Batch", vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
+        """What the head sees of a batch: (B, T, D), or (B, D) for one label a sequence.
+
+        `vectors` (B, T, D) take the place of what the embedding makes of this side.
+        """
+        if vectors is None:
+            return self.features(batch.inputs, batch.mask)
+        memory: Memory = self.encoder(vectors, batch.mask)
+        return memory.values if self.per_element else memory.summary
+
+    def bodies(self) -> Bodies:
+        """The parts that read sequences."""
+        return {INPUTS: ("encoder", "encoder.", self.encoder)}
 
 
 class Source(nn.Module):
@@ -63,6 +91,9 @@ class Generator(nn.Module):
 
     In training the `dropout` share of what the head sees is left out.
     """
+
+    per_element = True
+    generates = True
 
     def __init__(
         self, embed: nn.Module, decoder: Layer, head: Head, source: Source | None = None, dropout: float = 0.0
@@ -94,6 +125,27 @@ class Generator(nn.Module):
         """Read y (B, T, ...): tell what comes after each element. T may be all of them, or one."""
         features, state = self.features(y, state, mask)
         return self.head(features), state
+
+    def objective(self) -> "GenerationObjective":
+        """The loss it is trained by."""
+        return GenerationObjective(self)
+
+    def embedding_of(self, side: str) -> nn.Module:
+        return self.source.embed if side == SOURCE and self.source is not None else self.embed
+
+    def read(self, batch: "Batch", vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
+        """What the head sees of a batch (B, T, D); `vectors` take the place of what the embedding makes of a side."""
+        if vectors is None:
+            return self.features(batch.inputs, self.initial_state(len(batch.inputs), *batch.source), batch.mask)[0]
+        if side == INPUTS or self.source is None:
+            return self.decoder(vectors, self.initial_state(len(vectors), *batch.source), batch.mask)[0]
+        memory: Memory = self.source.encoder(vectors, batch.source[1])
+        return self.features(batch.inputs, self.decoder.initial_state(len(vectors), memory), batch.mask)[0]
+
+    def bodies(self) -> Bodies:
+        """The parts that read sequences, the encoder's first."""
+        source: Bodies = {} if self.source is None else {SOURCE: ("encoder", "source.encoder.", self.source.encoder)}
+        return source | {INPUTS: ("decoder", "decoder.", self.decoder)}
 
     def stepper(self) -> "Stepper":
         """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
@@ -169,7 +221,7 @@ class Batch(NamedTuple):
             loss_mask=None if self.loss_mask is None else self.loss_mask.to(device),
         )
 
-    def rows(self, part: slice) -> "Batch":
+    def rows(self, part: slice | Tensor) -> "Batch":
         """Some of the rows."""
         return self._replace(
             inputs=self.inputs[part],
@@ -184,6 +236,7 @@ class Batch(NamedTuple):
 class Objective(nn.Module):
     """What is made small in training: a sum over so many elements."""
 
+    model: Labeler | Generator
     carries: bool = False  # whether a batch can go on from the state of the one before
 
     @abstractmethod
@@ -192,6 +245,8 @@ class Objective(nn.Module):
 
 
 class LabelingObjective(Objective):
+    model: Labeler
+
     def __init__(self, model: Labeler) -> None:
         super().__init__()
         self.model = model
@@ -204,6 +259,7 @@ class LabelingObjective(Objective):
 
 
 class GenerationObjective(Objective):
+    model: Generator
     carries = True
 
     def __init__(self, model: Generator) -> None:

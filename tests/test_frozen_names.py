@@ -61,7 +61,7 @@ def test_options(command):
 
 def test_views():
     kept = "attention gates gradients spectrum field beam next attribution embedding curves model cost probe positions"
-    assert set([*kept.split(), "schedule"]) <= {view.name for view in VIEWS}
+    assert set([*kept.split(), "schedule"]) <= set(VIEWS)
 
 
 def test_settings():

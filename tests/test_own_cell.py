@@ -52,7 +52,7 @@ def test_its_gates_and_its_attention_are_seen(run):
     with recording(found.model, "*taps.u") as tape:
         found.predict("abc", beam=1)
     assert len(tape) == 3 and all(((u > 0) & (u < 1)).all() for values in tape.values() for u in values)
-    assert found.look("abc").attention_weights().weights.shape == (1, 4, 3)
+    assert found.look("abc").measure("attention").weights.shape == (1, 4, 3)
 
 
 def test_it_is_drawn_and_diagnosed(run):

@@ -59,15 +59,15 @@ def asks(run, file, text):
     found = {
         "predict": lambda: run.predict(text, 3),
         "score": lambda: run.score(file),
-        "attention": lambda: look().attention_maps,
-        "gates": lambda: look().traces,
-        "gradients": lambda: look().gradient_flow,
-        "jacobians": lambda: look().decays,
-        "norms": lambda: look().shrinkage,
-        "starved": lambda: look().query_key_value,
-        "next": lambda: look().expectations,
+        "attention": lambda: look().measure("heads"),
+        "gates": lambda: look().measure("gates"),
+        "gradients": lambda: look().measure("gradients"),
+        "jacobians": lambda: look().measure("jacobians"),
+        "norms": lambda: look().measure("norms"),
+        "query-key-value": lambda: look().measure("query-key-value"),
+        "next": lambda: look().measure("next"),
         "attribution": attributed,
-        "field": lambda: look().field_of(),
+        "field": lambda: look().measure("field"),
     }
     if run.recipe.task == "seq2seq":
         found["stream"] = lambda: list(run.stream(text, Answering(1, max_length=12)))

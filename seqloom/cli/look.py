@@ -39,13 +39,7 @@ def look(
         return
     for note in loaded.history.notes:
         print(note, file=sys.stderr)
-    looked = loaded.look(given, answer)
-    views, lacking = looked.views(), looked.lacking()
-    if view in lacking:
-        raise RecipeError(f"the view {view} does not fit this model: {lacking[view]}")
-    if view not in views:
-        raise RecipeError(f"there is no view {view!r} of this model; there are {', '.join(views)}, and all")
-    print(save(views[view](), out or Path(f"{view}.html")))
+    print(save(loaded.look(given, answer).draw(view), out or Path(f"{view}.html")))
 
 
 def doctor(

@@ -13,6 +13,8 @@ from .state import single
 class CRF(Head):
     """A linear chain: a score per element and tag, one per pair of neighbors, one per tag at either end."""
 
+    outcome = "path"
+
     def __init__(self, inputs: int, tags: int) -> None:
         super().__init__()
         self.project = nn.Linear(inputs, tags)

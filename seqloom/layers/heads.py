@@ -16,6 +16,8 @@ Loss = tuple[Tensor, Tensor]  # the sum of the surprises, and of how many
 
 
 class Head(nn.Module):
+    outcome: str = "number"  # what is predicted: a number, one class, any of several classes, a path of classes
+
     @abstractmethod
     def forward(self, features: Tensor) -> Any:
         """Features (..., D) -> what the distribution needs: logits, or a mean and a spread."""
@@ -53,6 +55,7 @@ class Categorical(Head):
     minus infinity everywhere, so the others share all of the probability, in the loss as in what is told.
     """
 
+    outcome = "class"
     weights: Tensor
     impossible: Tensor
 
@@ -129,6 +132,8 @@ class Categorical(Head):
 
 class Bernoulli(Head):
     """Any of `notes` at once: a piano roll."""
+
+    outcome = "classes"
 
     def __init__(self, inputs: int, notes: int) -> None:
         super().__init__()
@@ -242,6 +247,7 @@ class MLPHead(Head):
         super().__init__()
         self.hidden = nn.Sequential(nn.Linear(inputs, hidden), *(after or (nn.ReLU(), nn.Dropout(dropout))))
         self.head = head
+        self.outcome = head.outcome
 
     def forward(self, features: Tensor) -> Any:
         return self.head(self.hidden(features))

@@ -1,319 +1,369 @@
-"""Every picture by its name: what it shows, how to read it, what draws it, and why it may not fit a model.
+"""Every view of a model by its name: its measure, its chart, how to read it, and why it may not fit a model.
 
-The one list that the command line, Python and the report go by. To add a picture: a measure, a chart, a line here.
+The one list that the command line, Python and the report go by. To add a view: a measure, a chart, a line here.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .measures.next_tokens import tells_symbols
+from .charts.beam import beam_chart
+from .charts.drawing import draw_model
+from .charts.lines import (
+    cost_chart,
+    decay_chart,
+    gates_chart,
+    memory_path_chart,
+    query_key_value_chart,
+    scalar_chart,
+    shrinkage_chart,
+    spectrum_chart,
+    states_chart,
+)
+from .charts.maps import attention_chart, field_chart, flow_chart, heads_chart, position_chart, units_chart
+from .charts.picture import picture_chart
+from .charts.tokens import (
+    attribution_chart,
+    faithfulness_chart,
+    map_chart,
+    neighbors_chart,
+    next_chart,
+    order_chart,
+    probe_chart,
+)
+from .charts.training import curves_chart, schedule_chart, training_flow_chart, training_spectra_chart, updates_chart
+from .history import History
+from .measures.attention import OVER_SOURCE, AttentionMap, attention_maps
+from .measures.attribution import METHODS, Attribution, question
+from .measures.costs import LENGTHS, Cost, bodies_beside, costs
+from .measures.faithfulness import Faithfulness, faithfulness
+from .measures.gates import Trace, traces
+from .measures.gradients import gradient_flow, query_key_value
+from .measures.jacobians import decays
+from .measures.next_tokens import next_tokens, tells_symbols
+from .measures.norms import shrinkage
+from .measures.order import order_matters, swaps
+from .measures.positions import position_vectors
+from .measures.probes import label_elements, probes
+from .measures.receptive_field import receptive_field
+from .measures.spectra import ScalarDecay, scalar_decay, spectra
+from .measures.vectors import Neighbors, Vectors, symbol_vectors
 
 if TYPE_CHECKING:
     from . import Look
 
-WALKS = "no part of this model walks over time"
-NO_RUN = "it needs a run's records, and this model was given alone"
+NEIGHBORS = 12  # symbols whose neighbors are shown together
+NO_RECURRENCE = "no part of this model is recurrent"
+NO_HISTORY = "it needs a run's records, and this model was given alone"
 
 
 @dataclass(frozen=True)
 class View:
-    name: str
-    title: str
-    how: str  # to read it, a sentence or two
-    draw: "Callable[[Look], Any]"
-    lacks: "Callable[[Look], str]"  # why it does not fit; nothing if it does
+    measure: "Callable[..., Any]"  # of a Look, and what may be asked about
+    chart: Callable[[Any], Any]
+    reading: str  # how to read it, a sentence or two
+    missing: "Callable[[Look], str]" = lambda look: ""  # why it does not fit a model; nothing if it does
+    of_training: bool = False  # whether it shows how training went, rather than the example
 
 
-def _always(look: "Look") -> str:
-    return ""
+# --- why a view may not fit ---
 
 
-def _attends(look: "Look") -> str:
-    return "" if look.attention_maps else "no part of this model attends"
+def find(name: str, otherwise: str) -> "Callable[[Look], str]":
+    """Fits where the measure of the view of this name finds something."""
+    return lambda look: "" if look.measure(name) else otherwise
 
 
-def _heads(look: "Look") -> str:
-    return "" if look.query_key_value else "only a Transformer has heads, and queries, keys and values to compare"
+def have_gates(look: "Look") -> str:
+    return "" if any(trace.gates for trace in look.measure("gates")) else "a plain recurrence has no gates"
 
 
-def _walks(look: "Look") -> str:
-    return "" if look.traces else WALKS
+def have_forget_gate(look: "Look") -> str:
+    return "" if any(trace.keeping for trace in look.measure("gates")) else "no gate here keeps a state"
 
 
-def _gated(look: "Look") -> str:
-    return _walks(look) or ("" if any(trace.gates for trace in look.traces) else "a plain recurrence has no gates")
+def predict_symbols(look: "Look") -> str:
+    return "" if tells_symbols(look.model) else "its target is not one of several symbols"
 
 
-def _keeps(look: "Look") -> str:
-    return _walks(look) or ("" if any(trace.keeping for trace in look.traces) else "no gate here keeps a state")
+def embed_symbols(look: "Look") -> str:
+    found = symbol_vectors(look.model, look.side)
+    return "" if found is not None else "it reads no symbols that have a learned vector each"
 
 
-def _multiplies(look: "Look") -> str:
-    return _walks(look) or ("" if look.spectra else "its recurrence multiplies the state with no matrix")
-
-
-def _normed(look: "Look") -> str:
-    return "" if look.shrinkage else "there is no norm in this model"
-
-
-def _placed(look: "Look") -> str:
-    return "" if look.positions else "this model is not told positions: it reads in order, or sees none"
-
-
-def _tells(look: "Look") -> str:
-    return "" if tells_symbols(look.model) else "what it tells is not one of several symbols"
-
-
-def _symbols(look: "Look") -> str:
-    return "" if look.embedded is not None else "what it reads are no symbols with a learned vector each"
-
-
-def _history(look: "Look") -> str:
-    return "" if look.history is not None else NO_RUN
-
-
-def _trained(look: "Look") -> str:
-    return "" if look.history is not None and look.history.records else NO_RUN
-
-
-def _watched(look: "Look") -> str:
-    if look.history is None:
-        return NO_RUN
-    every, steps = look.history.recipe.train.watch_every, look.history.recipe.train.steps
-    return (
-        ""
-        if len(look.history.watched.steps)
-        else f"no step was watched: train.watch_every is {every}, of {steps} steps"
-    )
-
-
-def _watched_spectra(look: "Look") -> str:
-    if missing := _multiplies(look):
-        return missing
-    return _watched(look)
-
-
-def _probed(look: "Look") -> str:
-    if missing := _tells(look):
-        return missing
+def have_examples(look: "Look") -> str:
     return "" if look.batches else "it needs several examples, and the run's own data is not at hand"
 
 
-def _several(look: "Look") -> str:
+def have_order(look: "Look") -> str:
     if look.picture is not None:
         return "a picture has no order"
-    return "" if len(look.names.source or look.names.inputs) > 1 else "a single element has no order"
+    return "" if len(look.names.of(look.side)) > 1 else "a single element has no order"
 
 
-def _searched(look: "Look") -> str:
-    return "" if look.searched is not None else "only an answer that is written token by token is searched for"
+def use_search(look: "Look") -> str:
+    return "" if look.search is not None else "only an answer that is generated token by token is searched for"
 
 
-VIEWS = (
-    View(
-        "model",
-        "The model, unrolled over time",
+def have_recipe(look: "Look") -> str:
+    return "" if look.history is not None else NO_HISTORY
+
+
+def have_records(look: "Look") -> str:
+    return "" if look.history is not None and look.history.records else NO_HISTORY
+
+
+def have_watched(look: "Look") -> str:
+    if look.history is None:
+        return NO_HISTORY
+    every, steps = look.history.recipe.train.watch_every, look.history.recipe.train.steps
+    nothing = f"no step was watched: train.watch_every is {every}, of {steps} steps"
+    return "" if len(look.history.watched.steps) else nothing
+
+
+def require(*needs: "Callable[[Look], str]") -> "Callable[[Look], str]":
+    """All of these; the first that is missing is named."""
+    return lambda look: next(filter(None, (need(look) for need in needs)), "")
+
+
+RECURRENT = find("gates", NO_RECURRENCE)
+RECURRENT_MATRIX = require(RECURRENT, find("spectrum", "its recurrence multiplies the state with no matrix"))
+HEADS = find("query-key-value", "only a Transformer has heads, and queries, keys and values to compare")
+
+
+# --- measures that need more than the model, its example and its names ---
+
+
+def history_of(look: "Look") -> History:
+    assert look.history is not None, "a model that was given alone has no history"
+    return look.history
+
+
+def measure_traces(look: "Look") -> list[Trace]:
+    return traces(look.model, look.batch, look.names)
+
+
+def measure_attributions(look: "Look", step: int | None = None) -> list[tuple[Attribution, Faithfulness]]:
+    """What drove the answer, or one step of it, by every method, each with its faithfulness."""
+    asked = question(look.model, look.batch, look.names, step)
+    return [(found, faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
+
+
+def measure_best_faithfulness(look: "Look", step: int | None = None) -> Faithfulness:
+    """Of the attribution that is most to be trusted."""
+    return max((trust for _, trust in look.measure("attribution", step)), key=lambda trust: trust.score)
+
+
+def measure_vectors(look: "Look") -> Vectors:
+    """The learned vectors of what is read."""
+    weight = symbol_vectors(look.model, look.side)
+    assert weight is not None, "it reads no symbols"
+    return Vectors(weight, look.read_symbols or list(map(str, range(len(weight)))))
+
+
+def measure_neighbors(look: "Look", *symbols: str) -> list[Neighbors]:
+    """Which vectors are nearest to those of these symbols, or of the example's."""
+    vectors: Vectors = look.measure("embedding")
+    read = [name for name in look.names.of(look.side) if name in set(vectors.symbols)]
+    asked = list(dict.fromkeys(symbols or read))[:NEIGHBORS] or vectors.symbols[-1:]
+    return [vectors.neighbors(symbol) for symbol in asked]
+
+
+def measure_scalar(look: "Look") -> tuple[ScalarDecay, float]:
+    """For some weights, and for the stretch of this model's own matrices."""
+    own = max(one.norm if one.radius is None else one.radius for one in look.measure("spectrum"))
+    return scalar_decay([0.5, 0.9, 1.0, 1.1]), own
+
+
+def measure_costs(look: "Look", lengths: tuple[int, ...] = LENGTHS) -> list[Cost]:
+    """What this run's body costs beside others; it is measured now, here."""
+    recipe = history_of(look).recipe
+    inputs = recipe.model.embedding or recipe.model.side("encoder").width
+    return costs(bodies_beside(recipe, inputs), inputs, lengths, batch=4, repeats=2)
+
+
+def measure_attention(look: "Look") -> AttentionMap | None:
+    """Over the source if the model attends to one, else of the first kind there is."""
+    maps: list[AttentionMap] = look.measure("heads")
+    over_source = [replace(one, picture=look.picture) for one in maps if one.kind == OVER_SOURCE]
+    return next((replace(one, example=look.title) for one in (*over_source, *maps)), None)
+
+
+VIEWS = {
+    "model": View(
+        lambda look: (look.model, look.batch, look.names),
+        lambda found: draw_model(*found),
         "Read it from the bottom up: what goes in, each layer with its shape and weights, what comes out.",
-        lambda look: look.drawing(),
-        _always,
     ),
-    View(
-        "attention",
-        "Where the model looked",
-        "A row for each element written, a column for each element read; the brighter, the more it was looked at.",
-        lambda look: look.attention(),
-        _attends,
+    "attention": View(
+        measure_attention,
+        lambda found: attention_chart(found) if found.picture is None else picture_chart(found),
+        "A row for each element that attends, a column for each it attends to; the brighter, the larger the weight.",
+        find("attention", "no part of this model attends"),
     ),
-    View(
-        "heads",
-        "All heads at a glance",
-        "Every layer and head at a glance: stripes look at a place, diagonals at a distance, blots at meaning.",
-        lambda look: look.heads(),
-        _heads,
+    "heads": View(
+        lambda look: attention_maps(look.model, look.batch, look.names),
+        heads_chart,
+        "Every layer and head: a stripe attends to one place, a diagonal to a distance, spots to content.",
+        HEADS,
     ),
-    View(
-        "beam",
-        "How the answer was searched for",
-        "A column a step: the tokens that were kept, those that were pruned, and where an answer was finished. "
+    "beam": View(
+        lambda look: (look.search and look.search(), look.target_symbols),
+        lambda found: beam_chart(*found),
+        "A column for each step: the tokens that were kept, those that were pruned, and where an answer was finished. "
         "The slider replays it.",
-        lambda look: look.beam(),
-        _searched,
+        use_search,
     ),
-    View(
-        "next",
-        "What the model expects next",
-        "A column for each position: the likeliest symbols, the likeliest on top; the brighter, the surer.",
-        lambda look: look.next(),
-        _tells,
+    "next": View(
+        lambda look: (next_tokens(look.model, look.batch, look.names), look.target_symbols),
+        lambda found: next_chart(*found),
+        "A column for each position: the most probable symbols, the first on top; the brighter, the more probable.",
+        predict_symbols,
     ),
-    View(
-        "attribution",
-        "What drove the decision",
-        "Bars up spoke for the answer, bars down against it. Believe a method only if it beats random orders.",
-        lambda look: look.attribution(),
-        _always,
+    "attribution": View(
+        measure_attributions,
+        lambda found: attribution_chart([one for one, _ in found], [trust for _, trust in found]),
+        "Bars up raised the probability of the answer, bars down lowered it. Believe a method only if it beats "
+        "random orders.",
     ),
-    View(
-        "faithfulness",
-        "Whether that may be believed",
-        "Taking away what an attribution calls important must hurt sooner than taking away at random.",
-        lambda look: look.faithfulness(),
-        _always,
+    "faithfulness": View(
+        measure_best_faithfulness,
+        faithfulness_chart,
+        "Deleting what an attribution calls important must lower the probability sooner than deleting at random.",
     ),
-    View(
-        "field",
-        "How far the model sees",
-        "How much each element read moves each output. An empty corner means: that far it cannot see.",
-        lambda look: look.field(),
-        _always,
+    "field": View(
+        lambda look, side="": receptive_field(look.model, look.batch, look.names, side or look.side),
+        field_chart,
+        "How much each element read moves each output. An empty cell: that element cannot reach that output.",
     ),
-    View(
-        "order",
-        "Does order matter?",
-        "If shuffling costs nothing, the model reads a bag; below, the neighbors whose order it minds.",
-        lambda look: look.order(),
-        _several,
+    "order": View(
+        lambda look: (
+            order_matters(look.model, look.batch),
+            swaps(look.model, look.batch, look.names.of(look.side)),
+        ),
+        lambda found: order_chart(*found),
+        "If shuffling costs nothing, the model reads a bag of elements; below, the neighbors whose order matters.",
+        have_order,
     ),
-    View(
-        "gates",
-        "What the gates do",
-        "The mean opening of each gate at every step, in the band of most units: 0 is closed, 1 is open.",
-        lambda look: look.gates(),
-        _gated,
+    "gates": View(
+        measure_traces,
+        gates_chart,
+        "The mean of each gate at every step, in the band of most units: 0 is closed, 1 is open.",
+        require(RECURRENT, have_gates),
     ),
-    View(
-        "memory-path",
-        "How much of each step is left at the end",
-        "How much of each step is left at the end, if the keeping gates alone decide: a memory's length.",
-        lambda look: look.kept(),
-        _keeps,
+    "memory-path": View(
+        measure_traces,
+        memory_path_chart,
+        "How much of each step is left at the end, if the forget gates alone decide.",
+        require(RECURRENT, have_forget_gate),
     ),
-    View(
-        "states",
-        "What the states hold",
-        "What the units hold, step by step: the mean and most of them.",
-        lambda look: look.states(),
-        _walks,
+    "states": View(
+        measure_traces, states_chart, "The values of the units at every step: the mean and most of them.", RECURRENT
     ),
-    View(
-        "units",
-        "Every unit over time",
-        "Every unit of the first recurrence over time, in rows: look for the ones that switch.",
-        lambda look: look.units(),
-        _walks,
+    "units": View(
+        lambda look, layer=0, quantity="": (look.measure("gates")[layer], quantity),
+        lambda found: units_chart(*found),
+        "Every unit of the first recurrence over time, in rows: look for those that switch.",
+        RECURRENT,
     ),
-    View(
-        "gradients",
-        "How far back the gradient reaches",
-        "Where learning reaches: the loss's gradient at every step of every layer; dark is vanished.",
-        lambda look: look.gradients(),
-        _always,
+    "gradients": View(
+        lambda look: gradient_flow(look.model, look.batch, look.names),
+        flow_chart,
+        "The norm of the loss's gradient at every step of every layer: where it is dark, it has vanished.",
     ),
-    View(
-        "jacobians",
-        "How much a step still moves the last state",
+    "jacobians": View(
+        lambda look: decays(look.model, look.batch),
+        decay_chart,
         "How much an early state still moves the last one. A straight line down vanishes, one up explodes.",
-        lambda look: look.jacobians(),
-        _walks,
+        RECURRENT,
     ),
-    View(
-        "scalar",
-        "One unit, one weight",
-        "The same for a single unit, whose weight is all that decides, beside this model's own spectral radius.",
-        lambda look: look.scalar(),
-        _multiplies,
+    "scalar": View(
+        measure_scalar,
+        lambda found: scalar_chart(*found),
+        "The same for a single unit, whose weight alone decides, beside this model's own spectral radius.",
+        RECURRENT_MATRIX,
     ),
-    View(
-        "spectrum",
-        "How far the recurrent weights stretch",
+    "spectrum": View(
+        lambda look: spectra(look.model),
+        spectrum_chart,
         "The singular values of every recurrent matrix: above 1 states can grow, below 1 they shrink.",
-        lambda look: look.spectrum(),
-        _multiplies,
+        RECURRENT_MATRIX,
     ),
-    View(
-        "query-key-value",
-        "Who gets the gradient: queries, keys or values",
+    "query-key-value": View(
+        lambda look: query_key_value(look.model, look.batch),
+        query_key_value_chart,
         "Queries and keys often get far less gradient than values early in training: then attention learns late.",
-        lambda look: look.starved(),
-        _heads,
+        HEADS,
     ),
-    View(
-        "norms",
-        "What each norm does to a gradient",
-        "What each norm does to a gradient on its way back: below 1 it shrinks.",
-        lambda look: look.norms(),
-        _normed,
+    "norms": View(
+        lambda look: shrinkage(look.model, look.batch),
+        shrinkage_chart,
+        "What each normalization does to a gradient on its way back: below 1 it shrinks.",
+        find("norms", "there is no normalization in this model"),
     ),
-    View(
-        "embedding",
-        "Which symbols lie together",
+    "embedding": View(
+        measure_vectors,
+        lambda vectors: map_chart(vectors.map()),
         "Symbols that the model treats alike lie together. Zoom in to tell them apart.",
-        lambda look: look.embedding(),
-        _symbols,
+        embed_symbols,
     ),
-    View(
-        "neighbors",
-        "Who lies nearest to whom",
+    "neighbors": View(
+        measure_neighbors,
+        neighbors_chart,
         "For a symbol of this input: which others have the most similar vector.",
-        lambda look: look.neighbors(),
-        _symbols,
+        embed_symbols,
     ),
-    View(
-        "positions",
-        "How the model knows where an element stands",
-        "The vector of every position, and how alike two positions are by their distance.",
-        lambda look: look.position(),
-        _placed,
+    "positions": View(
+        lambda look: position_vectors(look.model),
+        lambda found: position_chart(found[0]),
+        "The vector of every position, and how similar two positions are by their distance.",
+        find("positions", "this model has no position vectors: it reads in order, or ignores order"),
     ),
-    View(
-        "probe",
-        "Which layer knows what",
-        "How much of what is to be told can be read off each layer by a straight line; the mark is guessing.",
-        lambda look: look.probe(),
-        _probed,
+    "probe": View(
+        lambda look: probes(look.model, look.batches, [label_elements(batch) for batch in look.batches]),
+        probe_chart,
+        "How well a linear probe of each layer predicts the target; the mark is the most frequent label.",
+        require(predict_symbols, have_examples),
     ),
-    View(
-        "curves",
-        "Loss and scores over training",
-        "Training and validation should fall together; where they part, the model learns by heart.",
-        lambda look: look.curves(),
-        _trained,
+    "curves": View(
+        lambda look: history_of(look).curves,
+        curves_chart,
+        "Training and validation should fall together; where they part, the model overfits.",
+        have_records,
+        of_training=True,
     ),
-    View(
-        "schedule",
-        "The learning rate of each step",
-        "The learning rate that each step was made with.",
-        lambda look: look.schedule(),
-        _history,
+    "schedule": View(
+        lambda look: history_of(look).rates,
+        schedule_chart,
+        "The learning rate of each step.",
+        have_recipe,
+        of_training=True,
     ),
-    View(
-        "flow",
-        "How much gradient each layer got",
-        "Which layers got gradient while training went on; a row that stays dark did not learn.",
-        lambda look: look.flow(),
-        _watched,
+    "flow": View(
+        lambda look: history_of(look).watched,
+        training_flow_chart,
+        "The gradient norm of each layer over training; a row that stays dark did not learn.",
+        have_watched,
+        of_training=True,
     ),
-    View(
-        "updates",
-        "How far each layer moved in one step",
-        "How far the optimizer moved each layer at a time, as a share of its weights.",
-        lambda look: look.updates(),
-        _watched,
+    "updates": View(
+        lambda look: history_of(look).watched,
+        updates_chart,
+        "How far the optimizer moved each layer in one step, as a share of its weights.",
+        have_watched,
+        of_training=True,
     ),
-    View(
-        "spectrum-history",
-        "How the recurrent weights changed",
-        "How the stretch of every recurrent matrix changed while it was trained.",
-        lambda look: look.training_spectra(),
-        _watched_spectra,
+    "spectrum-history": View(
+        lambda look: history_of(look).watched,
+        training_spectra_chart,
+        "How the singular values of every recurrent matrix changed over training.",
+        require(RECURRENT_MATRIX, have_watched),
+        of_training=True,
     ),
-    View(
-        "cost",
-        "What it costs as sequences grow",
-        "Time and memory of this body and of others as wide and deep; steeper lines grow faster with length.",
-        lambda look: look.cost(),
-        _history,
+    "cost": View(
+        measure_costs,
+        cost_chart,
+        "Time and memory of this body and of others of the same size; steeper lines grow faster with length.",
+        have_recipe,
     ),
-)
-BY_NAME = {view.name: view for view in VIEWS}
+}

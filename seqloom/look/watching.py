@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arrays import Floats
-from ..models import GenerationObjective, Generator, Labeler, LabelingObjective, Objective
+from ..models import Objective
 from ..training.tensors import whole
 from ..training.watching import Seen
 from .measures.reading import INPUTS, SOURCE
@@ -29,8 +29,7 @@ class Watching:
     """Around one step of training: the norms of all gradients and moves by layer, and the recurrent matrices."""
 
     def __init__(self, objective: Objective) -> None:
-        assert isinstance(objective, LabelingObjective | GenerationObjective)
-        model: Labeler | Generator = objective.model
+        model = objective.model
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         found = levels(model)
         names = {id(parameter): name for name, parameter in reversed(list(model.named_parameters()))}

@@ -180,7 +180,7 @@ class Run:
         Without an input, the first of the run's own test part; `examples` are needed again if they came from Python.
         """
         from ..look import Look
-        from ..look.charts.picture import Picture
+        from ..look.measures.attention import Picture
         from .report import batches
 
         assert isinstance(self.model, Generator | Labeler)

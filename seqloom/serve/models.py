@@ -195,7 +195,7 @@ class Model:
         """Which elements spoke for the answer, by every method, each with its faithfulness, the best first."""
         looked = self.run.look(self.read_input(given), answer)
         methods = []
-        for one, trust in looked.attributions(step):
+        for one, trust in looked.measure("attribution", step):
             methods.append(
                 {
                     "method": one.method,

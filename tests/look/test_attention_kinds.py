@@ -55,13 +55,13 @@ def test_a_writer_shows_all_it_looks_at_with_its_tokens():
     names = Names(list("<bcdef"), list("bcdef>"), list("uvwxyz"))
     titles = {found.title: found for found in attention_maps(model, batch, names)}
     assert list(titles) == [
-        "What the summary of the encoder takes from each element",
-        "Where the decoder looks in what it reads itself",
-        "Where the decoder looks in the source",
+        "Attention pooling of the encoder",
+        "Self-attention of the decoder",
+        "Attention of the decoder over the source",
     ]
-    over = titles["Where the decoder looks in the source"]
+    over = titles["Attention of the decoder over the source"]
     assert over.target == list("bcdef>") and over.source == ["u"]  # the source's mask shows one element
-    own = titles["Where the decoder looks in what it reads itself"]
+    own = titles["Self-attention of the decoder"]
     assert own.source == own.target == list("<bcdef")
     for found in titles.values():
         close(found.weights.sum(-1), 1, rtol=1e-5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqloom.look.charts.base import content
-from seqloom.look.charts.beam import RANKS, STEPS, beam_chart, placed
+from seqloom.look.charts.beam import RANKS, STEPS, beam_chart, place_nodes
 from seqloom.search import Recorder, beam
 
 SYMBOLS = ["<pad>", "<unk>", "<s>", "</s>", " ", *"abcdefgh"]
@@ -32,7 +32,7 @@ def searched(width=3, steps=6, groups=1):
 @pytest.mark.parametrize("groups", [1, 3])
 def test_every_hypothesis_stands_after_the_one_it_goes_on_from(groups):
     tree, _ = searched(groups=groups)
-    rows, _ = placed(tree, SYMBOLS)
+    rows, _ = place_nodes(tree, SYMBOLS)
     assert len(rows) == len(tree.nodes) > 15 and {"kept", "finished"} <= {row["fate"] for row in rows}
     assert groups > 1 or any(row["fate"] == "pruned" for row in rows)
     spots = {(row["step"], row["place"]): row for row in rows}
@@ -47,7 +47,7 @@ def test_every_hypothesis_stands_after_the_one_it_goes_on_from(groups):
 
 def test_the_best_answer_is_marked_to_its_end():
     tree, [best, *_] = searched()
-    rows, _ = placed(tree, SYMBOLS)
+    rows, _ = place_nodes(tree, SYMBOLS)
     marked = [row["token"] for row in rows if row["best"] and row["step"]]
     expected = ["␣" if SYMBOLS[token] == " " else SYMBOLS[token] for token in best.tokens]
     assert marked == expected + ["</s>"] * (best.finish == "end")
@@ -66,6 +66,6 @@ def test_the_slider_goes_through_all_steps_and_tokens_are_said():
 
 def test_a_wide_and_long_search_stays_a_picture():
     tree, _ = searched(width=20, steps=STEPS + 20)
-    rows, height = placed(tree, SYMBOLS)
+    rows, height = place_nodes(tree, SYMBOLS)
     assert max(row["step"] for row in rows) <= STEPS
     assert height <= max(RANKS, 20) and all(row["from_place"] < height for row in rows)

@@ -11,7 +11,7 @@ import torch
 from seqloom.look import Look
 from seqloom.look.charts.base import content, pieces, pooled, save
 from seqloom.look.charts.drawing import draw_model, shown_steps
-from seqloom.look.charts.lines import cost_chart, decay_chart, gates_chart, kept_chart, scalar_chart
+from seqloom.look.charts.lines import cost_chart, decay_chart, gates_chart, memory_path_chart, scalar_chart
 from seqloom.look.charts.maps import attention_chart, field_chart, flow_chart, heads_chart, units_chart
 from seqloom.look.charts.tokens import attribution_chart, map_chart, neighbors_chart, next_chart, probe_chart
 from seqloom.look.charts.training import (
@@ -62,7 +62,7 @@ def look_at(name):
 )
 def test_every_view_that_fits_a_model_can_be_drawn(name):
     look = look_at(name)
-    views = look.views()
+    views = look.views
     assert {"model", "gradients", "field", "attribution"} <= set(views)
     assert ("order" in views) == (len(look.names.source or look.names.inputs) > 1)
     for view, make in views.items():
@@ -86,12 +86,14 @@ LONG = {
         AttentionMap(WORDS, WORDS, np.full((1, 1000, 1000), 1e-3, np.float32), ["one"])
     ),
     "heads": lambda: heads_chart(
-        AttentionMap(
-            WORDS[:200],
-            WORDS[:200],
-            np.full((144, 200, 200), 5e-3, np.float32),
-            [f"layer {1 + n // 12}, head {1 + n % 12}" for n in range(144)],
-        )
+        [
+            AttentionMap(
+                WORDS[:200],
+                WORDS[:200],
+                np.full((144, 200, 200), 5e-3, np.float32),
+                [f"layer {1 + n // 12}, head {1 + n % 12}" for n in range(144)],
+            )
+        ]
     ),
     "all heads": lambda: attention_chart(
         AttentionMap(
@@ -105,7 +107,7 @@ LONG = {
     "field": lambda: field_chart(Field(WORDS, WORDS[:64], np.ones((64, 1000)))),
     "units": lambda: units_chart(Trace("a", WORDS, {}, {"h": np.ones((1000, 512))}), "h"),
     "gates": lambda: gates_chart([Trace("a", WORDS, {"f": np.ones((1000, 8))}, {})]),
-    "kept": lambda: kept_chart([Trace("a", WORDS, {"f": np.full((1000, 8), 0.5)}, {})]),
+    "kept": lambda: memory_path_chart([Trace("a", WORDS, {"f": np.full((1000, 8), 0.5)}, {})]),
     "decay": lambda: decay_chart([Decay("a", 2.0 ** -np.arange(1000.0), np.ones(1000), np.inf * np.ones(1000))]),
     "scalar": lambda: scalar_chart(scalar_decay([0.5, 2.0], lags=2000)),
     "flow": lambda: training_flow_chart(OVER_TRAINING),
@@ -172,11 +174,11 @@ HOSTILE = '</script><script>alert("x")</script>'
 
 def test_no_text_of_a_chart_becomes_part_of_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr("seqloom.look.charts.base.library", lambda: "<script>const vegaEmbed = 1</script>")
-    found = AttentionMap([HOSTILE, '"', "\\"], [HOSTILE], np.full((1, 1, 3), 0.3, np.float32), ["one"])
-    page = content(attention_chart(found, HOSTILE), ".html").decode()
+    found = AttentionMap([HOSTILE, '"', "\\"], [HOSTILE], np.full((1, 1, 3), 0.3, np.float32), ["one"], HOSTILE)
+    page = content(attention_chart(found), ".html").decode()
     assert page.count("<script") == page.count("</script>") == 2 and "<title>&lt;/script" in page
     spec = json.loads(re.search(r'vegaEmbed\("#chart", (.*), \{theme', page)[1])
-    assert spec == attention_chart(found, HOSTILE).to_dict()
+    assert spec == attention_chart(found).to_dict()
     assert not re.search(r'(src|href)="', page)
     names = Names([HOSTILE] * 6, [HOSTILE] * 6, [HOSTILE])
     model = MODELS["write lstm-luong-dot"]()

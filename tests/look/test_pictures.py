@@ -10,8 +10,8 @@ from PIL import Image
 
 from seqloom.config.recipe import Recipe
 from seqloom.look.charts.base import content
-from seqloom.look.charts.picture import SHADE, Picture, picture_chart, png
-from seqloom.look.measures.attention import AttentionMap
+from seqloom.look.charts.picture import SHADE, picture_chart, picture_url, png
+from seqloom.look.measures.attention import AttentionMap, Picture
 from seqloom.look.measures.order import order_matters, swaps
 from seqloom.look.measures.reading import loss, single
 from seqloom.runs.run import load, train
@@ -36,7 +36,7 @@ def test_each_word_has_its_picture_bright_where_it_looked():
     weights = np.full((2, 2, 9), 0.05, np.float32)
     weights[:, 0, 4], weights[:, 1, 8] = 0.6, 0.6
     names = [str(n) for n in range(1, 10)]
-    rows = rows_of(picture_chart(AttentionMap(names, ["a", "b"], weights, ["one", "two"]), picture))
+    rows = rows_of(picture_chart(AttentionMap(names, ["a", "b"], weights, ["one", "two"], picture=picture)))
     assert {row["map"] for row in rows} == {"mean of all", "one", "two"} and len(rows) == 3 * 2 * 9
     bright = {(row["word"], row["place"]) for row in rows if row["shade"] == 0}
     assert bright == {("1. a", 4), ("2. b", 8)}
@@ -54,7 +54,7 @@ def test_a_caption_is_drawn_over_its_picture_and_the_picture_is_the_one_that_was
     look = load(tmp_path / "run").look(pictures[3], "red")
     np.testing.assert_array_equal(look.picture.pixels, pictures[3][0])
     spec = json.loads(content(look.attention(), ".json"))
-    assert Picture(pictures[3][0], 4).url in json.dumps(spec)
+    assert picture_url(Picture(pictures[3][0], 4)) in json.dumps(spec)
     assert {row["word"] for row in rows_of(look.attention())} == {"1. r", "2. e", "3. d", "4. <eos>"}
     assert content(look.attention(), ".svg").startswith(b"<svg")
 

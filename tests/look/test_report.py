@@ -88,7 +88,7 @@ def test_what_cannot_be_had_is_said(tmp_path):
     text = unescape(run.report(tmp_path / "page.html", "good film").read_text())
     assert "There are no examples to show" in text and "was trained on examples from Python" in text
     assert "no step was watched: train.watch_every is 100, of 2 steps" in text
-    assert "(probe): it needs several examples" in text
+    assert "probe: it needs several examples" in text
 
 
 def test_answers_are_sorted_into_right_and_wrong():

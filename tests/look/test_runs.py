@@ -35,7 +35,7 @@ def runs(tmp_path_factory):
 def test_every_view_of_a_run_is_drawn_from_the_real_tokens(runs, task, kind):
     run = load(runs / f"{task}-{kind}")
     look = run.look("good film")
-    views = look.views()
+    views = look.views
     assert {"model", "gradients", "field", "attribution"} <= set(views)
     assert ("gates" in views) == (kind == "lstm") and ("heads" in views) == (kind == "transformer")
     assert ("beam" in views) == (task == "seq2seq")

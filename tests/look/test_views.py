@@ -17,7 +17,7 @@ from seqloom.errors import RecipeError
 from seqloom.look.charts.base import content
 from seqloom.look.charts.drawing import Drawing
 from seqloom.look.report import page as reports
-from seqloom.look.views import BY_NAME, VIEWS
+from seqloom.look.views import VIEWS
 from seqloom.runs.run import load, train
 
 from ..recipes import forecasting, walks
@@ -91,8 +91,8 @@ def trained(folder, task, kind):
 def test_every_view_that_applies_is_drawn_and_every_other_says_why_not(task, kind, tmp_path):
     run = trained(tmp_path / "run", task, kind)
     look = run.look(answer="ab" if task in ("seq2seq", "caption") else None, examples=TASKS[task][0])
-    views, lacking = look.views(), look.lacking()
-    assert set(views) | set(lacking) == set(BY_NAME) and not set(views) & set(lacking)
+    views, lacking = look.views, look.missing
+    assert set(views) | set(lacking) == set(VIEWS) and not set(views) & set(lacking)
     for number, asked in SPECIFIED.items():
         for name, (tasks, kinds) in asked.items():
             if task in tasks and kind in kinds:
@@ -114,10 +114,10 @@ def test_the_cost_is_measured_beside_other_bodies(tmp_path):
 
 
 def test_the_table_names_every_view_and_every_view_stands_in_the_table():
-    assert {name for asked in SPECIFIED.values() for name in asked} <= set(BY_NAME)
+    assert {name for asked in SPECIFIED.values() for name in asked} <= set(VIEWS)
     known = {name for asked in SPECIFIED.values() for name in asked} | {"norms"}
-    assert {view.name for view in VIEWS} == known
-    assert all(view.title and view.how.endswith(".") for view in VIEWS)
+    assert set(VIEWS) == known
+    assert all(view.reading.endswith(".") for view in VIEWS.values())
 
 
 def test_the_command_line_takes_every_view_and_the_report_shows_each_that_fits(tmp_path, monkeypatch):
@@ -126,13 +126,13 @@ def test_the_command_line_takes_every_view_and_the_report_shows_each_that_fits(t
     look = run.look("ab c")
     page = run.report(tmp_path / "page.html", "ab c", examples=TASKS["classify"][0]).read_text()
     shown = set(re.findall(r'id="(?:chart|view)-([\w-]+)"', page)) - {"scores", "lengths"}
-    assert shown == set(look.views()) | {"probe"}  # which needs the examples
-    assert all(f"({name}): {reason}." in page for name, reason in look.lacking().items() if name != "probe")
-    for name in look.views():
+    assert shown == set(look.views) | {"probe"}  # which needs the examples
+    assert all(f"{name}: {reason}." in page for name, reason in look.missing.items() if name != "probe")
+    for name in look.views:
         if name != "cost":
             asked = ["look", str(tmp_path / "run"), "ab c", "--view", name, "--out", str(tmp_path / f"{name}.json")]
             assert CliRunner().invoke(app, asked).exit_code == 0 and json.loads((tmp_path / f"{name}.json").read_text())
     with pytest.raises(RecipeError, match="does not fit this model: only a Transformer has heads"):
         CliRunner().invoke(app, ["look", str(tmp_path / "run"), "ab c", "--view", "heads"], catch_exceptions=False)
-    with pytest.raises(RecipeError, match="there is no view 'gate' of this model"):
+    with pytest.raises(RecipeError, match="there is no view 'gate'; did you mean gates"):
         CliRunner().invoke(app, ["look", str(tmp_path / "run"), "ab c", "--view", "gate"], catch_exceptions=False)

@@ -21,70 +21,56 @@ STEPS = 60  # columns, at most: a longer search is drawn up to there
 RANKS = 12  # tokens of a step, at most; all that were kept or finished are among them
 
 
-def beam_chart(
-    tree: Tree, symbols: Sequence[str] = (), title: str = "How the answer was searched for"
-) -> "alt.LayerChart":
+def beam_chart(tree: Tree, symbols: Sequence[str] = ()) -> "alt.LayerChart":
     """Tokens by step and rank. `symbols` names the tokens; without them they go by their numbers."""
     alt = altair()
-    rows, height = placed(tree, symbols)
+    rows, height = place_nodes(tree, symbols)
     steps = max(row["step"] for row in rows)
     slider = alt.param(name="step", value=steps, bind=alt.binding_range(min=0, max=steps, step=1, name="up to step "))
-    base = alt.Chart(data(rows)).transform_filter("datum.step <= step")
-    across = alt.X(
-        "step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(domain=[-0.3, steps + 0.9])
+    axis = alt.Axis(tickMinStep=1, grid=False)
+    base = (
+        alt.Chart(data(rows))
+        .transform_filter("datum.step <= step")
+        .encode(
+            x=alt.X("step:Q", title="step", axis=axis, scale=alt.Scale(domain=[-0.3, steps + 0.9])),
+            y=alt.Y("place:Q", title="rank by score", axis=axis, scale=alt.Scale(domain=[height, -1])),
+            color=alt.Color("fate:N", title="", scale=alt.Scale(domain=list(FATES), range=list(FATES.values()))),
+            tooltip=[
+                alt.Tooltip("text:N", title="so far"),
+                *("token:N", "probability:Q", "score:Q", "fate:N", "why:N", "group:N"),
+            ],
+        )
     )
-    down = alt.Y(
-        "place:Q", title="rank by score", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(domain=[height, -1])
-    )
-    color = alt.Color("fate:N", title="", scale=alt.Scale(domain=list(FATES), range=list(FATES.values())))
-    told = [
-        alt.Tooltip("text:N", title="so far"),
-        *("token:N", "probability:Q", "score:Q", "fate:N", "why:N", "group:N"),
-    ]
+
+    def unless_pruned(pruned: Any, otherwise: Any) -> Any:
+        return alt.condition("datum.fate === 'pruned'", alt.value(pruned), alt.value(otherwise))
+
     lines = (
         base.transform_filter("datum.step > 0")
         .mark_rule()
         .encode(
-            x=across,
-            y=down,
             x2="from_step:Q",
             y2="from_place:Q",
-            color=color,
             strokeWidth=alt.condition("datum.best", alt.value(3), alt.value(1)),
-            strokeDash=alt.condition("datum.fate === 'pruned'", alt.value([3, 3]), alt.value([1, 0])),
-            opacity=alt.condition("datum.fate === 'pruned'", alt.value(0.5), alt.value(0.9)),
+            strokeDash=unless_pruned([3, 3], [1, 0]),
+            opacity=unless_pruned(0.5, 0.9),
         )
     )
-    dots = base.mark_circle(opacity=1).encode(
-        x=across,
-        y=down,
-        color=color,
-        size=alt.condition("datum.fate === 'pruned'", alt.value(25), alt.value(70)),
-        tooltip=told,
-    )
+    dots = base.mark_circle(opacity=1).encode(size=unless_pruned(25, 70))
     names = [
         base.transform_filter(f"{'' if best else '!'}datum.best")
         .mark_text(align="left", dx=6, dy=-6, limit=COLUMN - 10, fontSize=11, fontWeight="bold" if best else "normal")
-        .encode(x=across, y=down, text="label:N", color=color, tooltip=told)
+        .encode(text="label:N")
         for best in (False, True)
     ]
-    chart = (
-        alt.layer(lines, dots, *names)
-        .add_params(slider)
-        .properties(
-            title=titled(
-                title,
-                "Each token with its probability. Bold is the best answer; dashed was pruned: point at it for why.",
-                "" if tree.nodes[-1].step <= STEPS else f"The first {STEPS} of {tree.nodes[-1].step} steps.",
-            ),
-            width=COLUMN * (steps + 1),
-            height=LINE * (height + 1),
-        )
-    )
-    return chart
+    words = "Each token with its probability. Bold is the best answer; dashed was pruned: point at it for why."
+    cut = "" if tree.nodes[-1].step <= STEPS else f"The first {STEPS} of {tree.nodes[-1].step} steps."
+    size = {"width": COLUMN * (steps + 1), "height": LINE * (height + 1)}
+    chart = alt.layer(lines, dots, *names).add_params(slider)
+    return chart.properties(title=titled("Beam search for the answer", words, cut), **size)
 
 
-def placed(tree: Tree, symbols: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
+def place_nodes(tree: Tree, symbols: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
     """The nodes that are drawn, each with its place, and how many stand under one another at most."""
     best = best_path(tree)
     where: dict[int, int] = {}
@@ -99,23 +85,23 @@ def placed(tree: Tree, symbols: Sequence[str]) -> tuple[list[dict[str, Any]], in
             where[place] = rank
             parent = 0 if node.parent is None else node.parent
             rows.append(
-                told(node, symbols)
+                describe_node(node, symbols)
                 | {
                     "step": step,
                     "place": rank,
                     "from_step": max(step - 1, 0),
                     "from_place": where[parent],
                     "best": place in best,
-                    "text": " ".join(map(lambda token: named(token, symbols), tree.path(place))),
+                    "text": " ".join(map(lambda token: name_token(token, symbols), tree.path(place))),
                 }
             )
     return rows, max(row["place"] for row in rows) + 1
 
 
-def told(node: Node, symbols: Sequence[str]) -> dict[str, Any]:
+def describe_node(node: Node, symbols: Sequence[str]) -> dict[str, Any]:
     if node.token is None:
         return {"token": "", "label": "start", "probability": 1, "score": 0, "fate": "kept", "why": "", "group": 1}
-    name, chance = named(node.token, symbols), float(np.exp(node.log))
+    name, chance = name_token(node.token, symbols), float(np.exp(node.log))
     return {
         "token": name,
         "label": f"{name} {chance:.0%}" if chance >= 0.005 else f"{name} <1%",
@@ -127,7 +113,7 @@ def told(node: Node, symbols: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def named(token: int, symbols: Sequence[str]) -> str:
+def name_token(token: int, symbols: Sequence[str]) -> str:
     return shown(symbols[token]) if symbols else str(token)
 
 

@@ -78,7 +78,9 @@ def _band_chart(trace: Trace, rows: list[dict[str, Any]], domain: list[float] | 
     return chart.interactive(name=zoom(trace.name), bind_y=False) if len(trace.steps) > LABELS else chart
 
 
-def kept_chart(traces: Sequence[Trace], title: str = "How much of each step is left at the end") -> "alt.VConcatChart":
+def memory_path_chart(
+    traces: Sequence[Trace], title: str = "How much of each step is left at the end"
+) -> "alt.VConcatChart":
     """The product of the keeping gates after each step: the path on which an LSTM's memory lives."""
     alt = altair()
     shown = [trace for trace in traces if trace.keeping and trace.steps]

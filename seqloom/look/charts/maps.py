@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...arrays import Floats
-from ..measures.attention import AttentionMap
+from ..measures.attention import OVER_ITSELF, OVER_SOURCE, SUMMARY, AttentionMap
 from ..measures.gates import Trace
 from ..measures.gradients import GradientFlow
 from ..measures.positions import PositionVectors
@@ -16,44 +17,71 @@ from .base import CELLS, SIDE, above_zero, altair, data, extent, number, piece_n
 if TYPE_CHECKING:
     import altair as alt
 
-MEAN = "mean of all"
+MEAN, WEIGHT = "mean of all", "attention weight"
+AXES = {  # by the kind of attention: the elements attended to, and those that attend
+    OVER_SOURCE: ("source element (attended to)", "target element (attends)"),
+    OVER_ITSELF: ("element attended to", "element that attends"),
+    SUMMARY: ("element attended to", "query of the pooling"),
+}
 
 
-def attention_chart(found: AttentionMap, title: str = "Where the model looked") -> "alt.Chart":
-    """A row for each token written, a column for each token read. One map can be picked; at first it is the mean."""
+def named_maps(found: AttentionMap) -> dict[str, NDArray[np.float32]]:
+    """The maps by their names, of several the mean first."""
+    mean = {} if len(found.names) == 1 else {MEAN: found.weights.mean(0)}
+    return mean | dict(zip(found.names, found.weights, strict=True))
+
+
+def pick_map(chart: Any, names: Sequence[str]) -> Any:
+    """Let the reader choose one of several maps; at first it is the first one."""
     alt = altair()
-    count = len(found.names)
-    side = max(8, min(SIDE, int((CELLS / (count + 1 if count > 1 else 1)) ** 0.5)))
+    if len(names) < 2:
+        return chart
+    choice = alt.binding_select(options=list(names), name="layer and head: ")
+    pick = alt.selection_point(name="map", fields=["map"], value=names[0], bind=choice)
+    return chart.add_params(pick).transform_filter(pick)
+
+
+def attention_chart(found: AttentionMap) -> "alt.Chart":
+    """A row for each element that attends, a column for each attended to. One map can be picked; at first the mean."""
+    alt = altair()
+    maps = named_maps(found)
+    side = max(8, min(SIDE, int((CELLS / len(maps)) ** 0.5)))
     rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
-    maps = {MEAN: found.weights.mean(0)} if count != 1 else {}
-    if not count:
-        maps = {MEAN: np.zeros((len(found.target), len(found.source)))}
-    maps |= dict(zip(found.names, found.weights, strict=True))
     values = [
         cell | {"map": name}
         for name, weights in maps.items()
         for cell in _cells(weights, rows, columns, found.target, found.source, "sum")
     ]
     brightest = max(float(found.weights.max(initial=0)), min(1.0, 4 / max(len(found.source), 1)))
-    chart = _heat(values, titled(title, found.title if count else "there is no attention in this model", _long(found)))
+    across, down = AXES[found.kind]
+    chart = _heat(values, titled(found.title, found.example, _long(found)))
     chart = chart.encode(
-        x=alt.X("column:O", axis=token_axis(piece_names(found.source, columns), "what is read", across=True)),
-        y=alt.Y("row:O", axis=token_axis(piece_names(found.target, rows), "what is written")),
-        color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, brightest]), title="attention"),
-        tooltip=[_tip("written", "y"), _tip("read", "x"), alt.Tooltip("value:Q", title="attention"), "map:N"],
+        x=alt.X("column:O", axis=token_axis(piece_names(found.source, columns), across, across=True)),
+        y=alt.Y("row:O", axis=token_axis(piece_names(found.target, rows), down)),
+        color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, brightest]), title=WEIGHT),
+        tooltip=[_tip(down, "y"), _tip(across, "x"), alt.Tooltip("value:Q", title=WEIGHT), "map:N"],
     ).properties(width=extent(len(columns)), height=extent(len(rows)))
-    if count > 1:
-        pick = alt.selection_point(
-            fields=["map"], value=MEAN, bind=alt.binding_select(options=list(maps), name="layer and head: ")
+    return pick_map(chart, list(maps))
+
+
+def heads_chart(maps: Sequence[AttentionMap]) -> "alt.VConcatChart":
+    """Every layer and head of each kind of attention as a small map: a row of maps for each layer."""
+    panels = [_heads_panel(one, CELLS // sum(len(each.names) for each in maps)) for one in maps]
+    return (
+        altair()
+        .vconcat(*panels)
+        .properties(
+            title=titled(
+                "Attention weights of every layer and head",
+                "Across: the element attended to; down: the element that attends",
+            )
         )
-        chart = chart.add_params(pick).transform_filter(pick)
-    return chart
+    )
 
 
-def heads_chart(found: AttentionMap, title: str = "All heads at a glance") -> "alt.Chart":
-    """Every layer and head as a small picture: a row of pictures for each layer."""
+def _heads_panel(found: AttentionMap, cells: int) -> Any:
     alt = altair()
-    side = max(6, min(24, int((CELLS / max(len(found.names), 1)) ** 0.5)))
+    side = max(6, min(24, int(cells**0.5)))
     rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
     values = []
     for name, weights in zip(found.names, found.weights, strict=True):
@@ -63,18 +91,25 @@ def heads_chart(found: AttentionMap, title: str = "All heads at a glance") -> "a
     layers = list(dict.fromkeys(cell["layer"] for cell in values))
     heads = list(dict.fromkeys(cell["head"] for cell in values))
     size = 60 if len(heads) > 4 else 120
+    across, down = AXES[found.kind]
     return (
-        _heat(values, titled(title, f"{found.title}; across: what is read, down: what is written"))
+        _heat(values, titled(found.title))
         .encode(
-            x=alt.X("column:O", axis=None),
-            y=alt.Y("row:O", axis=None),
-            color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), title="attention"),
-            tooltip=["layer:N", "head:N", _tip("written", "y"), _tip("read", "x"), "value:Q"],
+            x=alt.X("column:O", axis=_small_axis(piece_names(found.source, columns), size, across=True)),
+            y=alt.Y("row:O", axis=_small_axis(piece_names(found.target, rows), size)),
+            color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), title=WEIGHT),
+            tooltip=["layer:N", "head:N", _tip(down, "y"), _tip(across, "x"), "value:Q"],
             row=alt.Row("layer:N", sort=layers, title=None, header=alt.Header(labelAngle=0, labelAlign="left")),
             column=alt.Column("head:N", sort=heads, title=None),
         )
         .properties(width=size, height=size)
     )
+
+
+def _small_axis(names: Sequence[str], size: int, across: bool = False) -> Any:
+    """The tokens, where they fit beside a small map."""
+    fits = len(names) * 9 <= size and (not across or max(map(len, names), default=0) <= 1)
+    return token_axis(names, "", across) if fits else None
 
 
 def flow_chart(flows: Sequence[GradientFlow], title: str = "How far back the gradient reaches") -> "alt.VConcatChart":
@@ -128,9 +163,10 @@ def field_chart(field: Field, title: str = "How far the model sees") -> "alt.Cha
     )
 
 
-def units_chart(trace: Trace, quantity: str, title: str = "") -> "alt.Chart":
-    """Every unit of one gate or state over time."""
+def units_chart(trace: Trace, quantity: str = "", title: str = "") -> "alt.Chart":
+    """Every unit of one gate or state over time; if it is not named, of the first state."""
     alt = altair()
+    quantity = quantity or next(iter(trace.entries))
     values = trace.of(quantity).T  # (units, T)
     rows, columns = pieces(len(values), SIDE // 2), pieces(len(trace.steps), SIDE)
     gate = quantity in trace.gates

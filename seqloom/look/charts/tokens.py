@@ -95,12 +95,12 @@ def faithfulness_chart(
 
 
 def next_chart(
-    found: Expectations, vocabulary: Sequence[str], title: str = "What the model expects next"
+    found: Expectations, vocabulary: Sequence[str] = (), title: str = "What the model expects next"
 ) -> "alt.Chart":
-    """The likeliest symbols at every position; the temperature can be moved in the page."""
+    """The most probable symbols at every position; the temperature can be moved in the page."""
     alt = altair()
     steps = pieces(len(found.steps), LABELS)[:LABELS]
-    names = found.named(vocabulary)
+    names = found.named(vocabulary or list(map(str, range(int(found.symbols.max(initial=0)) + 1))))
     came = [shown(token) for token in found.target]
     rows = [
         {

@@ -74,15 +74,9 @@ def examine(model: Labeler | Generator, batch: Batch) -> Anatomy:
 
 def memories(model: Labeler | Generator, batch: Batch) -> list[MemorySpan]:
     """Of each part that reads a side of the batch, by itself. An encoder that is looked at need not remember."""
-    rows = slice(None, ROWS)
-    few = batch._replace(
-        inputs=batch.inputs[rows],
-        mask=batch.mask[rows],
-        target=batch.target[rows],
-        source=tuple(part[rows] for part in batch.source),
-    )
+    few = batch.rows(slice(None, ROWS))
     found = [_span(called(model, INPUTS), influence_by_lag(model, few))]
-    if isinstance(model, Generator) and model.source is not None and few.source and not _looks(model):
+    if model.source is not None and few.source and not _looks(model):
         with quiet(model), torch.no_grad():
             vectors = model.source.embed(few.source[0])
         alone = batch_of(vectors, few.source[1])

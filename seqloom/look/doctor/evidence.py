@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...layers.heads import Categorical, Head
-from ...models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective, Objective
+from ...layers.heads import Head
+from ...models import Batch, Generator, Labeler
 from ..measures.reading import apart, features, quiet
 from ..measures.spectra import spectra
 from .dependence import Dependence, dependence
 from .memory import Remembers, memory_of
-from .perturbation import kind_of
 
 FITTED = 4096  # elements that the best constant answer is fitted to, where it cannot be counted
 BATCHES = 6  # that the model itself reads
@@ -58,10 +57,7 @@ def gather(
 ) -> Evidence:
     """Of the model as it is and as it began, on batches as training reads them and as it would in a drawn order."""
     few = batches[:: max(1, len(batches) // BATCHES)][:BATCHES]
-    each = isinstance(model, Generator) or model.per_element
-    depends = (
-        dependence(drawn, each) if not isinstance(model, Generator) or model.source is None else Dependence(np.zeros(0))
-    )
+    depends = dependence(drawn, model.per_element) if model.source is None else Dependence(np.zeros(0))
     varied = max(few, key=lambda batch: batch.mask.shape[1] * min(len(batch.mask), 16))
     swapped = varied.inputs.shape[:2] == varied.mask.shape and len(varied.mask) > 1
     return Evidence(
@@ -78,15 +74,11 @@ def gather(
     )
 
 
-def objective_of(model: Labeler | Generator) -> Objective:
-    return LabelingObjective(model) if isinstance(model, Labeler) else GenerationObjective(model)
-
-
 @torch.no_grad()
 def mean_loss(model: Labeler | Generator, batches: Sequence[Batch], dropping: bool = False) -> float:
     """Of a target, with or without dropout; smoothing and weights of classes never count."""
     model = apart(model) if dropping else model
-    objective, total, count = objective_of(model), 0.0, 0.0
+    objective, total, count = model.objective(), 0.0, 0.0
     with quiet(model), torch.no_grad(), torch.random.fork_rng([]):
         torch.manual_seed(0)
         if dropping:
@@ -101,7 +93,7 @@ def mean_loss(model: Labeler | Generator, batches: Sequence[Batch], dropping: bo
 def blind_loss(model: Labeler | Generator, batches: Sequence[Batch]) -> float:
     """The loss of the best answer that does not depend on what is read, whatever the head tells."""
     told = [_told(model, batch) for batch in batches]
-    if kind_of(model.head) is Categorical:
+    if model.head.outcome == "class":
         values = np.concatenate([target[mask].cpu().numpy().reshape(-1) for target, mask in told])
         return entropy(np.unique(values, return_counts=True)[1])
     return _fitted(model, batches)
@@ -109,7 +101,7 @@ def blind_loss(model: Labeler | Generator, batches: Sequence[Batch]) -> float:
 
 def _told(model: Labeler | Generator, batch: Batch) -> tuple[Tensor, Tensor]:
     """The targets and where they count."""
-    if isinstance(model, Labeler) and not model.per_element:
+    if not model.per_element:
         return batch.target, torch.ones(len(batch.target), dtype=torch.bool)
     mask = batch.mask if batch.loss_mask is None else batch.loss_mask
     return batch.target, mask
@@ -164,10 +156,10 @@ def mixture(batches: Sequence[Batch]) -> float | None:
 @torch.no_grad()
 def usual_answer(model: Labeler | Generator, batches: Sequence[Batch]) -> Usual | None:
     """Of a model that gives one label to a sequence."""
-    if not isinstance(model, Labeler) or model.per_element or kind_of(model.head) is not Categorical:
+    if model.per_element or model.head.outcome != "class":
         return None
     with quiet(model), torch.no_grad():
-        answers = torch.cat([model(batch.inputs, batch.mask).argmax(-1) for batch in batches])
+        answers = torch.cat([model.head(model.read(batch)).argmax(-1) for batch in batches])
     targets = torch.cat([batch.target for batch in batches])
     label = answers.mode().values
     return Usual(float((answers == label).float().mean()), float((targets == label).float().mean()))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...arrays import Floats
-from ...layers.heads import Bernoulli, Categorical, Head, MLPHead
+from ...layers.heads import Head
 from ...layers.padding import gather_steps, last_step
 from ...models import Batch, Generator, Labeler
 from ..measures.reading import features, quiet
@@ -98,22 +98,16 @@ def answers(model: Labeler | Generator, batch: Batch) -> Tensor:
     top = features(model, batch)
     if top.dim() == 3:
         top = gather_steps(top, last_step(batch.mask))
-    kind = kind_of(model.head)
-    if kind is Categorical:
+    if model.head.outcome == "class":
         return model.head(top).float().softmax(-1)
-    return model.head(top).float().sigmoid() if kind is Bernoulli else top.float()
-
-
-def kind_of(head: Head) -> type[Head]:
-    return type(head.head if isinstance(head, MLPHead) else head)
+    return model.head(top).float().sigmoid() if model.head.outcome == "classes" else top.float()
 
 
 def distance(head: Head, one: Tensor, other: Tensor) -> Tensor:
     """Between answers, row by row: of probabilities the total variation; of features, as a share of their spread."""
-    kind = kind_of(head)
-    if kind is Categorical:
+    if head.outcome == "class":
         return (one - other).abs().sum(-1) / 2
-    if kind is Bernoulli:
+    if head.outcome == "classes":
         return (one - other).abs().amax(-1)
     spread = other.std(0).norm().clamp(min=1e-12) * 2**0.5  # of two rows that have nothing to do with each other
     return ((one - other).norm(dim=-1) / spread).clamp(max=1)

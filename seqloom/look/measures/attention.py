@@ -1,7 +1,7 @@
 """Where a model looks: the weights it really uses, of every kind of attention, with the tokens beside them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,25 +20,39 @@ OVER_SOURCE, OVER_ITSELF, SUMMARY = SOURCE, ITSELF, "summary"  # what is looked 
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture (height, width, channels) of bytes, and the side of the squares in which it is read, row by row."""
+
+    pixels: NDArray[np.uint8]
+    patch: int
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        height, width = self.pixels.shape[:2]
+        return -(-height // self.patch), -(-width // self.patch)
+
+
+@dataclass(frozen=True)
 class AttentionMap:
-    """How much each target token looked at each source token."""
+    """How much each target token attends to each source token."""
 
     source: list[str]
     target: list[str]
     weights: NDArray[np.float32]  # (T, S) each, one behind the other
     names: list[str]  # of each map: which layer, which head
-    title: str = "where the model looked"
+    title: str = "Attention"
+    kind: str = OVER_SOURCE
+    example: str = ""  # what was read and answered
+    picture: Picture | None = None  # that the source was cut out of
 
     def pick(self, number: int) -> "AttentionMap":
         """One of the maps."""
-        return AttentionMap(
-            self.source, self.target, self.weights[number : number + 1], [self.names[number]], self.title
-        )
+        return replace(self, weights=self.weights[number : number + 1], names=[self.names[number]])
 
     def between(self, rows: slice, columns: slice) -> "AttentionMap":
         """A part of it, to look closer."""
         weights = self.weights[:, rows, columns]
-        return AttentionMap(self.source[columns], self.target[rows], weights, self.names, self.title)
+        return replace(self, source=self.source[columns], target=self.target[rows], weights=weights)
 
     @property
     def entropy(self) -> Floats:
@@ -65,17 +79,8 @@ def attention_maps(model: Model, batch: Batch, names: Names | None = None) -> li
             if kind == SUMMARY:
                 rows = [f"query {number}" for number in range(1, weights.shape[1] + 1)]
             weights = weights[:, : len(rows), : len(read)]  # of nothing but padding, nothing is shown
-            found.append(AttentionMap(read, rows, weights, labels, _title(called(model, side), kind)))
+            found.append(AttentionMap(read, rows, weights, labels, _title(called(model, side), kind), kind))
     return found
-
-
-def source_attention(model: Model, batch: Batch, source: list[str], target: list[str]) -> AttentionMap:
-    """The attention of a decoder over one source, while it writes the one target of the batch."""
-    names = Names(["<start>", *target[:-1]], target, source)
-    title = _title("decoder", OVER_SOURCE)
-    maps = (found for found in attention_maps(model, batch, names) if found.title == title)
-    nothing = AttentionMap(source, target, np.zeros((0, len(target), len(source)), np.float32), [], title)
-    return next(maps, nothing)
 
 
 def _shown(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
@@ -115,7 +120,7 @@ def _collected(tape: dict[str, list[Tensor]], places: list[tuple[str, int]]) -> 
 def _title(part: str, kind: str) -> str:
     who = f"the {part}" if part else "the layer"
     return {
-        OVER_SOURCE: f"Where {who} looks in the source",
-        OVER_ITSELF: f"Where {who} looks in what it reads itself",
-        SUMMARY: f"What the summary of {who} takes from each element",
+        OVER_SOURCE: f"Attention of {who} over the source",
+        OVER_ITSELF: f"Self-attention of {who}",
+        SUMMARY: f"Attention pooling of {who}",
     }[kind]

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from ...arrays import Floats
-from ...layers.base import Memory
 from ...models import Batch, Generator, Labeler
 from .reading import INPUTS, SOURCE, Names, numbered, quiet, single
 
@@ -60,21 +59,22 @@ def question(model: Labeler | Generator, batch: Batch, names: Names | None = Non
     """
     batch = single(batch)
     names = numbered(batch) if names is None else names
-    side = SOURCE if isinstance(model, Generator) and model.source is not None else INPUTS
+    side = INPUTS if model.source is None else SOURCE
     told = batch.mask.clone()
     if step is not None:
         told[:] = False
         told[0, step] = bool(batch.mask[0, step])
     with quiet(model), torch.no_grad():
-        vectors, shown = _vectors(model, batch, side)
+        read, shown = (batch.inputs, batch.mask) if model.source is None else batch.source
+        vectors = model.embedding_of(side)(read)
     about = (
         "the whole answer" if step is None or step >= len(names.target) else f"{names.target[step]} (step {step + 1})"
     )
-    if isinstance(model, Labeler) and not model.per_element:
+    if not model.per_element:
         about = names.target[0] or "the label"
 
     def answer(variants: Tensor) -> Tensor:
-        rows = _features(model, batch, variants, side)
+        rows = model.read(batch.rows(torch.zeros(len(variants), dtype=torch.long)), variants, side)
         mask = told if rows.dim() == 3 else None
         return torch.stack([-model.head.loss(row[None], batch.target, mask)[0] for row in rows])
 
@@ -82,28 +82,6 @@ def question(model: Labeler | Generator, batch: Batch, names: Names | None = Non
     return Question(
         model, vectors * shown[..., None], answer, elements[: vectors.shape[1]] if shown.any() else [], about
     )
-
-
-def _vectors(model: Labeler | Generator, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
-    if side == SOURCE:
-        assert isinstance(model, Generator) and model.source is not None
-        return model.source.embed(batch.source[0]), batch.source[1]
-    return model.embed(batch.inputs), batch.mask
-
-
-def _features(model: Labeler | Generator, batch: Batch, vectors: Tensor, side: str) -> Tensor:
-    """What the head reads, for each variant of the vectors (N, S, D)."""
-    count = len(vectors)
-    mask = batch.mask.expand(count, -1)
-    if isinstance(model, Labeler):
-        memory: Memory = model.encoder(vectors, mask)
-        return memory.values if model.per_element else memory.summary
-    if side == SOURCE:
-        assert model.source is not None
-        memory = model.source.encoder(vectors, batch.source[1].expand(count, -1))
-        state = model.decoder.initial_state(count, memory)
-        return model.features(batch.inputs.expand(count, *batch.inputs.shape[1:]), state, mask)[0]
-    return model.decoder(vectors, model.initial_state(count), mask)[0]
 
 
 def gradient_times_input(asked: Question) -> Attribution:

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from ...arrays import Floats
 from ...errors import RunError
-from ...layers.crf import CRF
-from ...layers.heads import Categorical
 from ...models import Batch, Generator, Labeler
 from .reading import Names, features, numbered, quiet, single
 
@@ -71,7 +69,7 @@ def next_tokens(
 
 def tells_symbols(model: Labeler | Generator) -> bool:
     """Whether the model chooses one of several symbols, rather than numbers or any number of them."""
-    return isinstance(model.head, Categorical | CRF)
+    return model.head.outcome in ("class", "path")
 
 
 def _softmax(logits: Tensor, temperature: float) -> Tensor:

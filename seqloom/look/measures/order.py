@@ -57,7 +57,7 @@ def swaps(model: Labeler | Generator, batch: Batch, elements: list[str], at_most
     read = batch.source[0] if about else batch.inputs
     if about and read.shape[1] != batch.source[1].shape[1]:
         return Swaps(elements, np.zeros(0))  # a picture is no sequence before it is cut up
-    last = read.shape[1] - (isinstance(model, Generator) and not about)
+    last = read.shape[1] - (model.generates and not about)
     first = max(0, last - at_most)
     with quiet(model), torch.no_grad():
         plain = _value(model, batch)
@@ -71,13 +71,13 @@ def _swapped(model: Labeler | Generator, batch: Batch, place: int) -> Batch:
     order[place], order[place + 1] = place + 1, place
     if batch.source:
         return batch._replace(source=(batch.source[0][:, order], batch.source[1]))
-    moves = isinstance(model, Labeler) and model.per_element
+    moves = model.per_element and not model.generates
     return batch._replace(inputs=batch.inputs[:, order], target=batch.target[:, order] if moves else batch.target)
 
 
 def _value(model: Labeler | Generator, batch: Batch) -> float:
-    if isinstance(model, Generator) and not batch.source:
-        features, _ = model.features(batch.inputs, model.initial_state(len(batch.inputs)), batch.mask)
+    if model.generates and not batch.source:
+        features = model.read(batch)
         ends = batch.mask & (batch.mask.flip(1).cumsum(1).flip(1) == 1)
         total, count = model.head.loss(features, batch.target, ends)
         return float(total / count.clamp(min=1))
@@ -88,7 +88,7 @@ def _shuffled(model: Labeler | Generator, batch: Batch, chance: torch.Generator)
     if batch.source:
         elements, mask = batch.source
         return batch._replace(source=(shuffle(elements, mask, chance), mask))
-    if isinstance(model, Labeler):
+    if not model.generates:
         target = batch.target
         if model.per_element:  # each label goes with its element
             order = shuffled_places(batch.mask, chance)

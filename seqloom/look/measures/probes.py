@@ -27,6 +27,12 @@ class Probe:
     elements: int  # how many it was judged on
 
 
+def label_elements(batch: Batch) -> Tensor:
+    """The target of each element; the one label of a sequence is that of all its elements."""
+    target = batch.target
+    return target if target.dim() > 1 else target[:, None].expand(batch.mask.shape)
+
+
 def probes(
     model: Model,
     batches: Sequence[Batch],

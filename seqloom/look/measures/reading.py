@@ -4,7 +4,7 @@ Measures ask here for features and losses, and for the parts of a model by name.
 a model comes out as it went in: its mode, its gradients, and the chance that everything else draws from.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,13 +13,14 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from ...layers.base import Encoder, Layer
+from ...layers.base import Encoder, Layer, Memory
 from ...layers.padding import full_mask, gather_steps, last_step
-from ...models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective
+from ...models import INPUTS as INPUTS
+from ...models import SOURCE as SOURCE
+from ...models import Batch, Bodies, Generator, Labeler
 
 Model = Labeler | Generator | Encoder | Layer
 M = TypeVar("M", bound=nn.Module)
-SOURCE, INPUTS = "source", "inputs"  # the sides of a batch: what is written about, and what is read step by step
 
 
 @dataclass(frozen=True)
@@ -95,36 +96,56 @@ def apart(model: M) -> M:
     return deepcopy(model, weights)
 
 
+class Bare:
+    """A layer or an encoder by itself, asked like a model: it reads vectors, and it has no target."""
+
+    per_element, generates, source = True, False, None
+
+    def __init__(self, part: Encoder | Layer) -> None:
+        self.part = part
+
+    def objective(self) -> Callable[[Batch], tuple[Tensor, Tensor, None]]:
+        """The sum of the last output stands for a loss."""
+
+        def total(batch: Batch) -> tuple[Tensor, Tensor, None]:
+            return gather_steps(self.read(batch), last_step(batch.mask)).sum(), torch.ones(()), None
+
+        return total
+
+    def embedding_of(self, side: str) -> nn.Module:
+        return nn.Identity()
+
+    def read(self, batch: Batch, vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
+        x = batch.inputs if vectors is None else vectors
+        if isinstance(self.part, Layer):
+            return self.part(x, self.part.initial_state(len(x)), batch.mask)[0]
+        memory: Memory = self.part(x, batch.mask)
+        return memory.values
+
+    def bodies(self) -> Bodies:
+        return {INPUTS: ("" if isinstance(self.part, Layer) else "encoder", "", self.part)}
+
+
+def shape_of(model: Model) -> Labeler | Generator | Bare:
+    """What answers for a model, whether it is whole or a part."""
+    return Bare(model) if isinstance(model, Encoder | Layer) else model
+
+
 def features(model: Model, batch: Batch) -> Tensor:
     """What the model makes of the batch before its head: (B, T, D), or (B, D) for one label a sequence."""
-    if isinstance(model, Labeler):
-        return model.features(batch.inputs, batch.mask)
-    if isinstance(model, Generator):
-        return model.features(batch.inputs, model.initial_state(len(batch.inputs), *batch.source), batch.mask)[0]
-    if isinstance(model, Encoder):
-        values: Tensor = model(batch.inputs, batch.mask).values
-        return values
-    return model(batch.inputs, model.initial_state(len(batch.inputs)), batch.mask)[0]
+    return shape_of(model).read(batch)
 
 
 def loss(model: Model, batch: Batch) -> Tensor:
-    """The mean surprise at the target; of a bare layer, which has none, the sum of its last output."""
-    if isinstance(model, Labeler | Generator):
-        objective = LabelingObjective(model) if isinstance(model, Labeler) else GenerationObjective(model)
-        total, count, _ = objective(batch)
-        mean: Tensor = total / count.clamp(min=1)
-        return mean
-    return gather_steps(features(model, batch), last_step(batch.mask)).sum()
+    """The mean loss of the target's elements; of a bare layer, which has none, the sum of its last output."""
+    total, count, _ = shape_of(model).objective()(batch)
+    mean: Tensor = total / count.clamp(min=1)
+    return mean
 
 
 def bodies(model: Model) -> dict[str, tuple[str, nn.Module]]:
     """The parts that read sequences: by the side they read, their prefix in the model and the module."""
-    if isinstance(model, Labeler):
-        return {INPUTS: ("encoder.", model.encoder)}
-    if isinstance(model, Generator):
-        source = {} if model.source is None else {SOURCE: ("source.encoder.", model.source.encoder)}
-        return source | {INPUTS: ("decoder.", model.decoder)}
-    return {INPUTS: ("", model)}
+    return {side: (prefix, body) for side, (_, prefix, body) in shape_of(model).bodies().items()}
 
 
 def body_layer(prefix: str, body: nn.Module) -> tuple[Layer, str]:
@@ -136,6 +157,4 @@ def body_layer(prefix: str, body: nn.Module) -> tuple[Layer, str]:
 
 def called(model: Model, side: str) -> str:
     """What a person calls the part that reads this side."""
-    if isinstance(model, Generator):
-        return "encoder" if side == SOURCE else "decoder"
-    return "encoder" if isinstance(model, Labeler | Encoder) else ""
+    return shape_of(model).bodies()[side][0]

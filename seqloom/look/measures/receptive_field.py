@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from ...arrays import Floats
-from ...layers.base import Memory
 from ...layers.padding import gather_steps, last_step, take_steps, to_front
-from ...models import Batch, Generator, Labeler
-from .reading import INPUTS, SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
+from ...models import Batch
+from .reading import INPUTS, SOURCE, Model, Names, mask_of_side, numbered, quiet, shape_of, single
 
 OUTPUTS = 64  # outputs that are asked, at most, evenly over the sequence
 # From how small a share of the largest influence on learning can begin: measured on recall at a distance, where models
@@ -47,7 +46,7 @@ def receptive_field(
         vectors, outputs = embedded(model, batch, side)
         count = int(batch.mask.sum()) if outputs.shape[1] == batch.mask.shape[1] else outputs.shape[1]
         asked = np.unique(np.linspace(0, count - 1, min(count, at_most)).astype(int))
-        rows = [_moved(vectors, outputs[0, step], directions, int(step)) for step in asked]
+        rows = [_moved(vectors, outputs[:, step], directions, int(step))[0] for step in asked]
     labels = names.target if len(names.target) == count else names.inputs
     influence = torch.stack(rows)[:, shown].numpy() if rows else np.zeros((0, int(shown.sum())))
     return Field(names.of(side)[: int(shown.sum())], [labels[step] for step in asked], influence)
@@ -66,7 +65,7 @@ def influence_by_lag(model: Model, batch: Batch, directions: int = 4) -> Floats:
         vectors, outputs = embedded(model, batch, INPUTS)
         whole = outputs.shape[1] == batch.mask.shape[1]
         ends = gather_steps(outputs, last_step(batch.mask)) if whole else outputs[:, -1]
-        moved = _moved_rows(vectors, ends, directions)
+        moved = _moved(vectors, ends, directions)
     order, _ = to_front(batch.mask.cpu())
     rows = take_steps(moved[..., None], order)[..., 0]  # padding behind, whatever side it was on
     total, count = torch.zeros(longest), torch.zeros(longest)
@@ -86,43 +85,16 @@ def memory_length(influence: Floats, share: float = REACH) -> int:
 
 def embedded(model: Model, batch: Batch, side: str) -> tuple[Tensor, Tensor]:
     """The vectors of one side as a leaf (B, S, D), and the outputs that follow from them (B, T, D)."""
-    if isinstance(model, Generator):
-        assert side == INPUTS or model.source is not None
-        if side == SOURCE and model.source is not None:
-            vectors = _leaf(model.source.embed(batch.source[0]))
-            memory: Memory = model.source.encoder(vectors, batch.source[1])
-            return vectors, model.features(batch.inputs, model.decoder.initial_state(len(vectors), memory), batch.mask)[
-                0
-            ]
-        vectors = _leaf(model.embed(batch.inputs))
-        return vectors, model.decoder(vectors, model.initial_state(len(vectors), *batch.source), batch.mask)[0]
-    if isinstance(model, Labeler):
-        vectors = _leaf(model.embed(batch.inputs))
-        memory = model.encoder(vectors, batch.mask)
-        return vectors, memory.values if model.per_element else memory.summary[:, None]
-    vectors = _leaf(batch.inputs)
-    return vectors, features(model, batch._replace(inputs=vectors))
+    shape = shape_of(model)
+    read = batch.source[0] if side == SOURCE else batch.inputs
+    vectors: Tensor = shape.embedding_of(side)(read).detach().clone().requires_grad_()
+    outputs = shape.read(batch, vectors, side)
+    return vectors, outputs if outputs.dim() == 3 else outputs[:, None]
 
 
-def _leaf(vectors: Tensor) -> Tensor:
-    return vectors.detach().clone().requires_grad_()
-
-
-def _moved(vectors: Tensor, output: Tensor, directions: int, seed: int) -> Tensor:
-    """The norm of ∂output/∂vectors at each element: (S,)."""
-    chance = torch.Generator().manual_seed(seed)
-    square = torch.zeros(vectors.shape[1])
-    for _ in range(directions):
-        direction = torch.randn(output.shape, generator=chance, dtype=torch.float64).to(output)
-        [gradient] = torch.autograd.grad(output @ direction, vectors, retain_graph=True, allow_unused=True)
-        if gradient is not None:
-            square += gradient[0].norm(dim=-1).square().cpu().float() / directions
-    return square.sqrt()
-
-
-def _moved_rows(vectors: Tensor, outputs: Tensor, directions: int) -> Tensor:
+def _moved(vectors: Tensor, outputs: Tensor, directions: int, seed: int = 0) -> Tensor:
     """The norm of ∂output/∂vectors at each element of each row, which depend on nothing of one another: (B, S)."""
-    chance = torch.Generator().manual_seed(0)
+    chance = torch.Generator().manual_seed(seed)
     square = torch.zeros(vectors.shape[:2])
     for _ in range(directions):
         direction = torch.randn(outputs.shape[1:], generator=chance, dtype=torch.float64).to(outputs)

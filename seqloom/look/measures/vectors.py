@@ -8,6 +8,13 @@ from torch import Tensor
 
 from ...arrays import Floats
 from ...errors import DataError
+from ...models import Generator, Labeler
+
+
+def symbol_vectors(model: Labeler | Generator, side: str) -> Tensor | None:
+    """The learned vectors of the symbols that are read on this side, if it reads symbols."""
+    weight = getattr(model.embedding_of(side), "weight", None)
+    return weight if isinstance(weight, Tensor) else None
 
 
 @dataclass(frozen=True)

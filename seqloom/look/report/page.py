@@ -16,19 +16,12 @@ from ..charts.drawing import Drawing
 from ..charts.picture import png
 from ..charts.scores import lengths_chart, scores_chart
 from ..doctor.findings import Finding
-from ..views import BY_NAME, VIEWS
+from ..views import VIEWS
 from .html import Html, folded, html, items, page, script, section, table, tag
 from .style import DRAW, STYLE
 
 LIMIT = 4_800_000  # bytes of a page
 SHOWN = 8  # answers of each kind
-TRAINING = (
-    "curves",
-    "schedule",
-    "flow",
-    "updates",
-    "spectrum-history",
-)  # views that tell of training, not of the example
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,7 @@ def report(story: Story) -> bytes:
         "scores": ("How good it is", _scores(story, charts)),
         "answers": ("What it gets right, and wrong", _answers(story)),
         "doctor": ("What ails it", _findings(story)),
-        "training": ("How training went", html(*(charts.view(name) for name in TRAINING))),
+        "training": ("How training went", charts.views(of_training=True)),
         "inside": ("What happens inside", _inside(story, charts)),
         "data": ("The data", _data(story, charts)),
         "again": ("How to make it again", _again(story)),
@@ -90,24 +83,21 @@ class _Charts:
     def __init__(self, story: Story) -> None:
         self.story = story
         self.specs: dict[str, dict[str, Any]] = {}
-        self.lacking = story.look.lacking()
 
-    def view(self, name: str) -> Html:
-        """A picture by the name of its view, with a sentence on how to read it; nothing if it does not fit."""
-        if name in self.lacking:
-            return Html()
-        view = BY_NAME[name]
-        drawn = view.draw(self.story.look)
-        return self.figure(name, view.title, view.how, drawn)
+    def views(self, of_training: bool) -> Html:
+        """Every view that fits, with a sentence on how to read it: those of training, or those of the example."""
+        drawn = self.story.look.views.items()
+        shown = [(name, draw) for name, draw in drawn if VIEWS[name].of_training == of_training]
+        return html(*(self.figure(name, VIEWS[name].reading, draw()) for name, draw in shown))
 
-    def figure(self, name: str, title: str, how: str, drawn: Any) -> Html:
+    def figure(self, name: str, how: str, drawn: Any) -> Html:
         words = tag("p", how, kind="how")
         if isinstance(drawn, Drawing):
             source = f"data:image/svg+xml;base64,{b64encode(drawn.svg.encode()).decode()}"
-            place = tag("div", tag("img", src=source, alt=title), kind="wide")
-            return tag("figure", tag("h3", title), words, place, id=f"view-{name}")
+            place = tag("div", tag("img", src=source, alt=drawn.title), kind="wide")
+            return tag("figure", tag("h3", drawn.title), words, place, id=f"view-{name}")
         spec = json.loads(content(drawn, ".json"))
-        said = _lifted(spec)
+        title, said = _take_title(spec)
         self.specs[name] = spec
         place = tag("div", kind="wide chart", id=f"chart-{name}")
         return tag("figure", tag("h3", title), words, *(tag("p", line, kind="said") for line in said), place)
@@ -124,11 +114,10 @@ class _Charts:
         return found
 
 
-def _lifted(spec: dict[str, Any]) -> list[str]:
-    """Take the title out of a chart, and give what stands below it: on a page, words are text that can wrap."""
-    title = spec.pop("title", None)
-    under = title.get("subtitle", []) if isinstance(title, dict) else []
-    return [under] if isinstance(under, str) else list(map(str, under))
+def _take_title(spec: dict[str, Any]) -> tuple[str, list[str]]:
+    """Take the title out of a chart, and what stands below it: on a page, words are text that can wrap."""
+    title = spec.pop("title")
+    return str(title["text"]), list(title.get("subtitle", []))
 
 
 def _scores(story: Story, charts: _Charts) -> Html:
@@ -148,7 +137,7 @@ def _scores(story: Story, charts: _Charts) -> Html:
     return html(
         tag("p", counted),
         table(["score", "this model", "95 % interval", "baselines", "what it means"], rows, "scores"),
-        charts.figure("scores", "Beside what anyone could do", how, scores_chart(scores)),
+        charts.figure("scores", how, scores_chart(scores)),
     )
 
 
@@ -195,19 +184,18 @@ def _findings(story: Story) -> Html:
 
 
 def _inside(story: Story, charts: _Charts) -> Html:
-    shown = [view.name for view in VIEWS if view.name not in TRAINING]
-    missing = [f"{BY_NAME[name].title} ({name}): {why}." for name, why in charts.lacking.items()]
+    missing = [f"{name}: {why}." for name, why in story.look.missing.items()]
     return html(
         tag("p", "While it reads and answers: ", tag("span", story.look.title, kind="token")),
-        *(charts.view(name) for name in shown),
-        folded(f"{len(missing)} pictures do not fit this model", items(missing)) if missing else Html(),
+        charts.views(of_training=False),
+        folded(f"{len(missing)} views do not fit this model", items(missing)) if missing else Html(),
     )
 
 
 def _data(story: Story, charts: _Charts) -> Html:
     drawn = lengths_chart(story.data)
     how = "How many examples have how many elements; what is far longer than the rest is where padding and memory go."
-    chart = Html() if drawn is None else charts.figure("lengths", "How long the examples are", how, drawn)
+    chart = Html() if drawn is None else charts.figure("lengths", how, drawn)
     return html(items(line.replace("**", "") for line in story.data_lines), chart)
 
 
