@@ -66,7 +66,7 @@ def load(folder: str | Path) -> PretrainedModel:
     model = build(family, settings, architecture, extras | family.needed.get(architecture, frozenset()))
     model.config = config
     fill(model, read_weights(model.rows, drop_copies(family, settings, found, folder), shapes_of(model), folder))
-    model.tokenizer = read_tokenizer(folder, family.name, config)
+    model.tokenizer = read_tokenizer(folder, family.name)
     if model.tokenizer is not None and model.tokenizer.largest_id >= settings.vocabulary:
         raise RunError(
             f"{folder}: the tokenizer has the id {model.tokenizer.largest_id}, "
@@ -90,7 +90,7 @@ def read_config(folder: Path) -> tuple[Family, dict[str, Any], str]:
         found = f"{config.get('model_type')!r:.80}"
         raise RunError(f"{place}: 'model_type' is {found}, but it can be {', '.join(FAMILIES)}")
     named = config.get("architectures")
-    if not isinstance(named, list) or len(named) != 1 or named[0] not in family.architectures:
+    if not isinstance(named, list) or len(named) != 1 or str(named[0]) not in family.architectures:
         raise RunError(f"{place}: 'architectures' is {named!r:.80}, but it can be {', '.join(family.architectures)}")
     return family, config, str(named[0])
 

@@ -58,8 +58,8 @@ class PretrainedModel(nn.Module):
 
     def check(self, ids: Tensor, mask: Tensor | None, symbols: int, body: nn.Module) -> tuple[Tensor, Tensor]:
         """The ids and their mask, of which nothing is beyond what the model knows."""
-        if ids.dim() != 2 or ids.is_floating_point():
-            raise DataError(f"ids are whole numbers, rows × places, but here they are {describe(ids)}")
+        if ids.dim() != 2 or ids.is_floating_point() or not ids.shape[1]:
+            raise DataError(f"ids are whole numbers, rows × at least one place, but here they are {describe(ids)}")
         seen = full_mask(ids) if mask is None else mask.bool()
         if seen.shape != ids.shape:
             raise DataError(f"the mask is {describe(seen)}, but the ids are {describe(ids)}")
@@ -98,10 +98,11 @@ class EncoderModel(PretrainedModel):
         known = getattr(self.settings, "segments", 0)
         if not known:
             raise DataError(f"a {self.family.name} has no segments, but some were given")
-        segments = segments.masked_fill(~seen, 0)
-        if segments.shape != ids.shape or not 0 <= int(segments.min()) <= int(segments.max()) < known:
+        if segments.shape == ids.shape:
+            segments = segments.masked_fill(~seen, 0)
+        if segments.shape != ids.shape or not set(segments.unique().tolist()) <= set(range(known)):
             raise DataError(f"segments are numbers from 0 to {known - 1}, one for each id")
-        return torch.stack([ids, segments], -1), seen
+        return torch.stack([ids, segments.to(ids)], -1), seen
 
     def logits(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """(B, T, V) of every token's word or tag, or (B, labels) of a text's label."""

@@ -66,16 +66,18 @@ def read_weights(
         raise RunError(f"{place}: {list_names(missing)} missing, and nothing is filled in for a weight")
     if unknown := sorted(theirs.keys() - set(wanted)):
         raise RunError(f"{place}: {list_names(unknown)} left over, which this architecture has no place for")
+    if whole := [name for name in wanted if not theirs[name].is_floating_point()]:
+        raise RunError(f"{place}: {list_names(whole)} of whole numbers, but a weight is not")
     ours: dict[str, Tensor] = {}
     for names, name, transform in made:
         parts = [transform.read(theirs[each]) for each in names if theirs[each].dim() in (1, 2)]
         if len({part.shape[1:] for part in parts}) != 1 or len(parts) < len(names):
             raise RunError(f"{place}: {list_names(names)} of shapes that do not fit together")
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        if whole.shape != shapes[name]:
-            found, fits = [" × ".join(map(str, shape)) for shape in (whole.shape, shapes[name])]
+        joined = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if joined.shape != shapes[name]:
+            found, fits = [" × ".join(map(str, shape)) for shape in (joined.shape, shapes[name])]
             raise RunError(f"{place}: {list_names(names)} {found}, but by config.json it is {fits}")
-        ours[name] = whole.contiguous().float()
+        ours[name] = joined.contiguous().float()
     assert ours.keys() == shapes.keys(), f"the table has no row for {sorted(shapes.keys() - ours.keys())}"
     return ours
 
