@@ -101,6 +101,7 @@ class Data(Section):
         "txt",
         "lines",
         "parquet",
+        "xlsx",
         "conll",
         "conllu",
         "ts",

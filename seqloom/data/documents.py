@@ -2,7 +2,7 @@
 
 - txt: the whole file, its paragraphs (blank lines lie between them) or its lines; line breaks within one are kept.
 - abc: a tune; fasta: the letters of an entry.
-- csv, tsv, jsonl: what stands in one column.
+- csv, tsv, jsonl, xlsx, parquet: what stands in one column.
 
 Knows nothing of tokens. A document that is empty is none.
 """
@@ -23,7 +23,8 @@ from seqloom.data.readers import Example
 from seqloom.errors import DataError
 
 ENDINGS = {
-    **{".txt": "txt", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".abc": "abc"},
+    **dict.fromkeys((".txt", ".md", ".log", ".text"), "txt"),
+    **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".xlsx": "xlsx", ".parquet": "parquet", ".abc": "abc"},
     **dict.fromkeys((".fasta", ".fa", ".faa", ".fna"), "fasta"),
 }
 

@@ -20,7 +20,6 @@ from seqloom.data.formats.idx import read_idx, read_labeled
 from seqloom.data.formats.images import ImageReading, read_captioned, read_sheets
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
-from seqloom.data.formats.parquet import read_parquet
 from seqloom.data.formats.tables import Reading, Row, Skipped, format_of, kept, named_split, read_rows
 from seqloom.data.formats.ts import read_ts
 from seqloom.data.layout import JOINED, Layout
@@ -64,10 +63,9 @@ def tables(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[P
         reading = reading.allowing(
             tuple(name for side in layout.sides.values() if len(side.columns) > 1 for name in side.columns)
         )
-    read = read_parquet_file if format_of(files, data.format) == "parquet" else read_rows
     ends = accumulate((len(side.columns) for side in layout.sides.values()), initial=0)
     spans = [slice(*both) for both in pairwise(ends)]
-    rows = read(files, reading, skipped)
+    rows = read_rows(files, reading, skipped)
     if not numeric:
         for row in rows:
             yield _texts(row, spans, layout)
@@ -88,10 +86,6 @@ def _texts(row: Row, spans: Sequence[slice], layout: Layout) -> Placed | Fault:
             named = " and ".join(map(repr, side.columns))
             return Fault(f"empty {named}", f"the columns {named} are empty", row.file, row.line)
     return tuple([JOINED.join(row.values[span]) for span in spans]), row.file, row.line
-
-
-def read_parquet_file(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
-    return read_parquet(files[0], reading, skipped)
 
 
 Frame = tuple[list[float], tuple[str, ...], str, Row]  # numbers, the other sides, the series, and where it stands

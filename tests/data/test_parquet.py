@@ -1,16 +1,20 @@
 """Rows of Parquet files: as csv gives them, in batches, and refused in a sentence."""
 
+import gzip
 import sys
-from datetime import date
+from datetime import date, datetime
 
+import numpy as np
 import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from seqloom.data.formats.parquet import read_parquet
-from seqloom.data.formats.tables import Reading, Skipped
+from seqloom import Recipe
+from seqloom.data.documents import read_documents
+from seqloom.data.formats.series import TableReading, read_table
+from seqloom.data.formats.tables import Reading, Skipped, read_rows
 from seqloom.errors import DataError, MissingExtra
 
 
@@ -20,7 +24,7 @@ def write(folder, columns: dict) -> str:
 
 
 def read(file: str, *columns: str, skipped: Skipped | None = None, **how) -> list:
-    return list(read_parquet(file, Reading(columns=columns, **how), skipped or Skipped()))
+    return list(read_rows([file], Reading(columns=columns, **how), skipped or Skipped()))
 
 
 def test_chosen_columns_come_as_texts_with_their_row(tmp_path):
@@ -50,7 +54,7 @@ def test_batches_leave_no_seam(tmp_path, monkeypatch):
         ({"tetx": ["a"]}, "there is no column 'text'; there are 'tetx'; did you mean 'tetx'?"),
         ({"text": [["a"]]}, "the column 'text' is list"),
         ({"text": [b"a"]}, "the column 'text' is binary"),
-        ({"text": ["a", None]}, "line 2: 'text' is null"),
+        ({"text": ["a", None]}, "line 2: the column 'text' is empty"),
         ({"text": ["a", " "]}, "line 2: the column 'text' is empty"),
         ({"text": ["a\0"]}, "line 1: 'text' holds a NUL"),
         ({"text": pyarrow.array([], pyarrow.string())}, "is empty"),
@@ -79,6 +83,23 @@ def test_damaged_files_give_rows_or_a_sentence(tmp_path_factory, place, byte, cu
         read(file, "text")
     except DataError as error:
         assert "\n" not in str(error)
+
+
+def test_a_compressed_file_is_the_same(tmp_path):
+    plain = write(tmp_path, {"text": ["a", "b"]})
+    (tmp_path / "p.parquet.gz").write_bytes(gzip.compress((tmp_path / "t.parquet").read_bytes()))
+    assert [row.values for row in read(str(tmp_path / "p.parquet.gz"), "text")] == [
+        row.values for row in read(plain, "text")
+    ]
+
+
+def test_series_and_documents_are_read(tmp_path):
+    hours = [datetime(2021, 1, 1, hour) for hour in range(4)]
+    file = write(tmp_path, {"t": hours, "x": [1.0, None, 3.0, 4.0], "unread": [["a"]] * 4})
+    [series] = read_table(file, TableReading(time=("t",), values=("x",)), Skipped())
+    assert series.step == "3600000 ms" and np.isnan(series.values[1, 0]) and series.values[3, 0] == 4
+    data = Recipe.read("language", f"data.train={write(tmp_path, {'target': ['one', 'two']})}").data
+    assert list(read_documents(data.train, data, Skipped())) == [("one",), ("two",)]
 
 
 def test_without_pyarrow_the_command_is_said(tmp_path, monkeypatch):

@@ -13,6 +13,8 @@ from itertools import chain, islice
 
 from seqloom.data.formats.delimited import Record, comma_separated, tabbed
 from seqloom.data.formats.lines import Fault, read_lines
+from seqloom.data.formats.parquet import list_columns, read_parquet
+from seqloom.data.formats.xlsx import read_xlsx
 from seqloom.errors import DataError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -34,7 +36,7 @@ HEADINGS = frozenset(
 class Written:
     """How a person says that a table is written; auto is detected."""
 
-    format: str  # csv or tsv
+    format: str  # csv, tsv, xlsx or parquet
     encoding: str = "utf-8"
     separator: str = "auto"
     header: str = "auto"  # or yes, no
@@ -52,6 +54,8 @@ def open_table(file: str, written: Written, columns: Sequence[str], notes: list[
 
     Where nothing speaks for a header or against it, a table of numbers has one, and one of texts has none.
     """
+    if written.format == "parquet":
+        return _open_parquet(file, columns)
     records = _records(file, written, columns, notes)
     first = list(islice(records, SAMPLED))
     if not first:
@@ -70,7 +74,18 @@ def open_table(file: str, written: Written, columns: Sequence[str], notes: list[
     return Table([str(number) for number in range(1, width + 1)], None, records)
 
 
+def _open_parquet(file: str, columns: Sequence[str]) -> Table:
+    """A Parquet file knows its columns, and those that nobody asks for are not read."""
+    names = list_columns(file)
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise DataError(f"the file has the column {twice[0]!r} more than once", file)
+    places = [place for place, name in enumerate(names, 1) if not columns or {name, str(place)} & set(columns)]
+    return Table(names, None, read_parquet(file, names, [names[place - 1] for place in places]))
+
+
 def _records(file: str, written: Written, columns: Sequence[str], notes: list[str]) -> Iterator[Record | Fault]:
+    if written.format == "xlsx":
+        return read_xlsx(file, notes)
     lines = read_lines(file, written.encoding)
     if written.format == "tsv":
         if written.separator not in ("auto", "\t"):

@@ -1,61 +1,89 @@
-"""Parquet files to rows of texts, a batch at a time: what `readers` does for csv, with a row's number for its line.
+"""Parquet files as tables of texts, a batch at a time; a row's number stands for its line.
 
-Texts, numbers, truth values, dates and times become text; a column of lists, structures or bytes is refused. Needs
-pyarrow.
+Texts, numbers, truth values, dates and times become text, and what is missing an empty one; a column of lists,
+structures or bytes is refused. Needs pyarrow.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import gzip
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
+from seqloom.data.formats.delimited import Record
 from seqloom.data.formats.lines import Fault, check_file
-from seqloom.data.formats.tables import ESCAPED, Reading, Row, Skipped, kept, place_of, stripped
 from seqloom.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyarrow.parquet import ParquetFile
 
 BATCH = 4096  # rows in memory at once
 
 
-def read_parquet(file: str, reading: Reading, skipped: Skipped) -> Iterator[Row]:
-    """The rows of a file, with the columns that `reading` asks for."""
-    rows = _rows(file, reading)
-    found = (stripped(row, reading) if isinstance(row, Row) else row for row in rows)
-    return kept(found, file, reading.skip, skipped)
+def list_columns(file: str) -> list[str]:
+    """The names of all columns."""
+    with _open(file) as content:
+        return list(_parquet(content, file).schema_arrow.names)
 
 
-def _rows(file: str, reading: Reading) -> Iterator[Row | Fault]:
+def read_parquet(file: str, names: Sequence[str], wanted: Sequence[str]) -> Iterator[Record | Fault]:
+    """The rows of a file that has columns of these names; those that nobody wants are not read and stay empty."""
+    places = [names.index(name) for name in wanted]
+    with _open(file) as content:
+        table, number = _parquet(content, file), 0
+        import pyarrow
+
+        try:
+            for batch in table.iter_batches(BATCH, columns=list(wanted)):
+                for values in zip(*(_texts(batch, name, file) for name in wanted), strict=True):
+                    number += 1
+                    fields = [""] * len(names)
+                    for place, value in zip(places, values, strict=True):
+                        fields[place] = value
+                    nul = next((name for name, value in zip(wanted, values, strict=True) if "\0" in value), "")
+                    sentence = f"{nul!r} holds a NUL, so this is hardly text"
+                    yield Fault(f"{nul!r} is not text", sentence, file, number) if nul else Record(fields, number)
+        except (pyarrow.ArrowException, OSError, UnicodeError) as error:
+            raise _damaged(error, file) from None
+
+
+def _open(file: str) -> IO[bytes]:
+    path = check_file(file)
+    return _unpack(path, file) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _unpack(path: Path, file: str) -> IO[bytes]:
+    """The content of a compressed file on the disk: its end is read first."""
+    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    try:
+        with gzip.open(path) as packed:
+            shutil.copyfileobj(packed, unpacked)
+    except (OSError, EOFError, zlib.error) as error:
+        unpacked.close()
+        raise DataError(f"the file's name ends in .gz, but it cannot be unpacked ({error})", file) from None
+    return unpacked
+
+
+def _parquet(content: IO[bytes], file: str) -> "pyarrow.parquet.ParquetFile":
     try:
         import pyarrow
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise MissingExtra("pyarrow", "parquet") from None
-    path = check_file(file)
     try:
-        with ParquetFile(path) as table:
-            names = _names(table, reading.columns, file)
-            number = 0
-            for batch in table.iter_batches(BATCH, columns=names):
-                for values in zip(*(_texts(batch, name, file) for name in names), strict=True):
-                    number += 1
-                    yield _row(values, reading, file, number)
+        return ParquetFile(content)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        [reason, *_] = str(error).splitlines() or ["it is damaged"]
-        raise DataError(f"the file cannot be read as Parquet ({reason[:200]})", file) from None
+        raise _damaged(error, file) from None
 
 
-def _names(table: "ParquetFile", columns: tuple[str, ...], file: str) -> list[str]:
-    """The names of the asked columns, which may be given by number."""
-    schema = table.schema_arrow
-    names = [schema.names[place_of(name, list(schema.names), file, None)] for name in columns]
-    for name in names:
-        if schema.names.count(name) > 1:
-            raise DataError(f"the file has the column {name!r} more than once", file)
-    return names
+def _damaged(error: Exception, file: str) -> DataError:
+    [reason, *_] = str(error).splitlines() or ["it is damaged"]
+    return DataError(f"the file cannot be read as Parquet ({reason[:200]})", file)
 
 
-def _texts(batch: "pyarrow.RecordBatch", name: str, file: str) -> list[str | None]:
+def _texts(batch: "pyarrow.RecordBatch", name: str, file: str) -> list[str]:
     """A column as texts: as it stands, or as Arrow writes it (true, 1.5, 2013-01-31)."""
     import pyarrow
     from pyarrow import types
@@ -64,24 +92,7 @@ def _texts(batch: "pyarrow.RecordBatch", name: str, file: str) -> list[str | Non
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
-    if (
-        types.is_nested(kind)
-        or types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-    ):
+    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    if types.is_nested(kind) or binary:
         raise DataError(f"the column {name!r} is {kind}, but texts or numbers were expected", file)
-    return column.cast(pyarrow.large_string()).to_pylist()
-
-
-def _row(values: tuple[str | None, ...], reading: Reading, file: str, number: int) -> Row | Fault:
-    texts: list[str] = []
-    for name, value in zip(reading.columns, values, strict=True):
-        if value is None and name in reading.blank:
-            value = ""
-        if value is None:
-            return Fault(f"{name!r} is null", f"{name!r} is null, but a text was expected", file, number)
-        if ESCAPED.search(value):
-            return Fault(f"{name!r} is not text", f"{name!r} holds a NUL, so this is hardly text", file, number)
-        texts.append(value)
-    return Row(tuple(texts), file, number)
+    return ["" if value is None else value for value in column.cast(pyarrow.large_string()).to_pylist()]

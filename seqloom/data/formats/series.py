@@ -69,8 +69,8 @@ class _Chunks:
 def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[Series]:
     """The series of a file; those of a long table in the order in which their ids first appear."""
     format = format_of([file], reading.format)
-    if format not in ("csv", "tsv"):
-        raise DataError(f"a table of numbers is csv or tsv, not {format}", file)
+    if format not in ("csv", "tsv", "xlsx", "parquet"):
+        raise DataError(f"a table of numbers is csv, tsv, xlsx or parquet, not {format}", file)
     written = Written(format, reading.encoding, reading.separator, reading.header)
     asked = [*reading.time, *filter(None, [reading.id]), *reading.values]
     opened = open_table(file, written, asked, skipped.notes, numeric=True)

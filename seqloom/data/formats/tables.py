@@ -34,7 +34,7 @@ from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
 from seqloom.errors import DataError
 
 ENDINGS = {
-    **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet"},
+    **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet", ".xlsx": "xlsx"},
     **{".conll": "conll", ".conllu": "conllu", ".ts": "ts"},
 }
 PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
@@ -125,7 +125,7 @@ def named_split(name: str) -> tuple[str, str]:
 
 def format_of(files: Sequence[str], format: str) -> str:
     """The format as said, or as the ending of the file says."""
-    name = PurePath(files[0].lower().removesuffix(".gz"))
+    name = PurePath(named_split(files[0])[0].lower().removesuffix(".gz"))
     if os.path.isdir(os.path.expanduser(files[0])):
         return "folders"
     if format == "guess" and name.name.endswith("-ubyte"):
@@ -155,10 +155,10 @@ def _rows(files: Sequence[str], reading: Reading, notes: list[str]) -> Iterator[
     file = files[0]
     if format == "lines":
         return _chosen(parallel(files[0], files[1], reading.encoding), PAIR, reading.columns, file)
-    lines = read_lines(file, reading.encoding)
     if format == "jsonl":
-        return _objects(without_blanks(lines), reading, file)
+        return _objects(without_blanks(read_lines(file, reading.encoding)), reading, file)
     if format == "txt":
+        lines = read_lines(file, reading.encoding)
         separator = "\t" if reading.separator == "auto" else reading.separator
         return _chosen(separated(lines, separator, reading.encoding, file), PAIR, reading.columns, file)
     return _table(file, format, reading, notes)
@@ -240,7 +240,7 @@ def _table(file: str, format: str, reading: Reading, notes: list[str]) -> Iterat
         rows += 1
         yield row
     if not rows:
-        raise DataError("the file has a header, but no rows", file)
+        raise DataError("the file has a header, but no rows" if table.line else "the file is empty", file)
 
 
 def _chosen(
