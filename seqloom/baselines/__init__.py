@@ -4,7 +4,7 @@ Plain functions and small fitted tables from arrays and texts to answers; whoeve
 same metrics. Nothing here knows a model, a task, a metric, or torch.
 
     texts        copy, most frequent target
-    labels       chance, majority, tag of the word, mean rating, nearest centroid of series
+    labels       chance, majority, tag of the word, nearest centroid of series
     bags         naive Bayes on words and pairs of neighbors
     language     uniform, unigram, n-grams (Kneser–Ney)
     numbers      persistence, seasonal naive, mean, drift, linear autoregression

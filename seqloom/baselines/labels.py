@@ -28,11 +28,6 @@ def majority(labels: Iterable[Label], count: int) -> list[Label]:
     return [label] * count
 
 
-def mean_rating(targets: ArrayLike) -> float:
-    """The mean of the numbers in training, without those that are not known (NaN)."""
-    return float(np.nanmean(np.asarray(targets, dtype=np.float64)))
-
-
 @dataclass(frozen=True)
 class TagOfWord(Generic[Label]):
     """Every word gets the tag it has most often in training, an unknown one the tag most frequent overall."""

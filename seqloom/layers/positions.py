@@ -57,6 +57,11 @@ class SinusoidalPositions(Positions):
         positions, state = count_positions(x, state, mask)
         return zero_padding(x + sinusoids(positions, self.rate, x.shape[2], self.halves), mask), state
 
+    def tabulate(self, length: int) -> tuple[str, Tensor]:
+        """What these positions are called, and the vectors of the first of them (length, size)."""
+        positions = torch.arange(length, device=self.rate.device)
+        return "sinusoidal positions", sinusoids(positions, self.rate, 2 * len(self.rate), self.halves)
+
     def fast_step(self) -> steps.Step:
         def table(furthest: int, x: Tensor) -> Tensor:
             return sinusoids(torch.arange(2 * furthest + 64, device=x.device), self.rate, x.shape[1], self.halves)
@@ -81,6 +86,9 @@ class LearnedPositions(Positions):
         if x.shape[1] and int(positions.max()) >= longest:
             raise ValueError(f"{int(positions.max()) + 1} elements are more than the {longest} positions learned")
         return zero_padding(x + self.table[positions.clamp(min=0) + self.offset], mask), state
+
+    def tabulate(self, length: int) -> tuple[str, Tensor]:
+        return "learned positions", self.table[self.offset :][:length]
 
     def fast_step(self) -> steps.Step:
         def table(furthest: int, x: Tensor) -> Tensor | None:
@@ -148,3 +156,8 @@ class Rotary(Rotation):
         sin, cos = angle.sin(), angle.cos()
         even, odd = x[..., ::2], x[..., 1::2]
         return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+    def tabulate(self, length: int) -> tuple[str, Tensor]:
+        """A query of ones, turned by each position."""
+        ones = self.rate.new_ones(1, 1, length, 2 * len(self.rate))
+        return "rotary positions", self(ones, torch.arange(length, device=self.rate.device)[None])[0, 0]

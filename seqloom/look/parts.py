@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from ..layers.base import Encoder
 from ..layers.description import EACH, ONE, POINTWISE, join_path, walk_parts
 from ..layers.tap import recording
-from ..models import Batch, Generator, Labeler
-from .measures.reading import INPUTS, SOURCE, Model, bodies, body_layer, features, quiet, single
+from ..models import Batch
+from .measures.reading import INPUTS, SOURCE, Model, bodies, body_layer, features, quiet, shape_of, single
 
 
 @dataclass(frozen=True)
@@ -44,35 +44,25 @@ def parts(model: Model, batch: Batch) -> list[Part]:
     with quiet(model), torch.no_grad(), recording(model, "*") as tape:
         top = features(model, batch)
     found: list[Part] = []
+    shape = shape_of(model)
     for side, (prefix, body) in bodies(model).items():
-        embed = _embedding(model, side)
-        size = batch.inputs.shape[-1] if embed is None else 0
-        if embed is not None:
-            with quiet(model), torch.no_grad():
-                size = embed(batch.source[0] if side == SOURCE else batch.inputs).shape[-1]
+        embed = shape.embedding_of(side)
+        with quiet(model), torch.no_grad():
+            size = embed(batch.source[0] if side == SOURCE else batch.inputs).shape[-1]
+        if shape.head is not None:
             found.append(Part(side, "embedding", EACH, size, count.of(embed)))
         for path, part, about in walk_parts(*body_layer(prefix, body)):
             seen = tape.get(join_path(path, part.output))
             size = int(seen[0].shape[-1]) if seen else size
             if about.role != POINTWISE or about.parameters:  # dropout and the like have nothing to show
                 found.append(Part(side, about.name, about.shape, size, count.of(part), about.looks))
-        if (
-            isinstance(body, Encoder)
-            and not (isinstance(model, Labeler) and model.per_element)
-            and not isinstance(model, Encoder)
-        ):
+        if isinstance(body, Encoder) and (side == SOURCE or not shape.per_element):
             pool = count.of(body.pool) if isinstance(body.pool, nn.Module) else 0
             found.append(Part(side, "summary", ONE, size, pool))
-    if isinstance(model, Labeler | Generator):
+    if shape.head is not None:
         flow = EACH if top.dim() == 3 else ONE
         with quiet(model), torch.no_grad():
-            said = model.head(top)
+            said = shape.head(top)
         width = said.shape[-1] if isinstance(said, Tensor) else said[0].shape[-1]
-        found.append(Part(INPUTS, f"head ({type(model.head).__name__})", flow, int(width), count.of(model.head)))
+        found.append(Part(INPUTS, f"head ({type(shape.head).__name__})", flow, int(width), count.of(shape.head)))
     return found
-
-
-def _embedding(model: Model, side: str) -> nn.Module | None:
-    if isinstance(model, Generator) and side == SOURCE:
-        return None if model.source is None else model.source.embed
-    return model.embed if isinstance(model, Labeler | Generator) else None

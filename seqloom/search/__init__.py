@@ -21,8 +21,6 @@ from .constraints import NoRepeat as NoRepeat
 from .constraints import Prefix as Prefix
 from .constraints import RepetitionPenalty as RepetitionPenalty
 from .constraints import Required as Required
-from .exact import Proof as Proof
-from .exact import exact as exact
 from .scoring import score as score
 from .text import Pieces as Pieces
 from .text import StopText as StopText

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestCentroid as TheirCentroid
 
-from seqloom.baselines.labels import NearestCentroid, TagOfWord, majority, mean_rating, uniform
+from seqloom.baselines.labels import NearestCentroid, TagOfWord, majority, uniform
 
 
 def test_chance_gives_every_label_about_as_often():
@@ -23,10 +23,6 @@ def test_the_majority_is_the_most_frequent_label():
         [label] = majority(labels, 1)
         assert all(labels.count(label) >= labels.count(other) for other in labels)
     assert majority(["x"], 3) == ["x"] * 3
-
-
-def test_the_mean_rating_leaves_out_what_is_not_known():
-    assert mean_rating([1, 2, np.nan, 6]) == 3
 
 
 def test_each_word_gets_its_most_frequent_tag_and_an_unknown_one_the_usual():

@@ -11,7 +11,7 @@ from seqloom.look.measures.attention import attention_maps
 from seqloom.look.measures.attribution import METHODS, question
 from seqloom.look.measures.faithfulness import faithfulness
 from seqloom.look.measures.gates import traces
-from seqloom.look.measures.gradients import gradient_flow, query_key_value, weight_gradients
+from seqloom.look.measures.gradients import gradient_flow, query_key_value
 from seqloom.look.measures.jacobians import decays
 from seqloom.look.measures.next_tokens import next_tokens
 from seqloom.look.measures.norms import shrinkage
@@ -38,7 +38,6 @@ MEASURES = {
     "attention": attention_maps,
     "gates": traces,
     "gradients": gradient_flow,
-    "weights": weight_gradients,
     "query key value": query_key_value,
     "jacobians": decays,
     "spectra": lambda model, batch: spectra(model),

@@ -17,11 +17,11 @@ from seqloom.search import (
     StopTokens,
     Written,
     beam,
-    exact,
     greedy,
     sampled,
 )
 
+from .exact import exact
 from .toy import END, Toy, all_tokens
 
 SIZE, STEPS, ROWS = 7, 9, 3

@@ -9,9 +9,10 @@ from seqloom.layers.fast.steps import prepare_step
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import repeat, select
 from seqloom.layers.tap import recording
-from seqloom.search import MinLength, NoRepeat, Sampling, beam, exact, greedy, sampled, score
+from seqloom.search import MinLength, NoRepeat, Sampling, beam, greedy, sampled, score
 
 from ..laws.zoo import DECODERS, MASKS, PLAIN, talker, writer
+from .exact import exact
 
 each_decoder = pytest.mark.parametrize("name", DECODERS)
 each_plain = pytest.mark.parametrize("name", PLAIN)

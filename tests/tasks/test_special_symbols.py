@@ -14,12 +14,14 @@ from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN
 from seqloom.layers.state import repeat
 from seqloom.models import Generator
 from seqloom.runs.run import load, train
-from seqloom.search import Sampling, exact, score
+from seqloom.search import Sampling, score
 from seqloom.search.choosing import leading
 from seqloom.tasks import TASKS
 from seqloom.tasks.asking import Answering, Rules
 from seqloom.tasks.base import Task
 from seqloom.tasks.generating import Ask
+
+from ..search.exact import exact
 
 WORDS = ["the", "red", "cat", "sat", "on", "a", "blue", "mat", "and", "ran", "off", "with", "one", "old", "hat"]
 PAIRS = [(" ".join(WORDS[n : n + 3]), " ".join(WORDS[n + 1 : n + 4])) for n in range(len(WORDS) - 3)] * 4

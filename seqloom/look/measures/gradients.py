@@ -73,12 +73,6 @@ def _mean(norms: Tensor, mask: Tensor) -> Floats:
     return mean
 
 
-def weight_gradients(model: Model, batch: Batch) -> dict[str, float]:
-    """The gradient's norm at every parameter."""
-    named = dict(model.named_parameters())
-    return {name: float(gradient.norm()) for name, gradient in _gradients(model, batch, named).items()}
-
-
 def query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
     """The gradients of W_q, W_k and W_v apart: early in training, those of the first two are often starved."""
     parts = {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadLayer)}
@@ -111,13 +105,4 @@ def _gradients(model: Model, batch: Batch, named: Mapping[str, Tensor]) -> dict[
     return {
         name: torch.zeros_like(parameter) if gradient is None else gradient
         for (name, parameter), gradient in zip(named.items(), found, strict=True)
-    }
-
-
-def update_sizes(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dict[str, float]:
-    """How far each weight moved between two checkpoints, as a share of its own norm."""
-    return {
-        name: float((after[name] - weight).norm() / weight.norm().clamp(min=torch.finfo(weight.dtype).tiny))
-        for name, weight in before.items()
-        if name in after and weight.is_floating_point()
     }

@@ -31,11 +31,6 @@ class Swaps:
     elements: list[str]
     costs: Floats  # (elements − 1,), of the pair that begins at each
 
-    @property
-    def strongest(self) -> int:
-        """The pair whose order matters most."""
-        return int(np.abs(self.costs).argmax()) if len(self.costs) else 0
-
 
 def order_matters(model: Labeler | Generator, batch: Batch, orders: int = 5, seed: int = 0) -> OrderMatters:
     """Of a model that writes about a source, the source is shuffled.
@@ -115,9 +110,3 @@ def shuffle(elements: Tensor, mask: Tensor, chance: torch.Generator) -> Tensor:
 def _take(elements: Tensor, order: Tensor) -> Tensor:
     rows = torch.arange(len(order), device=order.device)[:, None]
     return elements[rows, order]
-
-
-def minimal_pair(model: Labeler | Generator, one: Batch, other: Batch) -> tuple[float, float]:
-    """The mean surprise at the target of each: a model that knows order finds the right one less surprising."""
-    with quiet(model), torch.no_grad():
-        return float(loss(model, one)), float(loss(model, other))

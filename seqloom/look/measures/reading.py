@@ -99,7 +99,7 @@ def apart(model: M) -> M:
 class Bare:
     """A layer or an encoder by itself, asked like a model: it reads vectors, and it has no target."""
 
-    per_element, generates, source = True, False, None
+    per_element, generates, source, head = True, False, None, None
 
     def __init__(self, part: Encoder | Layer) -> None:
         self.part = part

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..errors import SearchError
-from ..layers.state import State, select
-from .base import (
+from seqloom.errors import SearchError
+from seqloom.layers.state import State, select
+from seqloom.search.base import (
     Constraint,
     Hypothesis,
     Step,
