@@ -32,7 +32,12 @@ def sinusoids(positions: Tensor, rate: Tensor, size: int, halves: bool = False) 
 
 
 class Positions(Layer):
-    """Adds to each element where it stands."""
+    """Adds to each element where it stands.
+
+    Padding takes no place, so that it changes nothing; with `count_padding` it does, as some other libraries have it.
+    """
+
+    count_padding: bool = False
 
     def describe(self) -> Description:
         return Description("positions", EACH, count_parameters(self), POSITIONS)
@@ -54,7 +59,7 @@ class SinusoidalPositions(Positions):
         return self.rate.new_zeros(batch, dtype=torch.long)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        positions, state = count_positions(x, state, mask)
+        positions, state = count_positions(x, state, None if self.count_padding else mask)
         return zero_padding(x + sinusoids(positions, self.rate, x.shape[2], self.halves), mask), state
 
     def tabulate(self, length: int) -> tuple[str, Tensor]:
@@ -81,7 +86,7 @@ class LearnedPositions(Positions):
         return torch.zeros(batch, dtype=torch.long, device=self.table.device)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        positions, state = count_positions(x, state, mask)
+        positions, state = count_positions(x, state, None if self.count_padding else mask)
         longest = len(self.table) - self.offset
         if x.shape[1] and int(positions.max()) >= longest:
             raise ValueError(f"{int(positions.max()) + 1} elements are more than the {longest} positions learned")

@@ -70,6 +70,23 @@ def test_a_padded_batch_is_theirs_when_both_count_positions_alike(kind, side, tm
     close(ours.logits(ids, mask)[mask], expected[mask], **NEAR)
 
 
+@each_kind
+@pytest.mark.parametrize("side", ["left", "right"])
+@torch.no_grad()
+def test_where_padding_counts_as_in_transformers_a_batch_is_theirs_as_it_is(kind, side, tmp_path):
+    theirs, ours = write(kind, tmp_path), huggingface.load(tmp_path, count_padding=True)
+    mask, padding = PADDING[side], theirs.config.pad_token_id
+    ids, target = draw_ids(3, 9, 44).masked_fill(~mask, 0 if padding is None else padding), draw_ids(3, 9, 45)
+    expected = ask_alone(theirs, kind, ids, target, attention_mask=mask.long())
+    found = our_logits(ours, kind, ids, mask, target)
+    if kind.startswith("marian"):
+        close(found, expected, **NEAR)
+    elif expected.dim() == 3:
+        close(found[mask], expected[mask], **NEAR)
+    elif side == "right":  # theirs takes the vector of a text from its first place, padding or not
+        close(found, expected, **NEAR)
+
+
 @pytest.mark.parametrize("kind", ["bert", "bert-sequence", "bert-relu", "roberta"])
 @torch.no_grad()
 def test_segments_are_theirs(kind, tmp_path):
@@ -194,6 +211,22 @@ def test_presets_have_the_published_numbers_of_parameters(preset):
         with torch.device("meta"):
             made = theirs(theirs.config_class(**{key: value for key, value in said.items() if key != "model_type"}))
         assert sum(parameter.numel() for parameter in made.parameters()) == count
+
+
+@pytest.mark.parametrize("preset", huggingface.PRESETS)
+@torch.no_grad()
+def test_presets_as_wide_as_they_are_give_their_logits(preset, tmp_path):
+    """With one layer and few words, so that it takes a moment and not a gigabyte."""
+    said = {key: value for key, value in huggingface.PRESETS[preset].items() if key != "model_type"}
+    theirs = getattr(transformers, PUBLISHED[preset][3])
+    depth = {theirs.config_class.attribute_map.get("num_hidden_layers", "num_hidden_layers"): 1}
+    model = theirs(
+        theirs.config_class(**{**said, **depth, "vocab_size": 99, "bos_token_id": 0, "eos_token_id": 0})
+    ).eval()
+    model.save_pretrained(tmp_path)
+    ids = draw_ids(2, 33, 99)
+    expected = ask_alone(model, "bert-pretraining" if "bert-" in preset else preset, ids)
+    close(huggingface.load(tmp_path).logits(ids), expected, **NEAR)
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import RunError
+from ...layers.positions import Positions
 from ...schemas import checked
 from ...training.files import explain_errors, json_bytes, partial, read_json, sync_folder, write_synced
 from .bert import BERT
@@ -52,8 +53,12 @@ PRESETS: dict[str, dict[str, Any]] = {
 # --- reading --------------------------------------------------------------------------------------------------
 
 
-def load(folder: str | Path) -> PretrainedModel:
-    """The model in a folder, in single precision, ready to be asked (`eval`)."""
+def load(folder: str | Path, count_padding: bool = False) -> PretrainedModel:
+    """The model in a folder, in single precision, ready to be asked (`eval`).
+
+    Positions count what the mask shows, so padding on either side changes nothing. In transformers they count padding
+    on the left as well, unless it is told the positions; `count_padding` does that, too (RoBERTa's never do).
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise RunError(f"{folder}: is not a folder")
@@ -65,6 +70,9 @@ def load(folder: str | Path) -> PretrainedModel:
     settings = read_settings(family, {**config, **read_generation(folder)}, folder / "config.json")
     model = build(family, settings, architecture, extras | family.needed.get(architecture, frozenset()))
     model.config = config
+    for part in model.modules():
+        if isinstance(part, Positions):
+            part.count_padding = count_padding and family is not ROBERTA
     fill(model, read_weights(model.rows, drop_copies(family, settings, found, folder), shapes_of(model), folder))
     model.tokenizer = read_tokenizer(folder, family.name)
     if model.tokenizer is not None and model.tokenizer.largest_id >= settings.vocabulary:

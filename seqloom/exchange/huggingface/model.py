@@ -70,8 +70,10 @@ class PretrainedModel(nn.Module):
         most = min(
             (len(one.table) - one.offset for one in body.modules() if isinstance(one, LearnedPositions)), default=0
         )
-        if most and ids.numel() and int(seen.sum(1).max()) > most:
-            raise DataError(f"{int(seen.sum(1).max())} tokens are more than the {most} positions that this model has")
+        counted = any(one.count_padding for one in body.modules() if isinstance(one, LearnedPositions))
+        longest = ids.shape[1] if counted else int(seen.sum(1).max()) if len(ids) else 0
+        if most and longest > most:
+            raise DataError(f"{longest} tokens are more than the {most} positions that this model has")
         return ids, seen
 
 
