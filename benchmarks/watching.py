@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch
 
-from seqloom import build
+from seqloom.architectures.build import build_language_model
 from seqloom.config.recipe import Recipe
 from seqloom.look.watching import Watching
 from seqloom.models import Batch, GenerationObjective
@@ -39,7 +39,7 @@ def main() -> None:
     print(f"{'':26} {'ms a step':>10} {'ms a look':>10} {f'share, one look in {EVERY} steps':>32}")
     for name, changes in CASES.items():
         recipe = Recipe.of({"task": "language"}).override(*changes, "train.steps=1000").resolved()
-        objective = GenerationObjective(build.language(recipe.model, SYMBOLS))
+        objective = GenerationObjective(build_language_model(recipe.model, SYMBOLS))
         optimizer, watch = build_optimizer(objective, recipe.train), Watching(objective)
         step = best(lambda: update(objective, optimizer, [batch], recipe.train))  # noqa: B023
         look = best(lambda: watch.after(watch.before(), 1.0))  # noqa: B023

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from seqloom.config.recipe import Recipe
+from seqloom.architectures.build import build_seq2seq
+from seqloom.config.recipe import Model, Recipe
+from seqloom.layers.embeddings import TokenEmbedding
+from seqloom.models import Generator
 
 
 def backwards(folder: Path, count: int = 400, longest: int = 5) -> Path:
@@ -38,6 +41,11 @@ def forecasting(*overrides: str) -> Recipe:
         *("train.steps=4", "train.batch_tokens=256", "train.validate_every=2", "train.checkpoint_every=2"),
     )
     return Recipe().override(*settings, *overrides).resolved()
+
+
+def small_seq2seq(model: Model, symbols: int, about: int) -> Generator:
+    """Writes `symbols` about a sequence of `about` symbols."""
+    return build_seq2seq(model, symbols, TokenEmbedding(about, model.embedding, model.side("encoder").dropout))
 
 
 def walks(rows: int = 160, variables: int = 2, missing: float = 0.2) -> np.ndarray:

@@ -21,7 +21,7 @@ LEVELS = (
     ("__init__", "certify"),
     ("runs",),
     ("tasks", "look", "exchange"),
-    ("training", "build", "metrics", "baselines"),
+    ("training", "architectures", "metrics", "baselines"),
     ("models", "search", "data"),
     ("layers",),
 )
@@ -93,7 +93,7 @@ def test_imports_go_downwards_only(file):
         ("seqloom.layers.cells", "from ..models import Batch"),
         ("seqloom.data.readers", "def f():\n    import seqloom.tasks.seq2seq"),
         ("seqloom.data.readers", "from .. import search"),
-        ("seqloom.search", "from . import build"),
+        ("seqloom.search", "from . import architectures"),
         ("seqloom.training.loop", "from seqloom.runs import load"),
         ("seqloom.runs.run", "from ..cli import main"),
         ("seqloom.schemas", "from .config.recipe import Recipe"),
@@ -110,7 +110,7 @@ def test_an_import_upwards_is_seen(module, source):
     [
         ("seqloom.layers.cells", "import torch\nfrom .base import Layer\nfrom seqloom.layers import state"),
         ("seqloom.data.readers", "from ..errors import DataError\nfrom .ragged import Ragged"),
-        ("seqloom.tasks.seq2seq", "from .. import build, search\nfrom ..config.recipe import Recipe"),
+        ("seqloom.tasks.seq2seq", "from .. import architectures, search\nfrom ..config.recipe import Recipe"),
         ("seqloom.demo", "from seqloom import load"),
     ],
 )

@@ -6,11 +6,11 @@ from functools import partial
 from torch import nn
 from torch.nn.utils.parametrizations import orthogonal, spectral_norm
 
-from .config.recipe import Body, Model
-from .data.vocabulary import NEVER_WRITTEN
-from .layers.attention import SCORES, Attention, Pooling
-from .layers.attention_decoders import Luong, bahdanau_decoder, luong_decoder
-from .layers.base import (
+from ..config.recipe import Body, Model
+from ..data.vocabulary import NEVER_WRITTEN
+from ..layers.attention import SCORES, Attention, Pooling
+from ..layers.attention_decoders import Luong, bahdanau_decoder, luong_decoder
+from ..layers.base import (
     Encoder,
     Layer,
     Pool,
@@ -21,7 +21,7 @@ from .layers.base import (
     max_pool,
     mean_pool,
 )
-from .layers.cells import (
+from ..layers.cells import (
     Cell,
     CoupledLSTMCell,
     DecayGRUCell,
@@ -41,19 +41,19 @@ from .layers.cells import (
     drop_weights,
     initialize,
 )
-from .layers.convolution import convolution
-from .layers.embeddings import TokenEmbedding
-from .layers.heads import Categorical, Head, MLPHead
-from .layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder, stack_levels
-from .layers.sampled_softmax import SampledSoftmax
-from .layers.transformer import transformer
-from .models import Generator, Labeler, Source
+from ..layers.convolution import convolution
+from ..layers.embeddings import TokenEmbedding
+from ..layers.heads import Categorical, Head, MLPHead
+from ..layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder, stack_levels
+from ..layers.sampled_softmax import SampledSoftmax
+from ..layers.transformer import transformer
+from ..models import Generator, Labeler, Source
 
 LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
 LOGITS = 1 << 25  # numbers in such a piece
 
 
-def cell(body: Body) -> MakeCell:
+def select_cell(body: Body) -> MakeCell:
     """The equations that the settings name, before anything is done to their weights."""
     bias = body.bias
     match body.kind:
@@ -84,11 +84,11 @@ def cell(body: Body) -> MakeCell:
     raise AssertionError(f"no cell is called {body.kind}")
 
 
-def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
+def build_cell(body: Body, own: MakeCell | None) -> MakeCell:
     """The cell with its weights started, held and dropped out as the settings say; a person's own as it is."""
     if own is not None:
         return own
-    make = cell(body)
+    make = select_cell(body)
     recurrence = "orthogonal" if body.kind == "orthogonal" else body.weight_constraint
 
     def prepared(inputs: int, size: int) -> Cell:
@@ -102,16 +102,20 @@ def prepared_cell(body: Body, own: MakeCell | None) -> MakeCell:
     return prepared
 
 
-def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = "") -> Encoder:
+def build_encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = "") -> Encoder:
     if body.kind == "transformer":
-        return Encoder(attentive(body, inputs, causal=not body.bidirectional), pooling(pool or "mean", body))
+        return Encoder(
+            build_transformer(body, inputs, causal=not body.bidirectional), build_pooling(pool or "mean", body)
+        )
     if body.kind == "gru-d":
-        return Encoder(decaying(body, inputs, own), pooling(pool or "last", body))
+        return Encoder(build_gru_d(body, inputs, own), build_pooling(pool or "last", body))
     if body.kind in ("convolution", "linear"):
-        return Encoder(sliding(body, inputs, causal=not body.bidirectional), pooling(pool or "mean", body))
+        return Encoder(
+            build_convolution(body, inputs, causal=not body.bidirectional), build_pooling(pool or "mean", body)
+        )
     merge = body.merge if body.bidirectional else "none"
     layer = recurrent_encoder(
-        prepared_cell(body, own),
+        build_cell(body, own),
         inputs,
         body.sizes,
         merge=merge,
@@ -120,18 +124,16 @@ def encoder(body: Body, inputs: int, own: MakeCell | None = None, pool: str = ""
         variational_dropout=body.variational_dropout,
     )
     arrives = "last" if merge in ("concatenate", "none") else "mean"
-    return Encoder(layer, pooling(pool or arrives, body))
+    return Encoder(layer, build_pooling(pool or arrives, body))
 
 
-def decaying(body: Body, inputs: int, own: MakeCell | None) -> Layer:
+def build_gru_d(body: Body, inputs: int, own: MakeCell | None) -> Layer:
     """What was missing is a matter of the lowest level; those above it are plain GRUs, which read states."""
     sizes = body.sizes
-    lowest = recurrent_encoder(
-        prepared_cell(body, own), inputs, sizes[:1], merge="none", initial_state=body.initial_state
-    )
+    lowest = recurrent_encoder(build_cell(body, own), inputs, sizes[:1], merge="none", initial_state=body.initial_state)
     if len(sizes) == 1:
         return lowest
-    plain = prepared_cell(body.model_copy(update={"kind": "gru"}), own)
+    plain = build_cell(body.model_copy(update={"kind": "gru"}), own)
     above = recurrent_encoder(
         plain,
         sizes[0],
@@ -144,7 +146,7 @@ def decaying(body: Body, inputs: int, own: MakeCell | None) -> Layer:
     return stack_levels([lowest, above], body.dropout, body.variational_dropout)
 
 
-def pooling(name: str, body: Body) -> Pool:
+def build_pooling(name: str, body: Body) -> Pool:
     """What sums up a sequence."""
     match name:
         case "last":  # of what reads both ways and keeps them apart, the last of either
@@ -159,15 +161,15 @@ def pooling(name: str, body: Body) -> Pool:
     return max_pool if name == "max" else mean_pool
 
 
-def decoder(
+def build_decoder(
     body: Body, model: Model, inputs: int, memory: int = 0, hands: FinalStateSizes = (), own: MakeCell | None = None
 ) -> Layer:
     if body.kind == "transformer":
-        return attentive(body, inputs, causal=True, memory=memory)
+        return build_transformer(body, inputs, causal=True, memory=memory)
     if body.kind in ("convolution", "linear"):
-        layer = sliding(body, inputs, causal=True)
-        return Stack(layer, Luong(body.width, memory, attention(model, body.width, memory))) if memory else layer
-    make, sizes = prepared_cell(body, own), body.sizes
+        layer = build_convolution(body, inputs, causal=True)
+        return Stack(layer, Luong(body.width, memory, build_attention(model, body.width, memory))) if memory else layer
+    make, sizes = build_cell(body, own), body.sizes
     if not memory or model.attention == "none":
         plain = recurrent_decoder
         return plain(
@@ -181,17 +183,17 @@ def decoder(
             variational_dropout=body.variational_dropout,
         )
     looks, size = (bahdanau_decoder, sizes[0]) if model.attention_style == "bahdanau" else (luong_decoder, sizes[-1])
-    score = attention(model, size, memory)
+    score = build_attention(model, size, memory)
     return looks(
         make, inputs, sizes, memory, score, hands, dropout=body.dropout, variational_dropout=body.variational_dropout
     )
 
 
-def attention(model: Model, query: int, memory: int) -> Attention:
+def build_attention(model: Model, query: int, memory: int) -> Attention:
     return SCORES[model.attention](query, memory, model.hard_attention)
 
 
-def sliding(body: Body, inputs: int, causal: bool) -> Layer:
+def build_convolution(body: Body, inputs: int, causal: bool) -> Layer:
     return convolution(
         inputs,
         body.width,
@@ -203,7 +205,7 @@ def sliding(body: Body, inputs: int, causal: bool) -> Layer:
     )
 
 
-def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
+def build_transformer(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
     return transformer(
         inputs,
         body.width,
@@ -224,56 +226,53 @@ def attentive(body: Body, inputs: int, causal: bool, memory: int = 0) -> Layer:
     )
 
 
-def categorical(inputs: int, symbols: int, smoothing: float) -> Categorical:
+def build_categorical(inputs: int, symbols: int, smoothing: float) -> Categorical:
     """The next of the `symbols` of a vocabulary; where there are many, their logits are never held all at once."""
     chunk = LOGITS // symbols if symbols > LARGE else 0
     return Categorical(inputs, symbols, chunk, smoothing, impossible=NEVER_WRITTEN)
 
 
-def generator(model: Model, symbols: int, about: int, smoothing: float = 0.0, own: MakeCell | None = None) -> Generator:
-    """Writes `symbols` about a sequence of `about` symbols; with a cell of one's `own` in place of the recipe's."""
-    return teller(model, symbols, TokenEmbedding(about, model.embedding, model.side("encoder").dropout), smoothing, own)
-
-
-def teller(
+def build_seq2seq(
     model: Model, symbols: int, first: nn.Module, smoothing: float = 0.0, own: MakeCell | None = None
 ) -> Generator:
     """Writes `symbols` about whatever the `first` layer makes vectors of."""
     reads, writes = model.side("encoder"), model.side("decoder")
-    source = Source(first, encoder(reads, model.embedding, own))
-    layer = decoder(writes, model, model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
+    source = Source(first, build_encoder(reads, model.embedding, own))
+    layer = build_decoder(writes, model, model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
     embed, head = (
         TokenEmbedding(symbols, model.embedding, writes.dropout),
-        categorical(writes.width, symbols, smoothing),
+        build_categorical(writes.width, symbols, smoothing),
     )
     if model.tied:
         head.project.weight = embed.weight
     return Generator(embed, layer, head, source, writes.dropout)
 
 
-def writer(model: Model, embed: nn.Module, make: Callable[[int], Head], own: MakeCell | None = None) -> Generator:
+def build_generator(
+    model: Model, embed: nn.Module, make: Callable[[int], Head], own: MakeCell | None = None
+) -> Generator:
     """Writes about nothing, with the head that `make` gives for so many features."""
     writes = model.side("decoder")
-    layer = decoder(writes, model, model.embedding, own=own)
+    layer = build_decoder(writes, model, model.embedding, own=own)
     return Generator(embed, layer, make(writes.width), dropout=writes.dropout)
 
 
-def language(
+def build_language_model(
     model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None, sampled: int = 0
 ) -> Generator:
     """Writes `symbols` about nothing; learns from so many draws of them, or from all."""
     embed = TokenEmbedding(symbols, model.embedding, model.side("decoder").dropout)
 
     def head(inputs: int) -> Head:
-        made = categorical(inputs, symbols, smoothing)
+        made = build_categorical(inputs, symbols, smoothing)
         if model.tied:
             made.project.weight = embed.weight
         return SampledSoftmax(made, sampled) if sampled else made
 
-    return writer(model, embed, head, own)
+    return build_generator(model, embed, head, own)
 
 
-def labeler(
+def build_labeler(
     model: Model,
     embed: nn.Module,
     make: Callable[[int], Head],
@@ -286,12 +285,12 @@ def labeler(
     `inputs` are the features that come out of the first layer, if they are not those of an embedding.
     """
     reads = model.side("encoder")
-    reader = encoder(reads, inputs or model.embedding, own, model.pool)
+    reader = build_encoder(reads, inputs or model.embedding, own, model.pool)
     head = MLPHead(reads.width, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(reads.width)
     return Labeler(embed, reader, head, each, reads.dropout)
 
 
-def forecaster(
+def build_forecaster(
     model: Model, inputs: int, steps: int, make: Callable[[int], Head], own: MakeCell | None = None
 ) -> Labeler:
     """Answers once a window of `steps` elements, from where its reading ends; if linear, from all of it at once."""
@@ -299,6 +298,6 @@ def forecaster(
     if reads.kind == "linear":
         reader, features = Encoder(Stack(), flatten_pool), steps * inputs
     else:
-        reader, features = encoder(reads, inputs, own, model.pool or "last"), reads.width
+        reader, features = build_encoder(reads, inputs, own, model.pool or "last"), reads.width
     head = MLPHead(features, model.hidden, make(model.hidden), reads.dropout) if model.hidden else make(features)
     return Labeler(nn.Identity(), reader, head, per_element=False, dropout=reads.dropout)

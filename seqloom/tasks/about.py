@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import build
+from ..architectures.build import build_seq2seq
 from ..config.recipe import Recipe
 from ..data import batching
 from ..data.codec import Codec, Symbols
@@ -61,7 +61,7 @@ class About(Rows):
 
     def build(self) -> Generator:
         model, smoothing = self.recipe.model, self.recipe.train.label_smoothing
-        return build.teller(model, len(self.target), sources.embed(self.source, model), smoothing, self.cell)
+        return build_seq2seq(model, len(self.target), sources.embed(self.source, model), smoothing, self.cell)
 
     def objective(self, model: Generator) -> Objective:
         return GenerationObjective(model)

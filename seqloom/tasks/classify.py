@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import build
+from ..architectures.build import build_labeler
 from ..baselines import most_frequent
 from ..baselines.bags import NaiveBayes, words
 from ..baselines.labels import NearestCentroid, uniform
@@ -100,7 +100,7 @@ class Classify(Rows):
     def build(self) -> Labeler:
         model = self.recipe.model
         first, width = sources.embed(self.source, model), sources.width(self.source, model)
-        return build.labeler(model, first, self.head, each=False, own=self.cell, inputs=width)
+        return build_labeler(model, first, self.head, each=False, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         match self.target:

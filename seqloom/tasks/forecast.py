@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from .. import build
+from ..architectures.build import build_forecaster
 from ..arrays import Doubles
 from ..config.recipe import Recipe
 from ..data.formats.series import Series
@@ -135,7 +135,7 @@ class Forecast(Task):
 
     def build(self) -> Labeler:
         elements = self.recipe.data.context // self.recipe.model.patch_length
-        return build.forecaster(self.recipe.model, self.view.features, elements, self.head, self.cell)
+        return build_forecaster(self.recipe.model, self.view.features, elements, self.head, self.cell)
 
     def head(self, inputs: int) -> Head:
         steps, channels = self.recipe.data.horizon, 1 if self.view.alone else self.view.variables

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import build
+from ..architectures.build import build_generator
 from ..arrays import Doubles
 from ..baselines.music import FrameFrequency, PreviousFrame
 from ..config.recipe import Recipe
@@ -173,7 +173,7 @@ class Polyphony(Writes):
     def build(self) -> Generator:
         model = self.recipe.model
         embed = NoteEmbedding(KEYS, model.embedding, model.side("decoder").dropout)
-        return build.writer(model, embed, lambda inputs: Bernoulli(inputs, KEYS), self.cell)
+        return build_generator(model, embed, lambda inputs: Bernoulli(inputs, KEYS), self.cell)
 
     def read(self, files: Sequence[str]) -> list[tuple[Any]]:
         """The test part of a file; all of one that has only one part."""

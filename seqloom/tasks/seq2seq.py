@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import build
+from ..architectures.build import build_seq2seq
 from ..arguments import described, text
 from ..baselines import copy_and_most_frequent, most_frequent
 from ..config.recipe import Recipe
@@ -17,6 +17,7 @@ from ..data.labels import Labels
 from ..data.layout import Layout, Side, tokens
 from ..data.prepare import Prepared
 from ..errors import DataError
+from ..layers.embeddings import TokenEmbedding
 from ..metrics import bleu, chrf, exact_match, token_error_rate
 from ..models import Generator
 from ..schemas import Usual
@@ -51,7 +52,9 @@ class Seq2Seq(Tells):
         if not self.tags:
             return super().build()
         model, smoothing = self.recipe.model, self.recipe.train.label_smoothing
-        return build.generator(model, len(self.target), len(self.source) + len(self.tags), smoothing, self.cell)
+        symbols = len(self.source) + len(self.tags)
+        first = TokenEmbedding(symbols, model.embedding, model.side("encoder").dropout)
+        return build_seq2seq(model, len(self.target), first, smoothing, self.cell)
 
     def read_lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return super().read_lengths(encoded) + bool(self.tags)

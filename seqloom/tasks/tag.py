@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .. import build
+from ..architectures.build import build_labeler
 from ..baselines.labels import TagOfWord
 from ..config.recipe import Recipe
 from ..data import batching
@@ -71,7 +71,7 @@ class Tag(Rows):
     def build(self) -> Labeler:
         model = self.recipe.model
         first, width = sources.embed(self.source, model), sources.width(self.source, model)
-        return build.labeler(model, first, self.head, each=True, own=self.cell, inputs=width)
+        return build_labeler(model, first, self.head, each=True, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
         return CRF(inputs, len(self.target)) if self.recipe.model.crf else Categorical(inputs, len(self.target))

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from .. import build
+from ..architectures.build import build_language_model
 from ..arrays import Doubles
 from ..baselines.language import NGram, uniform
 from ..config.recipe import Recipe
@@ -91,7 +91,7 @@ class WritesText(Writes):
 
     def build(self) -> Generator:
         train = self.recipe.train
-        return build.language(
+        return build_language_model(
             self.recipe.model, len(self.target), train.label_smoothing, self.cell, train.sampled_softmax
         )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom import build
+from seqloom.architectures.build import build_forecaster
 from seqloom.config.body import Kind
 from seqloom.config.recipe import Recipe
 from seqloom.layers.attention import Attention
@@ -14,7 +14,7 @@ from seqloom.layers.heads import Mean
 from seqloom.layers.tap import recording
 from seqloom.runs.run import load, train
 
-from ..recipes import forecasting, small, walks
+from ..recipes import forecasting, small, small_seq2seq, walks
 
 ALL = get_args(get_args(Kind)[0])
 KINDS = [kind for kind in ALL if kind != "gru-d"]  # which reads numbers alone
@@ -78,7 +78,7 @@ def test_dropout_is_felt_even_by_a_single_layer_that_reads_numbers(kind):
     settings = f"model.kind={kind}", "model.size=8", "model.depth=1", "model.dropout=0.5", "model.heads=2"
     recipe = Recipe.read("forecast", *settings).resolved()
     torch.manual_seed(0)
-    model = build.forecaster(recipe.model, 3, 4, lambda inputs: Mean(inputs, 2, 1))
+    model = build_forecaster(recipe.model, 3, 4, lambda inputs: Mean(inputs, 2, 1))
     x, mask = torch.randn(2, 4, 3), torch.ones(2, 4, dtype=torch.bool)
     assert not torch.equal(model(x, mask), model(x, mask))
     model.eval()
@@ -108,9 +108,9 @@ def test_every_option_changes_the_model_and_learns(options, tmp_path):
     """One step, and the loss of what was read is smaller; the settings name another network than the default."""
     recipe = Recipe.read("seq2seq", "model.size=16", "model.dropout=0.1", "model.depth=2", *options.split())
     torch.manual_seed(0)
-    model = build.generator(recipe.resolved().model, 9, 8)
+    model = small_seq2seq(recipe.resolved().model, 9, 8)
     torch.manual_seed(0)
-    plain = build.generator(Recipe.read("seq2seq", "model.size=16", "model.depth=2").resolved().model, 9, 8)
+    plain = small_seq2seq(Recipe.read("seq2seq", "model.size=16", "model.depth=2").resolved().model, 9, 8)
     assert options == "model.kind=gru" or repr(named(model)) != repr(named(plain))
     source, target = torch.randint(4, 8, (8, 6)), torch.randint(4, 9, (8, 5))
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
@@ -136,7 +136,7 @@ def named(model):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_decoder_of_every_kind_can_be_watched_while_it_looks(kind, tmp_path):
-    model = build.generator(Recipe.read("seq2seq", "model.size=16", f"model.kind={kind}").resolved().model, 9, 8)
+    model = small_seq2seq(Recipe.read("seq2seq", "model.size=16", f"model.kind={kind}").resolved().model, 9, 8)
     source = torch.randint(4, 8, (1, 6))
     with recording(model.decoder, "*weights") as tape:
         model(torch.tensor([[2, 5]]), model.eval().initial_state(1, source, torch.ones_like(source).bool()))

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from seqloom import build
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
 from seqloom.models import GenerationObjective
@@ -11,12 +10,13 @@ from seqloom.training.freezing import freeze
 from seqloom.training.loop import Training
 from seqloom.training.tensors import weights_of
 
+from ..recipes import small_seq2seq
 from .tiny import Guesser, Rows, settings
 
 
 def writing() -> GenerationObjective:
     recipe = Recipe().override("model.size=8", "model.heads=2", "model.kind=gru").resolved()
-    return GenerationObjective(build.generator(recipe.model, 5, 6))
+    return GenerationObjective(small_seq2seq(recipe.model, 5, 6))
 
 
 def frozen(objective: GenerationObjective) -> set[str]:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom import build
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
 from seqloom.layers.state import detach
@@ -20,6 +19,7 @@ from seqloom.training.loop import Training
 from seqloom.training.schedules import teacher_forcing_at
 from seqloom.training.update import backpropagate
 
+from ..recipes import small_seq2seq
 from .cutting import Run, assert_same, cut_at_batch
 from .tiny import SYMBOLS, Guesser, Rows, same, settings
 
@@ -53,7 +53,7 @@ def writing(*overrides: str) -> Callable[[], Objective]:
 
     def make() -> Objective:
         torch.manual_seed(0)
-        return GenerationObjective(build.generator(recipe.model, SYMBOLS, SYMBOLS))
+        return GenerationObjective(small_seq2seq(recipe.model, SYMBOLS, SYMBOLS))
 
     return make
 

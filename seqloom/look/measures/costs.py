@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ... import build
+from ...architectures.build import build_encoder
 from ...config.recipe import Body, Recipe
 from ...config.tasks import USES
 from ...errors import RecipeError
@@ -76,7 +76,7 @@ def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]
 
 
 def _body(body: Body, inputs: int) -> Layer:
-    layer = build.encoder(body, inputs).layer
+    layer = build_encoder(body, inputs).layer
     assert isinstance(layer, Layer)
     return layer
 
