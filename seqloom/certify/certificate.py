@@ -1,15 +1,19 @@
 """What a certificate says, and how two ways to compute the same thing are measured against each other.
 
-Knows no architecture: the subjects are in the `check_…` files, their equations in the `reference_…` files.
+Knows no architecture: the subjects are in the `check_…` files, their equations in the `reference_…` files. The laws in
+the tests compare by the same functions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from ..layers import recording
 
 EXACT = 1e-10  # what two orders of summation in float64 may differ by, with room to spare
 STENCIL = 1e-7  # what a five-point difference may be wrong by
@@ -136,3 +140,59 @@ def jacobian(output: Tensor, place: Tensor) -> Tensor:
     """∂ output / ∂ place of two vectors: one row for each number of the output."""
     rows = [torch.autograd.grad(number, place, retain_graph=True, allow_unused=True)[0] for number in output]
     return torch.stack([torch.zeros_like(place) if row is None else row for row in rows])
+
+
+# --- a part of the library beside its equations ---
+
+
+@dataclass(frozen=True)
+class Case:
+    """A part of the library with random weights and something to read, and its equations on the same weights."""
+
+    module: nn.Module
+    inputs: Sequence[Tensor]  # to differentiate by, besides the weights
+    product: Callable[[], Sequence[Tensor]]
+    equations: Callable[[], Sequence[Tensor]]
+
+    @property
+    def leaves(self) -> list[Tensor]:
+        return [*self.inputs, *self.module.parameters()]
+
+    def product_while_watched(self) -> Sequence[Tensor]:
+        """Without any fast path: nothing is fused while somebody watches."""
+        with recording(self.module):
+            return self.product()
+
+
+def follows_its_equations(make: Callable[[], Case]) -> Gaps:
+    """The path that is taken unwatched, and the one that is taken watched."""
+    case = make()
+    expected = case.equations()
+    return compare([*case.product(), *case.product_while_watched()], [*expected, *expected], case.leaves)
+
+
+def has_equal_paths(make: Callable[[], Case]) -> Gaps:
+    case = make()
+    return compare(case.product(), case.product_while_watched(), case.leaves)
+
+
+def has_the_measured_slopes(make: Callable[[], Case]) -> Gaps:
+    case = make()
+    return differences(case.product, case.leaves)
+
+
+def check_case(
+    family: str,
+    subject: str,
+    make: Callable[[], Case],
+    *,
+    claim: str = "the written equations",
+    fast: bool = False,
+    smooth: bool = True,
+) -> Iterator[Check]:
+    """What is claimed of every part: `fast` if it has a second path, not `smooth` if its gradient is no slope."""
+    yield Check(family, subject, claim, EXACT, partial(follows_its_equations, make))
+    if fast:
+        yield Check(family, subject, "fast path = slow path", EXACT, partial(has_equal_paths, make))
+    if smooth:
+        yield Check(family, subject, "finite differences", STENCIL, partial(has_the_measured_slopes, make))

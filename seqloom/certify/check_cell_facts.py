@@ -180,7 +180,7 @@ def checks() -> Iterator[Check]:
         if entry == "c":
             claim = f"∂c_T/∂c_t = ∏ {gate}_t (h held fixed)"
             yield fact(name, claim, EXACT, partial(memory_path_with_h_held, name))
-    yield fact("lstm", "f = 1, i = 0: c stays for ever", 0.0, partial(an_open_lstm_keeps_its_memory))
+    yield fact("lstm", "f = 1, i = 0: c stays forever", 0.0, partial(an_open_lstm_keeps_its_memory))
     yield fact("rnn", "∂h_t/∂h_{t−1} = diag(1 − h²) W_h", EXACT, partial(elman_jacobian))
     yield fact("rnn-identity", "∂L/∂h_t as a closed sum", EXACT, partial(linear_recurrence_sum))
     yield fact("gru", "r = 1: reset before = after", EXACT, partial(grus_agree_when_nothing_is_reset))

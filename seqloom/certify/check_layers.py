@@ -1,59 +1,292 @@
-"""Layers of recurrence: both ways under every merge, and the sliding window; against their equations."""
+"""Layers against their equations: bidirectional recurrences, convolutions, attention of every kind, Transformers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from ..layers import CELLS, Layer, recurrent_encoder
+from ..layers import (
+    CELLS,
+    Bahdanau,
+    Layer,
+    Luong,
+    Memory,
+    MultiHeadAttention,
+    NonLocal,
+    Pooling,
+    recurrent_encoder,
+    transformer,
+)
+from ..layers.attention import SCORES as PRODUCT_SCORES
+from ..layers.cells import LSTMCell
 from ..layers.convolution import Convolution
-from .certificate import EXACT, Check, Gaps, compare, leaf, stirred
-from .check_attention import MASK, spread
-from .reference_cells import bidirectional, convolution, gru_after
+from ..layers.positions import NoRotation, Rotary
+from ..layers.recurrent import ZeroState
+from ..layers.residual import RESIDUALS
+from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
+from .certificate import EXACT, Case, Check, Gaps, check_case, compare, leaf, stirred
+from .reference_attention import (
+    SCORES,
+    Sees,
+    bahdanau,
+    cross_attention,
+    everything,
+    hard,
+    luong,
+    non_local,
+    over_memory,
+    pooled,
+    rotary,
+    self_attention,
+    soft,
+    still,
+    the_past,
+)
+from .reference_cells import bidirectional, convolution, gru_after, lstm
 from .reference_maths import Parameters
+from .reference_transformer import Shape
+from .reference_transformer import transformer as written_transformer
 
-INPUTS, SIZE, WINDOW = 3, 4, 3
+INPUTS, SIZE, SOURCE, HEADS, WINDOW = 3, 6, 5, 2, 3
+MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 0, 1, 1]]).bool()
+SHOWN = torch.tensor([[1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 0]]).bool()  # of the memory: all, some, nothing
+
+# One sequence (T, D) and, where there is one, its memory (S, M), both without padding, to all outputs.
+Equations = Callable[[Parameters, Tensor, Tensor], Tensor]
+MakeLayer = Callable[[], Layer]
+
+
+def layer_case(make: MakeLayer, equations: Equations, inputs: int, source: int = 0) -> Case:
+    """A batch with padding anywhere beside its rows one by one without any."""
+    layer, x = stirred(make()), leaf(*MASK.shape, inputs)
+    values = leaf(*SHOWN.shape, source) if source else torch.zeros(*SHOWN.shape, 0)
+
+    def product() -> list[Tensor]:
+        y, _ = layer(x, start(layer, values if source else None), MASK)
+        return [y]
+
+    def rows() -> list[Tensor]:
+        p = Parameters.of(layer)
+        return [spread([equations(p, x[n, MASK[n]], values[n, SHOWN[n]]) for n in range(len(MASK))])]
+
+    return Case(layer, [x, values] if source else [x], product, rows)
+
+
+def start(layer: Layer, values: Tensor | None) -> object:
+    memory = None if values is None else Memory(values, SHOWN, values.new_zeros(len(values), 1), ())
+    return layer.initial_state(len(MASK), memory)
+
+
+def spread(rows: list[Tensor]) -> Tensor:
+    """Rows without padding (their length, D) put back to where the mask says; zeros elsewhere."""
+    whole = rows[0].new_zeros(*MASK.shape, rows[0].shape[1])
+    for number, row in enumerate(rows):
+        whole[number, MASK[number]] = row
+    return whole
+
+
+# --- recurrences and convolutions -------------------------------------------------------------------------------
+
 MERGES = ("concatenate", "mean", "sum", "project")
 
 
-def product(layer: Layer, x: Tensor) -> list[Tensor]:
-    y, _ = layer(x, layer.initial_state(len(x)), MASK)
-    return [y]
-
-
-def merged(p: Parameters, merge: str, x: Tensor) -> Tensor:
-    """L2: the two states of each element, joined."""
+def merged(merge: str, p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+    """The two states of each element, joined."""
+    p = p.under("layers.0")
     there, back = p.under("ways.0.cell"), p.under("ways.1.cell")
-    size = len(there["U.weight"]) // 3
-    forwards, backwards = bidirectional(gru_after, there, back, x, (torch.zeros(size),))
-    if merge == "mean":
-        return (forwards + backwards) / 2
-    if merge == "sum":
-        return forwards + backwards
+    first = torch.zeros(len(there["U.weight"]) // 3)
+    forwards, backwards = bidirectional(gru_after, there, back, x, (first,))
+    if merge in ("mean", "sum"):
+        return (forwards + backwards) / (2 if merge == "mean" else 1)
     side_by_side = torch.cat([forwards, backwards], 1)
     if merge == "concatenate":
         return side_by_side
     return torch.stack([p.affine("merge.linear", element) for element in side_by_side])
 
 
-def both_ways_follow_their_equations(merge: str) -> Gaps:
-    layer, x = stirred(recurrent_encoder(CELLS["gru"], INPUTS, [SIZE], merge=merge)), leaf(3, 5, INPUTS)
-    p = Parameters.of(layer).under("layers.0")
-    rows = [merged(p, merge, x[row, MASK[row]]) for row in range(3)]
-    return compare(product(layer, x), [spread(rows, MASK)], [x, *layer.parameters()])
+def recurrent_checks() -> Iterator[Check]:
+    make: MakeLayer
+    for merge in MERGES:
+        make = partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE], merge=merge)
+        yield from check_case(
+            "cells", f"bidirectional, {merge}", partial(layer_case, make, partial(merged, merge), INPUTS), fast=True
+        )
+    for subject, causal, ahead in (("convolution, causal", True, 0), ("convolution, centered", False, WINDOW // 2)):
+        make = partial(Convolution, INPUTS, SIZE, WINDOW, causal)
+        written = partial(lambda ahead, p, x, memory: convolution(p, x, WINDOW, ahead), ahead)
+        yield from check_case("cells", subject, partial(layer_case, make, written, INPUTS))
 
 
-def convolution_follows_its_equation(causal: bool) -> Gaps:
-    layer, x = stirred(Convolution(INPUTS, SIZE, WINDOW, causal)), leaf(3, 5, INPUTS)
-    p, ahead = Parameters.of(layer), 0 if causal else WINDOW // 2
-    rows = [convolution(p, x[row, MASK[row]], WINDOW, ahead) for row in range(3)]
-    return compare(product(layer, x), [spread(rows, MASK)], [x, *layer.parameters()])
+# --- attention --------------------------------------------------------------------------------------------------
+
+
+def score_case(name: str, is_hard: bool) -> Case:
+    """Queries over a memory, in one head."""
+    attention, query, values = (
+        stirred(PRODUCT_SCORES[name](SIZE, SOURCE, is_hard)),
+        leaf(3, 4, SIZE),
+        leaf(3, 4, SOURCE),
+    )
+
+    def product() -> list[Tensor]:
+        memory = Memory(values, SHOWN, values.new_zeros(3, 1), ())
+        return [attention.prepare(memory).ask(attention, query)]
+
+    def equations() -> list[Tensor]:
+        p, look = Parameters.of(attention), hard if is_hard else soft
+        return [torch.stack([over_memory(p, SCORES[name], look, query[n], values[n, SHOWN[n]]) for n in range(3)])]
+
+    return Case(attention, [query, values], product, equations)
+
+
+def luong_case(name: str) -> Case:
+    def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+        return luong(p, SCORES[name], x, memory)
+
+    return layer_case(lambda: Luong(SIZE, SOURCE, PRODUCT_SCORES[name](SIZE, SOURCE)), written, SIZE, SOURCE)
+
+
+def bahdanau_case(name: str) -> Case:
+    def make() -> Layer:
+        return Bahdanau(LSTMCell(INPUTS + SOURCE, SIZE), ZeroState(), PRODUCT_SCORES[name](SIZE, SOURCE))
+
+    def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+        return bahdanau(p, SCORES[name], lstm, x, memory, (torch.zeros(SIZE), torch.zeros(SIZE)))
+
+    return layer_case(make, written, INPUTS, SOURCE)
+
+
+# The layer, the widths of a head's queries and of its values (0: as they come), whether it turns, and the window.
+SELF: dict[str, tuple[type[SelfAttention] | type[CausalAttention], tuple[int, int], bool, int, Sees]] = {
+    "multi-head": (SelfAttention, (0, 0), False, 0, everything),
+    "multi-head, free widths": (SelfAttention, (4, 5), False, 0, everything),
+    "multi-head, full width": (SelfAttention, (SIZE, SIZE), False, 0, everything),
+    "multi-head, rotary": (SelfAttention, (4, 0), True, 0, everything),
+    "multi-head, causal": (CausalAttention, (0, 0), False, 0, the_past),
+    "multi-head, causal, rotary": (CausalAttention, (4, 5), True, 0, the_past),
+    "windowed": (SelfAttention, (0, 0), False, 1, lambda i, j: abs(i - j) <= 1),
+    "windowed, causal": (CausalAttention, (0, 0), False, 2, lambda i, j: i - 2 < j <= i),
+}
+
+
+def self_case(name: str) -> Case:
+    kind, widths, turns, window, sees = SELF[name]
+
+    def make() -> Layer:
+        attend = MultiHeadAttention(SIZE, HEADS, *widths)
+        return kind(SIZE, attend, Rotary(attend.width) if turns else NoRotation(), window)
+
+    def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+        return self_attention(p, x, HEADS, widths[0] or SIZE // HEADS, sees, rotary if turns else still)
+
+    return layer_case(make, written, SIZE)
+
+
+def cross_case(width: int, values: int) -> Case:
+    def make() -> Layer:
+        return CrossAttention(SIZE, SOURCE, MultiHeadAttention(SIZE, HEADS, width, values))
+
+    return layer_case(make, lambda p, x, memory: cross_attention(p, x, memory, HEADS), SIZE, SOURCE)
+
+
+def pooling_case() -> Case:
+    pooling, values = stirred(Pooling(SIZE, 3)), leaf(3, 5, SIZE)
+
+    def equations() -> list[Tensor]:
+        p = Parameters.of(pooling)
+        return [torch.stack([pooled(p, values[n, MASK[n]]) for n in range(3)])]
+
+    return Case(pooling, [values], lambda: [pooling(values, MASK)], equations)
+
+
+def non_local_case() -> Case:
+    block, x = stirred(NonLocal(4, 3)), leaf(2, 4, 2, 3)
+
+    def equations() -> list[Tensor]:
+        p = Parameters.of(block)
+        return [torch.stack([non_local(p, image.flatten(1).T).T.reshape(4, 2, 3) for image in x])]
+
+    return Case(block, [x], lambda: [block(x)], equations)
+
+
+def attention_checks() -> Iterator[Check]:
+    for name in SCORES:
+        subject = {"scaled": "scaled dot"}.get(name, name)
+        yield from check_case("attention", subject, partial(score_case, name, False))
+        yield from check_case("attention", f"{subject}, hard", partial(score_case, name, True), smooth=False)
+        yield from check_case("attention", f"{subject}, Luong", partial(luong_case, name))
+        yield from check_case("attention", f"{subject}, Bahdanau", partial(bahdanau_case, name))
+    for name in SELF:
+        yield from check_case("attention", name, partial(self_case, name), fast=True)
+    for subject, widths in (("cross", (0, 0)), ("cross, free widths", (4, 5))):
+        yield from check_case("attention", subject, partial(cross_case, *widths), fast=True)
+    yield from check_case("attention", "learned-query pooling", pooling_case)
+    yield from check_case("attention", "non-local", non_local_case, fast=True)
+
+
+# --- Transformers -----------------------------------------------------------------------------------------------
+
+BLOCKS: dict[str, tuple[Shape, int, bool]] = {  # shape, size of the memory, biases
+    **{f"encoder, {norm}": (Shape(HEADS, False, norm), 0, True) for norm in RESIDUALS},
+    **{f"decoder, {norm}": (Shape(HEADS, True, norm), SOURCE, True) for norm in RESIDUALS},
+    "encoder, ReLU": (Shape(HEADS, False, "post", activation="relu"), 0, True),
+    "encoder, SwiGLU": (Shape(HEADS, False, activation="swiglu"), 0, True),
+    **{f"encoder, RMSNorm, {norm}": (Shape(HEADS, False, norm, "rms"), 0, True) for norm in ("post", "pre")},
+    "encoder, rotary": (Shape(HEADS, False, positions="rotary"), 0, True),
+    "encoder, learned positions": (Shape(HEADS, False, positions="learned"), 0, True),
+    "encoder, no positions": (Shape(HEADS, False, positions="none"), 0, True),
+    "encoder, windowed": (Shape(HEADS, False, positions="rotary", window=1), 0, True),
+    "decoder alone": (Shape(HEADS, True), 0, True),
+    "decoder, windowed": (Shape(HEADS, True, "pre", "rms", "swiglu", "rotary", 2), SOURCE, False),
+}
+DEEP = ("encoder, pre", "decoder, pre")  # of two layers
+WIDTH = 4
+
+
+def block_case(name: str) -> Case:
+    shape, memory, bias = BLOCKS[name]
+    make = partial(
+        transformer,
+        WIDTH,
+        WIDTH,
+        2 if name in DEEP else 1,
+        HEADS,
+        causal=shape.causal,
+        memory=memory,
+        feed_forward=5,
+        norm=shape.norm,
+        norm_type=shape.normalize,
+        activation=shape.activation,
+        positions=shape.positions,
+        max_positions=7,
+        window=shape.window,
+        bias=bias,
+    )
+    return layer_case(make, lambda p, x, source: written_transformer(p, shape, x, source), WIDTH, memory)
+
+
+def reading_by_pieces_is_reading_at_once(name: str) -> Gaps:
+    """One element at a time on the cache, against the whole at once."""
+    case = block_case(name)
+    layer, [x, *source] = case.module, case.inputs
+    assert isinstance(layer, Layer)
+    state, pieces = start(layer, source[0] if source else None), []
+    for time in range(x.shape[1]):
+        piece, state = layer(x[:, time : time + 1], state, MASK[:, time : time + 1])
+        pieces.append(piece)
+    return compare(case.product(), [torch.cat(pieces, 1)], case.leaves)
+
+
+def transformer_checks() -> Iterator[Check]:
+    for name in BLOCKS:
+        yield from check_case("transformer", name, partial(block_case, name), fast=True)
+        if name.startswith("decoder"):
+            pieces = partial(reading_by_pieces_is_reading_at_once, name)
+            yield Check("transformer", name, "one by one = at once", EXACT, pieces)
 
 
 def checks() -> Iterator[Check]:
-    claim = "the written equations"
-    for merge in MERGES:
-        yield Check("cells", f"both ways, {merge}", claim, EXACT, partial(both_ways_follow_their_equations, merge))
-    for subject, causal in (("convolution, causal", True), ("convolution, around", False)):
-        yield Check("cells", subject, claim, EXACT, partial(convolution_follows_its_equation, causal))
+    yield from recurrent_checks()
+    yield from attention_checks()
+    yield from transformer_checks()

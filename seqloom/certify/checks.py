@@ -4,26 +4,24 @@ from collections.abc import Iterator
 from itertools import chain
 
 from . import (
-    check_attention,
     check_attention_facts,
     check_cell_facts,
     check_cells,
-    check_fields,
+    check_heads,
     check_layers,
+    check_receptive_fields,
     check_torch,
-    check_transformer,
 )
 from .certificate import Certificate, Check
 
 SOURCES = (
     check_cells,
     check_layers,
-    check_attention,
-    check_transformer,
+    check_heads,
     check_torch,
     check_cell_facts,
     check_attention_facts,
-    check_fields,
+    check_receptive_fields,
 )
 FAMILIES = ("cells", "attention", "transformer", "heads")
 

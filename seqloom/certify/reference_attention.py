@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .reference_cells import Step
+from .reference_cells import Step, Vectors
 from .reference_maths import Parameters, softmax, tanh
 
 Score = Callable[[Parameters, Tensor, Tensor], Tensor]  # of a query and an element of the memory
@@ -15,18 +15,18 @@ Sees = Callable[[int, int], bool]  # whether query i may look at key j
 
 
 def additive(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
-    """A1: w₂ᵀ tanh(W₁ [q; k] + b)."""
+    """Bahdanau et al. (2015): w₂ᵀ tanh(W₁ [q; k] + b)."""
     W_1, w_2 = torch.cat([p["shift.weight"], p["key.weight"]], 1), p["judge.weight"][0]
     return w_2 @ tanh(W_1 @ torch.cat([q, k]) + p["shift.bias"])
 
 
 def dot(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
-    """A2: qᵀ (W k)."""
+    """Luong et al. (2015): qᵀ (W k)."""
     return q @ (p["key.weight"] @ k)
 
 
 def scaled_dot(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
-    """A3: qᵀ (W k) / √d."""
+    """Vaswani et al. (2017): qᵀ (W k) / √d."""
     return q @ (p["key.weight"] @ k) / math.sqrt(len(q))
 
 
@@ -39,20 +39,17 @@ def soft(scores: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:
 
 
 def hard(scores: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:
-    """A4: the value of the best score; its gradient is that of the soft mean (straight through)."""
+    """The value of the best score; its gradient is that of the soft mean (straight through)."""
     best = max(range(len(scores)), key=lambda place: float(scores[place].detach()))
     mean = soft(scores, [value.detach() for value in values])
     return values[best] + mean - mean.detach()
 
 
-def over_memory(
-    p: Parameters, score: Score, look: Callable[..., Tensor], queries: Tensor, memory: Tensor, mask: Tensor
-) -> Tensor:
-    """One row: what each query sees of the memory's valid elements; where there is none, zeros."""
-    shown = [memory[j] for j in range(len(memory)) if mask[j]]
-    if not shown:
+def over_memory(p: Parameters, score: Score, look: Callable[..., Tensor], queries: Tensor, memory: Tensor) -> Tensor:
+    """One row: what each query sees of the memory (S, M), which has no padding; where there is nothing, zeros."""
+    if not len(memory):
         return torch.zeros(len(queries), memory.shape[1], dtype=memory.dtype)
-    return torch.stack([look([score(p, q, k) for k in shown], shown) for q in queries])
+    return torch.stack([look([score(p, q, k) for k in memory], list(memory)) for q in queries])
 
 
 def still(x: Tensor, position: int) -> Tensor:
@@ -60,7 +57,7 @@ def still(x: Tensor, position: int) -> Tensor:
 
 
 def rotary(x: Tensor, position: int) -> Tensor:
-    """T4: features 2j and 2j + 1 turned by the angle position / 10000^(2j/d)."""
+    """Su et al. (2021): features 2j and 2j + 1 turned by the angle position / 10000^(2j/d)."""
     turned = []
     for j in range(len(x) // 2):
         angle = position / 10000 ** (2 * j / len(x))
@@ -87,7 +84,7 @@ def multi_head(
     sees: Sees = everything,
     turn: Turn = still,
 ) -> Tensor:
-    """A5: in each head, every query looks at all keys that it may see, scaled by √(width of a head).
+    """Vaswani et al. (2017): in each head, every query looks at all keys that it may see, scaled by √(width of a head).
 
     Queries (T, D), memory (S, M), without padding. W and b are those of queries, keys and values, all heads stacked.
     """
@@ -127,7 +124,7 @@ def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int) -> Ten
 
 
 def pooled(p: Parameters, values: Tensor) -> Tensor:
-    """A6: each learned query looks at the whole sequence (S, D); what they find is joined."""
+    """Each learned query looks at the whole sequence (S, D); what they find is joined."""
     found = []
     for query in p["queries"]:
         scores = [query @ p.affine("key", value) / math.sqrt(len(query)) for value in values]
@@ -136,7 +133,7 @@ def pooled(p: Parameters, values: Tensor) -> Tensor:
 
 
 def non_local(p: Parameters, x: Tensor) -> Tensor:
-    """A9: z_i = x_i + W_z Σ_j softmax_j(θ(x_i)ᵀ φ(x_j) / √d) g(x_j), over places (N, channels)."""
+    """Wang et al. (2018): z_i = x_i + W_z Σ_j softmax_j(θ(x_i)ᵀ φ(x_j) / √d) g(x_j), over places (N, channels)."""
     theta, phi, g = p["project.weight"].chunk(3)
     b_theta, b_phi, b_g = p.bias("project").chunk(3)
     changed = []
@@ -146,19 +143,17 @@ def non_local(p: Parameters, x: Tensor) -> Tensor:
     return torch.stack(changed)
 
 
-def luong(p: Parameters, score: Score, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-    """A8: the context is joined to the decoder's state before the word is chosen."""
-    context = over_memory(p.under("attention"), score, soft, x, memory, mask)
+def luong(p: Parameters, score: Score, x: Tensor, memory: Tensor) -> Tensor:
+    """Luong et al. (2015): the context is joined to the decoder's state before the word is chosen."""
+    context = over_memory(p.under("attention"), score, soft, x, memory)
     return torch.stack([tanh(p.affine("join", torch.cat(pair))) for pair in zip(x, context, strict=True)])
 
 
-def bahdanau(
-    p: Parameters, score: Score, step: Step, x: Tensor, memory: Tensor, mask: Tensor, entries: tuple[Tensor, ...]
-) -> Tensor:
-    """A8: what h sees of the memory is fed into the cell with the input."""
+def bahdanau(p: Parameters, score: Score, step: Step, x: Tensor, memory: Tensor, entries: Vectors) -> Tensor:
+    """Bahdanau et al. (2015): what h sees of the memory is fed into the cell with the input."""
     outputs = []
     for x_t in x:
-        (context,) = over_memory(p.under("attention"), score, soft, entries[0][None], memory, mask)
+        (context,) = over_memory(p.under("attention"), score, soft, entries[0][None], memory)
         entries = step(p.under("cell"), torch.cat([x_t, context]), entries)
         outputs.append(entries[0])
     return torch.stack(outputs)

@@ -14,7 +14,7 @@ Change = Callable[[Tensor], Tensor]  # of a whole sequence (T, D)
 
 
 def wave(position: int, size: int) -> Tensor:
-    """T4: P[i, 2j] = sin(i / 10000^(2j/d)), P[i, 2j+1] = cos(i / 10000^(2j/d))."""
+    """P[i, 2j] = sin(i / 10000^(2j/d)), P[i, 2j+1] = cos(i / 10000^(2j/d))."""
     row = []
     for feature in range(size):
         angle = position / 10000 ** (2 * (feature // 2) / size)
@@ -23,7 +23,7 @@ def wave(position: int, size: int) -> Tensor:
 
 
 def feed_forward(p: Parameters, x: Tensor, activation: str) -> Tensor:
-    """T6: W₂ φ(W₁ x + b₁) + b₂ on every element; in a SwiGLU, one half of W₁ x + b₁ gates the other."""
+    """W₂ φ(W₁ x + b₁) + b₂ on every element; in a SwiGLU, one half of W₁ x + b₁ gates the other."""
     outputs = []
     for element in x:
         inner = p.affine("module.0", element)
@@ -37,14 +37,14 @@ def feed_forward(p: Parameters, x: Tensor, activation: str) -> Tensor:
 
 
 def normed(p: Parameters, x: Tensor, normalize: str) -> Tensor:
-    """T6: each element by itself."""
+    """Each element by itself."""
     if normalize == "rms":
         return torch.stack([rms_norm(element, p["weight"]) for element in x])
     return torch.stack([layer_norm(element, p["weight"], p["bias"]) for element in x])
 
 
 def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalize: str) -> Tensor:
-    """T5: where the norm stands."""
+    """Where the norm stands."""
     if norm == "post":
         return normed(p.under("norm"), x + change(x), normalize)
     if norm == "pre":
@@ -77,7 +77,7 @@ class Shape:
 
 
 def transformer(p: Parameters, shape: Shape, x: Tensor, memory: Tensor | None = None) -> Tensor:
-    """T1, T2 and T3: a sequence (T, D) through the whole stack; the memory (S, M) without its padding."""
+    """A sequence (T, D) through the whole stack; the memory (S, M) without its padding."""
     parts = stack_of(p)
     if shape.positions == "sinusoidal":
         x = torch.stack([element + wave(i, len(element)) for i, element in enumerate(x)])

@@ -6,13 +6,13 @@ given W x + b.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters
+from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters, join_path
 from .fast import cell_steps, compiled, kernels
 from .materialize import materialize
 from .padding import zero_padding
@@ -91,6 +91,15 @@ class Cell(Described):
     def describe(self) -> Description:
         name = type(self).__name__.removesuffix("Cell")
         return Description(name, FORWARDS, count_parameters(self), RECURRENCE)
+
+
+def find_cells(part: Described, path: str = "", direction: str = "") -> Iterator[tuple[str, Cell, str]]:
+    """Every cell that a part walks over time: where it stands, and in which direction it reads."""
+    if isinstance(part, Cell):
+        yield path, part, direction
+        return
+    for child in part.children_in_order():
+        yield from find_cells(child.part, join_path(path, child.path), child.direction or direction)
 
 
 def walk(

@@ -6,10 +6,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from .base import Entries, Layer, Memory, Stack
+from .base import Entries, Layer, Memory
+from .cell import find_cells
 from .cells import Cell, GRUCell, LSTMCell, MakeCell, ProjectedLSTMCell, RNNCell
+from .description import BACKWARDS, RECURRENCE, walk_parts
 from .fast.steps import Step
-from .recurrent import Bidirectional, Recurrent, recurrent_encoder
+from .recurrent import recurrent_encoder
 from .state import State
 
 
@@ -21,13 +23,8 @@ class TorchCompatible(Layer):
         width = 2 * size if bidirectional else size  # PyTorch's size is that of one way
         merge = "concatenate" if bidirectional else "none"
         self.stack = recurrent_encoder(cell, inputs, [width] * depth, merge=merge, dropout=dropout)
-        self.inputs, self.size, self.depth, self.bidirectional, self.dropout = (
-            inputs,
-            size,
-            depth,
-            bidirectional,
-            dropout,
-        )
+        self.inputs, self.size, self.depth = inputs, size, depth
+        self.bidirectional, self.dropout = bidirectional, dropout
         self.causal, self.final_state_sizes = self.stack.causal, self.stack.final_state_sizes
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
@@ -64,19 +61,31 @@ class TorchCompatible(Layer):
         """The module of PyTorch's that computes what the layer computes, batch first."""
         module = self.twin().to(next(self.parameters()))
         with torch.no_grad():
-            for cell, suffix in self.cells():
-                write(cell, module, suffix)
+            for name, weight in self.torch_weights().items():
+                module.get_parameter(name).copy_(weight)
         return module
+
+    def torch_weights(self) -> dict[str, Tensor]:
+        """The weights by PyTorch's names. It has two biases everywhere; where we have one, the second is zero."""
+        weights: dict[str, Tensor] = {}
+        for cell, suffix in self.cells():
+            W, U = cell.W, cell.U
+            weights |= {f"weight_ih{suffix}": W.weight, f"weight_hh{suffix}": U.weight}
+            if W.bias is not None:
+                second = torch.zeros_like(W.bias) if U.bias is None else U.bias
+                weights |= {f"bias_ih{suffix}": W.bias, f"bias_hh{suffix}": second}
+            if (projection := dict(cell.named_parameters()).get("P.weight")) is not None:
+                weights[f"weight_hr{suffix}"] = projection
+        return weights
 
     def cells(self) -> list[tuple[Cell, str]]:
         """Each cell with the ending of its weights' names in PyTorch."""
-        assert isinstance(self.stack, Stack)
-        levels = [layer for layer in self.stack.layers if isinstance(layer, Recurrent | Bidirectional)]
-        found: list[tuple[Cell, str]] = []
-        for level, layer in enumerate(levels):
-            ways = list(layer.ways) if isinstance(layer, Bidirectional) else [layer]
-            found += [(way.cell, f"_l{level}{suffix}") for way, suffix in zip(ways, ("", "_reverse"), strict=False)]
-        return found
+        levels = [place.part for place in walk_parts(self.stack) if place.about.role == RECURRENCE]
+        return [
+            (cell, f"_l{level}{'_reverse' if direction == BACKWARDS else ''}")
+            for level, part in enumerate(levels)
+            for _, cell, direction in find_cells(part)
+        ]
 
 
 def read(cell: Any, module: nn.RNNBase, suffix: str) -> None:
@@ -91,17 +100,6 @@ def read(cell: Any, module: nn.RNNBase, suffix: str) -> None:
         cell.U.bias.copy_(weights[f"bias_hh{suffix}"])
     if module.proj_size:
         cell.P.weight.copy_(weights[f"weight_hr{suffix}"])
-
-
-def write(cell: Any, module: nn.RNNBase, suffix: str) -> None:
-    weights = dict(module.named_parameters())
-    weights[f"weight_ih{suffix}"].copy_(cell.W.weight)
-    weights[f"weight_hh{suffix}"].copy_(cell.U.weight)
-    if module.bias:
-        weights[f"bias_ih{suffix}"].copy_(cell.W.bias)
-        weights[f"bias_hh{suffix}"].copy_(torch.zeros_like(cell.W.bias) if cell.U.bias is None else cell.U.bias)
-    if module.proj_size:
-        weights[f"weight_hr{suffix}"].copy_(cell.P.weight)
 
 
 class RNN(TorchCompatible):

@@ -7,13 +7,13 @@ from copy import deepcopy
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .attention import MultiHeadAttention
 from .base import Layer, Pointwise, Stack
 from .positions import NoRotation
 from .residual import RESIDUALS, Residual
-from .transformer import ACTIVATIONS, CausalAttention, CrossAttention, SelfAttention, position_wise
+from .transformer import ACTIVATIONS, CausalAttention, CrossAttention, MultiHeadLayer, SelfAttention, position_wise
 
 Blocks = nn.TransformerEncoder | nn.TransformerDecoder
 
@@ -46,7 +46,7 @@ def parts_of(block: Any) -> list[Layer]:
         inner.append(other)
     net: Any = position_wise(size, block.linear1.out_features, activation, 0.0, bias)
     for ours, theirs in zip((net.module[0], net.module[-1]), (block.linear1, block.linear2), strict=True):
-        copied(ours, theirs)
+        ours.load_state_dict(theirs.state_dict())
     norms = [block.norm1, block.norm2, *([block.norm3] if decodes else [])]
     parts = [residual(size, part, block.dropout1.p) for part in (*inner, net)]
     for part, norm in zip(parts, norms, strict=True):
@@ -62,66 +62,72 @@ def read(theirs: nn.MultiheadAttention, products: list[nn.Linear], attend: Multi
     if theirs.in_proj_bias is not None:
         for product, bias in zip(products, theirs.in_proj_bias.split(rows), strict=True):
             product.bias.copy_(bias)
-    copied(attend.out, theirs.out_proj)
-
-
-def copied(ours: Any, theirs: nn.Module) -> Any:
-    ours.load_state_dict(theirs.state_dict())
-    return ours
+    attend.out.load_state_dict(theirs.out_proj.state_dict())
 
 
 def to_torch(stack: Stack) -> Blocks:
     """The module of PyTorch's that computes what these layers compute, batch first; only what `from_torch` can make."""
-    parts = [layer for layer in stack.layers if isinstance(layer, Residual)]
-    decodes = any(isinstance(part.layer, CrossAttention) for part in parts)
-    each = 3 if decodes else 2
-    groups = [parts[start : start + each] for start in range(0, len(parts), each)]
-    block = block_like(groups[0], decodes)
-    final = [layer for layer in stack.layers if isinstance(layer, Pointwise)]
-    norm = deepcopy(final[0].module[0]) if final else None
-    if decodes:
-        module: Any = nn.TransformerDecoder(block, len(groups), norm)
-    else:
-        module = nn.TransformerEncoder(block, len(groups), norm, enable_nested_tensor=False)
+    module = torch_twin(stack)
     with torch.no_grad():
-        for group, made in zip(groups, module.layers, strict=True):
-            write(group, made, decodes)
+        for name, weight in torch_weights(stack).items():
+            module.get_parameter(name).copy_(weight)
     return module
 
 
-def block_like(group: list[Any], decodes: bool) -> Any:
-    """An empty block of their kind and of this shape."""
-    attend, net = group[0].layer.attend, group[-1].layer.module
+def torch_twin(stack: Stack) -> Blocks:
+    """A module of PyTorch's of this shape, with weights of its own."""
+    groups, final = split_blocks(stack)
+    attend, net = groups[0][0].layer.attend, groups[0][-1].layer.module
     [activation] = [name for name, kind in ACTIVATIONS.items() if isinstance(net[1], kind)]
-    if activation == "swiglu" or any(not hasattr(part, "norm") for part in group):
+    if activation == "swiglu" or any(not hasattr(part, "norm") for part in groups[0]):
         raise ValueError("PyTorch's Transformer has neither SwiGLU nor ReZero, so these layers cannot become one")
-    kind = nn.TransformerDecoderLayer if decodes else nn.TransformerEncoderLayer
-    return kind(
-        group[0].layer.project.in_features,
+    decodes = len(groups[0]) == 3
+    block: Any = (nn.TransformerDecoderLayer if decodes else nn.TransformerEncoderLayer)(
+        groups[0][0].layer.project.in_features,
         attend.heads,
         net[0].out_features,
-        group[0].dropout.p,
+        groups[0][0].dropout.p,
         activation,
         batch_first=True,
-        norm_first=isinstance(group[0], RESIDUALS["pre"]),
+        norm_first=isinstance(groups[0][0], RESIDUALS["pre"]),
         bias=net[0].bias is not None,
     )
-
-
-def write(group: list[Any], block: Any, decodes: bool) -> None:
-    own, net = group[0].layer, group[-1].layer.module
-    join([own.project], own.attend, block.self_attn)
+    norm = deepcopy(final[0].module[0]) if final else None
     if decodes:
-        other = group[1].layer
-        join([other.query, other.key_value], other.attend, block.multihead_attn)
-    copied(block.linear1, net[0])
-    copied(block.linear2, net[-1])
-    for number, part in enumerate(group, 1):
-        setattr(block, f"norm{number}", deepcopy(part.norm))
+        return nn.TransformerDecoder(block, len(groups), norm)
+    return nn.TransformerEncoder(block, len(groups), norm, enable_nested_tensor=False)
 
 
-def join(products: list[nn.Linear], attend: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    theirs.in_proj_weight.copy_(torch.cat([product.weight for product in products]))
-    if theirs.in_proj_bias is not None:
-        theirs.in_proj_bias.copy_(torch.cat([product.bias for product in products]))
-    copied(theirs.out_proj, attend.out)
+def split_blocks(stack: Stack) -> tuple[list[list[Any]], list[Any]]:
+    """The residuals of each block, and the norm behind all of them, if there is one."""
+    parts = [layer for layer in stack.layers if isinstance(layer, Residual)]
+    each = 3 if any(isinstance(part.layer, CrossAttention) for part in parts) else 2
+    final = [layer for layer in stack.layers if isinstance(layer, Pointwise)]
+    return [parts[start : start + each] for start in range(0, len(parts), each)], final
+
+
+def torch_weights(stack: Stack) -> dict[str, Tensor]:
+    """The weights by PyTorch's names."""
+    groups, final = split_blocks(stack)
+    weights: dict[str, Tensor] = {}
+    for number, group in enumerate(groups):
+        *attentions, net = [part.layer for part in group]
+        named = dict(zip(("self_attn", "multihead_attn"), map(attention_weights, attentions), strict=False))
+        named |= {"linear1": named_weights(net.module[0]), "linear2": named_weights(net.module[-1])}
+        named |= {f"norm{place}": named_weights(part.norm) for place, part in enumerate(group, 1)}
+        weights |= {f"layers.{number}.{part}.{name}": w for part, some in named.items() for name, w in some.items()}
+    return weights | {f"norm.{name}": w for one in final for name, w in named_weights(one.module[0]).items()}
+
+
+def attention_weights(layer: MultiHeadLayer) -> dict[str, Tensor]:
+    """By the names of `nn.MultiheadAttention`, which has queries, keys and values in one matrix."""
+    products = [layer.get_submodule(name.removesuffix(".weight")) for name in layer.projections]
+    joined = {
+        f"in_proj_{kind}": torch.cat([product.get_parameter(kind) for product in products])
+        for kind in named_weights(products[0])
+    }
+    return joined | {f"out_proj.{name}": weight for name, weight in named_weights(layer.attend.out).items()}
+
+
+def named_weights(module: nn.Module) -> dict[str, Tensor]:
+    return dict(module.named_parameters())

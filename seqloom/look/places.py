@@ -4,13 +4,13 @@ A level of a recurrence is watched at its cell, step by step, so that gradients 
 level at its own tap.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ..layers.cells import Cell
+from ..layers.cell import Cell, find_cells
 from ..layers.description import (
     BACKWARDS,
     FEED_FORWARD,
@@ -19,7 +19,6 @@ from ..layers.description import (
     READOUT_ATTENTION,
     SELF_ATTENTION,
     SOURCE_ATTENTION,
-    Described,
     join_path,
     walk_parts,
 )
@@ -79,15 +78,6 @@ def levels(model: Model) -> list[Level]:
                 name = " ".join(filter(None, [whose, number, WORDS.get(about.role, "")]))
                 found.append(Level(side, name, join_path(path, part.output), path))
     return found
-
-
-def find_cells(part: Described, path: str, direction: str = "") -> Iterator[tuple[str, Cell, str]]:
-    """Every cell that a part walks over time: where it stands, and in which direction it reads."""
-    if isinstance(part, Cell):
-        yield path, part, direction
-        return
-    for child in part.children_in_order():
-        yield from find_cells(child.part, join_path(path, child.path), child.direction or direction)
 
 
 def recurrences(model: Model) -> list[Level]:

@@ -1,17 +1,21 @@
 """Laws every layer must keep: what is read, in which pieces, beside which padding, watched or not."""
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqloom.certify.certificate import EXACT, drawing_alike, follows_its_equations, has_equal_paths
+from seqloom.certify.check_cells import SUBJECTS, cell_case
+from seqloom.layers import GRU, LSTM, RNN
 from seqloom.layers.attention import MultiHeadAttention
 from seqloom.layers.base import Encoder, Stack, mean_pool
 from seqloom.layers.cache import Cache
 from seqloom.layers.cells import CELLS
-from seqloom.layers.padding import lengths_to_mask
+from seqloom.layers.padding import full_mask, lengths_to_mask
 from seqloom.layers.positions import NoRotation, SinusoidalPositions
 from seqloom.layers.recurrent import recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import ReZero
@@ -314,17 +318,10 @@ FAST = [name for name in CELLS if CELLS[name](D, SIZE).kernel()]
 @pytest.mark.parametrize("name", FAST)
 def test_the_fast_path_equals_the_equations(name, side):
     """In value and gradient: of the parameters, of the input and of where it starts, through all entries."""
-    cell, mask = stirred(CELLS[name](D, SIZE)).double().eval(), MASKS.get(side)
-    x = torch.randn(3, 6, D, dtype=torch.double, requires_grad=True)
-    first = tuple(torch.randn(3, size, dtype=torch.double, requires_grad=True) for size in cell.sizes)
-    found = []
-    for watch in (False, True):
-        with recording(cell, "*" if watch else "nothing"):
-            y, last = cell.scan(x, first, mask)
-        y = y if mask is None else y.masked_fill(~mask[..., None], 0)
-        loss = y.pow(2).sum() + sum(entry.pow(3).sum() for entry in last)
-        found.append((y, last, torch.autograd.grad(loss, [x, *first, *cell.parameters()])))
-    close(*found, atol=1e-12, rtol=1e-12)
+    mask = full_mask(torch.zeros(3, 6, 1)) if side is None else MASKS[side]
+    make = partial(cell_case, SUBJECTS[name], mask)
+    with drawing_alike():
+        assert max(has_equal_paths(make)) < EXACT and max(follows_its_equations(make)) < EXACT
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -335,25 +332,13 @@ def test_gradients_agree_with_finite_differences(name):
     assert torch.autograd.gradcheck(lambda x, *first: cell.scan(x, first, mask)[1], (x, *first))
 
 
-WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
-
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
 def test_reading_both_ways_agrees_with_pytorch(name):
     """The reference: PyTorch's own bidirectional layer on packed sequences."""
-    net = recurrent_encoder(CELLS[name], D, [SIZE])
-    reference = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}[name](
-        D, SIZE // 2, batch_first=True, bidirectional=True
-    )
-    for way, suffix in zip(net.layers[0].ways, ("", "_reverse"), strict=True):
-        theirs = {name: getattr(reference, f"{name}_l0{suffix}").data for name in WEIGHTS}
-        theirs["weight_ih"].copy_(way.cell.W.weight)
-        theirs["bias_ih"].copy_(way.cell.W.bias)
-        theirs["weight_hh"].copy_(way.cell.U.weight)
-        theirs["bias_hh"].copy_(0 if way.cell.U.bias is None else way.cell.U.bias)
+    net = {"rnn": RNN, "lstm": LSTM, "gru": GRU}[name](D, SIZE // 2, bidirectional=True)
     x, lengths = torch.randn(3, 6, D), torch.tensor([6, 2, 4])
     ours, _ = net(x, net.initial_state(3), lengths_to_mask(lengths, 6))
-    theirs, _ = pad_packed_sequence(reference(pack_padded_sequence(x, lengths, True, False))[0], batch_first=True)
+    theirs, _ = pad_packed_sequence(net.to_torch()(pack_padded_sequence(x, lengths, True, False))[0], batch_first=True)
     close(ours, theirs)
 
 

@@ -49,7 +49,7 @@ def reach(back: int, ahead: int) -> Sees:
 
 
 FIELDS: dict[str, tuple[str, Callable[[], Layer], Sees]] = {
-    "both ways": ("sees everything", partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE]), everything),
+    "bidirectional": ("sees everything", partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE]), everything),
     "encoder": ("sees everything", partial(transformer, SIZE, SIZE, 1, 2, causal=False), everything),
     "decoder": ("sees the past, all of it", partial(transformer, SIZE, SIZE, 1, 2, causal=True), the_past),
     "encoder, window 2": ("sees 2 on each side", partial(windows, 1, 2, False), reach(2, 2)),
@@ -64,5 +64,5 @@ def checks() -> Iterator[Check]:
         if name not in ("rnn-relu", "gru-d"):  # a unit at rest or a missing value lets nothing through
             yield Check("cells", name, "sees the past, all of it", 0.0, partial(cell_sees, name))
     for subject, (claim, make, sees) in FIELDS.items():
-        family = "cells" if subject == "both ways" else "transformer"
+        family = "cells" if subject == "bidirectional" else "transformer"
         yield Check(family, subject, claim, 0.0, partial(layer_sees, make, sees))
