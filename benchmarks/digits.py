@@ -78,8 +78,8 @@ def main() -> None:
     own = [setting for setting in sys.argv[1:] if "=" in setting]
     recipe = Recipe.read("digits", *files, *SETTINGS, f"train.steps={STEPS}", *own)
     begun = time.time()
-    for _ in train(recipe, folder, resume=True, tell=print):
-        pass
+    for record in train(recipe, folder, resume=True):
+        print(record)
     seconds, run = time.time() - begun, load(folder)
     model = judge()
     images, labels = read_labeled(*part("t10k"))

@@ -27,17 +27,18 @@ PROGRAM = """
 import json, sys, time
 from pathlib import Path
 from seqloom.config.recipe import Recipe
-from seqloom.runs import load, train
+from seqloom import load, train
 
 file, folder = sys.argv[1:]
 settings = ["data.validation_share=0.0001", "data.test_share=0.0001", "model.kind=gru", "model.size=128",
             "train.steps=300", "train.validate_every=100", "train.checkpoint_every=100"]
 recipe = Recipe.read("language", f"data.train={file}", *settings)
 begun = time.time()
-told = [record for record in train(recipe, folder, tell=lambda line: print(f"{time.time() - begun:7.1f} s  {line}",
-                                                                              file=sys.stderr, flush=True))]
-losses = [record.scores["loss"] for record in told if record.scores]
-print(json.dumps({"losses": losses, "seconds of training": told[-1].seconds, "seconds in all": time.time() - begun}))
+losses = []
+for record in train(recipe, folder):
+    losses += [record.scores["loss"]] if record.scores else []
+    print(f"{time.time() - begun:7.1f} s  {record}", file=sys.stderr, flush=True)
+print(json.dumps({"losses": losses, "seconds of training": record.seconds, "seconds in all": time.time() - begun}))
 """
 
 

@@ -27,7 +27,6 @@ from torch.nn import functional as F
 
 from seqloom.config.recipe import Recipe
 from seqloom.layers.chunked_cross_entropy import LinearCrossEntropy
-from seqloom.runs.pipeline import silent
 from seqloom.tasks import TASKS
 from seqloom.tasks.base import Feed
 from seqloom.training.loop import Training
@@ -113,9 +112,11 @@ class Ours:
         recipe = Recipe().override(*settings.split(), "train.steps=1000000").resolved()
         form, few = TASKS[recipe.task].form(recipe), {"validation": examples[:2], "test": examples[:2]}
         # Words are learned from all, as is how much is padding; the first so many of them are trained on.
-        task, everything = form.prepare(recipe, silent, {"train": examples, **few})
+        task, everything = form.prepare(recipe, lambda text: None, {"train": examples, **few})
         self.padding = task.padded_share(everything)
-        self.task, self.prepared = form.prepare(recipe, silent, {"train": examples[:most], **few}, task.saved())
+        self.task, self.prepared = form.prepare(
+            recipe, lambda text: None, {"train": examples[:most], **few}, task.saved()
+        )
         torch.manual_seed(0)
         model = self.task.build()
         feed = Feed(self.task, self.prepared)

@@ -14,7 +14,7 @@ from seqloom import Recipe, load, train
 from seqloom.look.charts.base import save
 from seqloom.runs.folder import SCORES
 from seqloom.runs.run import Run
-from seqloom.runs.studies import study
+from seqloom.runs.studies import show_study, train_study
 
 HERE = Path(__file__).parent
 RUNS = HERE.parent / "runs" / "pictures"
@@ -77,7 +77,9 @@ def main() -> None:
             drawn = DRAWN.get((name, view), view)
             told(save(views[view](), HERE / "pictures" / f"{drawn}{ENDINGS.get(drawn, '.svg')}"))
     for name, pictures in STUDIES.items():
-        study(name, RUNS / f"study-{name}", print)
+        for record in train_study(name, RUNS / f"study-{name}"):
+            print(record)
+        show_study(name, RUNS / f"study-{name}")
         for chart, drawn in pictures.items():
             told(Path(shutil.copy(RUNS / f"study-{name}" / f"{chart}.svg", HERE / "pictures" / f"{drawn}.svg")))
 

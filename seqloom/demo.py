@@ -19,9 +19,10 @@ SHOWN = 10  # predictions
 def main() -> None:
     folder = next_folder(Path("runs"), "demo")
     notes.print(f"Training a date reader (a GRU with additive attention) into {folder}")
-    follow(train(Recipe.read("seq2seq"), folder, tell=notes.print), folder, as_json=False)
+    end = follow(train(Recipe.read("seq2seq"), folder), as_json=False)
+    if end is not None:
+        show_scores([{"run": str(folder)} | end.final])
     run = load(folder)
-    show_scores([run.scores])
     examples = dates_with_locales()["test"]
     answers = [best for best, *_ in run.predict_many([example.source for example in examples], beam=1)]
     shown = chosen(examples, answers)

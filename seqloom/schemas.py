@@ -83,13 +83,8 @@ class Machine(Shape):
     device: Name
     precision: Name
     measured: dict[Name, Number]
-
-
-class Ways(Shape):
-    count: Count
-    threads: Number
-    processes: Number
-    better: Name
+    threads: Count
+    processes: Count
 
 
 class Config(Shape):
@@ -100,8 +95,7 @@ class Config(Shape):
     cell: Name | None = None
     vocabularies: dict[Name, Count]
     parameters: Count
-    machine: Machine | None = None
-    ways: Ways | None = None
+    machine: Machine
 
 
 # --- data.json ------------------------------------------------------------------------------------------------------
@@ -166,8 +160,30 @@ class Watched(Shape):
     spectra: dict[Name, Annotated[list[Number], Field(max_length=4)]]
 
 
-class Told(Shape):
-    """A line: see `training.records.Record`."""
+class Details(Shape):
+    """What is about to be trained, in numbers."""
+
+    steps: Count
+    parameters: Count
+    device: Name
+    precision: Name
+    threads: Count
+    processes: Count
+    seconds: Number | None = None
+    megabytes: Number | None = None
+
+
+class NoteLine(Shape):
+    """A line that is a sentence: see `training.records.Record`."""
+
+    kind: Literal["note"]
+    step: Count
+    text: Name
+    details: Details | None = None
+
+
+class RecordLine(Shape):
+    """Any other line."""
 
     kind: Literal["step", "validation", "end"]
     step: Count
@@ -182,6 +198,7 @@ class Told(Shape):
     scores: dict[Name, Number | None] = {}
     best: bool = False
     watched: Watched | None = None
+    final: "FinalScores | None" = None
 
 
 # --- scores.json ----------------------------------------------------------------------------------------------------
@@ -203,15 +220,18 @@ class Scored(Shape):
     by_length: dict[Name, Bin] = {}
 
 
-class Scores(Shape):
+class FinalScores(Shape):
     """The final scores, each with its baselines."""
 
-    run: Name
     task: Name
     split: Name
     examples: Count
     cut: Count = 0
     scores: dict[Name, Scored]
+
+
+class Scores(FinalScores):
+    run: Name
 
 
 # --- task.json: what baselines have learned ----------------------------------------------------------------------

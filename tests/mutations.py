@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from seqloom.training.manifests import MANIFEST, replace
+from seqloom.training.manifests import MANIFEST, replace_file
 
 DEEP = "deep-nesting-goes-here"
 VALUES: list[Any] = [
@@ -32,7 +32,7 @@ def mutate(folder: Path, chance: random.Random) -> str:
     if name == MANIFEST:
         (folder / name).write_bytes(after)
     else:
-        replace(folder, name, after)
+        replace_file(folder, name, after)
     return f"{name}: {said}"
 
 

@@ -1,6 +1,7 @@
 """Small recipes that train in seconds: sequences written backwards, random walks continued."""
 
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from seqloom.architectures.build import build_seq2seq
 from seqloom.config.recipe import Model, Recipe
 from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.models import Generator
+from seqloom.training.records import Record
 
 
 def backwards(folder: Path, count: int = 400, longest: int = 5) -> Path:
@@ -32,6 +34,16 @@ def small(folder: Path, *overrides: str) -> Recipe:
         "search.beam_size=2",
     )
     return Recipe().override(*settings, *overrides)
+
+
+def measured(records: Iterable[Record]) -> Iterator[Record]:
+    """All but the notes."""
+    return (record for record in records if record.kind != "note")
+
+
+def texts(records: Iterable[Record]) -> list[str]:
+    """The notes."""
+    return [record.text for record in records if record.kind == "note"]
 
 
 def forecasting(*overrides: str) -> Recipe:

@@ -17,16 +17,16 @@ from seqloom.data import preprocess as building
 from seqloom.data import vocabulary
 from seqloom.data.vocabulary import SPECIALS, Vocabulary
 from seqloom.errors import RunError, SeqloomError
-from seqloom.runs.folder import append_line
+from seqloom.runs.folder import RecordLog
 from seqloom.runs.run import diagnose, load, train
 from seqloom.tasks.seq2seq import Seq2Seq
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import largest
-from seqloom.training.manifests import replace
+from seqloom.training.manifests import replace_file
 from seqloom.training.records import Record
 
-from .recipes import forecasting, small, walks
+from .recipes import forecasting, small, texts, walks
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def edit(run: Path, name: str, change: Callable[[Any], Any]) -> None:
     """Change what a JSON file holds, and let the manifest agree."""
     values = json.loads((run / name).read_bytes())
     change(values)
-    replace(run, name, json.dumps(values).encode())
+    replace_file(run, name, json.dumps(values).encode())
 
 
 # --- what the files hold ------------------------------------------------------------------------------------------
@@ -96,9 +96,9 @@ def test_deep_nesting_is_refused_wherever_it_stands(run):
     deep = b"[" * 100_000 + b"]" * 100_000
     for name in ("scores.json", "data.json", "records.jsonl"):
         before = (run / name).read_bytes()
-        replace(run, name, b'{"scores": ' + deep + b"}\n")
+        replace_file(run, name, b'{"scores": ' + deep + b"}\n")
         refused(lambda: (load(run).scores, diagnose(run, seconds=0)), name, "nested too deeply")
-        replace(run, name, before)
+        replace_file(run, name, before)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,13 @@ def test_deep_nesting_is_refused_wherever_it_stands(run):
 )
 def test_a_record_that_is_none_is_refused_with_its_line(run, change, words):
     lines = (run / "records.jsonl").read_text().splitlines()
-    told = json.loads(lines[1])
+    place = next(place for place, line in enumerate(lines) if '"kind": "step"' in line)
+    told = json.loads(lines[place])
     change(told)
-    replace(run, "records.jsonl", "\n".join([lines[0], json.dumps(told), *lines[2:], ""]).encode())
-    refused(lambda: load(run).history, "records.jsonl, line 2", *words)
-    refused(lambda: diagnose(run, seconds=0), "records.jsonl, line 2", *words)
+    lines[place] = json.dumps(told)
+    replace_file(run, "records.jsonl", "\n".join([*lines, ""]).encode())
+    refused(lambda: load(run).history, f"records.jsonl, line {place + 1}", *words)
+    refused(lambda: diagnose(run, seconds=0), f"records.jsonl, line {place + 1}", *words)
 
 
 def test_a_last_line_that_a_kill_has_cut_is_left_out_and_said(run):
@@ -126,24 +128,24 @@ def test_a_last_line_that_a_kill_has_cut_is_left_out_and_said(run):
     before = load(run).history
     assert not before.notes
     for cut in (1, 20, len(whole.splitlines()[-1])):
-        replace(run, "records.jsonl", whole[:-cut])
-        history, said = load(run).history, []
-        diagnose(run, seconds=0, tell=said.append)
+        replace_file(run, "records.jsonl", whole[:-cut])
+        history, said = load(run).history, diagnose(run, seconds=0).notes
         if cut == 1:  # only the line break is gone: nothing is lost
             assert list(history.records) == list(before.records) and not history.notes
             continue
         assert list(history.records) == list(before.records)[:-1]
         assert len(history.curves.validation) == len(before.curves.validation) - 1
         [note] = history.notes
-        assert note in said and f"line {len(before.records)}" in note and "cut short" in note
+        assert note in said and f"line {len(whole.splitlines())}" in note and "cut short" in note
 
 
 def test_a_damaged_record_is_told_when_a_run_goes_on_without_it(begun):
-    path, said = begun / "records.jsonl", []
+    path = begun / "records.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], b'{"step": "two"}\n', *lines[1:], b'{"kind": "st']))
-    list(train(None, begun, resume=True, tell=said.append))
+    said = texts(train(None, begun, resume=True))
     assert sum("damaged record" in line and "line 2" in line for line in said) == 1
+    assert sum("cut short" in line and f"line {len(lines) + 2}" in line for line in said) == 1
     assert load(begun).history.records[-1]["kind"] == "end"
 
 
@@ -161,9 +163,10 @@ def test_facts_of_another_type_or_number_are_refused(run):
 
 def test_a_recipe_that_leaves_something_open_is_settled_or_refused(run):
     recipe = (run / "recipe.toml").read_text()
-    replace(run, "recipe.toml", recipe.replace("embedding = 16", "embedding = 0").encode())
+    replace_file(run, "recipe.toml", recipe.replace("embedding = 16", "embedding = 0").encode())
     assert load(run).recipe.model.embedding == 16
-    replace(run, "recipe.toml", recipe.replace("steps = 12", "steps = 0").replace('time = ""', 'time = "5m"').encode())
+    timed = recipe.replace("steps = 12", "steps = 0").replace('time = ""', 'time = "5m"')
+    replace_file(run, "recipe.toml", timed.encode())
     refused(lambda: load(run), "recipe.toml", "train.steps")
 
 
@@ -208,7 +211,7 @@ def test_markup_in_the_name_of_a_score_is_shown_while_training_goes_on(tmp_path,
     monkeypatch.setattr(terminal, "notes", Console(file=screen, force_terminal=True, width=150))
     list(train(small(tmp_path, "train.steps=1"), tmp_path / "run"))
     told = Record("end", 1, 0.5, 2.0, 1e-3, 0.7, 100, 10.0, 1.0, 0, {"[/bold]\n": 0.25}, True)
-    assert terminal.follow(iter([told]), tmp_path / "run", as_json=False)
+    assert terminal.follow([told], as_json=False) is told
     assert r"[/bold]\n 0.250" in screen.getvalue()
 
 
@@ -242,7 +245,7 @@ def test_weights_may_be_as_large_as_the_recipe_makes_them_and_no_larger(run):
 
 def test_layers_without_weights_are_refused_before_they_are_made(run, monkeypatch):
     recipe = (run / "recipe.toml").read_text().replace("depth = 1\n", "depth = 1000\n")
-    replace(run, "recipe.toml", recipe.encode())
+    replace_file(run, "recipe.toml", recipe.encode())
     monkeypatch.setattr(Seq2Seq, "build", lambda task: pytest.fail("they are made"))
     refused(lambda: load(run), "2000 layers", "tensors")
 
@@ -253,13 +256,13 @@ def test_a_vocabulary_beyond_the_limit_is_refused_before_it_is_learned_from_and_
     with pytest.raises(RunError, match="11 symbols"):
         Vocabulary.read([*SPECIALS, *"abcdefg"])
     monkeypatch.setattr(building, "MOST_SYMBOLS", 10)
-    refused(lambda: next(train(small(tmp_path), tmp_path / "run")), "12 different symbols", "data.vocabulary_size")
+    refused(lambda: list(train(small(tmp_path), tmp_path / "run")), "12 different symbols", "data.vocabulary_size")
     assert not (tmp_path / "run" / "manifest.json").exists()
 
 
 def test_what_could_not_be_read_again_is_not_begun(tmp_path, monkeypatch):
     monkeypatch.setitem(files.LARGEST, "task.json", 100)
-    refused(lambda: next(train(small(tmp_path), tmp_path / "run")), "task.json", "not read again")
+    refused(lambda: list(train(small(tmp_path), tmp_path / "run")), "task.json", "not read again")
 
 
 # --- where it leads -----------------------------------------------------------------------------------------------
@@ -288,7 +291,10 @@ def test_records_are_not_written_through_a_link(begun, tmp_path):
     (begun / "records.jsonl").unlink()
     (begun / "records.jsonl").symlink_to(outside)
     refused(lambda: list(train(None, begun, resume=True)), "records.jsonl", "is a link")
-    refused(lambda: append_line(begun / "records.jsonl", "{}", synced=False), "records.jsonl", "is a link")
+    (begun / "records.jsonl").unlink()
+    log = RecordLog(begun / "records.jsonl")
+    (begun / "records.jsonl").symlink_to(outside)
+    refused(lambda: log.append({}), "records.jsonl", "is a link")
     assert not outside.exists()
 
 
@@ -307,7 +313,7 @@ def test_a_checkpoint_that_is_a_link_is_passed_over_and_what_it_leads_to_is_left
     place = begun / "checkpoints" / f"step-{newest}"
     place.rename(outside)
     place.symlink_to(outside)
-    before, said = {path.name: path.read_bytes() for path in outside.iterdir()}, []
-    list(train(None, begun, resume=True, tell=said.append))
+    before = {path.name: path.read_bytes() for path in outside.iterdir()}
+    said = texts(train(None, begun, resume=True))
     assert any("passed over" in line and "is a link" in line for line in said)
     assert {path.name: path.read_bytes() for path in outside.iterdir()} == before and not place.is_symlink()

@@ -12,7 +12,7 @@ from seqloom.layers import Cell, recording
 from seqloom.layers.base import Encoder, last_bidirectional_pool
 from seqloom.layers.recurrent import recurrent_encoder
 
-from .recipes import backwards, small
+from .recipes import backwards, measured, small
 
 
 class Highway(Cell):
@@ -65,7 +65,7 @@ def test_it_is_drawn_and_diagnosed(run):
 def test_it_resumes_to_the_same_bits(tmp_path):
     recipe = small(tmp_path, "train.checkpoint_every=2")
     list(train(recipe, tmp_path / "whole", cell=Highway))
-    records = train(recipe, tmp_path / "cut", cell=Highway)
+    records = measured(train(recipe, tmp_path / "cut", cell=Highway))
     next(records)
     records.close()
     list(train(recipe, tmp_path / "cut", cell=Highway, resume=True))

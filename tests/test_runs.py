@@ -17,9 +17,9 @@ from seqloom.runs.folder import flat, next_folder
 from seqloom.runs.json_output import record_json
 from seqloom.runs.run import load, train
 from seqloom.training.files import json_bytes
-from seqloom.training.manifests import replace
+from seqloom.training.manifests import replace_file
 
-from .recipes import backwards, forecasting, small, walks
+from .recipes import backwards, forecasting, measured, small, walks
 
 
 @pytest.fixture(scope="module")
@@ -111,18 +111,18 @@ def test_a_folder_that_is_none_is_refused(tmp_path):
 
 
 def test_a_newer_version_is_refused(run):
-    replace(run, "version", b"999\nfrom the future\n")
+    replace_file(run, "version", b"999\nfrom the future\n")
     refused(run, "newer")
 
 
 def test_a_run_of_0_1_is_refused_and_to_be_trained_again(run):
-    replace(run, "version", b"1\nseqloom 0.1.0, torch 2.13.0, python 3.11.7\n")
+    replace_file(run, "version", b"1\nseqloom 0.1.0, torch 2.13.0, python 3.11.7\n")
     refused(run, "older seqloom", "train it again")
 
 
 def vouched(run, name, content):
     """As an attacker would: the manifest agrees."""
-    replace(run, name, content)
+    replace_file(run, name, content)
 
 
 def test_hostile_weights_are_refused(run):
@@ -173,21 +173,21 @@ def test_a_recipe_with_an_unknown_key_is_refused(run):
 
 
 def test_a_half_trained_run_says_how_to_go_on(tmp_path):
-    next(train(small(tmp_path), tmp_path / "run"))
+    next(measured(train(small(tmp_path), tmp_path / "run")))
     refused(tmp_path / "run", "--resume")
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    records = train(small(tmp_path), tmp_path / "run")
+    records = measured(train(small(tmp_path), tmp_path / "run"))
     next(records)
     with pytest.raises(RunError, match="another process"):
-        next(train(None, tmp_path / "run", resume=True))
+        next(measured(train(None, tmp_path / "run", resume=True)))
     records.close()
 
 
 def test_a_full_folder_is_not_trained_into(run, tmp_path):
     with pytest.raises(RunError, match="not an empty folder"):
-        next(train(small(tmp_path), run))
+        next(measured(train(small(tmp_path), run)))
 
 
 def timeless(record):
@@ -204,15 +204,17 @@ def bits(folder):
 @pytest.mark.parametrize("kind", ["gru", "transformer"])
 def test_stopping_and_resuming_gives_the_same_bits(tmp_path, cut, kind):
     recipe = small(tmp_path, f"model.kind={kind}", "train.checkpoint_every=3")
-    whole = [timeless(record) for record in train(recipe, tmp_path / "whole")]
-    records = train(recipe, tmp_path / "cut")
+    whole = [timeless(record) for record in measured(train(recipe, tmp_path / "whole"))]
+    records = measured(train(recipe, tmp_path / "cut"))
     for _ in range(cut):
         next(records)
     records.close()
     list(train(recipe, tmp_path / "cut", resume=True))
     lines = [json.loads(line) for line in (tmp_path / "cut" / "records.jsonl").read_text().splitlines()]
     told = [
-        {name: value for name, value in line.items() if name not in ("seconds", "tokens_per_second")} for line in lines
+        {name: value for name, value in line.items() if name not in ("seconds", "tokens_per_second")}
+        for line in lines
+        if line["kind"] != "note"
     ]
     assert told == whole
     assert bits(tmp_path / "whole") == bits(tmp_path / "cut")
@@ -229,14 +231,14 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
 
 def test_resuming_with_other_settings_or_other_data_is_refused(tmp_path):
     recipe = small(tmp_path)
-    records = train(recipe, tmp_path / "run")
+    records = measured(train(recipe, tmp_path / "run"))
     next(records)
     records.close()
     with pytest.raises(RecipeError, match="train.learning_rate"):
-        next(train(recipe.override("train.learning_rate=0.5"), tmp_path / "run", resume=True))
+        next(measured(train(recipe.override("train.learning_rate=0.5"), tmp_path / "run", resume=True)))
     backwards(tmp_path, count=300)
     with pytest.raises(RunError, match="data has changed.* --changed-data"):
-        next(train(recipe, tmp_path / "run", resume=True))
+        next(measured(train(recipe, tmp_path / "run", resume=True)))
 
 
 def begun(folder, steps):
@@ -249,18 +251,21 @@ def begun(folder, steps):
 
 
 def test_changed_data_is_trained_on_where_that_is_allowed(tmp_path):
-    recipe, said = begun(tmp_path, 4), []
+    recipe = begun(tmp_path, 4)
     before = json.loads((tmp_path / "run" / "data.json").read_text())
     backwards(tmp_path, count=300)  # one epoch is shorter than what was read of the longer one
-    records = train(recipe, tmp_path / "run", resume=True, changed_data=True, tell=said.append)
-    assert next(records).epoch == 1 + 1 / 8  # the next epoch has begun, of which one batch has been read
-    records.close()
+    said = []
+    for record in train(recipe, tmp_path / "run", resume=True, changed_data=True):
+        if record.kind != "note":
+            break
+        said.append(record.text)
+    assert record.epoch == 1 + 1 / 8  # the next epoch has begun, of which one batch has been read
     assert any("changed" in line and "step 3" in line for line in said)
     now = json.loads((tmp_path / "run" / "data.json").read_text())
     assert now["changes"] == [{"step": 3, "fingerprint": before["fingerprint"]}]
     assert now["report"]["rows_read"] == 300 != before["report"]["rows_read"]
     # Killed again before the next checkpoint, it need not be allowed again, and goes on from the same place.
-    assert next(train(recipe, tmp_path / "run", resume=True)).epoch == 1 + 1 / 8
+    assert next(measured(train(recipe, tmp_path / "run", resume=True))).epoch == 1 + 1 / 8
     assert list(train(recipe, tmp_path / "run", resume=True))[-1].kind == "end"
     assert load(tmp_path / "run").predict("abc")
 
@@ -279,10 +284,10 @@ def test_changed_data_with_a_label_that_no_one_has_learned_is_refused(tmp_path):
     path.write_text("source\ttarget\n" + "".join(f"{letter * 3}\t{letter}\n" for letter in "ab" * 60))
     settings = ("model.size=8", "train.steps=4", "train.validate_every=2", f"data.train={path}")
     recipe = Recipe.read("classify", *settings)
-    next(train(recipe, tmp_path / "run"))
+    next(measured(train(recipe, tmp_path / "run")))
     path.write_text(path.read_text() + "ccc\tc\n" * 40)
     with pytest.raises(DataError, match="target 'c', which this run has never learned"):
-        next(train(recipe, tmp_path / "run", resume=True, changed_data=True))
+        next(measured(train(recipe, tmp_path / "run", resume=True, changed_data=True)))
 
 
 def test_changed_series_stay_on_the_scale_that_was_learned(tmp_path):
@@ -292,17 +297,17 @@ def test_changed_series_stay_on_the_scale_that_was_learned(tmp_path):
             break
     scale = load(tmp_path / "run").task.facts.scale
     with pytest.raises(DataError, match="series are of"):
-        next(train(recipe, tmp_path / "run", examples=walks(variables=3), resume=True, changed_data=True))
+        next(measured(train(recipe, tmp_path / "run", examples=walks(variables=3), resume=True, changed_data=True)))
     records = list(train(recipe, tmp_path / "run", examples=2 * values + 1, resume=True, changed_data=True))
     assert records[-1].kind == "end"
     assert (load(tmp_path / "run").task.facts.scale.mean == scale.mean).all()
 
 
 def test_resuming_what_is_finished_changes_nothing(run):
-    before = bits(run)
-    said = []
-    assert list(train(None, run, resume=True, tell=said.append)) == []
-    assert bits(run) == before and any("finished" in line for line in said)
+    before = {path: path.stat().st_mtime_ns for path in run.iterdir() if path.name != ".lock"}
+    [record] = train(None, run, resume=True)
+    assert record.kind == "note" and "finished" in record.text
+    assert {path: path.stat().st_mtime_ns for path in run.iterdir() if path.name != ".lock"} == before
 
 
 def test_resuming_before_anything_was_written_begins(tmp_path):
@@ -310,7 +315,7 @@ def test_resuming_before_anything_was_written_begins(tmp_path):
     (tmp_path / "run" / ".recipe.toml.partial").write_text("half")
     assert list(train(small(tmp_path), tmp_path / "run", resume=True))[-1].kind == "end"
     with pytest.raises(RunError, match="nothing to go on with"):
-        next(train(None, tmp_path / "other", resume=True))
+        next(measured(train(None, tmp_path / "other", resume=True)))
 
 
 def test_a_time_budget_becomes_steps_that_are_stored(tmp_path):

@@ -10,7 +10,7 @@ from seqloom.runs.run import train
 from seqloom.training.events import Events
 from seqloom.training.records import Record
 
-from .recipes import small
+from .recipes import measured, small
 
 
 def records(tmp_path):
@@ -20,21 +20,21 @@ def records(tmp_path):
 def test_on_a_terminal_a_bar_says_loss_score_speed_and_time(tmp_path, monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(terminal, "notes", Console(file=screen, force_terminal=True, width=120))
-    assert terminal.follow(records(tmp_path), tmp_path / "run", as_json=False)
+    assert terminal.follow(records(tmp_path), as_json=False)
     shown = screen.getvalue()
     for word in ("training", "100%", "loss", "exact", "tokens/s", "0:00:00"):
         assert word in shown
 
 
 def test_where_nobody_watches_each_validation_is_a_line(tmp_path, capsys):
-    assert terminal.follow(records(tmp_path), tmp_path / "run", as_json=False)
-    lines = capsys.readouterr().err.splitlines()
+    assert terminal.follow(records(tmp_path), as_json=False)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("step")]
     assert [line.split()[1] for line in lines] == ["4", "8", "12"] and all("s left" in line for line in lines)
 
 
 def test_a_stopped_run_has_a_checkpoint_of_its_last_step_and_no_scores(tmp_path):
     stop = threading.Event()
-    for record in train(small(tmp_path, "train.checkpoint_every=4"), tmp_path / "run", stop=stop):
+    for record in measured(train(small(tmp_path, "train.checkpoint_every=4"), tmp_path / "run", stop=stop)):
         last = record
         stop.set()
     assert last.kind == "step" and not (tmp_path / "run" / "scores.json").exists()

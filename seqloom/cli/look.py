@@ -54,7 +54,9 @@ def doctor(
     from ..runs.run import diagnose
     from .terminal import notes
 
-    found = diagnose(run, seconds=seconds, tell=notes.print)
+    found = diagnose(run, seconds=seconds)
+    for note in found.notes:
+        notes.print(note)
     if as_json:
         print_whole([asdict(finding) for finding in found])
         return
@@ -77,11 +79,14 @@ def study(
     debug: Debug = False,
 ) -> None:
     """One well-known claim tried out: a recipe trained in several ways, side by side in one picture."""
-    from ..runs.studies import study as run_study
+    from ..runs.studies import show_study, train_study
     from .terminal import notes, show_table
 
     folder = into or Path("runs") / f"study-{name}"
-    rows = run_study(name, folder, notes.print, *(overrides or []))
+    for record in train_study(name, folder, *(overrides or [])):
+        if record.scores or record.kind == "note":
+            notes.print(str(record))
+    rows = show_study(name, folder)
     if as_json:
         print_whole(rows)
         return

@@ -1,10 +1,9 @@
 """What a person sees in a terminal: a progress bar, tables of scores; plain lines where no one watches."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -25,64 +24,60 @@ WIDE = 160  # where nobody watches, a row stays on its line
 notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
-def follow(records: Iterator["Record"], folder: Path, as_json: bool) -> bool:
-    """Show training as it goes: JSON lines for programs, a bar on a terminal, lines otherwise. Whether it ended."""
-    first = next(records, None)
-    if first is None:
-        return False
-    from ..runs.folder import own_recipe
-
-    steps, ended = own_recipe(folder).train.steps, False  # a time budget has become steps by now
-    with _bar(steps) if notes.is_terminal and not as_json else _lines(steps, as_json) as show:
-        for record in chain([first], records):
+def follow(records: Iterable["Record"], as_json: bool) -> "Record | None":
+    """Show training as it goes: JSON lines for programs, a bar on a terminal, lines otherwise; its last record, if that
+    is the end."""
+    last = None
+    with _bar() if notes.is_terminal and not as_json else nullcontext(_print_json if as_json else _Lines()) as show:
+        for record in records:
             show(record)
-            ended = record.kind == "end"
-    return ended
+            last = record
+    return last if last is not None and last.kind == "end" else None
+
+
+def _print_json(record: "Record") -> None:
+    print_line(record_json(record))
+
+
+class _Lines:
+    """A line for each note and each validation."""
+
+    steps = 0
+
+    def __call__(self, record: "Record") -> None:
+        if record.kind == "note":
+            self.steps = record.details.get("steps", self.steps)
+            notes.print(printable(record.text))
+        elif record.scores:
+            left = record.seconds / record.step * (self.steps - record.step)
+            line = str(record).replace("  ", f" of {self.steps:,}  ", 1)
+            notes.print(printable(f"{line}  {left:.0f} s left"))
 
 
 @contextmanager
-def _bar(steps: int) -> Iterator[Any]:
+def _bar() -> Iterator[Callable[["Record"], None]]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[numbers]}", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=notes) as progress:
-        bar = progress.add_task("training", total=steps, told="")
-        scores = ""
+        bar = progress.add_task("training", total=None, numbers="", visible=False)
+        scores: dict[str, float] = {}
 
         def show(record: "Record") -> None:
-            nonlocal scores
-            if record.scores:
-                scores = f"  {_scores(record)}"
-            told = f"loss {_number(record.loss)}{scores}  {record.tokens_per_second:,.0f} tokens/s"
-            progress.update(bar, total=steps, completed=record.step, told=told)
+            if record.kind == "note":
+                notes.print(printable(record.text))
+                if record.details:
+                    progress.update(bar, total=record.details["steps"])
+                return
+            scores.update(record.scores)
+            numbers = printable(str(replace(record, scores=scores)).split("  ", 1)[1])
+            progress.update(bar, completed=record.step, numbers=numbers, visible=True)
 
         yield show
-
-
-@contextmanager
-def _lines(steps: int, as_json: bool) -> Iterator[Any]:
-    def show(record: "Record") -> None:
-        if as_json:
-            print_line(record_json(record))
-        elif record.scores:
-            left = record.seconds / record.step * (steps - record.step)
-            print(
-                f"step {record.step:,} of {steps:,}  loss {_number(record.loss)}  {_scores(record)}  "
-                f"{record.tokens_per_second:,.0f} tokens/s  {left:.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    yield show
-
-
-def _scores(record: "Record") -> str:
-    told = (f"{'validation loss' if name == 'loss' else name} {value:.3f}" for name, value in record.scores.items())
-    return printable("  ".join(told))
 
 
 def _number(value: float | None) -> str:

@@ -45,10 +45,8 @@ def train(
         )
     given = Recipe.read(recipe, *(overrides or [])) if recipe else None
     from ..runs.folder import next_folder  # now that the settings are right: torch takes seconds
-    from ..runs.model_card import asked
-    from ..runs.run import load
     from ..runs.run import train as train_run
-    from .terminal import follow, notes, show_scores
+    from .terminal import follow, show_scores
 
     stop.check()
     folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
@@ -59,17 +57,10 @@ def train(
         command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
         raise typer.Exit(launch.launch(command, processes, stop))
     resume = resume or launch.again()
-    records = train_run(given, folder, resume=resume, changed_data=changed_data, tell=notes.print, stop=stop)
-    if not launch.first():
-        list(records)
-        stop.check()
-        return
-    if not follow(records, folder, as_json):
-        stop.check()
-    if not as_json:
-        run = load(folder)
-        show_scores([run.scores])
-        print(f"the run is in {folder}; ask it: seqloom {asked(run.recipe, folder)}")
+    end = follow(train_run(given, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
+    stop.check()
+    if end is not None and not as_json:
+        show_scores([{"run": str(folder)} | end.final])
 
 
 def left(folder: Path | None) -> str:

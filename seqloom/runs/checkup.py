@@ -24,8 +24,8 @@ EXAMINED = 16  # rows that the inside is measured on
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a run's folder tells without its examples."""
+class Known:
+    """What a run's folder says without its examples."""
 
     records: Sequence[dict[str, Any]]
     scores: dict[str, Any]
@@ -33,20 +33,20 @@ class Told:
 
 
 def checkup(
-    task: Task, told: Told, model: Labeler | Generator | None, prepared: Prepared | None, seconds: float
+    task: Task, known: Known, model: Labeler | Generator | None, prepared: Prepared | None, seconds: float
 ) -> Checkup:
     """Everything that can be known: without a trained model, of what training would begin with; without the examples,
     of the records alone."""
     recipe = task.recipe
-    skipped = max((record["skipped"] for record in told.records), default=0)
-    known = Checkup(recipe, NOTHING, curves(told.records), skipped, told.scores, told.data)
+    skipped = max((record["skipped"] for record in known.records), default=0)
+    outside = Checkup(recipe, NOTHING, curves(known.records), skipped, known.scores, known.data)
     if prepared is None:
-        return known
+        return outside
     fresh = begun(task, recipe)
     shown = fresh if model is None else model
     batches, drawn = some_batches(task, prepared, recipe), some_batches(task, prepared, drawn_order(recipe))
     return replace(
-        known,
+        outside,
         anatomy=examine(shown, batches[len(batches) // 2].rows(slice(0, EXAMINED))),
         evidence=gather(shown, fresh, batches, drawn),
         trying=Trials(lambda changed: beginning(task, prepared, changed), recipe, seconds) if seconds else None,

@@ -5,7 +5,7 @@ config.json        what the weights fit: the format, the vocabulary sizes, the n
 task.json          what was learned about reading: tokenizers and their vocabularies
 model.safetensors  the best weights
 data.json          the data's report and fingerprint
-records.jsonl      what training told, line by line
+records.jsonl      what training said, a record a line
 scores.json        the final scores, each with its baselines
 int8.json          what weights of eight bits do to the scores, once that was measured
 README.md          a card for people
@@ -16,6 +16,8 @@ checkpoints/       what training goes on from; events.* for TensorBoard
 
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,28 +28,33 @@ from torch import nn
 from ..config.recipe import Recipe
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
-from ..schemas import Config, Data, Scores, Told, checked
+from ..schemas import Config, Data, NoteLine, RecordLine, Scores, checked
 from ..tasks import TASKS
-from ..tasks.base import Prepared, Task, Tell
+from ..tasks.base import Prepared, Task
 from ..training.files import (
     LOCK,
+    PARTIAL,
     explain_errors,
     json_bytes,
     largest,
+    lock_folder,
     opened,
     parse_json,
     read_bytes,
     read_json,
     read_shaped,
     remove_quietly,
+    sweep,
     write_atomically,
 )
-from ..training.manifests import MANIFEST, check_manifest, write_manifest
+from ..training.manifests import MANIFEST, check_manifest, sums_of, write_manifest
+from .json_output import to_line
 
 FORMAT = 2  # of the layout; a folder of another one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
 EIGHT = "int8.json"
+LEFTOVERS = (RECORDS, *SETTLED, LOCK)  # what a beginning that was killed leaves, without a manifest
 
 
 # --- beginning ------------------------------------------------------------------------------------------------
@@ -62,15 +69,39 @@ def next_folder(parent: Path, name: str) -> Path:
     return folder
 
 
-def make_room(folder: Path, resume: bool) -> None:
-    """A folder to begin in. What a killed beginning has left is no obstacle when resuming, its lock never is."""
-    used = folder.is_dir() and any(path.name != LOCK for path in folder.iterdir())
+@contextmanager
+def hold_folder(folder: Path, resume: bool) -> Iterator[bool]:
+    """Hold a folder alone, and say whether a run has begun in it; one in which none begins is left as it was before.
+
+    What a killed beginning has left is no obstacle.
+    """
+    begun = resume and (folder / MANIFEST).exists()
+    made = [] if begun else make_room(folder, resume)
+    with lock_folder(folder):
+        sweep(folder)
+        try:
+            yield begun
+        finally:
+            if not (folder / MANIFEST).exists():
+                for name in LEFTOVERS:
+                    remove_quietly(folder / name)
+                for path in made:
+                    with suppress(OSError):
+                        path.rmdir()
+
+
+def make_room(folder: Path, resume: bool) -> list[Path]:
+    """A folder to begin in; those that had to be made for it, the innermost first."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    used = MANIFEST in names or any(name not in LEFTOVERS and not name.endswith(PARTIAL) for name in names)
     if (used and not resume) or (folder.exists() and not folder.is_dir()):
         raise RunError(f"{folder}: is not an empty folder; name another with --into, or go on with it: --resume")
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"{folder}: cannot be made ({error.strerror or error})") from error
+    return made
 
 
 def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
@@ -101,7 +132,7 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
     try:
         for name, content in settled.items():
             write_atomically(folder / name, content)
-        write_manifest(folder, SETTLED)  # last: a folder with a manifest has begun
+        write_manifest(folder, sums_of(settled))  # last: a folder with a manifest has begun
     except BaseException:
         for name in (MANIFEST, *settled):
             remove_quietly(folder / name)
@@ -231,14 +262,14 @@ def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 # --- records ---------------------------------------------------------------------------------------------------
 
 
-def read_records(path: Path, tell: Tell) -> list[dict[str, Any]]:
-    """The lines of records.jsonl; none of a folder that came without them.
+def read_records(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """The lines of records.jsonl, none of a folder that came without them; and what had to be left out, in words.
 
-    A kill may have cut the last line: then that one is left out, which is told.
+    A kill may have cut the last line, and only that one is left out.
     """
+    records: list[dict[str, Any]] = []
     if not os.path.lexists(path):
-        return []
-    found = []
+        return records, []
     with opened(path) as file:
         for number, line in enumerate(file, 1):
             place = f"{path}, line {number}"
@@ -247,33 +278,57 @@ def read_records(path: Path, tell: Tell) -> list[dict[str, Any]]:
             except RunError:
                 if line.endswith(b"\n"):
                     raise
-                tell(f"{place}: is cut short, as a kill leaves it, and left out")
-                break
-            found.append(checked(Told, values, place).model_dump(exclude_unset=True))
-    return found
+                return records, [f"{place}: is cut short, as a kill leaves it, and left out"]
+            records.append(check_record(values, place))
+    return records, []
 
 
-def append_line(path: Path, line: str, synced: bool) -> None:
-    with explain_errors(path, "cannot be written"):
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-            file.flush()
-            if synced:  # not every line: a lost one is told again on resuming
-                os.fsync(file.fileno())
+def check_record(values: dict[str, Any], place: str) -> dict[str, Any]:
+    """A line of records.jsonl, if it is one."""
+    shape = NoteLine if values.get("kind") == "note" else RecordLine
+    return checked(shape, values, place).model_dump(exclude_unset=True)
 
 
-def forget_records(path: Path, step: int, tell: Tell) -> None:
-    """Take back the records from this step on: a resumed run tells them again. A line cut by a kill goes too."""
-    if not os.path.lexists(path):
-        return
-    kept = []
-    for number, line in enumerate(read_bytes(path).splitlines(keepends=True), 1):
-        place = f"{path}, line {number}"
-        try:
-            if checked(Told, parse_json(line, place), place).step < step and line.endswith(b"\n"):
-                kept.append(line)
-        except RunError as error:
-            if line.endswith(b"\n"):
-                tell(f"a damaged record is left out: {error}")
-    write_atomically(path, b"".join(kept))
+class RecordLog:
+    """records.jsonl while a run is trained: every record is appended at once.
+
+    What is damaged in it is taken out when it is opened: `damage` says what, in a sentence each.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage: list[str] = []
+        self._old: list[tuple[int, bytes]] = []  # lines that were there, with their steps, until `forget` …
+        self._new: list[bytes] = []  # … and those appended since
+        content = read_bytes(path) if os.path.lexists(path) else b""
+        for number, line in enumerate(content.splitlines(keepends=True), 1):
+            place = f"{path}, line {number}"
+            try:
+                step = check_record(parse_json(line, place), place)["step"]
+            except RunError as error:
+                cut = f"{place}: is cut short, as a kill leaves it, and left out"
+                self.damage.append(f"a damaged record is left out: {error}" if line.endswith(b"\n") else cut)
+            else:
+                self._old.append((step, line.rstrip(b"\n") + b"\n"))
+        whole = b"".join(line for _, line in self._old)
+        if whole != content:
+            write_atomically(path, whole)
+
+    def append(self, record: dict[str, Any], synced: bool = False) -> None:
+        line = f"{to_line(record)}\n".encode()
+        if self._old:
+            self._new.append(line)
+        with explain_errors(self.path, "cannot be written"):
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(self.path, flags, 0o644), "ab") as file:
+                file.write(line)
+                file.flush()
+                if synced:  # not every line: a lost one is written again on resuming
+                    os.fsync(file.fileno())
+
+    def forget(self, step: int) -> None:
+        """Take back the earlier records from this step on: a resumed run writes them again."""
+        if self._old:
+            kept = [line for earlier, line in self._old if earlier < step]
+            write_atomically(self.path, b"".join([*kept, *self._new]))
+        self._old, self._new = [], []

@@ -83,10 +83,16 @@ def defined(scores: "Mapping[str, Scored]") -> "dict[str, Scored]":
 
 
 def record_json(record: "Record") -> dict[str, Any]:
-    """A record: scores only of a validation, what was watched only where something was."""
+    """A record: of a note its sentence, of other kinds all numbers; scores only of a validation, and what was watched
+    and what the run came to only where something was."""
+    if record.kind == "note":
+        note = {"kind": record.kind, "step": record.step, "text": record.text}
+        return note | ({"details": record.details} if record.details else {})
     values = asdict(record)
+    del values["text"], values["details"]
     if record.kind == "step":
         del values["scores"], values["best"]
-    if not record.watched:
-        del values["watched"]
+    for name in ("watched", "final"):
+        if not values[name]:
+            del values[name]
     return values

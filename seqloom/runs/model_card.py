@@ -28,7 +28,7 @@ for {recipe.train.steps:,} steps with seed {recipe.train.seed}, in {recipe.train
 ## Use
 
 ```console
-$ seqloom {asked(recipe, folder)}
+$ seqloom {example_command(recipe, folder)}
 $ seqloom score {folder} --on FILE
 ```
 
@@ -44,7 +44,7 @@ from seqloom import load
 """
 
 
-def asked(recipe: Recipe, folder: Path) -> str:
+def example_command(recipe: Recipe, folder: Path) -> str:
     """How such a run is asked on a command line."""
     if not USES[recipe.task].encodes:
         return f'generate {folder} --prompt "…"'

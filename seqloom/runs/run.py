@@ -20,12 +20,12 @@ from ..models import Generator, Labeler, device_of
 from ..search import Recorder, Tree
 from ..tasks.about import About
 from ..tasks.asking import Answering, Rules
-from ..tasks.base import Prediction, Prepared, Question, Task, Tell
+from ..tasks.base import Prediction, Prepared, Question, Task
 from ..tasks.generating import Ask, Continuation, Generates, Generation
 from ..tasks.tells import Tells
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
-from ..training.manifests import check_manifest, check_sum, read_manifest, replace
+from ..training.manifests import check_manifest, check_sum, read_manifest, replace_file
 from ..training.tensors import Allowance, count_tensors, load_weights, most_bytes, read_tensors
 from .folder import (
     EIGHT,
@@ -42,7 +42,7 @@ from .folder import (
     read_task,
 )
 from .json_output import defined
-from .pipeline import report, silent, train
+from .pipeline import report, train
 
 if TYPE_CHECKING:
     from ..look import Look
@@ -136,7 +136,7 @@ class Run:
         if not self.recipe.data.sample and not self.recipe.data.train:
             return ()
         try:
-            _, prepared = type(self.task).prepare(self.recipe, silent)
+            _, prepared = type(self.task).prepare(self.recipe, lambda text: None)
         except DataError:
             return ()
         same = prepared.fingerprint == read_data(self.folder).fingerprint
@@ -227,8 +227,8 @@ class Run:
         """What the run remembers of its training."""
         from ..look.history import History
 
-        notes: list[str] = []
-        return History(self.recipe, read_records(self.folder / RECORDS, notes.append), notes)
+        records, damage = read_records(self.folder / RECORDS)
+        return History(self.recipe, [record for record in records if record["kind"] != "note"], damage)
 
     def own_data(self, examples: object = None) -> Prepared:
         """The examples that the run was trained on, read again; those from Python have to be given again."""
@@ -263,7 +263,7 @@ class Run:
         if files:
             examples, part = self.task.read(names_of(files)), " ".join(map(str, files))
         else:
-            task, prepared = type(self.task).prepare(self.recipe, silent)
+            task, prepared = type(self.task).prepare(self.recipe, lambda text: None)
             examples, part = task.examples(prepared, "validation"), "validation"
         found = []
         for eight in (False, True):
@@ -277,12 +277,18 @@ class Run:
             for name in plain
         }
         result = {"run": str(self.folder), "split": part, "examples": len(examples), "scores": measured}
-        replace(self.folder, EIGHT, json_bytes(result))
+        replace_file(self.folder, EIGHT, json_bytes(result))
         return result
 
-    def diagnose(self, examples: object = None, seconds: float = TRIED) -> "list[Finding]":
+    def diagnose(self, examples: object = None, seconds: float = TRIED) -> "Diagnosis":
         """What ails the model, the worst first: see `diagnose`."""
         return diagnose(self.folder, self.task.cell, examples, seconds)
+
+
+class Diagnosis(list["Finding"]):
+    """What ails a run, the worst first; `notes` say what could not be looked at."""
+
+    notes: Sequence[str] = ()
 
 
 def diagnose(
@@ -290,8 +296,7 @@ def diagnose(
     cell: MakeCell | None = None,
     examples: object = None,
     seconds: float = TRIED,
-    tell: Tell = silent,
-) -> "list[Finding]":
+) -> Diagnosis:
     """What ails a run, the worst first, also one that broke off: from its records, its scores, its training examples
     and, where it has not learned, from short trials that take about so many `seconds` in all.
 
@@ -299,7 +304,7 @@ def diagnose(
     are not at hand, the records have to do.
     """
     from ..look.doctor.diagnosis import diagnose as judge
-    from .checkup import Told, checkup
+    from .checkup import Known, checkup
     from .report import own_data
 
     folder = path_of("the run folder", folder)
@@ -307,15 +312,18 @@ def diagnose(
     recipe = own_recipe(folder)
     task = read_task(folder, recipe, cell)
     scores = read_scores(folder).get("scores", {})
-    told = Told(read_records(folder / RECORDS, tell), scores, read_report(folder))
+    records, notes = read_records(folder / RECORDS)
+    known = Known([record for record in records if record["kind"] != "note"], scores, read_report(folder))
     prepared = None
     try:
         prepared = own_data(folder, task, examples)
     except SeqloomError as error:
-        tell(f"the training examples are not at hand, so only the records are looked at: {error}")
+        notes.append(f"the training examples are not at hand, so only the records are looked at: {error}")
     model = load(folder, cell, "cpu").model if WEIGHTS in read_manifest(folder) else None
     assert model is None or isinstance(model, Generator | Labeler)
-    return judge(checkup(task, told, model, prepared, seconds))
+    diagnosis = Diagnosis(judge(checkup(task, known, model, prepared, seconds)))
+    diagnosis.notes = notes
+    return diagnosis
 
 
 def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto", int8: bool = False) -> Run:

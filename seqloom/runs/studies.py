@@ -5,7 +5,7 @@ study that was stopped goes on when it is asked for again. Knows no layer and no
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Floats
 from ..config.recipe import Recipe
 from ..errors import RecipeError
-from ..tasks.base import Tell
+from ..training.records import Record
 from .folder import SCORES
 from .run import Run, load, train
 
@@ -32,21 +32,26 @@ class Study:
     shows: "Callable[[dict[str, Run], Path], list[dict[str, Any]]]"
 
 
-def study(name: str, into: Path, tell: Tell, *overrides: str) -> list[dict[str, Any]]:
-    """Train every way that is not trained yet, write the pictures and results.json, and give the table."""
+def train_study(name: str, into: Path, *overrides: str) -> Iterator[Record]:
+    """Train every way that is not trained yet."""
     if name not in STUDIES:
         raise RecipeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
-    found, runs = STUDIES[name], {}
-    for way, changes in found.ways.items():
-        folder = into / way.replace(" ", "-").replace(",", "")
+    for way, changes in STUDIES[name].ways.items():
+        folder = folder_of(into, way)
         if not (folder / SCORES).exists():
-            tell(f"{way}: {' '.join(changes)}")
-            recipe = Recipe.read(found.recipe, *changes, *overrides)
-            for record in train(recipe, folder, resume=folder.exists()):
-                if record.scores:
-                    tell(f"  step {record.step}: loss {record.scores['loss']:.3f}")
-        runs[way] = load(folder)
-    rows = found.shows(runs, into)
+            yield Record("note", 0, text=f"{way}: {' '.join(changes)}")
+            recipe = Recipe.read(STUDIES[name].recipe, *changes, *overrides)
+            yield from train(recipe, folder, resume=folder.exists())
+
+
+def folder_of(into: Path, way: str) -> Path:
+    return into / way.replace(" ", "-").replace(",", "")
+
+
+def show_study(name: str, into: Path) -> list[dict[str, Any]]:
+    """Of a study that is trained, write the pictures and results.json, and give the table."""
+    study = STUDIES[name]
+    rows = study.shows({way: load(folder_of(into, way)) for way in study.ways}, into)
     (into / "results.json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     return rows
 

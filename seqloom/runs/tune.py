@@ -20,7 +20,6 @@ from ..errors import MissingExtra, RecipeError, RunError
 from ..training.files import explain_errors, lock_folder
 from ..training.manifests import MANIFEST
 from .folder import RECORDS, read_records
-from .pipeline import silent
 from .run import train
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class Stopped(BaseException):
 
 def best_loss(folder: Path) -> float:
     """The lowest validation loss of a run, whoever has trained which part of it."""
-    records = read_records(folder / RECORDS, silent)
+    records, _ = read_records(folder / RECORDS)
     losses = [record["scores"]["loss"] for record in records if record.get("scores")]
     return min((loss for loss in losses if loss is not None), default=math.inf)
 

@@ -5,8 +5,8 @@ between (torch's autocast). Knows neither models nor files.
 """
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import cache
 from time import perf_counter
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 
 from ..errors import RecipeError
+from .cores import count_cores
 
 Precision = Literal["float32", "bfloat16", "float16"]
 DTYPES: dict[Precision, torch.dtype] = {
@@ -32,18 +33,22 @@ Speeds = dict[str, float]  # precision: products a second, as shares of those in
 
 @dataclass(frozen=True)
 class Machine:
-    """What a run was begun on; `measured` is empty where the precision was asked for."""
+    """What a run is trained on; `measured` is empty where the precision was asked for."""
 
     device: str
     precision: Precision
     measured: Speeds
+    threads: int
+    processes: int
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:
         rates = ", ".join(f"{name} {share:.2f}" for name, share in self.measured.items() if name != "float32")
-        return f"{self.precision} on {self.device}" + (f" (speed against float32: {rates})" if rates else "")
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        where = f"{self.processes} processes with {threads} each" if self.processes > 1 else threads
+        return f"{self.precision} on {self.device}, {where}" + (f" (speed against float32: {rates})" if rates else "")
 
 
 def available(device: str) -> bool:
@@ -77,14 +82,35 @@ def choose_machine(
     Half precision (float16) overflows easily: it is taken only where bfloat16, which does not, is slow.
     """
     place = choose_device(device)
+    threads = choose_threads(processes)
     if place.type == "mps" and processes > 1:
         raise RecipeError('train.device is "mps", on which torch lets only one process train: leave out --processes')
     if precision in DTYPES:
-        return Machine(place.type, precision, {})
+        return Machine(place.type, precision, {}, threads, processes)
     speeds = (measure or measure_precisions)(place)
     worthy = [name for name in ("bfloat16", "float16") if speeds.get(name, 0.0) >= WORTH]
     chosen: Precision = "bfloat16" if "bfloat16" in worthy else "float16" if worthy else "float32"
-    return Machine(place.type, chosen, speeds)
+    return Machine(place.type, chosen, speeds, threads, processes)
+
+
+def choose_threads(processes: int = 1) -> int:
+    """The threads of each process: as many as torch takes (OMP_NUM_THREADS, if that is set), but no more than there are
+    cores for."""
+    if os.environ.get("OMP_NUM_THREADS", "").isdigit():
+        return torch.get_num_threads()
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))  # torchrun's: the others are on other machines
+    return min(torch.get_num_threads(), max(1, count_cores() // here))
+
+
+@contextmanager
+def use_threads(count: int) -> Iterator[None]:
+    """Inside, torch computes with so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @cache

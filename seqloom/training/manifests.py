@@ -8,7 +8,7 @@ leaves a folder that still checks.
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import RunError
@@ -20,14 +20,19 @@ MANIFEST = "manifest.json"
 Sums = dict[str, list[str]]
 
 
-def manifest_bytes(files: dict[str, bytes]) -> bytes:
-    """The manifest of a folder that is to hold these files."""
-    return json_bytes({"files": {name: [_sum(files[name])] for name in sorted(files)}})
+def sums_of(files: Mapping[str, bytes]) -> Sums:
+    """The sums of files with this content."""
+    return {name: [hashlib.sha256(data).hexdigest()] for name, data in files.items()}
 
 
-def write_manifest(folder: Path, names: Iterable[str]) -> None:
-    """Vouch for these files of the folder as they are now, and for no others."""
-    _write(folder, {name: [sha256(folder / name)] for name in names})
+def manifest_bytes(sums: Sums) -> bytes:
+    assert all(FILE.fullmatch(name) for name in sums), f"not the names of files in one folder: {list(sums)}"
+    return json_bytes({"files": dict(sorted(sums.items()))})
+
+
+def write_manifest(folder: Path, sums: Sums) -> None:
+    """Vouch for these files of the folder, and for no others."""
+    write_atomically(folder / MANIFEST, manifest_bytes(sums))
 
 
 def read_manifest(folder: Path) -> Sums:
@@ -57,21 +62,12 @@ def check_sum(path: Path, sums: Iterable[str], most: int | None = None) -> None:
         raise RunError(f"{path}: is damaged (its SHA-256 sum is not the one in {MANIFEST})")
 
 
-def replace(folder: Path, name: str, data: bytes) -> None:
+def replace_file(folder: Path, name: str, data: bytes) -> None:
     """Put a file in the place of the old one, or add it; killed at any moment, the folder still checks."""
     known = read_manifest(folder) if (folder / MANIFEST).exists() else {}
-    new = _sum(data)
+    [new] = sums_of({name: data})[name]
     old = [known_sum for known_sum in known.get(name, []) if known_sum != new]
     if old:
-        _write(folder, {**known, name: [*old, new]})
+        write_manifest(folder, {**known, name: [*old, new]})
     write_atomically(folder / name, data)
-    _write(folder, {**known, name: [new]})
-
-
-def _write(folder: Path, sums: Sums) -> None:
-    assert all(FILE.fullmatch(name) for name in sums), f"not the names of files in one folder: {list(sums)}"
-    write_atomically(folder / MANIFEST, json_bytes({"files": dict(sorted(sums.items()))}))
-
-
-def _sum(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    write_manifest(folder, {**known, name: [new]})

@@ -1,4 +1,4 @@
-"""What training tells: one record after the other, and the counters that records are made of."""
+"""What training says: one record after the other, and the counters that records are made of."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,31 +9,43 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat
 from ..schemas import Count, checked
 from .watching import Seen
 
-Kind = Literal["step", "validation", "end"]
+Kind = Literal["note", "step", "validation", "end"]
 HIGHER = ("accuracy", "exact")  # scores of a validation that are the better the higher they are
 MAGNIFY_AFTER = 2000  # steps, as torch's own GradScaler has it
 
 
 @dataclass(frozen=True)
 class Record:
-    """What has happened up to this step. "end" is the validation after which training stops.
+    """A note is a sentence; the other kinds are what has happened up to this step. "end" is the last record: the last
+    validation, and the final scores of the run.
 
-    The same run gives the same records, all but the timings (`tokens_per_second`, `seconds`).
+    The same run gives the same records, all but notes and the timings (`tokens_per_second`, `seconds`).
     """
 
     kind: Kind
     step: int
-    epoch: float  # how often the data has been read
-    loss: float | None  # a target token, mean over all since the last record; none if every step was skipped
-    rate: float
-    gradient_norm: float | None  # the largest since the last record, before clipping
-    tokens: int  # read so far: source and target, no padding
-    tokens_per_second: float  # since the last record, validation not counted
-    seconds: float  # since the first step, validation counted, pauses between processes not
-    skipped: int  # steps so far that changed nothing, because a loss or a gradient was not finite
+    epoch: float = 0.0  # how often the data has been read
+    loss: float | None = None  # a target token, mean over all since the last record; none if every step was skipped
+    rate: float = 0.0
+    gradient_norm: float | None = None  # the largest since the last record, before clipping
+    tokens: int = 0  # read so far: source and target, no padding
+    tokens_per_second: float = 0.0  # since the last record, validation not counted
+    seconds: float = 0.0  # since the first step, validation counted, pauses between processes not
+    skipped: int = 0  # steps so far that changed nothing, because a loss or a gradient was not finite
     scores: dict[str, float] = field(default_factory=dict)  # of a validation
     best: bool = False  # whether that validation is the best so far
     watched: Seen = field(default_factory=dict)  # of a step that was watched (train.watch_every)
+    text: str = ""  # of a note
+    details: dict[str, Any] = field(default_factory=dict)  # of a note: its numbers, for programs
+    final: dict[str, Any] = field(default_factory=dict)  # of the end: what scores.json holds
+
+    def __str__(self) -> str:
+        if self.kind == "note":
+            return self.text
+        names = {name: "validation loss" if name == "loss" else name for name in self.scores}
+        scores = "".join(f"  {names[name]} {value:.3f}" for name, value in self.scores.items())
+        loss = "–" if self.loss is None else f"{self.loss:.3f}"
+        return f"step {self.step:,}  loss {loss}{scores}  {self.tokens_per_second:,.0f} tokens/s"
 
 
 def criteria(scores: dict[str, float], best: str) -> tuple[float, float]:

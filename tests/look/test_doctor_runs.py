@@ -110,9 +110,8 @@ def test_a_run_that_broke_off_can_be_examined(tmp_path):
 def test_without_the_examples_the_records_have_to_do_and_that_is_said(tmp_path):
     run = trained(tmp_path, parts(2, length=12))
     (tmp_path / "train.tsv").unlink()
-    told = []
-    assert diagnose(run, tell=told.append) == []
-    assert "not at hand" in told[0] and "train.tsv" in told[0]
+    found = diagnose(run)
+    assert found == [] and "not at hand" in found.notes[0] and "train.tsv" in found.notes[0]
     done = subprocess.run([sys.executable, "-m", "seqloom", "doctor", str(run)], capture_output=True, text=True)
     assert done.stdout == "nothing stands out\n" and "not at hand" in done.stderr
 

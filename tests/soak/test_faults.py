@@ -25,6 +25,7 @@ from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMIZER, STATE, WEI
 from seqloom.training.loop import SKIPPED_AT_MOST
 from seqloom.training.manifests import MANIFEST
 
+from ..recipes import measured
 from .runs import KINDS, assert_as_if_nothing_had_been, child, ended, kill_myself, outcome, recipe, training, whole
 
 pytestmark = [pytest.mark.soak, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")]
@@ -135,7 +136,7 @@ def test_data_that_has_changed_is_refused_and_the_run_goes_on_once_it_is_back(tm
 @pytest.mark.parametrize("kind", ["gru", "transformer"])
 def test_a_second_process_is_refused_and_disturbs_nothing(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "run"
-    records = train(recipe(kind), folder)
+    records = measured(train(recipe(kind), folder))
     next(records)
     refusing(lambda: training(kind, folder), "another process")
     for _ in records:
@@ -191,7 +192,7 @@ def test_numbers_that_are_none_are_skipped_counted_and_stop_the_training_after_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, lasting: bool, kind: str
 ) -> None:
     monkeypatch.setattr(GenerationObjective, "forward", poisoned(where, range(9, 10**9) if lasting else range(9, 12)))
-    records = train(recipe(kind), tmp_path / "run")
+    records = measured(train(recipe(kind), tmp_path / "run"))
     if not lasting:
         found = list(records)
         assert found[-1].skipped == 3 and found[-1].kind == "end"

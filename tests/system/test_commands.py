@@ -214,7 +214,8 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
         [*command, "--into", str(tmp_path / "run"), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    first = json.loads(process.stdout.readline())
+    while (first := json.loads(process.stdout.readline()))["kind"] == "note":
+        pass
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "--resume" in err

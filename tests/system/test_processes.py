@@ -42,7 +42,8 @@ def finished(process: "subprocess.Popen[str]") -> str:
 def outcome(folder: Path) -> tuple[object, ...]:
     """What must be the same: the records but their timings, the scores, and the weights to the bit."""
     lines = [json.loads(line) for line in (folder / "records.jsonl").read_text("utf-8").splitlines()]
-    records = [{name: value for name, value in line.items() if name not in TIMINGS} for line in lines]
+    measured = [line for line in lines if line["kind"] != "note"]
+    records = [{name: value for name, value in line.items() if name not in TIMINGS} for line in measured]
     scores = json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
     return records, scores, (folder / "model.safetensors").read_bytes()
 

@@ -17,7 +17,7 @@ from seqloom.runs.run import Run, load, train
 from seqloom.tasks.generating import Ask
 from seqloom.tasks.language import Language
 
-from ..recipes import small
+from ..recipes import measured, small
 
 KINDS = [kind for kind in get_args(get_args(Kind)[0]) if kind != "gru-d"]  # that one continues series of numbers
 TEXT = "".join(f"{number} green bottles hanging on the wall, é.\n" for number in range(40))
@@ -56,7 +56,7 @@ def trains_goes_on_and_writes(tmp_path, *settings):
     [written] = run.generate("1 green", length=20).finish()
     assert written.output.startswith("1 green") and len(written.logs) <= 20
     assert set(run.scores["scores"]["perplexity"]["baselines"]) == {"uniform", "unigram", "6-gram"}
-    records = train(recipe, tmp_path / "cut")
+    records = measured(train(recipe, tmp_path / "cut"))
     next(records)
     records.close()
     list(train(recipe, tmp_path / "cut", resume=True))

@@ -14,7 +14,7 @@ from seqloom.layers.heads import Mean
 from seqloom.layers.tap import recording
 from seqloom.runs.run import load, train
 
-from ..recipes import forecasting, small, small_seq2seq, walks
+from ..recipes import forecasting, measured, small, small_seq2seq, walks
 
 ALL = get_args(get_args(Kind)[0])
 KINDS = [kind for kind in ALL if kind != "gru-d"]  # which reads numbers alone
@@ -65,7 +65,7 @@ def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
     assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     assert len(run.predict("abc", beam=2)) == 2
     assert set(run.scores["scores"]) == {"exact", "token error rate", "BLEU", "chrF"}
-    records = train(recipe, tmp_path / "cut")
+    records = measured(train(recipe, tmp_path / "cut"))
     next(records)
     records.close()
     list(train(recipe, tmp_path / "cut", resume=True))
@@ -95,7 +95,7 @@ def test_every_kind_forecasts_and_resumes(kind, tmp_path):
     assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     [answer] = run.predict(values)
     assert [len(one) for one in answer.values.values()] == [recipe.data.horizon] * 2
-    records = train(recipe, tmp_path / "cut", examples=values)
+    records = measured(train(recipe, tmp_path / "cut", examples=values))
     next(records)
     records.close()
     list(train(recipe, tmp_path / "cut", examples=values, resume=True))

@@ -18,6 +18,8 @@ from seqloom.runs.run import Run, load, train
 from seqloom.tasks.generating import Continuation
 from seqloom.tasks.music import Polyphony, Tunes, faults, sounds_in
 
+from ..recipes import measured
+
 KINDS = [kind for kind in get_args(get_args(Kind)[0]) if kind != "gru-d"]  # that one continues series of numbers
 SETTINGS = (
     "model.size=16",
@@ -57,7 +59,7 @@ def test_every_kind_learns_chords_goes_on_and_writes(kind, tmp_path):
     assert set(run.scores["scores"]["nats a step"]["baselines"]) == {"frame frequency", "the last frame again"}
     [written] = run.generate("60 64\n61 65", length=12).finish()
     assert frames_of(written.output).shape == (14, KEYS) and written.output.startswith("60 64\n61 65\n")
-    records = train(recipe, tmp_path / "cut")
+    records = measured(train(recipe, tmp_path / "cut"))
     next(records)
     records.close()
     list(train(recipe, tmp_path / "cut", resume=True))

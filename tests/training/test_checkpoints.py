@@ -7,7 +7,7 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import torch
 from seqloom.errors import RunError
 from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMIZER, STATE, WEIGHTS, Checkpoint, Checkpoints
 from seqloom.training.files import json_bytes
-from seqloom.training.manifests import MANIFEST, write_manifest
+from seqloom.training.manifests import MANIFEST, sums_of, write_manifest
 
 from .faults import Killed, at_every_call, events
 from .tiny import same
@@ -124,6 +124,10 @@ def test_a_damaged_checkpoint_is_replaced_when_training_comes_there_again(tmp_pa
     assert newest_step(tmp_path) == 6 and checkpoints.steps() == [6, 5]
 
 
+def vouch(place: Path, names: Sequence[str]) -> None:
+    write_manifest(place, sums_of({name: (place / name).read_bytes() for name in names}))
+
+
 def test_a_checkpoint_that_is_whole_but_hostile_is_passed_over(tmp_path: Path) -> None:
     """The sums are right, because whoever meant harm has made them so."""
     checkpoints = filled(tmp_path, 1, 2)
@@ -135,11 +139,11 @@ def test_a_checkpoint_that_is_whole_but_hostile_is_passed_over(tmp_path: Path) -
     ]:
         kept = (place / name).read_bytes()
         (place / name).write_bytes(content)
-        write_manifest(place, FILES[:-1])
+        vouch(place, FILES[:-1])
         assert newest_step(tmp_path) == 1
         (place / name).write_bytes(kept)
-        write_manifest(place, FILES[:-1])
-    write_manifest(place, (WEIGHTS, STATE))
+        vouch(place, FILES[:-1])
+    vouch(place, (WEIGHTS, STATE))
     assert (found := checkpoints.newest()) is not None and found.step == 1
     assert f"does not list {OPTIMIZER}" in checkpoints.skipped_checkpoints[0]
 

@@ -19,7 +19,7 @@ from seqloom.training.records import MAGNIFY_AFTER, Progress
 from seqloom.training.tensors import weights_of
 from seqloom.training.update import update
 
-from ..recipes import small
+from ..recipes import measured, small
 from .cutting import Run, assert_same, cut_at_batch
 from .test_windows import Pairs, writing
 from .tiny import Guesser, Rows, same, settings
@@ -37,14 +37,18 @@ from .tiny import Guesser, Rows, same, settings
 def test_a_lower_precision_is_taken_only_where_it_is_measured_to_be_much_faster(
     speeds: dict[str, float], chosen: str
 ) -> None:
-    assert choose_machine("cpu", "auto", measure=lambda device: speeds) == Machine("cpu", chosen, speeds)  # type: ignore[arg-type]
+    assert choose_machine("cpu", "auto", measure=lambda device: speeds) == Machine(  # type: ignore[arg-type]
+        "cpu", chosen, speeds, torch.get_num_threads(), 1
+    )
 
 
 def test_what_is_asked_for_is_not_measured() -> None:
     def never(device: torch.device) -> dict[str, float]:
         raise AssertionError
 
-    assert choose_machine("cpu", "bfloat16", measure=never) == Machine("cpu", "bfloat16", {})
+    assert choose_machine("cpu", "bfloat16", measure=never) == Machine(
+        "cpu", "bfloat16", {}, torch.get_num_threads(), 1
+    )
 
 
 def test_speeds_are_those_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +162,13 @@ def test_a_run_keeps_the_device_and_the_precision_it_began_with(
 ) -> None:
     recipe, folder = small(tmp_path, "train.steps=4", "train.validate_every=2"), tmp_path / "run"
     monkeypatch.setattr(devices, "measure_precisions", lambda device: {"float32": 1.0, "bfloat16": 9.0})
-    next(train(recipe, folder))
+    next(measured(train(recipe, folder)))
     kept = Recipe.read(folder / "recipe.toml").train
     assert (kept.device, kept.precision) == ("cpu", "bfloat16")
     machine = json.loads((folder / "config.json").read_text())["machine"]
-    assert machine == {"device": "cpu", "precision": "bfloat16", "measured": {"float32": 1.0, "bfloat16": 9.0}}
+    threads = {"threads": torch.get_num_threads(), "processes": 1}
+    speeds = {"float32": 1.0, "bfloat16": 9.0}
+    assert machine == {"device": "cpu", "precision": "bfloat16", "measured": speeds} | threads
     monkeypatch.setattr(devices, "measure_precisions", lambda device: {"float32": 1.0, "bfloat16": 0.1})
     with pytest.raises(RecipeError, match="train.precision = 'bfloat16', not 'float32'"):
         list(train(recipe.override("train.precision=float32"), folder, resume=True))

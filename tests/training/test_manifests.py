@@ -13,7 +13,8 @@ from seqloom.training.manifests import (
     check_manifest,
     manifest_bytes,
     read_manifest,
-    replace,
+    replace_file,
+    sums_of,
     write_manifest,
 )
 
@@ -26,14 +27,14 @@ def folder_of(folder: Path, **files: bytes) -> Path:
         (folder / name).unlink()
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    write_manifest(folder, files)
+    write_manifest(folder, sums_of(files))
     return folder
 
 
 def test_a_whole_folder_checks_and_both_ways_of_making_a_manifest_agree(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, one=b"1", two=b"")
     check_manifest(folder, needed=["one", "two"])
-    assert (folder / MANIFEST).read_bytes() == manifest_bytes({"two": b"", "one": b"1"})
+    assert (folder / MANIFEST).read_bytes() == manifest_bytes(sums_of({"two": b"", "one": b"1"}))
 
 
 def test_a_file_that_nobody_vouches_for_does_not_matter_unless_it_is_needed(tmp_path: Path) -> None:
@@ -95,11 +96,11 @@ def test_a_kill_at_any_moment_of_replacing_or_adding_leaves_a_folder_that_checks
     def prepare() -> Callable[[], None]:
         folder_of(folder, model=b"old", other=b"o")
         if killed_before:  # after the file was put there, before the manifest knew only it
-            write_manifest(folder, ["model", "other"])
-            rounds = at_every_call(lambda: lambda: replace(folder, name, b"between"), Killed())
+            write_manifest(folder, sums_of({"model": b"old", "other": b"o"}))
+            rounds = at_every_call(lambda: lambda: replace_file(folder, name, b"between"), Killed())
             while not (folder / name).exists() or (folder / name).read_bytes() != b"between":
                 assert isinstance(next(rounds), Killed)
-        return lambda: replace(folder, name, b"new")
+        return lambda: replace_file(folder, name, b"new")
 
     seen = set()
     for came in at_every_call(prepare, Killed()):
@@ -113,12 +114,12 @@ def test_a_kill_at_any_moment_of_replacing_or_adding_leaves_a_folder_that_checks
 
 def test_replacing_vouches_for_nothing_that_never_was(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, model=b"old")
-    replace(folder, "model", b"new")
+    replace_file(folder, "model", b"new")
     (folder / "model").write_bytes(b"old")
     with pytest.raises(RunError, match="damaged"):
         check_manifest(folder)
 
 
 def test_the_first_file_of_a_folder_makes_its_manifest(tmp_path: Path) -> None:
-    replace(tmp_path, "model", b"new")
+    replace_file(tmp_path, "model", b"new")
     check_manifest(tmp_path, needed=["model"])
