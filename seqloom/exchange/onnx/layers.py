@@ -1,0 +1,460 @@
+"""Layers: for each class how it reads, where it starts, and what it hands over. As in `Layer`, the state is explicit.
+
+In a graph all padding is on the right: a batch comes with the lengths of its rows.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from onnx import TensorProto
+from torch import nn
+
+from ...layers.attention import Attention, Pooling
+from ...layers.attention_decoders import Bahdanau, Luong
+from ...layers.base import (
+    Layer,
+    Pointwise,
+    Stack,
+    first_pool,
+    flatten_pool,
+    last_bidirectional_pool,
+    last_pool,
+    max_pool,
+    mean_pool,
+)
+from ...layers.cells import Cell
+from ...layers.convolution import Convolution
+from ...layers.positions import LearnedPositions, SinusoidalPositions
+from ...layers.recurrent import (
+    Bidirectional,
+    BridgedState,
+    Concatenate,
+    CopiedState,
+    LearnedState,
+    Mean,
+    Project,
+    Recurrent,
+    Sum,
+    VariationalDropout,
+    ZeroState,
+)
+from ...layers.residual import PostNorm, PreNorm, ReZero
+from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
+from .attention import look, prepare, see_memory, see_past, see_sequence, weigh
+from .cells import Operator, operator_of, write_step
+from .graph import Graph, Shape, Value
+from .modules import refuse, write_linear, write_module, write_sinusoids
+from .state import Fixed, Leaf, Reading, State
+
+
+class Source(NamedTuple):
+    """An encoded source, as `Memory`."""
+
+    values: Value
+    mask: Value
+    summary: Value
+    final_states: tuple[tuple[Value, ...], ...]
+
+
+class Writer(NamedTuple):
+    """What there is to write of a class of layers."""
+
+    read: Callable[[Graph, Any, Value, State, Reading | None], tuple[Value, State]]
+    start: Callable[[Graph, Any, Value, Source | None], State] = lambda graph, layer, batch, memory: ()
+    hand_over: Callable[[Any, State, Graph], tuple[tuple[Value, ...], ...]] = lambda layer, state, graph: ()
+
+
+def writer_of(layer: nn.Module) -> Writer:
+    found = LAYERS.get(type(layer))
+    if found is None:
+        raise refuse(layer, "a layer")
+    return found
+
+
+def write_layer(
+    graph: Graph, layer: Layer, x: Value, state: State | None, reading: Reading | None
+) -> tuple[Value, State]:
+    """Read x (B, T, D); without a state, from the beginning."""
+    if state is None:
+        state = write_start(graph, layer, x.length(0), None)
+    return writer_of(layer).read(graph, layer, x, state, reading)
+
+
+def write_start(graph: Graph, layer: Layer, batch: Value, memory: Source | None) -> State:
+    """The state before the first step of so many rows (an array of one number)."""
+    return writer_of(layer).start(graph, layer, batch, memory)
+
+
+def final_states(graph: Graph, layer: Layer, state: State) -> tuple[tuple[Value, ...], ...]:
+    return writer_of(layer).hand_over(layer, state, graph)
+
+
+# --- stacks and what is done to each element ----------------------------------------------------------------------
+
+
+def read_stack(graph: Graph, layer: Stack, x: Value, state: State, reading: Reading | None) -> tuple[Value, State]:
+    after = []
+    for part, before in zip(layer.layers, state, strict=True):
+        x, passed = write_layer(graph, part, x, before, reading)
+        after.append(passed)
+    return x, tuple(after)
+
+
+def start_stack(graph: Graph, layer: Stack, batch: Value, memory: Source | None) -> State:
+    return tuple(write_start(graph, part, batch, memory) for part in layer.layers)
+
+
+def stack_states(layer: Stack, state: State, graph: Graph) -> tuple[tuple[Value, ...], ...]:
+    parts = zip(layer.layers, state, strict=True)
+    return sum((final_states(graph, part, one) for part, one in parts), ())
+
+
+def read_each(graph: Graph, layer: Pointwise, x: Value, state: State, reading: Reading | None) -> tuple[Value, State]:
+    return zero_padding(graph, write_module(graph, layer.module, x), reading), state
+
+
+def zero_padding(graph: Graph, x: Value, reading: Reading | None) -> Value:
+    return x if reading is None else graph.where(reading.mask.unsqueeze(-1), x, 0.0)
+
+
+def read_residual(graph: Graph, layer: Any, x: Value, state: State, reading: Reading | None) -> tuple[Value, State]:
+    x = zero_padding(graph, x, reading)
+    inner = write_module(graph, layer.norm, x) if isinstance(layer, PreNorm) else x
+    change, state = write_layer(graph, layer.layer, inner, state, reading)
+    match layer:
+        case PostNorm():
+            y = write_module(graph, layer.norm, x + change)
+        case ReZero():
+            y = x + graph.weight(layer.share) * change
+        case _:
+            y = x + change
+    return zero_padding(graph, y, reading), state
+
+
+RESIDUAL = Writer(
+    read_residual,
+    lambda graph, layer, batch, memory: write_start(graph, layer.layer, batch, memory),
+    lambda layer, state, graph: final_states(graph, layer.layer, state),
+)
+
+
+def read_convolution(
+    graph: Graph, layer: Convolution, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    product, window = layer.product, layer.window
+    seen = graph.concat(state.value, zero_padding(graph, x, reading), axis=1)
+    side = 0 if layer.causal else window // 2
+    kernel = product.weight.view(product.out_features, window, layer.inputs).transpose(1, 2)
+    bias = None if product.bias is None else graph.weight(product.bias)
+    y = graph.add("Conv", seen.transpose(0, 2, 1), graph.weight(kernel.contiguous()), bias, pads=[side, side])
+    after = Leaf(seen.slice(1, x.length(1)) if layer.causal else state.value, state.shape)
+    return zero_padding(graph, y.transpose(0, 2, 1), reading), after
+
+
+def start_convolution(graph: Graph, layer: Convolution, batch: Value, memory: Source | None) -> State:
+    before = layer.window - 1 if layer.causal else 0
+    return Leaf(graph.fill(0.0, batch, before, layer.inputs), Shape(("batch", before, layer.inputs)))
+
+
+# --- positions ----------------------------------------------------------------------------------------------------
+
+
+def start_count(graph: Graph, layer: nn.Module, batch: Value, memory: Source | None) -> State:
+    return Leaf(graph.fill(0, batch, kind="int64"), Shape(("batch",), TensorProto.INT64))
+
+
+def count_positions(graph: Graph, x: Value, state: Leaf) -> tuple[Value, Leaf]:
+    """Positions (B, T), and how many there are then."""
+    time = x.length(1)
+    return state.value.unsqueeze(1) + graph.arange(time).unsqueeze(0), Leaf(state.value + time, state.shape)
+
+
+def read_sinusoids(
+    graph: Graph, layer: SinusoidalPositions, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    positions, state = count_positions(graph, x, state)
+    size = 2 * len(layer.rate)
+    waves = write_sinusoids(graph, positions, layer.rate, size, layer.halves)
+    return zero_padding(graph, x + waves.slice(-1, 0, x.length(2)), reading), state
+
+
+def read_learned_positions(
+    graph: Graph, layer: LearnedPositions, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    positions, state = count_positions(graph, x, state)
+    vectors = graph.add("Gather", graph.weight(layer.table), positions + graph.integer(layer.offset))
+    return zero_padding(graph, x + vectors, reading), state
+
+
+# --- recurrences --------------------------------------------------------------------------------------------------
+
+
+def start_entries(graph: Graph, begin: nn.Module, cell: Cell, batch: Value, memory: Source | None) -> State:
+    match begin:
+        case ZeroState():
+            found = [graph.fill(0.0, batch, size) for size in cell.sizes]
+        case LearnedState():
+            found = [graph.fill(0.0, batch, 1) + graph.weight(first) for first in begin.first]
+        case CopiedState() if memory is not None:
+            found = list(memory.final_states[begin.level])
+        case BridgedState() if memory is not None:
+            found = write_linear(graph, begin.linear, memory.summary).tanh().split(*begin.sizes)
+        case _:
+            raise refuse(begin, "the start of a recurrence")
+    return tuple(Leaf(one, Shape(("batch", size))) for one, size in zip(found, cell.sizes, strict=True))
+
+
+def read_recurrence(
+    graph: Graph, layer: Recurrent, x: Value, state: State, reading: Reading | None, reverse: bool = False
+) -> tuple[Value, State]:
+    operator = operator_of(layer.cell)
+    if operator is None:
+        return scan_cell(graph, layer.cell, write_module(graph, layer.cell.W, x), state, reading, reverse)
+    return run_operator(graph, operator, layer.cell, x, state, reading, reverse)
+
+
+def run_operator(
+    graph: Graph, operator: Operator, cell: Cell, x: Value, state: State, reading: Reading | None, reverse: bool
+) -> tuple[Value, State]:
+    W, R, B, *P = (None if one is None else graph.weight(one[None]) for one in operator.weights)
+    lengths = None if reading is None else reading.lengths.cast(TensorProto.INT32)
+    before = [leaf.value.unsqueeze(0) for leaf in state]
+    y, *ends = graph.add_many(
+        operator.name,
+        1 + len(state),
+        *(x.transpose(1, 0, 2), W, R, B, lengths, *before, *P),
+        hidden_size=cell.size,
+        direction="reverse" if reverse else "forward",
+        **operator.attributes,
+    )
+    after = []
+    for end, leaf in zip(ends, state, strict=True):
+        value = end.squeeze(0)
+        if reading is not None:  # of a row without elements nothing is said: it stays where it started
+            value = graph.where(reading.some.unsqueeze(1), value, leaf.value)
+        after.append(Leaf(value, leaf.shape))
+    return zero_padding(graph, y.squeeze(1).transpose(1, 0, 2), reading), tuple(after)
+
+
+def scan_cell(
+    graph: Graph,
+    cell: Cell,
+    x: Value,
+    state: State,
+    reading: Reading | None,
+    reverse: bool = False,
+    join: Callable[[Value, list[Value]], Value] | None = None,
+) -> tuple[Value, State]:
+    """The step of a cell as the body of a loop; `join` may add to its input what the state asks for."""
+
+    def step(entries: list[Value], elements: list[Value]) -> tuple[list[Value], list[Value]]:
+        x_t, *valid = elements
+        after = write_step(graph, cell, x_t if join is None else join(x_t, entries), entries)
+        if valid:
+            moved = valid[0].unsqueeze(1)
+            after = [graph.where(moved, new, old) for new, old in zip(after, entries, strict=True)]
+        return after, [after[0]]
+
+    over = [(x, Shape(("batch", "features")))]
+    if reading is not None:
+        over.append((reading.mask, Shape(("batch",), TensorProto.BOOL)))
+    shapes = [leaf.shape for leaf in state]
+    ends, [y] = graph.scan(
+        step, [(leaf.value, leaf.shape) for leaf in state], over, [shapes[0]], reverse
+    )
+    after = tuple(Leaf(end, shape) for end, shape in zip(ends, shapes, strict=True))
+    return zero_padding(graph, y, reading), after
+
+
+def read_both_ways(
+    graph: Graph, layer: Bidirectional, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    forwards, backwards = layer.ways
+    there, end = read_recurrence(graph, forwards, x, state[0], reading)
+    back, begin = read_recurrence(graph, backwards, x, state[1], reading, reverse=True)
+    match layer.merge:
+        case Concatenate():
+            y = graph.concat(there, back)
+        case Mean():
+            y = (there + back) / 2.0
+        case Sum():
+            y = there + back
+        case Project(linear=linear):
+            y = write_linear(graph, linear, graph.concat(there, back))
+        case _:
+            raise refuse(layer.merge, "the join of two directions")
+    return zero_padding(graph, y, reading), (end, begin)
+
+
+def both_states(layer: Bidirectional, state: State, graph: Graph) -> tuple[tuple[Value, ...], ...]:
+    return (tuple(graph.concat(*[leaf.value for leaf in pair]) for pair in zip(*state, strict=True)),)
+
+
+# --- decoders that look at a memory ---------------------------------------------------------------------------------
+
+
+def start_attention(graph: Graph, attention: Attention, memory: Source | None) -> Fixed:
+    if memory is None:
+        raise refuse(attention, "attention without a source")
+    return prepare(graph, attention, memory.values, memory.mask)
+
+
+def read_bahdanau(graph: Graph, layer: Bahdanau, x: Value, state: State, reading: Reading | None) -> tuple[Value, State]:
+    entries, source = state
+
+    def join(x_t: Value, entries: list[Value]) -> Value:
+        context = look(graph, layer.attention, entries[0].unsqueeze(1), source).squeeze(1)
+        return write_module(graph, layer.cell.W, graph.concat(x_t, context))
+
+    y, entries = scan_cell(graph, layer.cell, zero_padding(graph, x, reading), entries, reading, join=join)
+    return y, (entries, source)
+
+
+def start_bahdanau(graph: Graph, layer: Bahdanau, batch: Value, memory: Source | None) -> State:
+    return start_entries(graph, layer.begin, layer.cell, batch, memory), start_attention(graph, layer.attention, memory)
+
+
+def read_luong(graph: Graph, layer: Luong, x: Value, state: State, reading: Reading | None) -> tuple[Value, State]:
+    context = look(graph, layer.attention, x, state)
+    y = write_linear(graph, layer.join, graph.concat(x, context)).tanh()
+    return zero_padding(graph, y, reading), state
+
+
+# --- Transformers -------------------------------------------------------------------------------------------------
+
+
+def start_past(graph: Graph, layer: CausalAttention, batch: Value, memory: Source | None) -> State:
+    """No keys, no values, nothing counted."""
+    attend = layer.attend
+    empty = [
+        Leaf(graph.fill(0.0, batch, attend.heads, 0, width), Shape(("batch", attend.heads, axis, width)))
+        for width, axis in ((attend.width, "past"), (attend.value_width, "past"))
+    ]
+    return (*empty, start_count(graph, layer, batch, memory))
+
+
+def read_past(
+    graph: Graph, layer: CausalAttention, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    keys, values, count = state
+    positions, count = count_positions(graph, x, count)
+    y, past = see_past(graph, layer, zero_padding(graph, x, reading), positions, (keys.value, values.value))
+    after = (Leaf(past[0], keys.shape), Leaf(past[1], values.shape), count)
+    return zero_padding(graph, y, reading), after
+
+
+def read_sequence(
+    graph: Graph, layer: SelfAttention, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    positions = graph.arange(x.length(1)).unsqueeze(0)
+    y = see_sequence(graph, layer, zero_padding(graph, x, reading), positions, reading)
+    return zero_padding(graph, y, reading), state
+
+
+def start_memory(graph: Graph, layer: CrossAttention, batch: Value, memory: Source | None) -> State:
+    if memory is None:
+        raise refuse(layer, "attention without a source")
+    shape = Shape(("batch", "source", layer.attend.key_value_size))
+    keys_values = write_linear(graph, layer.key_value, memory.values)
+    return Fixed((Leaf(keys_values, shape), Leaf(memory.mask, Shape(("batch", "source"), TensorProto.BOOL))))
+
+
+def read_memory(
+    graph: Graph, layer: CrossAttention, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    return zero_padding(graph, see_memory(graph, layer, x, state), reading), state
+
+
+LAYERS: dict[type[nn.Module], Writer] = {
+    Stack: Writer(read_stack, start_stack, stack_states),
+    Pointwise: Writer(read_each),
+    VariationalDropout: Writer(lambda graph, layer, x, state, reading: (x, state)),
+    PostNorm: RESIDUAL,
+    PreNorm: RESIDUAL,
+    ReZero: RESIDUAL,
+    Convolution: Writer(read_convolution, start_convolution),
+    SinusoidalPositions: Writer(read_sinusoids, start_count),
+    LearnedPositions: Writer(read_learned_positions, start_count),
+    Recurrent: Writer(
+        read_recurrence,
+        lambda graph, layer, batch, memory: start_entries(graph, layer.begin, layer.cell, batch, memory),
+        lambda layer, state, graph: (tuple(leaf.value for leaf in state),),
+    ),
+    Bidirectional: Writer(
+        read_both_ways,
+        lambda graph, layer, batch, memory: tuple(write_start(graph, way, batch, None) for way in layer.ways),
+        both_states,
+    ),
+    Bahdanau: Writer(
+        read_bahdanau, start_bahdanau, lambda layer, state, graph: (tuple(leaf.value for leaf in state[0]),)
+    ),
+    Luong: Writer(
+        read_luong, lambda graph, layer, batch, memory: start_attention(graph, layer.attention, memory)
+    ),
+    SelfAttention: Writer(read_sequence),
+    CausalAttention: Writer(read_past, start_past),
+    CrossAttention: Writer(read_memory, start_memory),
+}
+
+
+# --- summaries ----------------------------------------------------------------------------------------------------
+
+
+def pick(graph: Graph, values: Value, where: Value) -> Value:
+    """One element of each row of values (B, T, D), at (B, 1)."""
+    there = graph.add("Equal", graph.arange(values.length(1)).unsqueeze(0), where)
+    return graph.where(there.unsqueeze(-1), values, 0.0).sum(1)
+
+
+def last_of(graph: Graph, reading: Reading) -> Value:
+    return graph.add("Max", reading.lengths - graph.integer(1), graph.integer(0)).unsqueeze(1)
+
+
+def pool_last(graph: Graph, values: Value, reading: Reading) -> Value:
+    return pick(graph, values, last_of(graph, reading))
+
+
+def pool_first(graph: Graph, values: Value, reading: Reading) -> Value:
+    return values.slice(1, 0, 1).squeeze(1)
+
+
+def pool_ends(graph: Graph, values: Value, reading: Reading) -> Value:
+    there, back = graph.add_many("Split", 2, values, axis=-1)
+    return graph.concat(pool_last(graph, there, reading), pool_first(graph, back, reading))
+
+
+def pool_mean(graph: Graph, values: Value, reading: Reading) -> Value:
+    count = graph.add("Max", reading.lengths, graph.integer(1)).cast(TensorProto.FLOAT)
+    return values.sum(1) / count.unsqueeze(1)
+
+
+def pool_max(graph: Graph, values: Value, reading: Reading) -> Value:
+    shown = graph.where(reading.mask.unsqueeze(-1), values, torch.finfo(torch.float32).min)
+    largest = graph.add("ReduceMax", shown, axes=[1], keepdims=0)
+    return graph.where(reading.some.unsqueeze(1), largest, 0.0)
+
+
+POOLS: dict[Any, Callable[[Graph, Value, Reading], Value]] = {
+    mean_pool: pool_mean,
+    max_pool: pool_max,
+    last_pool: pool_last,
+    first_pool: pool_first,
+    last_bidirectional_pool: pool_ends,
+    flatten_pool: lambda graph, values, reading: graph.add("Flatten", values, axis=1),
+}
+
+
+def write_pool(graph: Graph, pool: Any, values: Value, reading: Reading) -> Value:
+    if isinstance(pool, Pooling):
+        return pool_by_attention(graph, pool, values, reading)
+    if pool not in POOLS:
+        raise refuse(pool, "the summary of a sequence")
+    return POOLS[pool](graph, values, reading)
+
+
+def pool_by_attention(graph: Graph, pool: Pooling, values: Value, reading: Reading) -> Value:
+    keys = write_linear(graph, pool.key, values).transpose(0, 2, 1)
+    scores = graph.weight(pool.queries) @ keys / pool.queries.shape[1] ** 0.5
+    seen = weigh(graph, scores, reading.mask.unsqueeze(1)) @ values
+    return write_linear(graph, pool.join, graph.add("Flatten", seen, axis=1))

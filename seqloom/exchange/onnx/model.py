@@ -1,0 +1,158 @@
+"""Whole models as graphs. A labeler is one; a generator is two: what is known before the first element, and a step.
+
+The step reads one element a row or many, so it serves a prompt and all that is written after it. What it gives back as
+`next.N` is what it is given as `state.N` the next time; `memory.N` stays as the first graph gave it.
+"""
+
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+from torch import Tensor, nn
+
+from ...layers.base import Encoder
+from ...layers.character_embeddings import CharacterWordEmbedding
+from ...layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
+from ...layers.materialize import materialize
+from ...models import Generator, Labeler
+from .graph import Graph, Shape, Value
+from .layers import Source, final_states, write_layer, write_pool, write_start
+from .modules import refuse, write_embedding, write_head
+from .state import Leaf, Reading, State, map_leaves
+
+LABELER, ENCODER, START, DECODER = "model.onnx", "encoder.onnx", "start.onnx", "decoder.onnx"
+INPUTS, LENGTHS, ROWS = "inputs", "lengths", "rows"
+Graphs = dict[str, bytes]  # by the name of the file
+
+
+def write_model(model: Labeler | Generator) -> Graphs:
+    """The graphs of a model, as bytes."""
+    model = materialize(model)
+    return write_labeler(model) if isinstance(model, Labeler) else write_generator(model)
+
+
+def shape_of_inputs(embed: nn.Module) -> Shape:
+    match embed:
+        case TokenEmbedding() | SegmentEmbedding() | nn.Embedding():
+            return Shape(("batch", "time"), TensorProto.INT64)
+        case CharacterWordEmbedding():
+            return Shape(("batch", "time", "letters"), TensorProto.INT64)
+        case NumberEmbedding(product=product) | NoteEmbedding(product=product):
+            return Shape(("batch", "time", product.in_features))
+        case PatchEmbedding(product=product, side=side):
+            return Shape(("batch", product.in_features // side**2, "height", "width"))
+        case nn.Identity():
+            return Shape(("batch", "time", "features"))
+    raise refuse(embed, "the first layer")
+
+
+def read_inputs(graph: Graph, embed: nn.Module) -> tuple[Value, Reading]:
+    """The vectors of what a graph is given, and which of them are there. Of an image all are."""
+    x = write_embedding(graph, embed, graph.input(INPUTS, shape_of_inputs(embed)))
+    if isinstance(embed, PatchEmbedding):
+        lengths = graph.add("Expand", x.length(1), x.length(0))
+    else:
+        lengths = graph.input(LENGTHS, Shape(("batch",), TensorProto.INT64))
+    return x, Reading.of(graph, lengths, x.length(1))
+
+
+def encode(graph: Graph, encoder: Encoder, x: Value, reading: Reading, summary: bool = True) -> Source:
+    values, state = write_layer(graph, encoder.layer, x, None, reading)
+    pooled = write_pool(graph, encoder.pool, values, reading) if summary else values
+    return Source(values, reading.mask, pooled, final_states(graph, encoder.layer, state))
+
+
+def write_labeler(model: Labeler) -> Graphs:
+    graph = Graph()
+    x, reading = read_inputs(graph, model.embed)
+    memory = encode(graph, model.encoder, x, reading, not model.per_element)
+    seen, axes = (memory.values, ("batch", "time")) if model.per_element else (memory.summary, ("batch",))
+    for name, (value, sizes) in write_head(graph, model.head, seen).items():
+        graph.output(name, value, Shape((*axes, *sizes)))
+    return {LABELER: graph.model("labeler")}
+
+
+def write_generator(model: Generator) -> Graphs:
+    before = Graph()
+    if model.source is None:
+        memory, batch = None, before.input(ROWS, Shape((1,), TensorProto.INT64))
+    else:
+        x, reading = read_inputs(before, model.source.embed)
+        memory, batch = encode(before, model.source.encoder, x, reading), x.length(0)
+    state = write_start(before, model.decoder, batch, memory)
+    name_leaves(state, lambda name, leaf: before.output(name, leaf.value, leaf.shape))
+    if not before.outputs:  # nothing is carried, but a graph has to say something
+        before.output("state.none", batch, Shape((1,), TensorProto.INT64))
+    return {
+        ENCODER if model.source is not None else START: before.model("encoder"),
+        DECODER: write_decoder(model, state),
+    }
+
+
+def write_decoder(model: Generator, state: State) -> bytes:
+    """What comes after each element, and the state then. `state` says what tensors it is made of."""
+    graph = Graph()
+    x = write_embedding(graph, model.embed, graph.input(INPUTS, shape_of_inputs(model.embed)))
+    before = name_leaves(state, lambda name, leaf: graph.input(name, leaf.shape))
+    y, after = write_layer(graph, model.decoder, x, before, None)
+    for name, (value, sizes) in write_head(graph, model.head, y).items():
+        graph.output(name, value, Shape(("batch", "time", *sizes)))
+
+    def give_back(name: str, leaf: Leaf) -> None:
+        if name.startswith("state"):
+            # An axis that grows has another length than it had before.
+            axes = tuple("past and time" if axis == "past" else axis for axis in leaf.shape.axes)
+            graph.output(name.replace("state", "next"), leaf.value, Shape(axes, leaf.shape.kind))
+
+    name_leaves(after, give_back)
+    return graph.model("decoder")
+
+
+def name_leaves(state: State, use: Any) -> State:
+    """`use(name, leaf)` of each tensor of a state; where that gives a value, the state with it in the tensor's place."""
+    count = {"state": 0, "memory": 0}
+
+    def change(leaf: Leaf, fixed: bool) -> Leaf:
+        kind = "memory" if fixed else "state"
+        found = use(f"{kind}.{count[kind]}", leaf)
+        count[kind] += 1
+        return Leaf(found, leaf.shape) if isinstance(found, Value) else leaf
+
+    return map_leaves(change, state)
+
+
+# --- examples of what a graph reads -------------------------------------------------------------------------------
+
+
+def draw_inputs(
+    embed: nn.Module, batch: int, length: int, draw: np.random.Generator, features: int = 0
+) -> "np.ndarray[Any, Any]":
+    """A batch as this first layer takes it; `features` are those of an element that goes in as it is."""
+    match embed:
+        case TokenEmbedding(weight=weight) | nn.Embedding(weight=weight) | SegmentEmbedding(tokens=nn.Module(weight=weight)):
+            return draw.integers(0, len(weight), (batch, length))
+        case CharacterWordEmbedding(words=words, letters=letters):
+            spelled = draw.integers(1, len(letters.embed.weight), (batch, length, 6))  # type: ignore[union-attr]
+            spelled[np.arange(6) >= draw.integers(0, 7, (batch, length, 1))] = 0
+            return np.concatenate([draw.integers(0, len(words.weight), (batch, length, 1)), spelled], -1)
+        case NumberEmbedding(product=product):
+            return draw.standard_normal((batch, length, product.in_features)).astype(np.float32)
+        case NoteEmbedding(product=product):
+            return draw.integers(0, 2, (batch, length, product.in_features)).astype(np.float32)
+        case PatchEmbedding(product=product, side=side):
+            # Two rows of patches, the last of which are not whole.
+            channels, across = product.in_features // side**2, max(1, length // 2)
+            size = (batch, channels, 2 * side - side // 2 if length > 1 else side, across * side)
+            return draw.standard_normal(size).astype(np.float32)
+        case nn.Identity():
+            return draw.standard_normal((batch, length, features)).astype(np.float32)
+    raise refuse(embed, "the first layer")
+
+
+def longest_of(*parts: nn.Module) -> int:
+    """How many elements a model can read: all of them, but for learned positions."""
+    from ...layers.positions import LearnedPositions
+
+    tables = [one for part in parts for one in part.modules() if isinstance(one, LearnedPositions)]
+    lengths: list[int] = [len(one.table) - one.offset for one in tables if isinstance(one.table, Tensor)]
+    return min(lengths, default=10**6)
