@@ -9,6 +9,7 @@ import typer
 from ..errors import SeqloomError
 from ..stopping import STOPPED, Interrupted, Stop, hearing
 from . import launch
+from .export import export
 from .look import doctor, look, study
 from .predict import generate, predict
 from .recipes import config, recipes
@@ -22,7 +23,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (recipes, config, train, tune, score, predict, generate, serve, look, doctor, study, quantize, certify)
+COMMANDS = (
+    *(recipes, config, train, tune, score, predict, generate, serve, look, doctor, study, quantize, certify),
+    export,
+)
 for command in COMMANDS:
     app.command()(command)
 

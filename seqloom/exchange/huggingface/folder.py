@@ -4,8 +4,6 @@ A folder is data: its config.json chooses from our list of families, its weights
 by a library that runs nothing. What would need code of theirs is refused.
 """
 
-import os
-import shutil
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +16,8 @@ from torch import Tensor, nn
 from ...errors import RunError
 from ...layers.positions import Positions
 from ...schemas import checked
-from ...training.files import explain_errors, json_bytes, partial, read_json, sync_folder, write_synced
+from ...training.files import json_bytes, read_json
+from ..folder import refuse_existing, write_folder
 from .bert import BERT
 from .card import write_card
 from .distilbert import DISTILBERT
@@ -208,26 +207,14 @@ def save(model: Any, folder: str | Path) -> None:
     if not isinstance(model, PretrainedModel):
         shapes = ", ".join(FAMILIES)
         raise RunError(f"a {type(model).__name__} is not in the shape of one of these families: {shapes}")
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder}: is there already, and not empty")
+    refuse_existing(folder)
     files = {
         "config.json": json_bytes(written_config(model)),
         WEIGHTS: safetensors.torch.save(written_weights(model), metadata={"format": "pt"}),
         "README.md": write_card(model, folder.resolve().name).encode(),
         **(model.tokenizer.files if model.tokenizer is not None else {}),
     }
-    made = partial(folder.resolve())
-    with explain_errors(folder, "cannot be written"):
-        try:
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir(parents=True)
-            for name, data in files.items():
-                write_synced(made / name, data)
-            sync_folder(made)
-            os.replace(made, folder.resolve())
-            sync_folder(folder.resolve().parent)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+    write_folder(folder, files)
 
 
 def written_config(model: PretrainedModel) -> dict[str, Any]:

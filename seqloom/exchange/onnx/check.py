@@ -41,19 +41,21 @@ def gap_between(found: Array, expected: Tensor) -> float:
     finite = np.isfinite(true)
     if (finite != np.isfinite(found)).any() or (found[~finite] != true[~finite]).any():
         return float("inf")
-    gaps = np.abs(found - true)[finite] / np.maximum(1, np.abs(true[finite]))
+    gaps = np.abs(found[finite] - true[finite]) / np.maximum(1, np.abs(true[finite]))
     return float(gaps.max(initial=0))
 
 
 def check_model(model: Labeler | Generator, graphs: Graphs, features: int = 0, steps: int = 0) -> list[Check]:
     """Differences at each size; refused if one is too large. `steps` is the only length, where there is one."""
     model = model.eval()
-    check = check_labeler if isinstance(model, Labeler) else check_generator
-    parts = [model.encoder] if isinstance(model, Labeler) else [part for part in (model.source, model.decoder) if part]
-    longest = longest_of(*parts)
+    longest = longest_of(model)
     sizes = [(batch, steps or max(1, min(length, longest - 1))) for batch, length in SIZES]
     with torch.no_grad():
-        found = [Check(*size, gap) for size, gap in zip(sizes, check(model, graphs, sizes, features), strict=True)]
+        if isinstance(model, Labeler):
+            gaps = list(check_labeler(model, graphs, sizes, features))
+        else:
+            gaps = list(check_generator(model, graphs, sizes, features))
+    found = [Check(*size, gap) for size, gap in zip(sizes, gaps, strict=True)]
     for one in found:
         if not one.gap <= MOST:
             raise RunError(
@@ -77,9 +79,7 @@ def draw_source(
     return {INPUTS: x, LENGTHS: lengths}, (torch.from_numpy(x), mask)
 
 
-def check_labeler(
-    model: Labeler, graphs: Graphs, sizes: list[tuple[int, int]], features: int
-) -> Iterator[float]:
+def check_labeler(model: Labeler, graphs: Graphs, sizes: list[tuple[int, int]], features: int) -> Iterator[float]:
     session, draw = open_graph(graphs[LABELER]), np.random.default_rng(0)
     for batch, length in sizes:
         whole = isinstance(model.embed, torch.nn.Identity)
@@ -89,11 +89,9 @@ def check_labeler(
         yield max(gap_between(*pair) for pair in zip(session.run(None, given), parts, strict=True))
 
 
-def check_generator(
-    model: Generator, graphs: Graphs, sizes: list[tuple[int, int]], features: int
-) -> Iterator[float]:
+def check_generator(model: Generator, graphs: Graphs, sizes: list[tuple[int, int]], features: int) -> Iterator[float]:
     """All elements at once, and then one more from the state that this has left."""
-    first, step, draw = open_graph(graphs.get(ENCODER) or graphs[START]), open_graph(graphs[DECODER]), None
+    first, step = open_graph(graphs.get(ENCODER) or graphs[START]), open_graph(graphs[DECODER])
     draw = np.random.default_rng(0)
     for batch, length in sizes:
         given: dict[str, Array] = {ROWS: np.array([batch])}
@@ -115,6 +113,8 @@ def run_step(session: Any, y: Array, known: dict[str, Array]) -> tuple[list[Arra
     """What a step tells, and what is known after it."""
     names = [one.name for one in session.get_outputs()]
     taken = {one.name for one in session.get_inputs()}
-    found = dict(zip(names, session.run(None, {INPUTS: y, **{k: v for k, v in known.items() if k in taken}}), strict=True))
+    found = dict(
+        zip(names, session.run(None, {INPUTS: y, **{k: v for k, v in known.items() if k in taken}}), strict=True)
+    )
     after = {name.replace("next", "state"): value for name, value in found.items() if name.startswith("next.")}
     return [value for name, value in found.items() if not name.startswith("next.")], {**known, **after}

@@ -15,8 +15,6 @@ from torch import Tensor
 OPSET = 17  # the oldest that has layer normalization: what more programs can run
 IR_VERSION = 8
 
-Operand = "Value | float | int"
-
 
 class Shape(NamedTuple):
     """Of an input or an output: what it holds, and its axes, those that may be of any length by name."""

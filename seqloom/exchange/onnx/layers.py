@@ -260,9 +260,7 @@ def scan_cell(
     if reading is not None:
         over.append((reading.mask, Shape(("batch",), TensorProto.BOOL)))
     shapes = [leaf.shape for leaf in state]
-    ends, [y] = graph.scan(
-        step, [(leaf.value, leaf.shape) for leaf in state], over, [shapes[0]], reverse
-    )
+    ends, [y] = graph.scan(step, [(leaf.value, leaf.shape) for leaf in state], over, [shapes[0]], reverse)
     after = tuple(Leaf(end, shape) for end, shape in zip(ends, shapes, strict=True))
     return zero_padding(graph, y, reading), after
 
@@ -300,7 +298,9 @@ def start_attention(graph: Graph, attention: Attention, memory: Source | None) -
     return prepare(graph, attention, memory.values, memory.mask)
 
 
-def read_bahdanau(graph: Graph, layer: Bahdanau, x: Value, state: State, reading: Reading | None) -> tuple[Value, State]:
+def read_bahdanau(
+    graph: Graph, layer: Bahdanau, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
     entries, source = state
 
     def join(x_t: Value, entries: list[Value]) -> Value:
@@ -389,9 +389,7 @@ LAYERS: dict[type[nn.Module], Writer] = {
     Bahdanau: Writer(
         read_bahdanau, start_bahdanau, lambda layer, state, graph: (tuple(leaf.value for leaf in state[0]),)
     ),
-    Luong: Writer(
-        read_luong, lambda graph, layer, batch, memory: start_attention(graph, layer.attention, memory)
-    ),
+    Luong: Writer(read_luong, lambda graph, layer, batch, memory: start_attention(graph, layer.attention, memory)),
     SelfAttention: Writer(read_sequence),
     CausalAttention: Writer(read_past, start_past),
     CrossAttention: Writer(read_memory, start_memory),

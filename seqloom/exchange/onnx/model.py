@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from onnx import TensorProto
-from torch import Tensor, nn
+from torch import nn
 
 from ...layers.base import Encoder
 from ...layers.character_embeddings import CharacterWordEmbedding
 from ...layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
 from ...layers.materialize import materialize
+from ...layers.positions import LearnedPositions
 from ...models import Generator, Labeler
 from .graph import Graph, Shape, Value
 from .layers import Source, final_states, write_layer, write_pool, write_start
@@ -109,7 +110,7 @@ def write_decoder(model: Generator, state: State) -> bytes:
 
 
 def name_leaves(state: State, use: Any) -> State:
-    """`use(name, leaf)` of each tensor of a state; where that gives a value, the state with it in the tensor's place."""
+    """`use(name, leaf)` of each tensor of a state; where that gives a value, it takes the tensor's place."""
     count = {"state": 0, "memory": 0}
 
     def change(leaf: Leaf, fixed: bool) -> Leaf:
@@ -129,10 +130,15 @@ def draw_inputs(
 ) -> "np.ndarray[Any, Any]":
     """A batch as this first layer takes it; `features` are those of an element that goes in as it is."""
     match embed:
-        case TokenEmbedding(weight=weight) | nn.Embedding(weight=weight) | SegmentEmbedding(tokens=nn.Module(weight=weight)):
+        case (
+            TokenEmbedding(weight=weight)
+            | nn.Embedding(weight=weight)
+            | SegmentEmbedding(tokens=nn.Module(weight=weight))
+        ):
             return draw.integers(0, len(weight), (batch, length))
         case CharacterWordEmbedding(words=words, letters=letters):
-            spelled = draw.integers(1, len(letters.embed.weight), (batch, length, 6))  # type: ignore[union-attr]
+            known: Any = letters.embed
+            spelled = draw.integers(1, len(known.weight), (batch, length, 6))
             spelled[np.arange(6) >= draw.integers(0, 7, (batch, length, 1))] = 0
             return np.concatenate([draw.integers(0, len(words.weight), (batch, length, 1)), spelled], -1)
         case NumberEmbedding(product=product):
@@ -149,10 +155,7 @@ def draw_inputs(
     raise refuse(embed, "the first layer")
 
 
-def longest_of(*parts: nn.Module) -> int:
-    """How many elements a model can read: all of them, but for learned positions."""
-    from ...layers.positions import LearnedPositions
-
-    tables = [one for part in parts for one in part.modules() if isinstance(one, LearnedPositions)]
-    lengths: list[int] = [len(one.table) - one.offset for one in tables if isinstance(one.table, Tensor)]
-    return min(lengths, default=10**6)
+def longest_of(model: nn.Module) -> int:
+    """How many elements a model can read: any number, but for learned positions."""
+    tables = [part for part in model.modules() if isinstance(part, LearnedPositions)]
+    return min((len(one.table) - one.offset for one in tables), default=10**6)

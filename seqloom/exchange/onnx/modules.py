@@ -130,9 +130,7 @@ def write_patches(graph: Graph, embed: PatchEmbedding, image: Value) -> Value:
 def fill_up(graph: Graph, image: Value, side: int) -> Value:
     """With zeros to whole squares."""
     step = graph.integers((side,))
-    rest = [
-        graph.add("Mod", step - graph.add("Mod", image.length(axis), step), step) for axis in (2, 3)
-    ]
+    rest = [graph.add("Mod", step - graph.add("Mod", image.length(axis), step), step) for axis in (2, 3)]
     nothing = graph.integers((0,))
     return graph.add("Pad", image, graph.concat(*[nothing] * 6, *rest, axis=0))
 
@@ -266,4 +264,3 @@ def write_head(graph: Graph, head: nn.Module, x: Value) -> Outputs:
     if write is None:
         raise refuse(head, "the head")
     return write(graph, head, x)
-

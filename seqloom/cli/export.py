@@ -1,0 +1,42 @@
+"""`export`: a run for other programs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..runs.json_output import print_whole
+from .options import Debug, Json
+
+
+class Format(StrEnum):
+    ONNX = "onnx"
+    HUGGINGFACE = "huggingface"
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    to: Annotated[Format, typer.Option(help="ONNX graphs, or a folder that transformers loads.")],
+    into: Annotated[Path, typer.Option(help="A new folder for the files.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write a run in a form that other programs read; what has no such form is refused with the reason."""
+    from ..runs.export import export_run
+
+    found = export_run(run, to.value, into)
+    if as_json:
+        print_whole(found)
+        return
+    print(describe(found))
+
+
+def describe(found: dict[str, Any]) -> str:
+    """What was written, in a line."""
+    size = sum(found["files"].values()) / 1e6
+    line = f"{found['folder']}: {', '.join(found['files'])} ({size:.2f} MB)"
+    if found.get("checks"):
+        gap = max(one["gap"] for one in found["checks"])
+        line += f"; equal to the run at {len(found['checks'])} sizes, to {gap:.1g}"
+    return line

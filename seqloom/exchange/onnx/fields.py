@@ -1,0 +1,215 @@
+"""What a run has learned besides its weights, as the program beside the graphs reads it: symbols, names, scales.
+
+The only place here that knows what a run folder says about its task.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import nn
+
+from ...data.formats.chorales import LOWEST
+from ...data.subwords import PIECE
+from ...data.tokenizers import SUBWORDS, read_tokenizer
+from ...data.vocabulary import END, SPECIALS, START, UNKNOWN
+from ...errors import RunError
+from ...layers.crf import CRF
+from ...layers.heads import MLPHead
+from ...models import Generator, Labeler
+from . import script
+
+
+class Run(Protocol):
+    """What is asked of a run."""
+
+    model: nn.Module
+    task: Any
+
+    @property
+    def recipe(self) -> Any: ...
+
+
+@dataclass
+class Program:
+    """What lies beside the graphs, and what checking them has to know."""
+
+    fields: dict[str, Any]
+    source: str = ""  # predict.py
+    files: dict[str, bytes] = field(default_factory=dict)  # tokenizers
+    features: int = 0  # of an element that goes in as it is
+    steps: int = 0  # the only length there is
+
+
+def describe_run(run: Run) -> Program:
+    saved, recipe = run.task.saved(), run.recipe
+    if recipe.task == "forecast":
+        return describe_forecast(run, saved)
+    codecs = saved["codecs"]
+    if isinstance(run.model, Labeler):
+        return describe_labeler(run.model, codecs, recipe)
+    assert isinstance(run.model, Generator)
+    if codecs["target"]["kind"] == "frames":
+        return describe_frames(codecs, recipe)
+    return describe_writer(codecs, recipe) if run.model.source is None else describe_generator(codecs, recipe)
+
+
+def header(recipe: Any, program: Program, example: str) -> str:
+    more = " and tokenizers" if program.files else ""
+    kind = recipe.model.side("encoder").kind if recipe.task != "language" else recipe.model.side("decoder").kind
+    return script.HEADER.format(title=f"Answers of a model ({recipe.task}, {kind}).", example=example, more=more)
+
+
+def add_side(program: Program, side: str, codec: dict[str, Any]) -> None:
+    """What a side has learned; subwords have a file of their own, as the library `tokenizers` writes it."""
+    if codec["kind"] not in SUBWORDS:
+        program.fields[side] = codec
+        return
+    pieces = SUBWORDS[codec["kind"]].read(codec["symbols"][len(SPECIALS) :], codec)
+    special = [b"", SPECIALS[UNKNOWN].encode(), b"", b""]
+    program.fields[side] = {
+        "kind": codec["kind"],
+        "lowercase": codec["lowercase"],
+        "symbols": codec["symbols"],
+        "longest": pieces.longest or PIECE,
+        "bytes": [one.hex() for one in (*special, *pieces.bytes)],
+    }
+    library = json.loads(pieces._library.to_str())
+    program.files[f"{side}.tokenizer.json"] = json.dumps(library, ensure_ascii=False).encode()
+
+
+def element_of(codec: dict[str, Any], whole: bool) -> list[int]:
+    """The shape of one element."""
+    match codec["kind"]:
+        case "spelled":
+            return [1 + codec["longest"]]
+        case "numbers":
+            return [len(codec["mean"]) * (3 if whole else 1)]
+    return []
+
+
+def read_source(program: Program, codec: dict[str, Any], recipe: Any) -> tuple[str, str]:
+    """The program's way to read an input, and what of it goes to the model."""
+    whole = bool(codec.get("gaps")) or recipe.model.side("encoder").kind == "gru-d"
+    add_side(program, "source", codec)
+    program.fields |= {"whole": whole, "element": element_of(codec, whole), "max_length": recipe.data.max_length}
+    program.features = (element_of(codec, whole) or [0])[0]
+    if codec["kind"] == "image":
+        return script.reading("image", "SOURCE") + script.BATCH_OF_IMAGE, "encode(given)"
+    return script.reading(codec["kind"], "SOURCE") + script.BATCH, 'encode(given)[: FIELDS["max_length"]]'
+
+
+def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: str = '"an input" …') -> Program:
+    """The program put together; what is no text is typed as JSON."""
+    kind = program.fields.get("source", program.fields.get("target", {})).get("kind")
+    if kind in ("numbers", "image", None):
+        main, example = script.MAIN_JSON, "'[[0.5, …], …]'"
+    else:
+        main = script.MAIN_TEXT
+    if "tag" in program.fields:
+        main, example = script.MAIN_TAGGED, f"TAG {example}"
+    body = "".join(part.replace("CUT", cut) for part in parts)
+    program.source = header(recipe, program, example) + body + main
+    return program
+
+
+def describe_labeler(model: Labeler, codecs: dict[str, Any], recipe: Any) -> Program:
+    program, target = Program({"target": codecs["target"]}), codecs["target"]["kind"]
+    read, cut = read_source(program, codecs["source"], recipe)
+    opened = script.graphs(MODEL="model.onnx")
+    if target != "tags":
+        answer = {"label": script.LABEL, "labels": script.LABELS, "number": script.NUMBER}[target]
+        return finish(program, recipe, opened, read, answer, cut=cut)
+    head = model.head.head if isinstance(model.head, MLPHead) else model.head
+    best = script.BEST_TAGS
+    if isinstance(head, CRF):
+        best = script.BEST_PATH
+        program.fields["crf"] = {name: getattr(head, name).tolist() for name in ("pairs", "first", "last")}
+    return finish(program, recipe, opened, read, best, script.TAGS, cut=cut)
+
+
+def describe_generator(codecs: dict[str, Any], recipe: Any) -> Program:
+    """Texts or drawings about a source."""
+    program, target = Program({}), codecs["target"]
+    read, cut = read_source(program, codecs["source"], recipe)
+    add_side(program, "target", target)
+    opened = script.graphs(ENCODER="encoder.onnx", DECODER="decoder.onnx")
+    shared = (opened, read, script.STEP, script.WRITE)
+    if target["kind"] == "mosaic":
+        (height, width, _), side = target["size"], target["side"]
+        count = -(-height // side) * -(-width // side)
+        program.fields |= {"banned": list(range(len(SPECIALS))), "end": -1, "max_length": count}
+        return finish(program, recipe, *shared, script.DRAWING, cut="encode(given)")
+    read_most = recipe.data.max_length
+    allowed = recipe.search.allow_unknown
+    program.fields |= {"banned": [] if allowed else [UNKNOWN], "end": END, "max_length": recipe.search.max_length}
+    cut = cut.replace('FIELDS["max_length"]', str(read_most))
+    answer = script.TEXT
+    if "tag" in codecs:
+        program.fields["tag"], answer = codecs["tag"], script.TEXT_WITH_TAG
+    return finish(program, recipe, *shared, script.DECODE[target["kind"]], answer, cut=cut)
+
+
+def window_of(recipe: Any) -> int:
+    """How much is read at most by what has no state that goes on for ever; 0 is all."""
+    body = recipe.model.side("decoder")
+    carries = body.kind != "transformer" or (body.window > 0 and body.positions != "learned")
+    return 0 if carries else recipe.train.bptt_window
+
+
+def describe_writer(codecs: dict[str, Any], recipe: Any) -> Program:
+    """The next token of a text."""
+    program, target = Program({}), codecs["target"]
+    tokenizer = read_tokenizer(target)
+    add_side(program, "target", target)
+    program.fields["target"] |= {"names": tokenizer.names(range(len(tokenizer)))}
+    symbols = target["symbols"]
+    program.fields |= {
+        "documents": bool(target.get("documents", not is_one_text(recipe))),
+        "begin": symbols.index("\n") if "\n" in symbols else START,
+        "window": window_of(recipe),
+    }
+    read = script.reading(target["kind"], "TARGET")
+    opened = script.graphs(START="start.onnx", DECODER="decoder.onnx")
+    return finish(program, recipe, opened, read, script.STEP, script.NEXT)
+
+
+def is_one_text(recipe: Any) -> bool:
+    """Whether what was read is one text, and not documents of their own."""
+    from ...data.documents import is_text
+
+    return recipe.task == "language" and is_text(recipe.data)
+
+
+def describe_frames(codecs: dict[str, Any], recipe: Any) -> Program:
+    program = Program({"target": codecs["target"], "lowest": LOWEST, "window": window_of(recipe)})
+    opened = script.graphs(START="start.onnx", DECODER="decoder.onnx")
+    return finish(program, recipe, opened, script.STEP, script.FRAMES, example='"60 64 67"')
+
+
+def describe_forecast(run: Run, facts: dict[str, Any]) -> Program:
+    recipe = run.recipe
+    model, data = recipe.model, recipe.data
+    if not isinstance(run.model, Labeler):
+        raise RunError("a forecaster that writes its forecast step by step cannot be exported")
+    fields = {
+        "names": facts["variables"],
+        "variables": len(facts["variables"]),
+        "calendar": facts["calendar"],
+        "mean": facts["mean"],
+        "spread": facts["spread"],
+        "gaps": facts["gaps"],
+        "decays": model.side("encoder").kind == "gru-d",
+        "relative": model.relative,
+        "alone": model.channel_independent,
+        "span": model.patch_length,
+        "context": data.context,
+        "levels": list(model.quantiles),
+    }
+    columns = (1 if fields["alone"] else len(facts["variables"])) + len(facts["inputs"])
+    if fields["decays"]:
+        features = 3 * (columns + facts["calendar"])
+    else:
+        features = fields["span"] * (columns * (3 if facts["gaps"] else 1) + facts["calendar"])
+    program = Program(fields, features=features, steps=data.context // model.patch_length)
+    return finish(program, recipe, script.graphs(MODEL="model.onnx"), script.FORECAST)
