@@ -7,10 +7,10 @@ from .cli.terminal import follow, notes, show_scores, show_table
 from .config.recipe import Recipe
 from .data.samples.dates import WrittenDate, dates_with_locales
 from .errors import SeqloomError
+from .fields import Prediction
 from .look.charts.base import save
 from .runs.folder import next_folder
 from .runs.run import Run, load, train
-from .tasks.base import Prediction
 
 HARD = 3  # languages
 SHOWN = 10  # predictions

@@ -21,7 +21,7 @@ LEVELS = (
     ("__init__", "certify"),
     ("runs",),
     ("tasks", "look", "exchange"),
-    ("training", "architectures", "metrics", "baselines"),
+    ("fields", "training", "architectures", "metrics", "baselines"),
     ("models", "search", "data"),
     ("layers",),
 )

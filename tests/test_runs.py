@@ -142,7 +142,7 @@ def test_hostile_weights_are_refused(run):
 
 def test_vocabularies_beyond_the_embedding_are_refused(run):
     task = json.loads((run / "task.json").read_text())
-    symbols = next(value for value in task["codecs"]["source"].values() if isinstance(value, list))
+    symbols = next(value for value in task["fields"]["source"].values() if isinstance(value, list))
     symbols.append("one more")
     vouched(run, "task.json", json_bytes(task))
     refused(run, "vocabular")

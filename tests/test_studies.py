@@ -9,8 +9,8 @@ import pytest
 from seqloom.config.recipe import Recipe
 from seqloom.data.samples.recall import COUNTS, FARTHEST, recall
 from seqloom.errors import RecipeError
+from seqloom.fields import Prediction
 from seqloom.runs import studies
-from seqloom.tasks.base import Prediction
 
 
 def test_the_sample_asks_for_the_letter_in_the_middle():

@@ -24,9 +24,9 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from ..fields import Prediction
     from ..runs.run import Run
     from ..tasks.asking import Answering
-    from ..tasks.base import Prediction
 
 Item = TypeVar("Item")
 

@@ -11,11 +11,10 @@ import numpy as np
 from seqloom.arguments import described
 from seqloom.config.data import are_parallel
 from seqloom.data.files import digest, files_by_part
+from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.tables import Skipped, format_of, named_split
-from seqloom.data.layout import JOINED, Layout
-from seqloom.data.raws import FAULTS
-from seqloom.data.raws import fault_of as fault_in
 from seqloom.data.readers import Example, read_files
+from seqloom.data.schema import JOINED, Schema, Side
 from seqloom.errors import DataError
 
 PARTS = ("train", "validation", "test")
@@ -36,16 +35,16 @@ class Origin(ABC):
 
 
 class Files(Origin):
-    def __init__(self, layout: Layout) -> None:
-        self._layout, self._files = layout, files_by_part(layout.data, "examples are")
+    def __init__(self, schema: Schema) -> None:
+        self._schema, self._files = schema, files_by_part(schema.data, "examples are")
         self.parts = tuple(self._files)
-        if len({are_parallel(getattr(layout.data, part), layout.data.format) for part in self.parts}) > 1:
+        if len({are_parallel(getattr(schema.data, part), schema.data.format) for part in self.parts}) > 1:
             raise DataError("of data.train, data.validation and data.test some are two parallel files and some are not")
         self.names = tuple(name for groups in self._files.values() for files in groups for name in files)
 
     def content(self) -> dict[str, list[str]]:
         """The formats, which may depend on the names, and the digests of the files."""
-        format = self._layout.data.format
+        format = self._schema.data.format
         return {
             part: [sum for files in groups for sum in self._digests(files, format_of(files, format))]
             for part, groups in self._files.items()
@@ -59,7 +58,7 @@ class Files(Origin):
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         for files in self._files[part]:
-            yield from read_files(files, self._layout, skipped)
+            yield from read_files(files, self._schema, skipped)
 
 
 class Sample(Origin):
@@ -82,15 +81,20 @@ class Sample(Origin):
 class Given(Origin):
     """Examples from Python, by part: tuples with one value a side."""
 
-    def __init__(self, layout: Layout, examples: Mapping[str, Sequence[Example]]) -> None:
+    def __init__(self, schema: Schema, examples: Mapping[str, Sequence[Example]]) -> None:
         unknown = set(examples) - set(PARTS)
         if unknown or not examples.get("train"):
             raise DataError("examples from Python are a list, or lists by part: train, and perhaps validation and test")
+        self._examples: dict[str, list[Example]] = {part: [] for part in examples}
+        self._faults: dict[str, list[Fault]] = {part: [] for part in examples}
         for part, rows in examples.items():
             for number, row in enumerate(rows):
-                if sentence := fault_of(row, layout):
+                if not (sentence := fault_of(row, schema)):
+                    self._examples[part].append(row)
+                elif schema.data.on_bad_row == "error":
                     raise DataError(f"example {number} of {part}: {sentence}")
-        self._examples = examples
+                else:
+                    self._faults[part].append(Fault(sentence.split(",")[0][:80], sentence, part, number))
         self.parts = tuple(examples)
         self.names = ("Python",)
 
@@ -98,73 +102,80 @@ class Given(Origin):
         return {part: [digest_of(examples)] for part, examples in self._examples.items()}
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        for fault in self._faults[part]:
+            skipped.add(fault)
         return iter(self._examples[part])
 
 
-def origin_of(layout: Layout, examples: object = None) -> Origin:
+def origin_of(schema: Schema, examples: object = None) -> Origin:
     if examples is not None:
-        return Given(layout, from_python(examples, layout))
-    if layout.data.sample:
-        return Sample(layout.data.sample)
-    files: Origin = (layout.origin or Files)(layout)
+        return Given(schema, from_python(examples, schema))
+    if schema.data.sample:
+        return Sample(schema.data.sample)
+    files: Origin = (schema.origin or Files)(schema)
     return files
 
 
-def from_python(examples: Any, layout: Layout) -> dict[str, list[Example]]:
+def from_python(examples: Any, schema: Schema) -> dict[str, list[Example]]:
     """Rows, a data frame, or either by part, as lists of tuples."""
     by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
     by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
-    kinds = [side.kind for side in layout.sides.values()]
-    return {part: [_example(row, kinds) for row in _rows(rows, layout)] for part, rows in by_part.items()}
+    sides = list(schema.sides.values())
+    return {part: [_example(row, sides) for row in _rows(rows, schema)] for part, rows in by_part.items()}
 
 
-def _rows(rows: Any, layout: Layout) -> Iterable[Any]:
+def _rows(rows: Any, schema: Schema) -> Iterable[Any]:
     """The rows of a list, or of a data frame with the columns of the recipe (pandas, polars: whatever has columns)."""
     if not hasattr(rows, "columns"):
         if isinstance(rows, bytes | Mapping) or not isinstance(rows, Iterable):
-            wanted = " and ".join(layout.sides)
+            wanted = " and ".join(schema.sides)
             raise DataError(f"the examples are {described(rows)}, but a list was expected, of {wanted} each")
         return rows
-    missing = [name for name in layout.columns if name not in rows.columns]
+    missing = [name for name in schema.columns if name not in rows.columns]
     if missing:
         there = ", ".join(map(str, rows.columns))
         raise DataError(f"the data frame has no column {missing[0]!r}; there are {there}")
-    sides = [[list(rows[name]) for name in side.columns] for side in layout.sides.values()]
+    sides = [[list(rows[name]) for name in side.columns] for side in schema.sides.values()]
     return zip(*map(_joined, sides), strict=True)
 
 
 def _joined(columns: list[list[Any]]) -> list[Any]:
-    """One column as it is, several as one of texts."""
+    """One column as it is, several as one of texts, of which some may be missing but not all."""
     if len(columns) == 1:
         return columns[0]
-    return [JOINED.join(map(str, cells)) for cells in zip(*columns, strict=True)]
+    rows = [["" if is_missing(cell) else str(cell).strip() for cell in cells] for cells in zip(*columns, strict=True)]
+    return [JOINED.join(cells) if any(cells) else None for cells in rows]
 
 
-def _example(row: Any, kinds: Sequence[str]) -> Example:
-    """One example: what is to be an array as one, numbers and truth values as text, everything else as it is."""
+def _example(row: Any, sides: Sequence[Side]) -> Example:
+    """One example, each value as its field has it; what is missing is None."""
     values = row if isinstance(row, tuple | list) else (row,)
-    if len(values) != len(kinds):
+    if len(values) != len(sides):
         return tuple(values)
-    return tuple(_value(value, kind) for value, kind in zip(values, kinds, strict=True))
+    pairs = zip(values, sides, strict=True)
+    return tuple(None if is_missing(value) else side.field.convert(value) for value, side in pairs)
 
 
-def _value(value: Any, kind: str) -> Any:
-    if kind in FAULTS:
-        return value if isinstance(value, np.ndarray) or fault_in(value, kind) else np.asarray(value, dtype=np.float32)
-    written = isinstance(value, str | int | float | np.generic) and value == value  # not a number is no text either
-    return str(value).strip() if written else value
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds no value at all: None, NaN, NaT, or the NA of pandas."""
+    if hasattr(value, "__len__"):
+        return False
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA is neither equal to anything nor unequal
+        return True
 
 
-def fault_of(row: Example, layout: Layout) -> str:
+def fault_of(row: Example, schema: Schema) -> str:
     """What is wrong with an example from Python, in a sentence; nothing if it will do."""
-    if len(row) != len(layout.sides):
-        return f"has {len(row)} values, but {' and '.join(layout.sides)} were expected"
-    for (name, side), value in zip(layout.sides.items(), row, strict=True):
-        if isinstance(value, str) and not value:
-            return f"the {name} is empty"
-        if sentence := fault_in(value, side.kind):
+    if len(row) != len(schema.sides):
+        return f"has {len(row)} values, but {' and '.join(schema.sides)} were expected"
+    for (name, side), value in zip(schema.sides.items(), row, strict=True):
+        if value is None or (isinstance(value, str) and not value):
+            return f"the {name} is {'missing' if value is None else 'empty'}"
+        if sentence := side.field.check(value):
             return f"the {name} {sentence}"
-    return layout.fault(row)
+    return schema.fault(row)
 
 
 def digest_of(examples: Sequence[Example]) -> str:

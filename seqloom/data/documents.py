@@ -18,8 +18,8 @@ from seqloom.data.formats.abc import read_abc
 from seqloom.data.formats.fasta import read_fasta
 from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
 from seqloom.data.formats.tables import Reading, Skipped, kept, read_rows
-from seqloom.data.layout import Layout
 from seqloom.data.readers import Example
+from seqloom.data.schema import Schema
 from seqloom.errors import DataError
 
 ENDINGS = {
@@ -32,21 +32,21 @@ ENDINGS = {
 class Documents(Origin):
     """Documents of files, by part."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout, found = layout, files_by_part(layout.data, "texts are")
+    def __init__(self, schema: Schema) -> None:
+        self._schema, found = schema, files_by_part(schema.data, "texts are")
         self._texts = {part: [file for group in groups for file in group] for part, groups in found.items()}
         self.parts = tuple(self._texts)
         self.names = tuple(file for files in self._texts.values() for file in files)
 
     def content(self) -> dict[str, list[str]]:
-        format = self._layout.data.format
+        format = self._schema.data.format
         return {
             part: [entry for file in files for entry in (format_of(file, format), digest(file))]
             for part, files in self._texts.items()
         }
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
-        return read_documents(self._texts[part], self._layout.data, skipped)
+        return read_documents(self._texts[part], self._schema.data, skipped)
 
 
 def format_of(file: str, format: str) -> str:

@@ -1,7 +1,7 @@
 """Reading, dividing, learning and encoding: what happens to the data once, before the first training on it.
 
 Everything goes through files in pieces, so the memory it takes does not grow with the data. Knows where examples come
-from and where they are written only as an `Origin` and a folder, and what they are only as a `Layout`.
+from and where they are written only as an `Origin` and a folder, and what they are only as a `Schema`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from seqloom.data.cache import FlatWriter, open_flat
 from seqloom.data.chunked_text import Onward, in_pieces
-from seqloom.data.codec import Codec, Raw
 from seqloom.data.datasets import PARTS, Origin
 from seqloom.data.formats.tables import Skipped
-from seqloom.data.layout import Layout
 from seqloom.data.ragged import Ragged, Rows, Texts, spans
 from seqloom.data.readers import Example
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
+from seqloom.data.schema import FittedField, Raw, Schema
 from seqloom.data.sides import Side, digests, let_go, raws_of, sizes_of
 from seqloom.data.splits import draw
 from seqloom.errors import DataError
@@ -35,25 +34,25 @@ LINE = 1 << 16  # bytes in which a line is expected to end
 Tell = Callable[[str], object]
 
 
-def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dict[str, Codec], DataReport]:
+def build(schema: Schema, origin: Origin, folder: Path, tell: Tell) -> tuple[dict[str, FittedField], DataReport]:
     """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
-    data, skipped = layout.data, Skipped()
-    raw = {part: _spool(origin.read(part, skipped), layout, folder, part, tell) for part in origin.parts}
-    if layout.ordered:
-        raw["train"], rows = _divide_in_order(layout, raw)
+    data, skipped = schema.data, Skipped()
+    raw = {part: _spool(origin.read(part, skipped), schema, folder, part, tell) for part in origin.parts}
+    if schema.ordered:
+        raw["train"], rows = _divide_in_order(schema, raw)
     else:
-        rows = _divide(layout, raw)
-    codecs = _learn(layout, raw["train"], rows["train"], tell)
-    [first, *_] = sides = tuple(layout.sides)
+        rows = _divide(schema, raw)
+    fields = _learn(schema, raw["train"], rows["train"], tell)
+    [first, *_] = sides = tuple(schema.sides)
     trained = digests(raw["train"], rows["train"], [first])
     splits = {}
     for part in PARTS:
         tell(f"encoding {part}: {len(rows[part]):,} examples")
         found = raw[part] if part in raw else raw["train"]
-        longest = data.max_length if layout.limited else NO_LIMIT
-        writers = {side: _Writer(folder, f"{part}-{side}", codecs[side], longest, found[side]) for side in sides}
-        worked = _pieces(layout, found, rows[part])
-        examples = _encode(*worked, writers, drop=layout.limited and part == "train" and data.too_long == "drop")
+        longest = data.max_length if schema.limited else NO_LIMIT
+        writers = {side: _Writer(folder, f"{part}-{side}", fields[side], longest, found[side]) for side in sides}
+        worked = _pieces(schema, found, rows[part])
+        examples = _encode(*worked, writers, drop=schema.limited and part == "train" and data.too_long == "drop")
         whole, sources = digests(found, rows[part], sides), digests(found, rows[part], [first])
         splits[part] = SplitReport(
             examples,
@@ -66,11 +65,11 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
         raise DataError(f"every training example is longer than data.max_length = {data.max_length} tokens")
     for spooled in folder.glob("raw-*"):
         spooled.unlink()
-    return codecs, DataReport(
+    return fields, DataReport(
         rows_read=sum(map(_count, raw.values())) + skipped.counts.total(),
         skipped={reason: SkippedReport(rows, skipped.first[reason]) for reason, rows in skipped.counts.items()},
         splits=splits,
-        vocabulary={side: len(codec) for side, codec in codecs.items()},
+        vocabulary={side: len(field) for side, field in fields.items()},
         notes=skipped.unique_notes(),
     )
 
@@ -78,12 +77,12 @@ def build(layout: Layout, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-def _spool(examples: Iterable[Example], layout: Layout, folder: Path, part: str, tell: Tell) -> dict[str, Side]:
+def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str, tell: Tell) -> dict[str, Side]:
     """Put all rows on the disk, as they are read."""
     spools: dict[str, _Spool] = {}
     rows = told = 0
     for batch in _batched(examples):
-        for side, raws in zip(layout.sides, zip(*batch, strict=True), strict=True):
+        for side, raws in zip(schema.sides, zip(*batch, strict=True), strict=True):
             if side not in spools:
                 spools[side] = _Spool(folder, f"raw-{part}-{side}", raws[0])
             spools[side].append(raws)
@@ -142,27 +141,27 @@ def _count(raw: dict[str, Side]) -> int:
 # --- dividing and learning --------------------------------------------------------------------------------------
 
 
-def _divide(layout: Layout, raw: Mapping[str, dict[str, Side]]) -> dict[str, Rows]:
+def _divide(schema: Schema, raw: Mapping[str, dict[str, Side]]) -> dict[str, Rows]:
     """The rows of each part: all of a file's own, or drawn from those of the training file."""
-    data, total = layout.data, _count(raw["train"])
+    data, total = schema.data, _count(raw["train"])
     wanted = {"validation": data.validation_share, "test": data.test_share}
     shares = {part: share for part, share in wanted.items() if part not in raw}
-    labels: list[Any] = list(raw["train"][layout.label]) if layout.label and any(shares.values()) else []
+    labels: list[Any] = list(raw["train"][schema.label]) if schema.label and any(shares.values()) else []
     drawn = draw(labels or total, shares, data.split_seed)
     return {part: drawn[part] if part in drawn else np.arange(_count(raw[part])) for part in PARTS}
 
 
-def _divide_in_order(layout: Layout, raw: Mapping[str, dict[str, Side]]) -> tuple[dict[str, Side], dict[str, Rows]]:
+def _divide_in_order(schema: Schema, raw: Mapping[str, dict[str, Side]]) -> tuple[dict[str, Side], dict[str, Rows]]:
     """One long text: what comes first trains, what follows is for the parts without a file of their own.
 
     A document is cut where a share ends, at a character; words are not cut, so there it is at the end of the line.
     """
     [(name, texts)] = raw["train"].items()
     assert isinstance(texts, Texts), "only texts are cut"
-    data = layout.data
+    data = schema.data
     wanted = {"validation": data.validation_share, "test": data.test_share}
     shares = {part: share for part, share in wanted.items() if part not in raw}
-    whole = layout.sides[name].kind != "characters"
+    whole = schema.sides[name].field.kind != "characters"
     ends = np.cumsum([1 - sum(shares.values()), *shares.values()])
     places = [0, *(_cut_near(texts.bytes, int(len(texts.bytes) * end + 1e-6), whole) for end in ends)]
     cut = Texts(texts.bytes, np.unique(np.concatenate([texts.offsets, places])))
@@ -182,10 +181,10 @@ def _cut_near(text: NDArray[np.uint8], place: int, whole: bool) -> int:
     return place + next((number for number, byte in enumerate(ahead) if byte & 0xC0 != 0x80), 0)
 
 
-def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> dict[str, Codec]:
-    """Codecs of the training rows, and of nothing else."""
+def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> dict[str, FittedField]:
+    """Fields of the training rows, and of nothing else."""
 
-    raw, rows, starts = _pieces(layout, raw, rows)
+    raw, rows, starts = _pieces(schema, raw, rows)
 
     def seen(*sides: str) -> Iterator[Raw]:
         for side in sides:
@@ -193,12 +192,12 @@ def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> d
                 yield from raws_of(raw[side], rows[piece])
                 let_go(raw)
 
-    learned: dict[str, Codec] = {}
-    for name, side in layout.sides.items():
-        together = layout.shared if name in layout.shared else (name,)
+    learned: dict[str, FittedField] = {}
+    for name, side in schema.sides.items():
+        together = schema.shared if name in schema.shared else (name,)
         if name not in learned:
-            tell(f"learning the {' and '.join(together)}'s {side.kind} from {starts.sum():,} examples")
-            learned |= dict.fromkeys(together, side.learn(seen(*together)))
+            tell(f"learning the {' and '.join(together)}'s {side.field.kind} from {starts.sum():,} examples")
+            learned |= dict.fromkeys(together, side.field.fit(seen(*together), schema.data))
             if len(learned[name]) > MOST_SYMBOLS:  # which would not be read again
                 found = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"
                 raise DataError(
@@ -209,9 +208,9 @@ def _learn(layout: Layout, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> d
     return learned
 
 
-def _pieces(layout: Layout, raw: Mapping[str, Side], rows: Rows) -> tuple[Mapping[str, Side], Rows, NDArray[np.bool_]]:
+def _pieces(schema: Schema, raw: Mapping[str, Side], rows: Rows) -> tuple[Mapping[str, Side], Rows, NDArray[np.bool_]]:
     """The rows as they are worked on, and which of them begin one: a long text comes in pieces."""
-    if not layout.ordered:
+    if not schema.ordered:
         return raw, rows, np.ones(len(rows), dtype=np.bool_)
     [(name, texts)] = raw.items()
     assert isinstance(texts, Texts), "only texts are cut"
@@ -225,20 +224,20 @@ def _pieces(layout: Layout, raw: Mapping[str, Side], rows: Rows) -> tuple[Mappin
 class _Writer:
     """One side of a split while it is written and counted."""
 
-    def __init__(self, folder: Path, name: str, codec: Codec, longest: int, like: Side) -> None:
-        self._codec, self._longest_allowed = codec, longest
-        self._ids = FlatWriter(folder, f"{name}-ids", codec.dtype, codec.shape)
+    def __init__(self, folder: Path, name: str, field: FittedField, longest: int, like: Side) -> None:
+        self._field, self._longest_allowed = field, longest
+        self._ids = FlatWriter(folder, f"{name}-ids", field.dtype, field.shape)
         self._texts = FlatWriter(folder, f"{name}-texts", np.dtype(np.uint8)) if isinstance(like, Texts) else None
-        self._counts = np.zeros(len(codec), dtype=np.int64)
+        self._counts = np.zeros(len(field), dtype=np.int64)
         self._whole = self._cut = self._dropped = self._unknown = self._missing = self._numbers = 0
 
     def encode(self, raws: Sequence[Raw], starts: NDArray[np.bool_]) -> tuple[Ragged, Texts | None]:
         """Ids, and the texts that a perfect model would write; what goes on begins with the blank it was cut at."""
-        normal = [self._codec.normalize(raw) for raw in raws]
+        normal = [self._field.normalize(raw) for raw in raws]
         for number in np.flatnonzero(~starts).tolist():
             if normal[number] and not normal[number][0].isspace():
                 normal[number] = f" {normal[number]}"
-        return self._codec.encode_many(normal), Texts.of(normal) if self._texts else None
+        return self._field.encode_many(normal), Texts.of(normal) if self._texts else None
 
     def too_long(self, ids: Ragged) -> Rows:
         return np.flatnonzero(ids.lengths > self._longest_allowed)
@@ -262,11 +261,11 @@ class _Writer:
             self._missing += int(np.isnan(values).sum())
             self._numbers += values.size
         elif values.ndim == 1:
-            whole = not len(values) or (values.min() >= 0 and values.max() < len(self._codec))
-            known = values if whole else values[(values >= 0) & (values < len(self._codec))]
-            counts = np.bincount(known, minlength=len(self._codec))
+            whole = not len(values) or (values.min() >= 0 and values.max() < len(self._field))
+            known = values if whole else values[(values >= 0) & (values < len(self._field))]
+            counts = np.bincount(known, minlength=len(self._field))
             self._counts += counts
-            unknown = self._codec.unknown
+            unknown = self._field.unknown
             self._unknown += (
                 0 if unknown is None else int(counts[unknown] if unknown >= 0 else (values == unknown).sum())
             )
@@ -286,7 +285,7 @@ class _Writer:
             unknown_share=self._unknown / max(1, tokens),
             missing_share=self._missing / max(1, self._numbers),
             lengths=histogram(lengths),
-            balance=self._codec.balance(self._counts),
+            balance=self._field.balance(self._counts),
             whole=max(self._whole, longest),  # what came in pieces is longer than each
         )
 

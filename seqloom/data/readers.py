@@ -1,4 +1,4 @@
-"""Files to examples, whatever their format: one raw value a side, in the order of the layout.
+"""Files to examples, whatever their format: one raw value a side, in the order of the schema.
 
 Tables are read row by row, or with `data.series` as sequences of rows; sentences, series and images as their formats
 have them. What cannot be used is raised with its file and line, or counted. Knows formats, not what is learned.
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.data.codec import Raw
 from seqloom.data.formats.conll import ConllReading, read_conll
 from seqloom.data.formats.delimited import PAIR
 from seqloom.data.formats.dialects import SAMPLED
@@ -22,53 +21,53 @@ from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
 from seqloom.data.formats.tables import Reading, Row, Skipped, format_of, kept, named_split, read_rows
 from seqloom.data.formats.ts import read_ts
-from seqloom.data.layout import JOINED, Layout
 from seqloom.data.numbers import LARGEST, number_or_gap, why_no_number
 from seqloom.data.pretokenized import BETWEEN
+from seqloom.data.schema import JOINED, Raw, Schema
 from seqloom.errors import DataError
 
 Example = tuple[Raw, ...]  # one raw value a side
 Placed = tuple[Example, str, int]  # with its file and line
 
 
-def read_files(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Example]:
+def read_files(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Example]:
     """The examples of one file, or of two that belong together; what cannot be used is raised, or counted."""
-    skip, format = layout.data.on_bad_row == "skip", format_of(files, layout.data.format)
-    if format in ("ts", "idx") and layout.data.source_type == "tokens" and not layout.pictured:
+    skip, format = schema.data.on_bad_row == "skip", format_of(files, schema.data.format)
+    if format in ("ts", "idx") and schema.data.source_type == "tokens" and not schema.pictured:
         raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
-    placed = READERS.get(format, tables)(files, layout, skipped)
-    return kept((_checked(one, layout) for one in placed), files[0], skip, skipped, "examples")
+    placed = READERS.get(format, tables)(files, schema, skipped)
+    return kept((_checked(one, schema) for one in placed), files[0], skip, skipped, "examples")
 
 
-def _checked(placed: Placed | Fault, layout: Layout) -> Example | Fault:
+def _checked(placed: Placed | Fault, schema: Schema) -> Example | Fault:
     if isinstance(placed, Fault):
         return placed
     example, file, line = placed
-    sentence = layout.fault(example)
+    sentence = schema.fault(example)
     return Fault(sentence.split(":")[0], sentence, file, line) if sentence else example
 
 
 # --- tables -----------------------------------------------------------------------------------------------------
 
 
-def tables(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+def tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
     """Rows of texts, or of numbers in the source and texts in the other sides."""
-    data = layout.data
+    data = schema.data
     numeric = data.source_type == "numbers"
     series = (data.series,) if data.series else ()
-    reading = Reading.of(data, layout.columns + series)
+    reading = Reading.of(data, schema.columns + series)
     if numeric:
-        reading = reading.allowing(layout.sides["source"].columns)
+        reading = reading.allowing(schema.sides["source"].columns)
     else:  # of several columns that make one text, some may be empty
         reading = reading.allowing(
-            tuple(name for side in layout.sides.values() if len(side.columns) > 1 for name in side.columns)
+            tuple(name for side in schema.sides.values() if len(side.columns) > 1 for name in side.columns)
         )
-    ends = accumulate((len(side.columns) for side in layout.sides.values()), initial=0)
+    ends = accumulate((len(side.columns) for side in schema.sides.values()), initial=0)
     spans = [slice(*both) for both in pairwise(ends)]
     rows = read_rows(files, reading, skipped)
     if not numeric:
         for row in rows:
-            yield _texts(row, spans, layout)
+            yield _texts(row, spans, schema)
         return
     first = list(islice(rows, SAMPLED))
     decimal: str = data.decimal
@@ -76,12 +75,12 @@ def tables(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[P
         decimal = detect_decimal((cell for row in first for cell in row.values[spans[0]]), files[0])
         if decimal == "comma":
             skipped.notes.append(f"{files[0]}: numbers have a decimal comma (data.decimal)")
-    frames = (_frame(row, spans, layout, decimal) for row in chain(first, rows))
-    yield from _sequences(frames, layout) if series else map(_alone, frames)
+    frames = (_frame(row, spans, schema, decimal) for row in chain(first, rows))
+    yield from _sequences(frames, schema) if series else map(_alone, frames)
 
 
-def _texts(row: Row, spans: Sequence[slice], layout: Layout) -> Placed | Fault:
-    for side, span in zip(layout.sides.values(), spans, strict=True):
+def _texts(row: Row, spans: Sequence[slice], schema: Schema) -> Placed | Fault:
+    for side, span in zip(schema.sides.values(), spans, strict=True):
         if not any(row.values[span]):
             named = " and ".join(map(repr, side.columns))
             return Fault(f"empty {named}", f"the columns {named} are empty", row.file, row.line)
@@ -91,16 +90,16 @@ def _texts(row: Row, spans: Sequence[slice], layout: Layout) -> Placed | Fault:
 Frame = tuple[list[float], tuple[str, ...], str, Row]  # numbers, the other sides, the series, and where it stands
 
 
-def _frame(row: Row, spans: Sequence[slice], layout: Layout, decimal: str) -> Frame | Fault:
+def _frame(row: Row, spans: Sequence[slice], schema: Schema, decimal: str) -> Frame | Fault:
     numbers: list[float] = []
-    for name, text in zip(layout.sides["source"].columns, row.values[spans[0]], strict=True):
+    for name, text in zip(schema.sides["source"].columns, row.values[spans[0]], strict=True):
         try:
             numbers.append(number_or_gap(normalize(text, decimal)))
         except ValueError:
             sentence = f"{name!r} is {text!r:.50}, but {why_no_number(text)}"
             return Fault(f"{name!r} is no number", sentence, row.file, row.line)
     others = tuple([JOINED.join(row.values[span]) for span in spans[1:]])
-    return numbers, others, row.values[-1] if layout.data.series else "", row
+    return numbers, others, row.values[-1] if schema.data.series else "", row
 
 
 def _alone(frame: Frame | Fault) -> Placed | Fault:
@@ -111,7 +110,7 @@ def _alone(frame: Frame | Fault) -> Placed | Fault:
     return (np.array([numbers], dtype=np.float32), *others), row.file, row.line
 
 
-def _sequences(frames: Iterable[Frame | Fault], layout: Layout) -> Iterator[Placed | Fault]:
+def _sequences(frames: Iterable[Frame | Fault], schema: Schema) -> Iterator[Placed | Fault]:
     """Rows of one series as one sequence; a fault in any of them spoils it. Its rows stand together."""
     seen: set[str] = set()
     for name, group in groupby(frames, lambda frame: None if isinstance(frame, Fault) else frame[2]):
@@ -126,16 +125,16 @@ def _sequences(frames: Iterable[Frame | Fault], layout: Layout) -> Iterator[Plac
             yield Fault("a series in pieces", sentence, first.file, first.line)
             continue
         seen.add(name)
-        yield _sequence(whole, layout)
+        yield _sequence(whole, schema)
 
 
-def _sequence(frames: list[Frame], layout: Layout) -> Placed | Fault:
+def _sequence(frames: list[Frame], schema: Schema) -> Placed | Fault:
     first = frames[0][3]
     values = np.array([numbers for numbers, *_ in frames], dtype=np.float32)
     sides: list[Any] = [values]
-    for number, side in enumerate(list(layout.sides)[1:]):
+    for number, side in enumerate(list(schema.sides)[1:]):
         texts = [others[number] for _, others, _, _ in frames]
-        if layout.sides[side].kind == "tags":
+        if schema.sides[side].field.per_element:
             sides.append(BETWEEN.join(texts))
         elif len(set(texts)) == 1:
             sides.append(texts[0])
@@ -148,9 +147,9 @@ def _sequence(frames: list[Frame], layout: Layout) -> Placed | Fault:
 # --- other formats ------------------------------------------------------------------------------------------------
 
 
-def sentences(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+def sentences(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
     """Words and their tags."""
-    data = layout.data
+    data = schema.data
     universal = format_of(files, data.format) == "conllu"
     usual = ("form", "upos") if universal else ("1", "last")
     asked = (data.source[0], data.target)
@@ -158,27 +157,27 @@ def sentences(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterato
     reading = ConllReading(word, tag, "conllu" if universal else "columns", data.encoding, data.on_bad_row == "skip")
     for sentence in read_conll(files[0], reading, skipped):
         both = (BETWEEN.join(sentence.words), BETWEEN.join(sentence.tags))
-        yield both[: len(layout.sides)], files[0], sentence.line
+        yield both[: len(schema.sides)], files[0], sentence.line
 
 
-def cases(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+def cases(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
     """Series of numbers with a label each."""
-    data = layout.data
+    data = schema.data
     for case in read_ts(files[0], skipped, data.encoding, data.on_bad_row == "skip"):
-        yield (case.values, case.label)[: len(layout.sides)], files[0], case.line
+        yield (case.values, case.label)[: len(schema.sides)], files[0], case.line
 
 
-def labeled_images(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+def labeled_images(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
     """Arrays and their labels from two IDX files; an array is an image, or a sequence of its rows."""
-    names = layout.data.names
-    if len(layout.sides) == 1:
+    names = schema.data.names
+    if len(schema.sides) == 1:
         arrays, labels = read_idx(files[0]), None
     else:
         arrays, labels = read_labeled(*files)
     if arrays.dtype.kind == "f" and not (np.abs(arrays) <= LARGEST).all():
         raise DataError(f"the file holds what is no number, or one above {LARGEST:.0e}", files[0])
     for number, array in enumerate(arrays):
-        if layout.pictured:
+        if schema.pictured:
             shown = array.astype(np.uint8)
             raw: Raw = (shown if shown.ndim == 3 else shown[..., None])[None]
         else:
@@ -194,34 +193,34 @@ def labeled_images(files: Sequence[str], layout: Layout, skipped: Skipped) -> It
             yield (raw, names[int(label)] if names else label), files[0], number + 1
 
 
-def captioned(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+def captioned(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
     """An image with each of its captions, from a table of names and captions."""
-    data = layout.data
+    data = schema.data
     folder = data.images or str(Path(files[0]).parent)
-    for found in read_captioned(files[0], folder, image_reading(layout), skipped):
+    for found in read_captioned(files[0], folder, image_reading(schema), skipped):
         for caption in found.captions:
             yield (found.image[None], caption), files[0], found.line
 
 
-def sheets(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+def sheets(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
     """The same from contact sheets: an index of their cells and a table of captions.
 
     The index says the split of each image, so one index serves all parts: it is named as INDEX#SPLIT.
     """
     index, split = named_split(files[0])
-    folder = layout.data.images or str(Path(index).parent)
-    reading = image_reading(layout)
+    folder = schema.data.images or str(Path(index).parent)
+    reading = image_reading(schema)
     for found in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
         for caption in found.captions:
             yield (found.image[None], caption), index, found.line
 
 
-def folders(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[Placed | Fault]:
+def folders(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
     """A text or an image a file, labeled by the folder it lies in."""
-    data = layout.data
-    if list(layout.sides) != ["source", "target"] or layout.task != "classify":
+    data = schema.data
+    if list(schema.sides) != ["source", "target"] or schema.task != "classify":
         raise DataError("this is a folder, whose folders would be classes: only classify reads those", files[0])
-    size = image_reading(layout).size if layout.pictured else None
+    size = image_reading(schema).size if schema.pictured else None
     for found in read_classes(files[0], data.encoding, size, skipped.notes):
         if isinstance(found, Fault):
             yield found
@@ -230,18 +229,18 @@ def folders(files: Sequence[str], layout: Layout, skipped: Skipped) -> Iterator[
             yield (content, found.label), found.file, 1
 
 
-def image_reading(layout: Layout) -> ImageReading:
+def image_reading(schema: Schema) -> ImageReading:
     """What the columns are called, unless the recipe says so: image and caption, whichever of them is the source."""
-    data = layout.data
+    data = schema.data
     named = {"source": data.source[0], "target": data.target}
-    seen = "source" if data.source_type == "image" or layout.task == "caption" else "target"
+    seen = "source" if "source" in schema.sides and schema.sides["source"].field.is_image else "target"
     told = "target" if seen == "source" else "source"
     image, caption = (own if named[side] == side else named[side] for own, side in (("image", seen), ("caption", told)))
     size = (data.image_size, data.image_size)
     return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
 
 
-Read = Callable[[Sequence[str], Layout, Skipped], Iterator[Placed | Fault]]
+Read = Callable[[Sequence[str], Schema, Skipped], Iterator[Placed | Fault]]
 READERS: dict[str, Read] = {
     **{"conll": sentences, "conllu": sentences, "ts": cases, "idx": labeled_images},
     **{"images": captioned, "sheets": sheets, "folders": folders},

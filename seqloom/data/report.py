@@ -40,7 +40,7 @@ class DataReport:
     rows_read: int  # those that were skipped included
     skipped: dict[str, SkippedReport]  # by reason
     splits: dict[str, SplitReport]  # by name
-    vocabulary: dict[str, int]  # what each side's codec knows: tokens (the special ones included), labels, variables
+    vocabulary: dict[str, int]  # what each side's field knows: tokens (the special ones included), labels, variables
     notes: tuple[str, ...] = ()  # what was detected about the files
 
     def to_json(self) -> dict[str, Any]:

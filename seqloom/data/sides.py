@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.cache import release
-from seqloom.data.codec import Raw
 from seqloom.data.ragged import Ragged, Rows, Texts, spans
+from seqloom.data.schema import Raw
 
 HASHED = 1 << 23  # bytes of one long text that are hashed at once
 

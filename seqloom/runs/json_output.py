@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..tasks.base import Prediction, Scored
+    from ..fields import Prediction
+    from ..tasks.base import Scored
     from ..tasks.generating import Continuation, Piece
     from ..training.records import Record
 

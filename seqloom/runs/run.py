@@ -14,13 +14,14 @@ from ..config.recipe import Recipe
 from ..config.tasks import USES
 from ..data.ragged import Texts
 from ..errors import DataError, RunError, SearchError, SeqloomError
+from ..fields import Prediction
 from ..layers.cells import MakeCell
 from ..layers.fast import compiled
 from ..models import Generator, Labeler, device_of
 from ..search import Recorder, Tree
 from ..tasks.about import About
 from ..tasks.asking import Answering, Rules
-from ..tasks.base import Prediction, Prepared, Question, Task
+from ..tasks.base import Prepared, Question, Task
 from ..tasks.generating import Ask, Continuation, Generates, Generation
 from ..tasks.tells import Tells
 from ..training.devices import choose_device

@@ -20,7 +20,6 @@ from ..layers.crf import CRF
 from ..layers.state import Leaf, State
 from ..models import Labeler
 from ..runs.json_output import finite
-from ..tasks import sources
 from ..tasks.forecast import Forecast
 from ..tasks.tag import Tag
 from ..tasks.texts import SHOWN, WritesText
@@ -98,7 +97,7 @@ class TagReader:
             raise RunError(f"{name}: reads in both directions, so a tag depends on words that are still to come")
         if isinstance(self.model.head, CRF):
             raise RunError(f"{name}: chooses all tags together (model.crf), so a tag depends on those still to come")
-        if getattr(self.task.source, "gaps", False) or sources.decays(self.task.recipe.model):
+        if self.task.source.depends_on_past(self.task.recipe.model):
             raise RunError(f"{name}: reads for how long a value has been missing, which takes the whole series")
 
     def start(self) -> Kept:
@@ -115,7 +114,7 @@ class TagReader:
                 kept = replace(self.start(), read=kept.read)
             some, rest = rest[: task.most - kept.read % task.most], rest[task.most - kept.read % task.most :]
             raw = BETWEEN.join(some) + BETWEEN if task.reads_text else np.asarray(some, np.float32)
-            inputs, mask = sources.read(task.source, task.source.encode_many([raw]), [0], task.recipe.model)
+            inputs, mask = task.source.collate(task.source.encode_many([raw]), [0], task.recipe.model)
             features, state = model.encoder.layer(model.embed(inputs), kept.state, mask)
             expected = model.head(features)
             logs, places = expected[0].double().log_softmax(-1).max(-1)

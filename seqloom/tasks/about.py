@@ -14,21 +14,18 @@ from torch import Tensor
 from ..architectures.build import build_seq2seq
 from ..config.recipe import Recipe
 from ..data import batching
-from ..data.codec import Codec, Symbols
-from ..data.pictures import Pictures
 from ..data.prepare import Prepared
-from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, START
 from ..errors import SearchError
+from ..fields import Field, Prediction, SymbolField
 from ..layers.padding import lengths_to_mask
 from ..layers.state import repeat
 from ..models import Batch, GenerationObjective, Generator, Objective, device_of
 from ..search import Constraint, Hypothesis, Patience, Recorder, Sampling, Stop, beam, likeliest, write
 from ..search.base import score_of
 from ..search.choosing import Choose, seeds_of
-from . import sources
 from .asking import Answering, Rules
-from .base import Prediction, Shown
+from .base import Shown
 from .rows import ROOM, Encoded, Rows, check_positions, positions
 
 
@@ -36,22 +33,22 @@ class About(Rows):
     """The sides are `source` and `target`, and perhaps more that say what is wanted."""
 
     @property
-    def source(self) -> Codec:
-        return self.codecs["source"]
+    def source(self) -> Field:
+        return self.fields["source"]
 
     @property
-    def target(self) -> Symbols:
-        return cast(Symbols, self.codecs["target"])
+    def target(self) -> SymbolField:
+        return cast(SymbolField, self.fields["target"])
 
     @property
     def reads_text(self) -> bool:
-        return sources.is_text(self.source)
+        return self.source.is_text
 
     @classmethod
     def settled(cls, recipe: Recipe, prepared: Prepared) -> Recipe:
         """The recipe with the longest answer filled in; refused where learned positions do not reach far enough."""
         train, writes = prepared.splits["train"], recipe.model.side("decoder")
-        read = sources.lengths(prepared.codecs["source"], train.ids["source"], recipe.model.patch)
+        read = prepared.fields["source"].lengths(train.ids["source"], recipe.model)
         check_positions("encoder", recipe.model.side("encoder"), read + bool(recipe.data.tag))
         written = train.ids["target"].lengths
         check_positions("decoder", writes, written + 1)
@@ -61,7 +58,7 @@ class About(Rows):
 
     def build(self) -> Generator:
         model, smoothing = self.recipe.model, self.recipe.train.label_smoothing
-        return build_seq2seq(model, len(self.target), sources.embed(self.source, model), smoothing, self.cell)
+        return build_seq2seq(model, len(self.target), self.source.embedding(model), smoothing, self.cell)
 
     def objective(self, model: Generator) -> Objective:
         return GenerationObjective(model)
@@ -71,7 +68,7 @@ class About(Rows):
         return np.stack([self.read_lengths(encoded), encoded["target"].lengths + 1], 1)
 
     def read_lengths(self, encoded: Encoded) -> NDArray[np.int64]:
-        return sources.lengths(self.source, encoded["source"], self.recipe.model.patch)
+        return self.source.lengths(encoded["source"], self.recipe.model)
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
         """The start goes in front of what the decoder reads, the end behind what it is to tell."""
@@ -83,7 +80,7 @@ class About(Rows):
 
     def about(self, encoded: Encoded, rows: Any) -> tuple[Tensor, Tensor]:
         """The sources side by side with their masks."""
-        return sources.read(self.source, encoded["source"], rows, self.recipe.model)
+        return self.source.collate(encoded["source"], rows, self.recipe.model)
 
     def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None = None) -> list[list[Prediction]]:
         found = self.searched(model, inputs, Answering(beam or self.recipe.search.beam_size))
@@ -116,7 +113,7 @@ class About(Rows):
     def whole_lengths(self, inputs: Sequence[Any]) -> NDArray[np.int64]:
         """How long inputs are, whether or not all of it is read."""
         encoded = self.source.encode_many([self.source_of(given) for given in inputs])
-        return sources.lengths(self.source, encoded, self.recipe.model.patch)
+        return self.source.lengths(encoded, self.recipe.model)
 
     def unread(self, inputs: Sequence[Any]) -> list[int]:
         return self.beyond(self.source.encode_many([self.source_of(given) for given in inputs]))
@@ -190,16 +187,13 @@ class About(Rows):
     def show(self, given: Any, answer: Any) -> Shown:
         encoded = self.encode_inputs([given]) | {"target": self.target.encode_many([answer])}
         told = [*self.target.names(encoded["target"][0]), "<eos>"]
-        read = self.source.symbols if isinstance(self.source, Tokenizer) else ()
         batch, names = self.batch_of(encoded, [0]), self.names_of(given, encoded)
-        picture = encoded["source"][0][0] if isinstance(self.source, Pictures) else None
-        return Shown(batch, names, told, read, self.target.symbols, picture)
+        picture = self.source.picture(self.source_of(given))
+        return Shown(batch, names, told, self.source.symbols, self.target.symbols, picture)
 
     def names_of(self, given: Any, encoded: Encoded) -> list[str]:
         """What is read, as a person sees it in a picture; elements that are no text, by their number."""
-        if isinstance(self.source, Tokenizer):
-            return self.source.names(encoded["source"][0])
-        return [str(number) for number in range(1, int(self.read_lengths(encoded)[0]) + 1)]
+        return self.source.element_names(self.source_of(given), encoded["source"], self.recipe.model)
 
 
 def drawing(sampling: Sampling, each: int, rows: int) -> Choose:

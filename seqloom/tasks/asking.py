@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..arguments import described, real, text, texts, whole
-from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import SearchError
+from ..fields import Text
 from ..search import (
     Banned,
     BannedPhrases,
@@ -43,7 +43,7 @@ class Rules:
             whole(name, getattr(self, name), 0)
         real("repetition_penalty", self.repetition_penalty)
 
-    def constraints(self, tokenizer: Tokenizer, rows: int, steps: int) -> list[Constraint]:
+    def constraints(self, tokenizer: Text, rows: int, steps: int) -> list[Constraint]:
         """For so many rows and tokens at most."""
         found: list[Constraint] = [] if self.allow_unknown else [Banned([UNKNOWN])]
         if self.ban:
@@ -60,7 +60,7 @@ class Rules:
             found.append(RepetitionPenalty(self.repetition_penalty))
         return found
 
-    def stops(self, tokenizer: Tokenizer) -> list[Stop]:
+    def stops(self, tokenizer: Text) -> list[Stop]:
         return [StopText(tokenizer.decode, self.stop)] if any(self.stop) else []
 
 
@@ -94,7 +94,7 @@ class Answering:
             raise SearchError("what else was likely is told of answers that are written one by one: width 1")
 
 
-def tokens_of(tokenizer: Tokenizer, text: str) -> list[int]:
+def tokens_of(tokenizer: Text, text: str) -> list[int]:
     """The tokens of a text that is part of a rule; all of it must be known."""
     found: list[int] = tokenizer.encode(text).tolist()
     if not found or UNKNOWN in found:
@@ -102,7 +102,7 @@ def tokens_of(tokenizer: Tokenizer, text: str) -> list[int]:
     return found
 
 
-def single(tokenizer: Tokenizer, text: str) -> int:
+def single(tokenizer: Text, text: str) -> int:
     found = tokens_of(tokenizer, text)
     if len(found) > 1:
         names = " ".join(tokenizer.names(found))

@@ -15,6 +15,7 @@ from torch import nn
 from ..arguments import text
 from ..config.recipe import Recipe
 from ..errors import DataError
+from ..fields import Prediction
 from ..layers.cells import MakeCell
 from ..metrics import Score
 from ..models import Batch, Objective
@@ -37,17 +38,6 @@ class Prepared(Protocol):
 
     @property
     def fingerprint(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """One answer: what a person reads, and how sure the model is of it; tasks add what else there is to say."""
-
-    output: str
-    score: float  # what answers are ranked by: a log-probability, unless a task says otherwise
-
-    def __str__(self) -> str:
-        return self.output
 
 
 @dataclass(frozen=True)

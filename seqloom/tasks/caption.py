@@ -8,9 +8,9 @@ import numpy as np
 
 from ..baselines.captions import constant_caption, nearest_captions, nearest_images
 from ..config.recipe import Recipe
-from ..data.layout import Layout, Side, tokens
-from ..data.pictures import Pictures
 from ..data.prepare import Prepared, Split
+from ..data.schema import Schema, Side
+from ..fields import Image, text_side
 from ..metrics import bleu, chrf
 from ..schemas import Constant
 from .scoring import Measure
@@ -23,13 +23,13 @@ class Caption(Tells):
     learned = Constant
 
     @classmethod
-    def layout(cls, recipe: Recipe) -> Layout:
+    def schema(cls, recipe: Recipe) -> Schema:
         data = recipe.data
         sides = {
-            "source": Side(data.source, Pictures.kind, Pictures.learn),
-            "target": tokens(data, (data.target,), data.target_tokenizer),
+            "source": Side(data.source, Image),
+            "target": text_side((data.target,), data.target_tokenizer),
         }
-        return Layout("caption", data, sides)
+        return Schema("caption", data, sides)
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:

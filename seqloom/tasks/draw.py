@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,18 +12,19 @@ from ..arrays import Bytes, Doubles
 from ..baselines.language import uniform
 from ..config.recipe import Recipe
 from ..data import batching
-from ..data.image_codebook import Mosaic, from_shades, in_shades, nearest
-from ..data.layout import Layout, Side, tokens
 from ..data.prepare import Prepared
+from ..data.schema import Schema, Side
 from ..data.vocabulary import END, SPECIALS, START
 from ..errors import MissingExtra
+from ..fields import ImageTokens, Prediction, text_side
+from ..fields.image_tokens import from_shades, in_shades, nearest
 from ..metrics import Score, nats
 from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..schemas import Counted
 from ..search import Banned, Constraint, Hypothesis, stream
 from .about import About
-from .base import Prediction, Question, Scored, Shown
+from .base import Question, Scored, Shown
 from .generating import Ask, Continuation, Generation, Told
 from .rows import ROOM, Encoded
 from .writes import surprises
@@ -48,23 +48,22 @@ class Draw(About):
     learned = Counted
 
     @property
-    def target(self) -> Mosaic:
-        return cast(Mosaic, self.codecs["target"])
+    def target(self) -> ImageTokens:
+        return cast(ImageTokens, self.fields["target"])
 
     @classmethod
-    def layout(cls, recipe: Recipe) -> Layout:
+    def schema(cls, recipe: Recipe) -> Schema:
         data = recipe.data
-        learn = partial(Mosaic.learn, side=data.square, most=data.vocabulary_size)
         sides = {
-            "target": Side((data.target,), Mosaic.kind, learn),
-            "source": tokens(data, data.source, data.source_tokenizer),
+            "target": Side((data.target,), ImageTokens),
+            "source": text_side(data.source, data.source_tokenizer),
         }
-        return Layout("draw", data, sides, label="source", limited=False)
+        return Schema("draw", data, sides, label="source", limited=False)
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
         squares = prepared.splits["train"].ids["target"].values
-        counts = np.bincount(squares, minlength=len(prepared.codecs["target"]))
+        counts = np.bincount(squares, minlength=len(prepared.fields["target"]))
         return cls.settled(recipe, prepared), {"counts": counts.tolist()}
 
     def validate(self, model: Generator, prepared: Prepared) -> dict[str, float]:
@@ -169,7 +168,7 @@ class Draw(About):
 
     def newest_lines(self, squares: list[int], ends: bool) -> str:
         """The lines of a row of squares that has become complete, or all that are left when the drawing ends."""
-        _, across = self.target.shown
+        _, across = self.target.grid
         if len(squares) % across and not ends:
             return ""
         lines = in_shades(self.target.decode(squares))

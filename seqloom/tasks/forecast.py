@@ -23,11 +23,12 @@ from ..data.series_datasets import from_python, read_histories
 from ..data.series_windows import Panel, Prepared, Scale, Windows, prepare, whole_windows
 from ..data.splits import shuffle
 from ..errors import DataError, RunError
+from ..fields import Prediction
 from ..layers.heads import Head, Mean, Quantiles
 from ..layers.padding import full_mask
 from ..models import Batch, Labeler, LabelingObjective, Objective
 from ..schemas import Number, Shape, checked
-from .base import Prediction, Question, Scored, Shown, Task, Tell, evenly
+from .base import Question, Scored, Shown, Task, Tell, evenly
 from .rivals import Rivals, forecast_scores
 from .rows import check_positions
 from .views import Seen, View

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..arguments import described, whole
 from ..errors import SearchError
+from ..fields import Prediction
 from ..search import Patience, Sampling
 from .asking import Rules
-from .base import Prediction
 
 
 @dataclass(frozen=True)

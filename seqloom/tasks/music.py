@@ -18,15 +18,15 @@ from ..baselines.music import FrameFrequency, PreviousFrame
 from ..config.recipe import Recipe
 from ..data.formats.abc import tune_of
 from ..data.formats.chorales import LOWEST
-from ..data.frames import KEYS, FramePlaces, Frames, Pieces, frames_of, read_pieces, written
-from ..data.layout import Layout, Side
+from ..data.frames import KEYS, FramePlaces, Pieces, read_pieces
 from ..data.music.abc_parser import bars_of
 from ..data.music.abc_playback import Sound, check
 from ..data.music.sound import played_as, save_midi, save_wav, write_midi, write_wav
 from ..data.prepare import Prepared
+from ..data.schema import Schema, Side
 from ..errors import DataError, RecipeError, SearchError
-from ..layers.embeddings import NoteEmbedding
-from ..layers.heads import Bernoulli
+from ..fields import Frames, Prediction
+from ..fields.frames import frame_text, parse_frames
 from ..layers.state import State
 from ..metrics import Score, nats
 from ..metrics.copied import copied, copied_scores
@@ -35,7 +35,7 @@ from ..models import Generator, device_of
 from ..schemas import Chances
 from ..search import sample
 from .asking import Rules
-from .base import Prediction, Question, Scored, Task, evenly
+from .base import Question, Scored, Task, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .texts import BEFORE, WritesText, share
@@ -148,9 +148,9 @@ class Polyphony(Writes):
         return False
 
     @classmethod
-    def layout(cls, recipe: Recipe) -> Layout:
-        side = Side((recipe.data.target,), Frames.kind, Frames.learn)
-        return Layout("polyphony", recipe.data, {"target": side}, origin=Pieces, limited=False)
+    def schema(cls, recipe: Recipe) -> Schema:
+        side = Side((recipe.data.target,), Frames)
+        return Schema("polyphony", recipe.data, {"target": side}, origin=Pieces, limited=False)
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
@@ -172,8 +172,9 @@ class Polyphony(Writes):
 
     def build(self) -> Generator:
         model = self.recipe.model
-        embed = NoteEmbedding(KEYS, model.embedding, model.side("decoder").dropout)
-        return build_generator(model, embed, lambda inputs: Bernoulli(inputs, KEYS), self.cell)
+        field = self.fields["target"]
+        embed = field.embedding(model, "decoder")
+        return build_generator(model, embed, lambda inputs: field.head(inputs, self.recipe), self.cell)
 
     def read(self, files: Sequence[str]) -> list[tuple[Any]]:
         """The test part of a file; all of one that has only one part."""
@@ -187,7 +188,7 @@ class Polyphony(Writes):
         """The beginnings of pieces, and the frame that comes after each."""
         asked = []
         for place in evenly(len(examples), at_most):
-            lines = [written(frame) for frame in examples[place][0]]
+            lines = [frame_text(frame) for frame in examples[place][0]]
             half = len(lines) // 2
             text = "\n".join(lines[max(0, half - BEFORE) : half])
             asked.append(Question(text, text, lines[half]))
@@ -195,7 +196,7 @@ class Polyphony(Writes):
 
     def inputs(self, file: str) -> Iterator[tuple[str, str]]:
         for (piece,) in self.read([file]):
-            text = "\n".join(map(written, piece))
+            text = "\n".join(map(frame_text, piece))
             yield text, text
 
     def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
@@ -228,7 +229,7 @@ class Polyphony(Writes):
         if ask.top_k or ask.top_p < 1 or ask.min_p or ask.alternatives or ask.rules != Rules():
             raise SearchError("keys sound together, so there is no choosing among them: only the temperature is asked")
         start = np.ones((1, KEYS), dtype=np.float32)
-        opening = np.concatenate([start, frames_of(prompt).astype(np.float32)])
+        opening = np.concatenate([start, parse_frames(prompt).astype(np.float32)])
         lines = prompt if not prompt or prompt.endswith("\n") else f"{prompt}\n"
         return Generation(lines, ask.count, self.told(model, opening, ask))
 
@@ -252,7 +253,7 @@ class Polyphony(Writes):
                 done, late = done + 1, patience.ends(begun)
                 spent = "length" if done == ask.length else "time" if late else ""
                 for row, (frame, log) in enumerate(zip(made.cpu().numpy(), draw.logs, strict=True)):
-                    name = written(frame)
+                    name = frame_text(frame)
                     yield Told(row, f"{name}\n", name, log, spent)
                 if late:
                     break
@@ -261,7 +262,7 @@ class Polyphony(Writes):
         for number, text in enumerate(texts, 1):
             path = folder / f"piece-{number}.txt"
             path.write_text(text.output, encoding="utf-8")
-            sounds = sounds_in(frames_of(text.output))
+            sounds = sounds_in(parse_frames(text.output))
             save_midi(sounds, WHOLE, path.with_suffix(".mid"))
             save_wav(played_as(sounds, WHOLE), path.with_suffix(".wav"))
             yield f"{path.name}, {path.with_suffix('.mid').name}, {path.with_suffix('.wav').name}: {len(sounds)} notes"

@@ -1,4 +1,4 @@
-"""Tasks whose examples are rows with sides: a source and a target, each with its codec.
+"""Tasks whose examples are rows with sides: a source and a target, each with its field.
 
 What is the same for all of them: preparing, saving, the order of the batches, reading files. Knows sides only by name.
 """
@@ -14,24 +14,17 @@ from numpy.typing import NDArray
 from ..config.body import Body
 from ..config.recipe import Recipe
 from ..data import batching
-from ..data.codec import Codec
-from ..data.codecs import read_codec
 from ..data.formats.tables import Skipped
-from ..data.labels import NONE, Labels
-from ..data.layout import Layout
-from ..data.pictures import Pictures
 from ..data.prepare import Prepared, prepare
 from ..data.preprocess import NO_LIMIT
-from ..data.pretokenized import Listed, Spelled
 from ..data.ragged import Ragged
-from ..data.raws import fault_of
 from ..data.readers import read_files
-from ..data.tokenizers import Words
+from ..data.schema import Schema
 from ..errors import DataError, RecipeError, RunError
+from ..fields import Field, Text
 from ..models import Batch, Generator, Labeler
 from ..schemas import Shape, checked
 from .base import Question, Task, Tell, evenly
-from .vectors import begin_with
 
 ROOM = 16384  # padded elements that are read at once when nothing is trained
 Encoded = dict[str, Ragged]  # by side
@@ -42,13 +35,13 @@ class Rows(Task):
 
     learned: ClassVar[type[Shape]]  # the shape of the facts; numbers in a list are of the target's symbols
 
-    def __init__(self, recipe: Recipe, codecs: dict[str, Codec], facts: dict[str, Any]) -> None:
-        self.recipe, self.codecs, self.facts = recipe, codecs, facts
+    def __init__(self, recipe: Recipe, fields: dict[str, Field], facts: dict[str, Any]) -> None:
+        self.recipe, self.fields, self.facts = recipe, fields, facts
         self.prepared: Prepared | None = None  # while the examples are at hand, for baselines that learn from them
 
     @classmethod
     @abstractmethod
-    def layout(cls, recipe: Recipe) -> Layout: ...
+    def schema(cls, recipe: Recipe) -> Schema: ...
 
     @classmethod
     @abstractmethod
@@ -66,53 +59,49 @@ class Rows(Task):
     def prepare(
         cls, recipe: Recipe, tell: Tell, examples: object = None, known: dict[str, Any] | None = None
     ) -> tuple[Self, Prepared]:
-        layout = cls.layout(recipe) if known is None else cls.layout(recipe).knowing(cls.codecs_in(recipe, known))
-        prepared = prepare(layout, tell=tell, examples=examples)
+        schema = cls.schema(recipe) if known is None else cls.schema(recipe).knowing(cls.read_fields(recipe, known))
+        prepared = prepare(schema, tell=tell, examples=examples)
         if known is not None:
-            check_labels(prepared)
+            train = prepared.splits["train"]
+            for side, field in prepared.fields.items():
+                field.check_known(train.ids[side], train.raws[side], side)
         recipe, facts = cls.learn(recipe, prepared)
-        task = cls(recipe, prepared.codecs, facts if known is None else known["facts"])
+        task = cls(recipe, prepared.fields, facts if known is None else known["facts"])
         task.prepared = prepared
         return task, prepared
 
     @classmethod
     def restore(cls, recipe: Recipe, saved: dict[str, Any]) -> Self:
-        return cls(recipe, cls.codecs_in(recipe, saved), saved["facts"])
+        return cls(recipe, cls.read_fields(recipe, saved), saved["facts"])
 
     @classmethod
-    def codecs_in(cls, recipe: Recipe, saved: dict[str, Any]) -> dict[str, Codec]:
-        """The codecs of a task.json, which holds facts beside them."""
-        found, facts, sides = saved.get("codecs"), saved.get("facts"), cls.layout(recipe).sides
+    def read_fields(cls, recipe: Recipe, saved: dict[str, Any]) -> dict[str, Field]:
+        """The fields of a task.json, which holds facts beside them."""
+        found, facts, sides = saved.get("fields"), saved.get("facts"), cls.schema(recipe).sides
         if not isinstance(found, dict) or not isinstance(facts, dict) or set(found) != set(sides):
-            raise RunError(f"task.json does not hold facts, and codecs of {' and '.join(sides)}")
+            raise RunError(f"task.json does not hold facts, and fields of {' and '.join(sides)}")
         checked(cls.learned, facts, "task.json, facts")
-        codecs = {side: read_codec(found[side]) for side in sides}
-        for side, codec in codecs.items():
-            if codec.kind != sides[side].kind:
-                raise RunError(f"task.json says that the {side} is {codec.kind}, but the recipe {sides[side].kind}")
-        symbols = len(codecs["target"])
+        fields = cls.schema(recipe).read_fields(found)
+        symbols = len(fields["target"])
         for name, fact in facts.items():
             lists = [] if not isinstance(fact, list) else fact if fact and isinstance(fact[0], list) else [fact]
             if wrong := next((one for one in lists if one and len(one) != symbols), None):
                 raise RunError(f"task.json has {len(wrong)} {name}, but the target has {symbols} symbols")
-        return codecs
+        return fields
 
     def begin(self, model: Labeler | Generator, tell: Tell) -> None:
         """Words may begin with vectors from a file."""
-        file, source = self.recipe.data.vectors, self.codecs.get("source", next(iter(self.codecs.values())))
+        file, source = self.recipe.data.vectors, self.fields.get("source", next(iter(self.fields.values())))
         if not file:
             return
-        if not isinstance(source, Words | Listed | Spelled):
-            raise RecipeError(f"data.vectors is set, but the source is {source.kind}: only words have vectors")
-        embed = model.source.embed if isinstance(model, Generator) and model.source else model.embed
-        share = begin_with(embed, source.symbols, file)
+        share = source.load_vectors(model.embedding_of("source"), file)
         tell(f"{share:.0%} of the {len(source.symbols):,} words have a vector in {file}")
 
     def saved(self) -> dict[str, Any]:
-        return {"codecs": {side: codec.to_json() for side, codec in self.codecs.items()}, "facts": self.facts}
+        return {"fields": {side: field.to_json() for side, field in self.fields.items()}, "facts": self.facts}
 
     def vocabularies(self) -> dict[str, int]:
-        return {side: len(codec) for side, codec in self.codecs.items()}
+        return {side: len(field) for side, field in self.fields.items()}
 
     def order(self, prepared: Prepared, epoch: int) -> Sequence[Any]:
         lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
@@ -136,8 +125,8 @@ class Rows(Task):
         return total / max(count, 1)
 
     def encode(self, examples: Sequence[Sequence[Any]]) -> Encoded:
-        columns = zip(self.codecs.items(), zip(*examples, strict=True), strict=True)
-        return {side: codec.encode_many(raws) for (side, codec), raws in columns}
+        columns = zip(self.fields.items(), zip(*examples, strict=True), strict=True)
+        return {side: field.encode_many(raws) for (side, field), raws in columns}
 
     def examples(self, prepared: Prepared, split: str) -> Sequence[Any]:
         return prepared.splits[split].examples()
@@ -147,11 +136,9 @@ class Rows(Task):
         return [self.question(one) for one in some]
 
     def question(self, example: Sequence[Any]) -> Question:
-        source, picture = example[0], None
-        words = source if isinstance(source, str) else f"{' × '.join(map(str, np.shape(source)))} numbers"
-        if isinstance(self.codecs["source"], Pictures):
-            words, picture = "a picture", np.asarray(source).reshape(np.shape(source)[-3:])
-        return Question(self.input_of(example), words, self.truth_of(example), picture=picture)
+        raw, source = example[0], self.fields["source"]
+        text, picture = source.describe(raw), source.picture(raw)
+        return Question(self.input_of(example), text, self.truth_of(example), picture=picture)
 
     def input_of(self, example: Sequence[Any]) -> Any:
         """What `predict` is asked with."""
@@ -162,14 +149,13 @@ class Rows(Task):
         return str(example[1])
 
     def read(self, files: Sequence[str]) -> Sequence[Any]:
-        found = read_files(files, self.layout(self.recipe), Skipped())
-        codecs = list(self.codecs.values())
-        return [tuple(codec.normalize(raw) for codec, raw in zip(codecs, row, strict=True)) for row in found]
+        found = read_files(files, self.schema(self.recipe), Skipped())
+        fields = list(self.fields.values())
+        return [tuple(field.normalize(raw) for field, raw in zip(fields, row, strict=True)) for row in found]
 
     def accepted(self, given: Any) -> Any:
-        """As the source's codec has it; what is written without a source goes on from a text."""
-        codec = self.codecs.get("source")
-        if sentence := fault_of(given, codec.kind if codec else ""):
+        """As the source's field has it; what is written without a source goes on from a text."""
+        if sentence := self.fields.get("source", Text).check(given):
             raise DataError(f"an input {sentence}")
         return given
 
@@ -178,7 +164,7 @@ class Rows(Task):
         if self.reads_text:
             yield from super().inputs(file)
             return
-        found = read_files([file], self.layout(self.recipe).only("source"), Skipped())
+        found = read_files([file], self.schema(self.recipe).only("source"), Skipped())
         for number, [source] in enumerate(found, 1):
             yield str(number), source
 
@@ -188,7 +174,7 @@ class Rows(Task):
     @property
     def most(self) -> int:
         """The elements that are read of an input: as many as an example of training has at most."""
-        return self.recipe.data.max_length if self.layout(self.recipe).limited else NO_LIMIT
+        return self.recipe.data.max_length if self.schema(self.recipe).limited else NO_LIMIT
 
     def within(self, encoded: Ragged) -> Ragged:
         return encoded.cut(self.most)
@@ -202,18 +188,6 @@ class Rows(Task):
         longest = int(lengths.max(initial=0))
         if positions(body) < longest:
             raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
-
-
-def check_labels(prepared: Prepared) -> None:
-    """Refuse to train on labels that a codec does not know."""
-    for side, codec in prepared.codecs.items():
-        ids = prepared.splits["train"].ids[side].values
-        if isinstance(codec, Labels) and (ids == NONE).any():
-            row = int(np.argmax(ids == NONE))
-            label = prepared.splits["train"].raws[side][row]
-            raise DataError(
-                f"the training examples have the {side} {label!r}, which this run has never learned to tell"
-            )
 
 
 def positions(body: Body) -> int:

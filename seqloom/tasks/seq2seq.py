@@ -13,15 +13,14 @@ from ..architectures.build import build_seq2seq
 from ..arguments import described, text
 from ..baselines import copy_and_most_frequent, most_frequent
 from ..config.recipe import Recipe
-from ..data.labels import Labels
-from ..data.layout import Layout, Side, tokens
 from ..data.prepare import Prepared
+from ..data.schema import Schema, Side
 from ..errors import DataError
+from ..fields import Label, source_side, text_side
 from ..layers.embeddings import TokenEmbedding
 from ..metrics import bleu, chrf, exact_match, token_error_rate
 from ..models import Generator
 from ..schemas import Usual
-from . import sources
 from .rows import Encoded
 from .scoring import Measure
 from .tells import Tells
@@ -33,15 +32,15 @@ class Seq2Seq(Tells):
     @property
     def tags(self) -> tuple[str, ...]:
         """The languages or styles that the target may be asked for in."""
-        return cast(Labels, self.codecs["tag"]).names if "tag" in self.codecs else ()
+        return cast(Label, self.fields["tag"]).names if "tag" in self.fields else ()
 
     @classmethod
-    def layout(cls, recipe: Recipe) -> Layout:
+    def schema(cls, recipe: Recipe) -> Schema:
         data = recipe.data
-        sides = {"source": sources.side_of(data), "target": tokens(data, (data.target,), data.target_tokenizer)}
+        sides = {"source": source_side(data), "target": text_side((data.target,), data.target_tokenizer)}
         if data.tag:
-            sides["tag"] = Side((data.tag,), Labels.kind, Labels.learn)
-        return Layout("seq2seq", data, sides, shared=("source", "target") if data.shared else ())
+            sides["tag"] = Side((data.tag,), Label)
+        return Schema("seq2seq", data, sides, shared=("source", "target") if data.shared else ())
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
@@ -93,7 +92,7 @@ class Seq2Seq(Tells):
         if unknown := [tag for tag in tags if tag not in self.tags]:
             asked = f"the tag {unknown[0]!r}" if unknown[0] else "no tag"
             raise DataError(f"this model is told what to write: one of {', '.join(self.tags)}, not {asked}")
-        return super().encode_inputs([given[0] for given in inputs]) | {"tag": self.codecs["tag"].encode_many(tags)}
+        return super().encode_inputs([given[0] for given in inputs]) | {"tag": self.fields["tag"].encode_many(tags)}
 
     def rivals(self, inputs: Sequence[Any]) -> dict[str, list[str]]:
         """Copying is no answer to numbers."""
@@ -113,4 +112,4 @@ class Seq2Seq(Tells):
 
     def names_of(self, given: Any, encoded: Encoded) -> list[str]:
         told = [f"<{given[1]}>"] if isinstance(given, tuple) else []
-        return [*told, *super().names_of(given, encoded)[: len(encoded["source"][0]) if told else None]]
+        return [*told, *super().names_of(given, encoded)]

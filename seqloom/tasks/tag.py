@@ -12,19 +12,18 @@ from ..architectures.build import build_labeler
 from ..baselines.labels import TagOfWord
 from ..config.recipe import Recipe
 from ..data import batching
-from ..data.codec import Codec, Raw
-from ..data.labels import NONE
-from ..data.layout import Layout, Side
 from ..data.prepare import Prepared
-from ..data.pretokenized import BETWEEN, TagLists, elements
+from ..data.pretokenized import BETWEEN, elements
 from ..data.ragged import Ragged
+from ..data.schema import Raw, Schema, Side
+from ..fields import Field, Prediction, Tags, word_side
+from ..fields.labels import NONE
 from ..layers.crf import CRF
 from ..layers.heads import Categorical, Head, MLPHead
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
 from ..models import Batch, Labeler, LabelingObjective, Objective, device_of
 from ..schemas import TagsOfWords
-from . import sources
-from .base import Prediction, Scored, Shown
+from .base import Scored, Shown
 from .rows import ROOM, Encoded, Rows, check_positions
 from .scoring import Measure, scored
 
@@ -41,40 +40,40 @@ class Tag(Rows):
     learned = TagsOfWords
 
     @property
-    def source(self) -> Codec:
-        return self.codecs["source"]
+    def source(self) -> Field:
+        return self.fields["source"]
 
     @property
-    def target(self) -> TagLists:
-        return cast(TagLists, self.codecs["target"])
+    def target(self) -> Tags:
+        return cast(Tags, self.fields["target"])
 
     @classmethod
-    def layout(cls, recipe: Recipe) -> Layout:
+    def schema(cls, recipe: Recipe) -> Schema:
         data = recipe.data
-        sides = {"source": sources.listed_side(data), "target": Side((data.target,), TagLists.kind, TagLists.learn)}
-        return Layout("tag", data, sides, fault=uneven)
+        sides = {"source": word_side(data), "target": Side((data.target,), Tags)}
+        return Schema("tag", data, sides, fault=uneven)
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
         train = prepared.splits["train"]
         check_positions("encoder", recipe.model.side("encoder"), train.ids["source"].lengths)
         tags = [elements(text) for text in train.raws["target"]]
-        if not sources.is_text(prepared.codecs["source"]):
+        if not prepared.fields["source"].is_text:
             return recipe, {"usual": TagOfWord.fit(tags, tags).usual, "tags": {}}
         known = TagOfWord.fit([elements(text) for text in train.raws["source"]], tags)
         return recipe, {"usual": known.usual, "tags": known.tags}
 
     @property
     def reads_text(self) -> bool:
-        return sources.is_text(self.source)
+        return self.source.is_text
 
     def build(self) -> Labeler:
         model = self.recipe.model
-        first, width = sources.embed(self.source, model), sources.width(self.source, model)
+        first, width = self.source.embedding(model), self.source.features(model)
         return build_labeler(model, first, self.head, each=True, own=self.cell, inputs=width)
 
     def head(self, inputs: int) -> Head:
-        return CRF(inputs, len(self.target)) if self.recipe.model.crf else Categorical(inputs, len(self.target))
+        return self.target.head(inputs, self.recipe)
 
     def objective(self, model: Labeler) -> Objective:
         return LabelingObjective(model)
@@ -84,10 +83,9 @@ class Tag(Rows):
 
     def batch_of(self, encoded: Encoded, rows: Any) -> Batch:
         """A tag that was never seen in training is not counted: the mask leaves it out."""
-        inputs, mask = sources.read(self.source, encoded["source"], rows, self.recipe.model)
-        tags = torch.zeros(mask.shape, dtype=torch.long)
-        found = torch.from_numpy(encoded["target"].padded(rows)[0])
-        tags[:, : found.shape[1]] = found
+        inputs, mask = self.source.collate(encoded["source"], rows, self.recipe.model)
+        tags = self.target.targets(encoded["target"], rows)
+        tags = torch.nn.functional.pad(tags, (0, mask.shape[1] - tags.shape[1]), value=NONE)
         return Batch(inputs, mask, tags.clamp(min=0), loss_mask=mask & (tags != NONE))
 
     @torch.no_grad()
@@ -123,8 +121,8 @@ class Tag(Rows):
         """The answer is tags, or words with their tags as `predict` gives them."""
         tags = [part.rpartition("/")[2] for part in elements(answer)]
         encoded = self.encode([(given, BETWEEN.join(tags))])
-        names = sources.names(self.source, given, encoded["source"], patch=1)
-        return Shown(self.batch_of(encoded, [0]), names, tags, sources.symbols(self.source), self.target.names)
+        names = self.source.element_names(given, encoded["source"], self.recipe.model)
+        return Shown(self.batch_of(encoded, [0]), names, tags, self.source.symbols, self.target.names)
 
     @torch.no_grad()
     def predict(self, model: Labeler, inputs: Sequence[Raw], beam: int | None = None) -> list[list[TaggedSequence]]:
@@ -149,7 +147,7 @@ class Tag(Rows):
         head = model.head.head if isinstance(model.head, MLPHead) else model.head
         assert isinstance(head, CRF | Categorical)
         for rows in batching.sequential(encoded.lengths, ROOM):
-            read = sources.read(self.source, encoded, rows, self.recipe.model)
+            read = self.source.collate(encoded, rows, self.recipe.model)
             inputs, mask = (part.to(device_of(model)) for part in read)
             expected = model(inputs, mask)
             best = head.sample(expected, 0, mask)

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from ..data.prepare import Prepared
-from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import START
+from ..fields import Prediction, Text
 from ..models import Generator, device_of
 from ..search import Constraint, Hypothesis, Pieces, Stop, likeliest, stream
 from .about import About, drawing
 from .asking import Answering
-from .base import Prediction, Scored
+from .base import Scored
 from .scoring import Measure, scored
 
 QUICK = 256  # validation examples that are written out each time
@@ -35,8 +35,8 @@ class Written(Prediction):
 
 class Tells(About):
     @property
-    def target(self) -> Tokenizer:
-        return cast(Tokenizer, self.codecs["target"])
+    def target(self) -> Text:
+        return cast(Text, self.fields["target"])
 
     @abstractmethod
     def measures(self) -> dict[str, Measure]: ...

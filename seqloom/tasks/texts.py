@@ -13,31 +13,25 @@ from ..arrays import Doubles
 from ..baselines.language import NGram, uniform
 from ..config.recipe import Recipe
 from ..data.cache import release
-from ..data.codec import Raw
 from ..data.documents import Documents, read_whole
 from ..data.formats.tables import Skipped
-from ..data.layout import Layout, tokens
 from ..data.prepare import Prepared
+from ..data.schema import Raw, Schema
 from ..data.streams import Stream
-from ..data.tokenizers import Tokenizer
 from ..data.vocabulary import END, NEVER_WRITTEN, START, UNKNOWN
 from ..errors import RecipeError
+from ..fields import Prediction, Text, text_side
 from ..metrics import bits_per_character, blocks, perplexity
 from ..metrics.copied import copied, summary
-from ..metrics.likelihood import Unit
 from ..models import Generator, device_of
 from ..schemas import Counted
 from ..search import Banned, Constraint, Pick, Pieces, Written, stream
 from ..search.choosing import Choose
-from .base import Prediction, Question, Scored, evenly
+from .base import Question, Scored, evenly
 from .generating import Ask, Continuation, Generation, Told
 from .rows import Encoded, positions
 from .writes import Writes
 
-UNITS: dict[str, Unit] = {
-    **{"characters": "character", "words": "word", "spaced": "word"},
-    **dict.fromkeys(("bpe", "wordpiece", "unigram"), "subword"),
-}
 LETTERS, OTHERS = 6, 4  # the order of the n-gram model to beat: of characters, and of anything longer
 COUNTED = 3_000_000  # tokens it counts at most: each takes about a hundred bytes
 FEW = 30  # documents: scores of fewer are resampled by stretches of their text
@@ -56,11 +50,11 @@ class WritesText(Writes):
     learned = Counted
 
     @classmethod
-    def layout(cls, recipe: Recipe) -> Layout:
+    def schema(cls, recipe: Recipe) -> Schema:
         data = recipe.data
-        side = tokens(data, (data.target,), data.target_tokenizer)
+        side = text_side((data.target,), data.target_tokenizer)
         ordered = cls.is_text(recipe)
-        return Layout(recipe.task, data, {"target": side}, origin=Documents, ordered=ordered, limited=False)
+        return Schema(recipe.task, data, {"target": side}, origin=Documents, ordered=ordered, limited=False)
 
     @classmethod
     def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
@@ -68,7 +62,7 @@ class WritesText(Writes):
         if positions(body) < window:
             raise RecipeError(f"model.decoder.max_positions is {body.max_positions}, but train.bptt_window is {window}")
         texts = prepared.splits["train"].ids["target"]
-        counts = np.zeros(len(prepared.codecs["target"]), dtype=np.int64)
+        counts = np.zeros(len(prepared.fields["target"]), dtype=np.int64)
         for rows in np.array_split(texts.values, max(1, len(texts.values) >> 22)):
             counts += np.bincount(rows, minlength=len(counts))
             release(texts.values)
@@ -76,8 +70,8 @@ class WritesText(Writes):
         return recipe, {"counts": counts.tolist()}
 
     @property
-    def target(self) -> Tokenizer:
-        return cast(Tokenizer, self.codecs["target"])
+    def target(self) -> Text:
+        return cast(Text, self.fields["target"])
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -123,7 +117,7 @@ class WritesText(Writes):
     def score(self, model: Generator, examples: Sequence[Sequence[str]]) -> dict[str, Scored]:
         encoded = self.encode(examples)
         ours, rivals = self.losses(model, encoded), self.rivals(encoded)
-        unit = UNITS[self.target.kind]
+        unit: Any = self.target.unit
         sums, counts = self.shares(ours, encoded)
 
         def beside(measure: Any) -> Scored:

@@ -10,22 +10,23 @@ from seqloom.data import preprocess as building
 from seqloom.data.chunked_text import Onward, in_pieces, whole
 from seqloom.data.documents import Documents, read_documents, read_whole
 from seqloom.data.formats.tables import Skipped
-from seqloom.data.layout import Layout, tokens
 from seqloom.data.prepare import prepare
 from seqloom.data.ragged import Texts
+from seqloom.data.schema import Schema
+from seqloom.fields import text_side
 
 LINES = ["  The cat sat.", "", "on  the\tmat; grüße", "\u3000日本語 の 文", "a", "", "", "the end ", "of it all"] * 40
 TEXT = "\n".join(LINES)
 
 
-def layout(folder, kind: str, **more) -> Layout:
+def schema(folder, kind: str, **more) -> Schema:
     file = folder / "text.txt"
     file.write_text(TEXT, encoding="utf-8")
     data = Data(
         train=(str(file),), target_tokenizer=kind, vocabulary_size=600 if kind in ("bpe", "wordpiece") else 0, **more
     )
-    side = tokens(data, (data.target,), kind)
-    return Layout("language", data, {"target": side}, origin=Documents, ordered=True, limited=False)
+    side = text_side((data.target,), kind)
+    return Schema("language", data, {"target": side}, origin=Documents, ordered=True, limited=False)
 
 
 def small_pieces(monkeypatch, size: int = 100) -> None:
@@ -38,11 +39,11 @@ def small_pieces(monkeypatch, size: int = 100) -> None:
 @pytest.mark.parametrize("breaks", [False, True])
 @pytest.mark.parametrize("kind", ["characters", "words", "spaced", "bpe", "wordpiece", "unigram"])
 def test_a_text_in_pieces_is_prepared_as_if_it_were_read_at_once(kind, breaks, tmp_path, monkeypatch):
-    given = layout(tmp_path, kind, line_breaks=breaks)
+    given = schema(tmp_path, kind, line_breaks=breaks)
     at_once = prepare(given, tmp_path / "one")
     small_pieces(monkeypatch)
     pieces = prepare(given, tmp_path / "other")
-    assert pieces.codecs["target"].to_json() == at_once.codecs["target"].to_json()
+    assert pieces.fields["target"].to_json() == at_once.fields["target"].to_json()
     assert pieces.report.to_json() == at_once.report.to_json()
     for part in ("train", "validation", "test"):
         for ours, theirs in zip(pieces.splits[part].ids["target"], at_once.splits[part].ids["target"], strict=True):
@@ -52,7 +53,7 @@ def test_a_text_in_pieces_is_prepared_as_if_it_were_read_at_once(kind, breaks, t
 
 @pytest.mark.parametrize("size", [1, 50, 10**6])
 def test_pieces_of_a_file_begin_with_the_break_before_them_and_are_one_again(size, tmp_path, monkeypatch):
-    given = layout(tmp_path, "characters").data
+    given = schema(tmp_path, "characters").data
     monkeypatch.setattr(documents, "PIECE", size)
     found = [text for (text,) in read_documents(given.train, given, Skipped())]
     assert "".join(found) == TEXT and [*read_whole(given.train, given, Skipped())] == [TEXT]

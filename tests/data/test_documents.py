@@ -69,7 +69,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path):
 def parts(folder, text, *settings):
     path = written(folder, "long.txt", text)
     recipe = Recipe.read("language", f"data.train={path}", *settings)
-    prepared = prepare(Language.layout(recipe), folder / "cache")
+    prepared = prepare(Language.schema(recipe), folder / "cache")
     return {part: "".join(text for (text,) in split.examples()) for part, split in prepared.splits.items()}, prepared
 
 
@@ -78,7 +78,7 @@ def test_one_text_is_cut_in_its_order(tmp_path):
     found, prepared = parts(tmp_path, text)
     assert found["train"] + found["validation"] + found["test"] == text
     assert [len(part) for part in found.values()] == [800, 100, 100]
-    assert prepared.codecs["target"].unknown in prepared.splits["test"].ids["target"][0]  # learned from training alone
+    assert prepared.fields["target"].unknown in prepared.splits["test"].ids["target"][0]  # learned from training alone
 
 
 def test_words_are_not_cut(tmp_path):

@@ -17,7 +17,7 @@ from seqloom.tasks import TASKS
 def read(task: str, part: str = "train", *overrides: str) -> tuple[list, list[str]]:
     recipe = Recipe.read(task, *overrides)
     skipped = Skipped()
-    origin = (Documents if task == "language" else Files)(TASKS[task].form(recipe).layout(recipe))
+    origin = (Documents if task == "language" else Files)(TASKS[task].form(recipe).schema(recipe))
     return list(origin.read(part, skipped)), skipped.notes
 
 

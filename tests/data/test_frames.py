@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from seqloom.config.recipe import Recipe
-from seqloom.data.frames import KEYS, LOWEST, FramePlaces, Frames, frames_of, read_pieces, written
+from seqloom.data.frames import KEYS, LOWEST, FramePlaces, read_pieces
 from seqloom.data.prepare import prepare
 from seqloom.data.ragged import Ragged
 from seqloom.errors import DataError
+from seqloom.fields.frames import Frames, frame_text, parse_frames
 from seqloom.tasks.music import Polyphony
 
 PIECES = {"train": [[[60, 64], []], [[21], [108], [60]]], "valid": [[[61]]], "test": [[[62]], [[63], [64]]]}
@@ -39,8 +40,8 @@ def test_a_file_holds_pieces_by_part(name, tmp_path):
 
 def test_the_parts_of_one_file_or_of_several_are_prepared(tmp_path):
     def sizes(*settings):
-        layout = Polyphony.layout(Recipe.read("chorales", *settings))
-        return {part: len(split) for part, split in prepare(layout, tmp_path / "cache").splits.items()}
+        schema = Polyphony.schema(Recipe.read("chorales", *settings))
+        return {part: len(split) for part, split in prepare(schema, tmp_path / "cache").splits.items()}
 
     whole = saved(tmp_path, PIECES)
     assert sizes(f"data.train={whole}") == {"train": 2, "validation": 1, "test": 2}
@@ -80,14 +81,14 @@ def test_each_frame_is_told_from_the_one_before_and_the_first_from_one_of_all_ke
 
 def test_frames_are_lines_of_pitches_and_back():
     text = "60 64 67\n-\n21 108\n"
-    assert "".join(f"{written(frame)}\n" for frame in frames_of(text)) == text
-    assert frames_of("").shape == (0, KEYS)
+    assert "".join(f"{frame_text(frame)}\n" for frame in parse_frames(text)) == text
+    assert parse_frames("").shape == (0, KEYS)
     for wrong in ("60 C", "60\n200"):
         with pytest.raises(DataError):
-            frames_of(wrong)
+            parse_frames(wrong)
 
 
-def test_the_codec_keeps_what_it_is_given():
-    codec = Frames.read(Frames.learn(iter(())).to_json())
-    frames = frames_of("60\n61")
-    assert (codec.encode_many([frames])[0] == frames).all() and len(codec) == KEYS
+def test_the_field_keeps_what_it_is_given():
+    field = Frames.from_json(Frames().to_json())
+    frames = parse_frames("60\n61")
+    assert (field.encode_many([frames])[0] == frames).all() and len(field) == KEYS

@@ -3,8 +3,8 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from seqloom.data.id_table import UnitTable
 from seqloom.data.ragged import Ragged
+from seqloom.fields.id_table import UnitTable
 
 
 def test_two_threads_that_meet_the_same_unit_for_the_first_time_leave_the_table_in_order():

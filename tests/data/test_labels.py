@@ -5,50 +5,58 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.codecs import read_codec
-from seqloom.data.labels import NONE, Labels, LabelSets, Rating, names_in, number_in, written
+from seqloom.config.recipe import Data
+from seqloom.data.schema import read_field
 from seqloom.errors import DataError, RunError
+from seqloom.fields.labels import NONE, Label, LabelSet, Number, join_names, parse_number, split_names
 
+FIELDS = {field.kind: field for field in (Label, LabelSet, Number)}
 names = st.text("abc é", min_size=1, max_size=4).map(str.strip).filter(lambda name: name and name != "-")
+
+
+def reread(field):
+    return read_field("target", type(field), field.to_json())
 
 
 @given(st.lists(names, min_size=1, max_size=30))
 def test_labels_are_numbered_by_frequency_and_read_back(texts):
-    codec = Labels.learn(iter(texts))
-    again = read_codec(codec.to_json())
-    counts = [texts.count(name) for name in codec.names]
-    assert counts == sorted(counts, reverse=True) and set(codec.names) == set(texts)
+    field = Label.fit(iter(texts), Data())
+    again = reread(field)
+    counts = [texts.count(name) for name in field.names]
+    assert counts == sorted(counts, reverse=True) and set(field.names) == set(texts)
     ids = again.encode_many(texts)
     assert [again.names[row[0]] for row in ids] == texts
-    assert codec.balance(np.bincount(ids.values)) == {name: texts.count(name) for name in codec.names}
+    assert field.balance(np.bincount(ids.values)) == {name: texts.count(name) for name in field.names}
 
 
 def test_a_label_never_seen_is_no_other_label():
-    assert Labels(["a", "b"]).encode_many(["c", "b"]).values.tolist() == [NONE, 1]
-    assert LabelSets(["a", "b"]).encode_many(["b, c"])[0].tolist() == [1, NONE]
+    assert Label(["a", "b"]).encode_many(["c", "b"]).values.tolist() == [NONE, 1]
+    assert LabelSet(["a", "b"]).encode_many(["b, c"])[0].tolist() == [1, NONE]
 
 
 @given(st.lists(st.lists(names, max_size=4), min_size=1, max_size=10))
 def test_several_labels_are_a_set_whatever_their_order(sets):
     texts = [" , ".join(labels) or "-" for labels in sets]
-    codec = read_codec(LabelSets.learn(iter([*texts, "a"])).to_json())
-    for labels, text, row in zip(sets, texts, codec.encode_many(texts), strict=True):
-        assert sorted(codec.names[number] for number in row) == sorted(set(labels)) == names_in(codec.normalize(text))
-        assert codec.normalize(text) == written(sorted(set(labels)))
+    field = reread(LabelSet.fit(iter([*texts, "a"]), Data()))
+    for labels, text, row in zip(sets, texts, field.encode_many(texts), strict=True):
+        assert (
+            sorted(field.names[number] for number in row) == sorted(set(labels)) == split_names(field.normalize(text))
+        )
+        assert field.normalize(text) == join_names(sorted(set(labels)))
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
 def test_numbers_keep_their_value_and_the_scale_of_training(numbers):
-    codec = read_codec(Rating.learn(map(str, numbers)).to_json())
-    assert codec.mean == pytest.approx(np.mean(numbers), abs=1e-6) and codec.spread > 0
-    assert codec.encode_many([str(number) for number in numbers]).values == pytest.approx(numbers, rel=1e-6)
+    field = reread(Number.fit(map(str, numbers), Data()))
+    assert field.mean == pytest.approx(np.mean(numbers), abs=1e-6) and field.spread > 0
+    assert field.encode_many([str(number) for number in numbers]).values == pytest.approx(numbers, rel=1e-6)
 
 
 def test_a_decimal_comma_is_understood_and_nonsense_is_not():
-    assert number_in("3,5") == number_in("3.5") == 3.5
+    assert parse_number("3,5") == parse_number("3.5") == 3.5
     for text in ("good", "1,000.5", "nan", "inf", ""):
         with pytest.raises(DataError, match="is no number"):
-            number_in(text)
+            parse_number(text)
 
 
 @pytest.mark.parametrize(
@@ -65,5 +73,6 @@ def test_a_decimal_comma_is_understood_and_nonsense_is_not():
     ],
 )
 def test_a_damaged_file_is_refused(found):
+    kind = found["kind"] if found else "label"
     with pytest.raises(RunError):
-        read_codec(found)
+        read_field("target", FIELDS["label" if isinstance(kind, list) else kind], found)

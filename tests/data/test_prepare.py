@@ -18,11 +18,12 @@ from seqloom.data import cache as stores
 from seqloom.data import prepare as prepare_module
 from seqloom.data import preprocess as building
 from seqloom.data.datasets import origin_of
-from seqloom.data.layout import Layout, tokens
 from seqloom.data.prepare import Prepared
-from seqloom.data.tokenizers import learn_tokenizer
+from seqloom.data.schema import Schema
 from seqloom.data.vocabulary import UNKNOWN
 from seqloom.errors import DataError
+from seqloom.fields import text_side
+from tests.tokenizing import learn_tokenizer
 
 PAIRS = [(f"source {n} ä", f"target {n * n}") for n in range(100)]
 
@@ -32,10 +33,10 @@ def write(path: Path, pairs=PAIRS) -> str:
     return str(path)
 
 
-def pairs(data) -> Layout:
+def pairs(data) -> Schema:
     """Source and target, both in tokens."""
-    source = tokens(data, data.source, data.source_tokenizer)
-    return Layout("test", data, {"source": source, "target": tokens(data, (data.target,), data.target_tokenizer)})
+    source = text_side(data.source, data.source_tokenizer)
+    return Schema("test", data, {"source": source, "target": text_side((data.target,), data.target_tokenizer)})
 
 
 def prepare(data, cache=None, tell=print) -> Prepared:
@@ -68,7 +69,7 @@ def content(prepared: Prepared) -> object:
         + [list(split.raws["source"]), list(split.raws["target"])]
         for name, split in prepared.splits.items()
     }
-    tokenizers = [tokenizer.to_json() for tokenizer in prepared.codecs.values()]
+    tokenizers = [tokenizer.to_json() for tokenizer in prepared.fields.values()]
     return splits, tokenizers, prepared.report.to_json(), prepared.fingerprint
 
 
@@ -85,7 +86,7 @@ def test_ids_and_texts_belong_together(file, cache, kind):
     for split in prepared.splits.values():
         assert len(split) == len(split.ids["target"]) == len(split.raws["source"]) == len(split.raws["target"])
         for tokenizer, ids, texts in zip(
-            prepared.codecs.values(),
+            prepared.fields.values(),
             (split.ids["source"], split.ids["target"]),
             (split.raws["source"], split.raws["target"]),
             strict=True,
@@ -125,7 +126,7 @@ def test_the_seed_of_the_split_changes_the_parts(file, cache):
 def test_tokenizers_learn_from_the_training_part_alone(tmp_path, cache):
     train, test = write(tmp_path / "a.txt", [("ab", "x")] * 9), write(tmp_path / "b.txt", [("abc", "xyz")])
     prepared = prepare(settings(train=[train], validation=[test], test=[test]), cache)
-    assert prepared.codecs["source"].symbols[4:] == ("a", "b")
+    assert prepared.fields["source"].symbols[4:] == ("a", "b")
     assert prepared.splits["test"].ids["source"][0].tolist() == [4, 5, UNKNOWN]
     side = prepared.report.splits["test"].sides["target"]
     assert (
@@ -137,7 +138,7 @@ def test_tokenizers_learn_from_the_training_part_alone(tmp_path, cache):
 def test_tokenizers_learn_nothing_from_rows_that_are_drawn_away(file, cache):
     prepared = prepare(settings(train=[file], source_tokenizer="words"), cache)
     seen = learn_tokenizer("words", prepared.splits["train"].raws["source"])
-    assert prepared.codecs["source"].to_json() == seen.to_json()
+    assert prepared.fields["source"].to_json() == seen.to_json()
     assert prepared.report.splits["test"].sides["source"].unknown_share > 0
 
 
@@ -150,7 +151,7 @@ def test_tokenizers_are_made_as_the_settings_say(file, cache):
     )
     texts = [pair[0] for pair in pairs_of(prepared, "train")]
     expected = learn_tokenizer("words", texts, max_size=5, min_count=2, lowercase=True)
-    assert prepared.codecs["source"].to_json() == expected.to_json()
+    assert prepared.fields["source"].to_json() == expected.to_json()
 
 
 def test_texts_are_what_a_perfect_model_would_write(tmp_path, cache):
@@ -168,10 +169,10 @@ def test_ids_are_kept_as_narrow_as_the_vocabulary_allows(tmp_path, cache):
     assert narrow.splits["train"].ids["source"].values.dtype == np.uint16
     many = [(f"w{n}", "x") for n in range(90_000)]
     wide = prepare(settings(train=[write(tmp_path / "b.txt", many)], source_tokenizer="words"), cache)
-    assert len(wide.codecs["source"]) > 1 << 16
+    assert len(wide.fields["source"]) > 1 << 16
     assert wide.splits["train"].ids["source"].values.dtype == np.int32
     split = wide.splits["train"]
-    assert wide.codecs["source"].decode(split.ids["source"][-1]) == split.raws["source"][-1]
+    assert wide.fields["source"].decode(split.ids["source"][-1]) == split.raws["source"][-1]
 
 
 def test_a_sample_is_prepared_in_its_own_parts(cache, monkeypatch):
@@ -276,7 +277,7 @@ def test_the_report_counts_what_there_is(file, cache):
             assert (side.tokens, side.longest) == (sum(lengths), max(lengths))
             assert side.mean == pytest.approx(sum(lengths) / len(lengths))
             assert side.unknown_share == pytest.approx(sum((row == UNKNOWN).sum() for row in ids) / sum(lengths))
-    sizes = {side: len(codec) for side, codec in prepared.codecs.items()}
+    sizes = {side: len(field) for side, field in prepared.fields.items()}
     assert prepared.report.vocabulary == sizes
     assert prepared.report.rows_read == len(PAIRS) and prepared.report.skipped == {}
 
@@ -413,8 +414,8 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
             more = {part: 9 + (part == name) for part in ("train_rows", "validation_rows", "test_rows")}
         if name != "target":
             changes.append(base | more)
-    layouts = [pairs(settings(**change)) for change in changes]
-    fingerprints = [prepare_module._fingerprint(layout, origin_of(layout)) for layout in layouts]
+    schemas = [pairs(settings(**change)) for change in changes]
+    fingerprints = [prepare_module._fingerprint(schema, origin_of(schema)) for schema in schemas]
     assert len(set(fingerprints)) == len(fingerprints)
     assert prepare(settings(**base), cache).fingerprint == fingerprints[0]
 
@@ -477,7 +478,7 @@ def damage_index_emptied(entry: Path) -> None:
 
 def damage_tokenizer(entry: Path) -> None:
     index = json.loads((entry / "index.json").read_text())
-    index["codecs"]["source"]["symbols"][5] = "<pad>"
+    index["fields"]["source"]["symbols"][5] = "<pad>"
     (entry / "index.json").write_text(json.dumps(index))
 
 
@@ -559,7 +560,8 @@ def test_the_cache_is_where_the_environment_says(tmp_path, file, monkeypatch):
 PROGRAM = """
 import sys
 from pathlib import Path
-from seqloom.data.layout import Layout, tokens
+from seqloom.data.schema import Schema
+from seqloom.fields import text_side
 from seqloom.data.datasets import origin_of
 from seqloom.data.prepare import prepare
 from seqloom.config.recipe import Recipe
@@ -568,8 +570,8 @@ def tell(line):
     if sys.argv[3] == "wait" and "encoding train" in line:
         sys.stdin.readline()
 data = Recipe.of({"data": {"train": [sys.argv[1]]}}).data
-sides = {side: tokens(data, (side,), "characters") for side in ("source", "target")}
-prepared = prepare(Layout("test", data, sides), Path(sys.argv[2]), tell)
+sides = {side: text_side((side,), "characters") for side in ("source", "target")}
+prepared = prepare(Schema("test", data, sides), Path(sys.argv[2]), tell)
 print(prepared.fingerprint, list(prepared.splits["test"].raws["source"]), flush=True)
 """
 
@@ -641,5 +643,5 @@ def test_real_parallel_files_are_prepared(shared_data, cache):
             assert list(prepared.splits[part].raws["source"]) == [line.strip() for line in lines]
     split = prepared.splits["test"]
     for row in random.Random(0).sample(range(len(split)), 50):
-        assert prepared.codecs["source"].decode(split.ids["source"][row]) == split.raws["source"][row]
+        assert prepared.fields["source"].decode(split.ids["source"][row]) == split.raws["source"][row]
     assert 0 < prepared.report.splits["test"].sides["target"].unknown_share < 0.25

@@ -14,12 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data import id_table as units
-from seqloom.data import subwords, tokenizers
-from seqloom.data.subwords import BYTE_OF, byte_names
-from seqloom.data.tokenizers import JOINER, learn_tokenizer, read_tokenizer
 from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN
 from seqloom.errors import RecipeError, RunError
+from seqloom.fields import id_table as units
+from seqloom.fields import subwords
+from seqloom.fields import text as tokenizers
+from seqloom.fields.subwords import BYTE_OF, byte_names
+from seqloom.fields.text import JOINER
+from tests.tokenizing import learn_tokenizer, read_tokenizer
 
 WORD = re.compile(r"\w+|[^\w\s]")
 SUBWORDS = ("bpe", "wordpiece", "unigram")
@@ -297,7 +299,7 @@ def test_subwords_of_a_text_are_what_the_library_gives_for_it_whole():
 def test_another_process_with_one_thread_learns_the_same_subwords(kind):
     texts = [" ".join(random.Random(n).choices(TEXTS, k=3)) for n in range(30)]
     program = (
-        "import json, sys; from seqloom.data.tokenizers import learn_tokenizer; "
+        "import json, sys; from tests.tokenizing import learn_tokenizer; "
         f"print(json.dumps(learn_tokenizer({kind!r}, json.load(sys.stdin), max_size=540).to_json()))"
     )
     run = subprocess.run(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.tokenizers import learn_tokenizer
 from seqloom.data.vocabulary import END, PAD, START, UNKNOWN
 from seqloom.search import Pieces, StopText, StopTokens
 from seqloom.search.base import kept_by
+from tests.tokenizing import learn_tokenizer
 
 TEXT = "grüße aus köln, 東京 und 😀! don't-stop e\u0301 " * 3
 TOKENIZERS = {

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from seqloom.config.recipe import Recipe
+from seqloom.fields import Prediction
+from seqloom.fields.labels import NumberPrediction
 from seqloom.tasks import TASKS, forecast, rows
-from seqloom.tasks.base import Prediction, Question, evenly
-from seqloom.tasks.classify import Estimated
+from seqloom.tasks.base import Question, evenly
 from seqloom.tasks.forecast import Outlook
 
 from ..recipes import forecasting, walks
@@ -26,7 +27,7 @@ def made(task, targets, *overrides):
 def test_a_rating_and_its_doubt_are_told_on_the_scale_of_training():
     numbers = [float(n % 4) * 10 for n in range(20)]
     task, prepared = made("classify", map(str, numbers), "data.target_type=number")
-    [answer] = task.read_out((torch.tensor([0.5]), torch.tensor([0.25])), 1)
+    [answer] = task.target.predictions((torch.tensor([0.5]), torch.tensor([0.25])), 1)
     assert answer.value == pytest.approx(np.mean(numbers) + 0.5 * np.std(numbers))
     assert answer.spread == pytest.approx(0.25 * np.std(numbers))
     told = task.batch(prepared, np.arange(20)).target[:, 0]
@@ -37,7 +38,7 @@ def test_every_label_that_is_likelier_than_not_is_told():
     task, _ = made("classify", ["a, b", "b, c", "c", "-"] * 5, "data.target_type=labels")
     names = task.target.names
     for logits in ([-0.1, 0.1, 0.3], [0.1, -0.1, -0.3], [-0.2, -0.1, -3.0]):
-        [answer] = task.read_out(torch.tensor(logits), 1)
+        [answer] = task.target.predictions(torch.tensor(logits), 1)
         told = sorted(name for name, one in zip(names, logits, strict=True) if one > 0)
         assert answer.output == (", ".join(told) or "-")
         assert answer.score == pytest.approx(sum(-math.log1p(math.exp(-abs(one))) for one in logits))
@@ -54,7 +55,7 @@ def test_an_answer_is_wrong_if_it_is_another_one_and_a_number_by_as_much_as_it_i
     answers = ("a, b", "b, a", "a", "-")
     assert [task.wrong(Prediction(told, 0.0), asked("b, a")) for told in answers] == [0, 0, 1, 1]
     task, _ = made("classify", map(str, range(20)), "data.target_type=number")
-    assert task.wrong(Estimated("7", 0.0, 7.0, 1.0), asked("4.5")) == pytest.approx(2.5)
+    assert task.wrong(NumberPrediction("7", 0.0, 7.0, 1.0), asked("4.5")) == pytest.approx(2.5)
 
 
 def test_a_forecast_is_wrong_by_its_error_over_the_spread_of_each_variable():

@@ -333,14 +333,14 @@ def test_a_setting_that_a_task_has_no_use_for_is_refused(task, override, reason)
         Recipe.of({"task": task}).override(override)
 
 
-def test_a_folder_whose_codecs_are_of_another_kind_is_refused(tmp_path):
+def test_a_folder_whose_fields_are_of_another_kind_is_refused(tmp_path):
     parts = {part: TOKENS for part in ("train", "validation", "test")}
     list(train(recipe("classify", "train.steps=2"), tmp_path / "run", examples=parts))
     run = load(tmp_path / "run")
     saved = json.loads(json.dumps(run.task.saved()))
-    saved["codecs"]["source"] = saved["codecs"]["target"]
-    with pytest.raises(RunError, match="source is label, but the recipe characters"):
+    saved["fields"]["source"] = saved["fields"]["target"]
+    with pytest.raises(RunError, match="source is 'label', but the recipe says 'characters'"):
         TASKS["classify"].restore(run.recipe, saved)
-    for broken in ({}, {"codecs": {}, "facts": {}}, {"codecs": [], "facts": {}}):
+    for broken in ({}, {"fields": {}, "facts": {}}, {"fields": [], "facts": {}}):
         with pytest.raises(RunError):
             TASKS["classify"].restore(run.recipe, broken)

@@ -11,9 +11,10 @@ import torch
 
 from seqloom.config.body import Kind
 from seqloom.config.recipe import Recipe
-from seqloom.data.frames import KEYS, frames_of
+from seqloom.data.frames import KEYS
 from seqloom.data.samples import SAMPLES
 from seqloom.errors import RecipeError, SearchError
+from seqloom.fields.frames import parse_frames
 from seqloom.runs.run import Run, load, train
 from seqloom.tasks.generating import Continuation
 from seqloom.tasks.music import Polyphony, Tunes, faults, sounds_in
@@ -58,7 +59,7 @@ def test_every_kind_learns_chords_goes_on_and_writes(kind, tmp_path):
     run = load(tmp_path / "whole")
     assert set(run.scores["scores"]["nats a step"]["baselines"]) == {"frame frequency", "the last frame again"}
     [written] = run.generate("60 64\n61 65", length=12).finish()
-    assert frames_of(written.output).shape == (14, KEYS) and written.output.startswith("60 64\n61 65\n")
+    assert parse_frames(written.output).shape == (14, KEYS) and written.output.startswith("60 64\n61 65\n")
     records = measured(train(recipe, tmp_path / "cut"))
     next(records)
     records.close()
@@ -72,12 +73,12 @@ def test_the_score_of_a_frame_is_its_log_probability_key_by_key(tmp_path):
     torch.nn.init.normal_(model.head.project.weight)
     before = ["60 64", "61 65"]
     [[answer]] = task.predict(model, ["\n".join(before)])
-    frames = np.concatenate([np.ones((1, KEYS)), frames_of("\n".join(before))])
+    frames = np.concatenate([np.ones((1, KEYS)), parse_frames("\n".join(before))])
     with torch.no_grad():
         chances = (
             model(torch.from_numpy(frames)[None].float(), model.initial_state(1))[0][0, -1].double().sigmoid().numpy()
         )
-    sounds = frames_of(answer.output)[0].astype(bool)
+    sounds = parse_frames(answer.output)[0].astype(bool)
     assert (sounds == (chances > 0.5)).all()
     assert answer.score == pytest.approx(np.log(np.where(sounds, chances, 1 - chances)).sum(), abs=1e-4)
 
@@ -126,7 +127,7 @@ def test_chords_are_written_by_seed_and_at_temperature_0_the_likeliest(kind, tmp
 
     assert outputs(seed=3, count=2) == outputs(seed=3, count=3)[:2] and outputs(seed=3) != outputs(seed=4)
     [likeliest] = outputs(temperature=0)
-    frames = torch.from_numpy(frames_of(likeliest)).float()[None]
+    frames = torch.from_numpy(parse_frames(likeliest)).float()[None]
     if kind == "gru":
         with torch.no_grad():
             told, _ = model(torch.cat([torch.ones(1, 1, KEYS), frames], 1), model.initial_state(1))
@@ -141,7 +142,7 @@ def test_what_chooses_one_of_many_is_refused_for_chords(tmp_path):
 
 
 def test_a_key_that_goes_on_is_one_note():
-    assert [(float(s.start), float(s.length), s.pitch) for s in sounds_in(frames_of("60 64\n60\n-\n60"))] == [
+    assert [(float(s.start), float(s.length), s.pitch) for s in sounds_in(parse_frames("60 64\n60\n-\n60"))] == [
         (0.0, 0.25, 64),
         (0.0, 0.5, 60),
         (0.75, 0.25, 60),

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from torch import nn
 
 from ...data.formats.chorales import LOWEST
-from ...data.subwords import PIECE
-from ...data.tokenizers import SUBWORDS, read_tokenizer
 from ...data.vocabulary import END, SPECIALS, START, UNKNOWN
 from ...errors import RunError
+from ...fields.subwords import PIECE
+from ...fields.text import SUBWORDS
 from ...layers.crf import CRF
 from ...layers.heads import MLPHead
 from ...models import Generator, Labeler
@@ -45,13 +45,17 @@ def describe_run(run: Run) -> Program:
     saved, recipe = run.task.saved(), run.recipe
     if recipe.task == "forecast":
         return describe_forecast(run, saved)
-    codecs = saved["codecs"]
+    fields = saved["fields"]
     if isinstance(run.model, Labeler):
-        return describe_labeler(run.model, codecs, recipe)
+        return describe_labeler(run.model, fields, recipe)
     assert isinstance(run.model, Generator)
-    if codecs["target"]["kind"] == "frames":
-        return describe_frames(codecs, recipe)
-    return describe_writer(codecs, recipe) if run.model.source is None else describe_generator(codecs, recipe)
+    if fields["target"]["kind"] == "frames":
+        return describe_frames(fields, recipe)
+    return (
+        describe_writer(run.task.target, fields, recipe)
+        if run.model.source is None
+        else describe_generator(fields, recipe)
+    )
 
 
 def header(recipe: Any, program: Program, example: str) -> str:
@@ -60,17 +64,17 @@ def header(recipe: Any, program: Program, example: str) -> str:
     return script.HEADER.format(title=f"Answers of a model ({recipe.task}, {kind}).", example=example, more=more)
 
 
-def add_side(program: Program, side: str, codec: dict[str, Any]) -> None:
+def add_side(program: Program, side: str, values: dict[str, Any]) -> None:
     """What a side has learned; subwords have a file of their own, as the library `tokenizers` writes it."""
-    if codec["kind"] not in SUBWORDS:
-        program.fields[side] = codec
+    if values["kind"] not in SUBWORDS:
+        program.fields[side] = values
         return
-    pieces = SUBWORDS[codec["kind"]].read(codec["symbols"][len(SPECIALS) :], codec)
+    pieces = SUBWORDS[values["kind"]].read(values["symbols"][len(SPECIALS) :], values)
     special = [b"", SPECIALS[UNKNOWN].encode(), b"", b""]
     program.fields[side] = {
-        "kind": codec["kind"],
-        "lowercase": codec["lowercase"],
-        "symbols": codec["symbols"],
+        "kind": values["kind"],
+        "lowercase": values["lowercase"],
+        "symbols": values["symbols"],
         "longest": pieces.longest or PIECE,
         "bytes": [one.hex() for one in (*special, *pieces.bytes)],
     }
@@ -78,25 +82,25 @@ def add_side(program: Program, side: str, codec: dict[str, Any]) -> None:
     program.files[f"{side}.tokenizer.json"] = json.dumps(library, ensure_ascii=False).encode()
 
 
-def element_of(codec: dict[str, Any], whole: bool) -> list[int]:
+def element_of(values: dict[str, Any], whole: bool) -> list[int]:
     """The shape of one element."""
-    match codec["kind"]:
+    match values["kind"]:
         case "spelled":
-            return [1 + codec["longest"]]
+            return [1 + values["longest"]]
         case "numbers":
-            return [len(codec["mean"]) * (3 if whole else 1)]
+            return [len(values["mean"]) * (3 if whole else 1)]
     return []
 
 
-def read_source(program: Program, codec: dict[str, Any], recipe: Any) -> tuple[str, str]:
+def read_source(program: Program, values: dict[str, Any], recipe: Any) -> tuple[str, str]:
     """The program's way to read an input, and what of it goes to the model."""
-    whole = bool(codec.get("gaps")) or recipe.model.side("encoder").kind == "gru-d"
-    add_side(program, "source", codec)
-    program.fields |= {"whole": whole, "element": element_of(codec, whole), "max_length": recipe.data.max_length}
-    program.features = (element_of(codec, whole) or [0])[0]
-    if codec["kind"] == "image":
+    whole = bool(values.get("gaps")) or recipe.model.side("encoder").kind == "gru-d"
+    add_side(program, "source", values)
+    program.fields |= {"whole": whole, "element": element_of(values, whole), "max_length": recipe.data.max_length}
+    program.features = (element_of(values, whole) or [0])[0]
+    if values["kind"] == "image":
         return script.reading("image", "SOURCE") + script.BATCH_OF_IMAGE, "encode(given)"
-    return script.reading(codec["kind"], "SOURCE") + script.BATCH, 'encode(given)[: FIELDS["max_length"]]'
+    return script.reading(values["kind"], "SOURCE") + script.BATCH, 'encode(given)[: FIELDS["max_length"]]'
 
 
 def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: str = '"an input" …') -> Program:
@@ -113,9 +117,9 @@ def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: s
     return program
 
 
-def describe_labeler(model: Labeler, codecs: dict[str, Any], recipe: Any) -> Program:
-    program, target = Program({"target": codecs["target"]}), codecs["target"]["kind"]
-    read, cut = read_source(program, codecs["source"], recipe)
+def describe_labeler(model: Labeler, fields: dict[str, Any], recipe: Any) -> Program:
+    program, target = Program({"target": fields["target"]}), fields["target"]["kind"]
+    read, cut = read_source(program, fields["source"], recipe)
     opened = script.graphs(MODEL="model.onnx")
     if target != "tags":
         answer = {"label": script.LABEL, "labels": script.LABELS, "number": script.NUMBER}[target]
@@ -128,14 +132,14 @@ def describe_labeler(model: Labeler, codecs: dict[str, Any], recipe: Any) -> Pro
     return finish(program, recipe, opened, read, best, script.TAGS, cut=cut)
 
 
-def describe_generator(codecs: dict[str, Any], recipe: Any) -> Program:
+def describe_generator(fields: dict[str, Any], recipe: Any) -> Program:
     """Texts or drawings about a source."""
-    program, target = Program({}), codecs["target"]
-    read, cut = read_source(program, codecs["source"], recipe)
+    program, target = Program({}), fields["target"]
+    read, cut = read_source(program, fields["source"], recipe)
     add_side(program, "target", target)
     opened = script.graphs(ENCODER="encoder.onnx", DECODER="decoder.onnx")
     shared = (opened, read, script.STEP, script.WRITE)
-    if target["kind"] == "mosaic":
+    if target["kind"] == "image tokens":
         (height, width, _), side = target["size"], target["side"]
         count = -(-height // side) * -(-width // side)
         program.fields |= {"banned": list(range(len(SPECIALS))), "end": -1, "max_length": count}
@@ -145,8 +149,8 @@ def describe_generator(codecs: dict[str, Any], recipe: Any) -> Program:
     program.fields |= {"banned": [] if allowed else [UNKNOWN], "end": END, "max_length": recipe.search.max_length}
     cut = cut.replace('FIELDS["max_length"]', str(read_most))
     answer = script.TEXT
-    if "tag" in codecs:
-        program.fields["tag"], answer = codecs["tag"], script.TEXT_WITH_TAG
+    if "tag" in fields:
+        program.fields["tag"], answer = fields["tag"], script.TEXT_WITH_TAG
     return finish(program, recipe, *shared, script.DECODE[target["kind"]], answer, cut=cut)
 
 
@@ -157,10 +161,9 @@ def window_of(recipe: Any) -> int:
     return 0 if carries else recipe.train.bptt_window
 
 
-def describe_writer(codecs: dict[str, Any], recipe: Any) -> Program:
+def describe_writer(tokenizer: Any, fields: dict[str, Any], recipe: Any) -> Program:
     """The next token of a text."""
-    program, target = Program({}), codecs["target"]
-    tokenizer = read_tokenizer(target)
+    program, target = Program({}), fields["target"]
     add_side(program, "target", target)
     program.fields["target"] |= {"names": tokenizer.names(range(len(tokenizer)))}
     symbols = target["symbols"]
@@ -181,8 +184,8 @@ def is_one_text(recipe: Any) -> bool:
     return recipe.task == "language" and is_text(recipe.data)
 
 
-def describe_frames(codecs: dict[str, Any], recipe: Any) -> Program:
-    program = Program({"target": codecs["target"], "lowest": LOWEST, "window": window_of(recipe)})
+def describe_frames(fields: dict[str, Any], recipe: Any) -> Program:
+    program = Program({"target": fields["target"], "lowest": LOWEST, "window": window_of(recipe)})
     opened = script.graphs(START="start.onnx", DECODER="decoder.onnx")
     return finish(program, recipe, opened, script.STEP, script.FRAMES, example='"60 64 67"')
 

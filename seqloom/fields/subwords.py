@@ -3,7 +3,7 @@
 The alphabet is the 256 bytes of UTF-8, each under a visible name of its own, so that every text can be written and
 comes back exactly: nothing is unknown, in any script. (The other usual form, a mark in place of the blank with bytes
 as a last resort, confuses that mark with one in the text.) Numbers here begin with 0 and know no special symbols: so
-"<eos>" in somebody's text is five characters, whatever the library thinks of it. `tokenizers.Subwords` adds the rest.
+"<eos>" in somebody's text is five characters, whatever the library thinks of it. `text.Subwords` adds the rest.
 """
 
 import json
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqloom.data.ragged import Ragged
-from seqloom.data.vocabulary import checked_symbols
-from seqloom.errors import RecipeError, RunError
+from ..data.ragged import Ragged
+from ..data.vocabulary import checked_symbols
+from ..errors import RecipeError, RunError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library

@@ -1,18 +1,45 @@
-"""Sources that are images: kept as bytes, scaled as those of the training part are."""
+"""Images that are read: kept as bytes, scaled as those of the training part are."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from seqloom.arrays import Bytes
-from seqloom.data.codec import Codec
-from seqloom.data.ragged import Ragged
-from seqloom.errors import DataError, RunError
+from ..arguments import described
+from ..arrays import Bytes
+from ..config.recipe import Data, Model
+from ..data.ragged import Ragged
+from ..data.schema import Raw
+from ..errors import DataError, RunError
+from ..layers.embeddings import PatchEmbedding
+from .base import ArrayField, Body, Rows, as_array
 
 
-class Pictures(Codec):
+class ImageField(ArrayField):
+    """A raw value is an image, (height, width, channels) of bytes, or with an axis of 1 in front."""
+
+    is_image = True
+
+    @classmethod
+    def check(cls, raw: Raw) -> str:
+        array = as_array(raw)
+        if array is None or array.ndim not in (3, 4) or (array.ndim == 4 and len(array) != 1):
+            return f"is {described(raw)}, but an image was expected: an array of height × width × channels"
+        if not ((array >= 0) & (array <= 255)).all():
+            return "is an array with values that are no bytes, but an image was expected, from 0 to 255"
+        return ""
+
+    def describe(self, raw: Raw) -> str:
+        return "a picture"
+
+    def picture(self, raw: Raw) -> Bytes:
+        return np.asarray(raw, dtype=np.uint8).reshape(np.shape(raw)[-3:])
+
+
+class Image(ImageField):
     """Images of one size; an example has one, as an element of shape (height, width, channels)."""
 
     kind = "image"
@@ -24,10 +51,10 @@ class Pictures(Codec):
         self.mean, self.spread = (np.array(values, dtype=np.float32) for values in (mean, spread))  # of each channel
 
     @classmethod
-    def learn(cls, images: Iterator[Bytes]) -> "Pictures":
+    def fit(cls, raws: Iterator[Bytes], settings: Data) -> Self:
         shape: tuple[int, ...] = (1, 1, 1)
         count, total, squares = 0, np.zeros(1), np.zeros(1)
-        for [image] in images:
+        for [image] in raws:
             shape, pixels = image.shape, image.reshape(-1, image.shape[-1]) / 255
             count, total, squares = count + len(pixels), total + pixels.sum(0), squares + (pixels**2).sum(0)
         mean = total / max(count, 1)
@@ -35,8 +62,8 @@ class Pictures(Codec):
         return cls(shape, mean.tolist(), np.where(spread > 1e-6, spread, 1).tolist())
 
     @classmethod
-    def read(cls, found: dict[str, Any]) -> "Pictures":
-        shape, mean, spread = (found.get(key) for key in ("shape", "mean", "spread"))
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        shape, mean, spread = (values.get(key) for key in ("shape", "mean", "spread"))
         if (
             not (
                 isinstance(shape, list) and len(shape) == 3 and all(isinstance(n, int) and 0 < n < 10**5 for n in shape)
@@ -52,12 +79,27 @@ class Pictures(Codec):
         return self.shape[2]
 
     def encode_many(self, raws: Sequence[Any]) -> Ragged:
-        images = [np.asarray(raw, dtype=np.uint8).reshape(1, *np.shape(raw)[-3:]) for raw in raws]
+        images = [self.picture(raw)[None] for raw in raws]
         for image in images:
             if image.shape[1:] != self.shape:
                 size, wanted = ("×".join(map(str, shape)) for shape in (image.shape[1:], self.shape))
                 raise DataError(f"an image is {size}, but this model sees {wanted}")
         return Ragged.stacked(images) if images else Ragged(np.empty((0, *self.shape), np.uint8), np.zeros(1, np.int64))
+
+    def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
+        return PatchEmbedding(len(self), model.patch, model.embedding)
+
+    def lengths(self, encoded: Ragged, model: Model) -> NDArray[np.int64]:
+        return np.full(len(encoded), self.patches(model), dtype=np.int64)
+
+    def patches(self, model: Model) -> int:
+        """How many patches an image has."""
+        height, width, _ = self.shape
+        return -(-height // model.patch) * -(-width // model.patch)
+
+    def collate(self, encoded: Ragged, rows: Rows, model: Model) -> tuple[Tensor, Tensor]:
+        images = torch.from_numpy(self.scaled(encoded.padded(rows)[0][:, 0]))
+        return images, torch.ones(len(images), self.patches(model), dtype=torch.bool)
 
     def scaled(self, images: Bytes) -> NDArray[np.float32]:
         """Images (B, height, width, channels) as the network sees them: (B, channels, height, width)."""

@@ -6,16 +6,18 @@ k-means (Lloyd, 1982; begun as Arthur and Vassilvitskii say, 2007). Knows no net
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.arrays import Bytes, Singles
-from seqloom.data.codec import Symbols
-from seqloom.data.ragged import Ragged
-from seqloom.data.vocabulary import SPECIALS
-from seqloom.errors import DataError, RunError
+from ..arrays import Bytes, Singles
+from ..config.recipe import Data
+from ..data.ragged import Ragged
+from ..data.vocabulary import SPECIALS
+from ..errors import DataError, RunError
+from .base import SymbolField
+from .image import ImageField
 
 DEFAULT_SIZE = 256  # squares, where nobody says how many
 IMAGES, DIFFERENT = 8192, 1 << 16  # images, and different squares of theirs, that are learned from
@@ -25,10 +27,10 @@ LARGEST = 1 << 26  # numbers of an image
 SHADES = " ░▒▓█"  # from dark to bright
 
 
-class Mosaic(Symbols):
+class ImageTokens(ImageField, SymbolField):
     """Images of one size, (height, width, channels), as squares of `side` pixels; those at the edge may reach over."""
 
-    kind = "mosaic"
+    kind = "image tokens"
     dtype = np.dtype(np.uint16)
 
     def __init__(self, size: Sequence[int], side: int, squares: Bytes) -> None:
@@ -37,15 +39,16 @@ class Mosaic(Symbols):
         self.symbols = (*SPECIALS, *map(str, range(len(squares))))
 
     @classmethod
-    def learn(cls, images: Iterator[Bytes], side: int, most: int) -> "Mosaic":
-        kept = _sample(image for [image] in images)
+    def fit(cls, raws: Iterator[Bytes], settings: Data) -> Self:
+        side, most = settings.square, settings.vocabulary_size
+        kept = _sample(image for [image] in raws)
         assert kept, "there are training examples"
         cut = np.concatenate([cut_up(image[None], side)[0] for image in kept])
         return cls(kept[0].shape, side, typical(cut, min(most or DEFAULT_SIZE, 1 << 15)))
 
     @classmethod
-    def read(cls, found: dict[str, Any]) -> "Mosaic":
-        size, side, written = (found.get(key) for key in ("size", "side", "squares"))
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        size, side, written = (values.get(key) for key in ("size", "side", "squares"))
         try:
             height, width, channels = size  # type: ignore[misc]
             squares = np.array([list(bytes.fromhex(square)) for square in written], dtype=np.uint8)  # type: ignore[union-attr]
@@ -55,27 +58,24 @@ class Mosaic(Symbols):
         except (TypeError, ValueError):
             fits = whole = False
         if not fits or not whole or not len(squares) or len(np.unique(squares, axis=0)) < len(squares):
-            raise RunError("the mosaic is not a size, a side, and different squares of that side")
+            raise RunError("the image tokens are not a size, a side, and different squares of that side")
         assert isinstance(side, int)
         return cls((height, width, channels), side, squares)
 
     @property
-    def shown(self) -> tuple[int, int]:
+    def grid(self) -> tuple[int, int]:
         """How many squares an image has, down and across."""
         height, width, _ = self.size
         return -(-height // self.side), -(-width // self.side)
 
     @property
     def count(self) -> int:
-        down, across = self.shown
+        down, across = self.grid
         return down * across
-
-    def __len__(self) -> int:
-        return len(self.symbols)
 
     def encode_many(self, raws: Sequence[Any]) -> Ragged:
         """Images (1, height, width, channels), or without the first axis."""
-        images = [np.asarray(raw, dtype=np.uint8).reshape(np.shape(raw)[-3:]) for raw in raws]
+        images = [self.picture(raw) for raw in raws]
         for image in images:
             if image.shape != self.size:
                 told, wanted = ("×".join(map(str, shape)) for shape in (image.shape, self.size))
@@ -89,7 +89,7 @@ class Mosaic(Symbols):
     def decode(self, ids: Iterable[int]) -> Bytes:
         """The image (height, width, channels) of squares; those that are missing at the end are black."""
         numbers = np.fromiter(ids, np.int64) - len(SPECIALS)
-        (down, across), side = self.shown, self.side
+        (down, across), side = self.grid, self.side
         flat = np.zeros((down * across, self.squares.shape[1]), dtype=np.uint8)
         flat[: len(numbers)] = np.where(numbers[:, None] >= 0, self.squares[numbers.clip(0)], 0)
         whole = flat.reshape(down, across, side, side, -1).swapaxes(1, 2).reshape(down * side, across * side, -1)

@@ -1,16 +1,20 @@
 """Images as squares: every image is the nearest mosaic, every mosaic is itself, and nothing else is kept."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.codecs import read_codec
-from seqloom.data.image_codebook import Mosaic, cut_up, from_shades, in_shades, nearest, typical
 from seqloom.data.vocabulary import SPECIALS
 from seqloom.errors import DataError, RunError
+from seqloom.fields.image_tokens import ImageTokens, cut_up, from_shades, in_shades, nearest, typical
+
+
+def fitted(images, side: int, most: int) -> ImageTokens:
+    return ImageTokens.fit(images, SimpleNamespace(square=side, vocabulary_size=most))
 
 
 def noise(count: int, *shape: int, seed: int = 0) -> np.ndarray:
@@ -20,21 +24,21 @@ def noise(count: int, *shape: int, seed: int = 0) -> np.ndarray:
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 3), st.integers(1, 4), st.integers(1, 40))
 def test_a_mosaic_comes_back_exactly_and_is_its_own_nearest(height, width, channels, side, most):
     images = noise(5, height, width, channels)
-    codec = Mosaic.learn(iter(images), side, most)
-    ids = codec.encode_many(list(images))
-    assert len(codec) <= most + len(SPECIALS) and (ids.lengths == codec.count).all()
+    field = fitted(iter(images), side, most)
+    ids = field.encode_many(list(images))
+    assert len(field) <= most + len(SPECIALS) and (ids.lengths == field.count).all()
     for row in ids:
-        image = codec.decode(row.tolist())
+        image = field.decode(row.tolist())
         assert image.shape == (height, width, channels)
         # A square that reaches over the edge comes back cut, and may then be more like another.
-        assert codec.encode_many([image])[0].tolist() == row.tolist() or height % side or width % side
+        assert field.encode_many([image])[0].tolist() == row.tolist() or height % side or width % side
 
 
 def test_with_room_for_every_square_nothing_is_lost():
     images = noise(6, 6, 4, 1)
-    codec = Mosaic.learn(iter(images), 2, 1000)
-    for [image], row in zip(images, codec.encode_many(list(images)), strict=True):
-        assert (codec.decode(row.tolist()) == image).all()
+    field = fitted(iter(images), 2, 1000)
+    for [image], row in zip(images, field.encode_many(list(images)), strict=True):
+        assert (field.decode(row.tolist()) == image).all()
 
 
 def test_squares_are_cut_row_by_row():
@@ -56,10 +60,10 @@ def test_typical_squares_leave_less_than_drawn_ones():
 
 
 def test_what_was_learned_is_read_back_and_damage_is_seen():
-    codec = Mosaic.learn(iter(noise(4, 5, 5, 3)), 2, 7)
-    saved = json.loads(json.dumps(codec.to_json()))
-    again = read_codec(saved)
-    assert isinstance(again, Mosaic) and again.size == codec.size and (again.squares == codec.squares).all()
+    field = fitted(iter(noise(4, 5, 5, 3)), 2, 7)
+    saved = json.loads(json.dumps(field.to_json()))
+    again = ImageTokens.from_json(saved)
+    assert again.size == field.size and (again.squares == field.squares).all()
     for broken in (
         {"side": 3},
         {"squares": saved["squares"][:1] * 2},
@@ -67,14 +71,14 @@ def test_what_was_learned_is_read_back_and_damage_is_seen():
         {"size": [5, 5]},
         {"side": "2"},
     ):
-        with pytest.raises(RunError, match="the mosaic is not"):
-            read_codec(saved | broken)
+        with pytest.raises(RunError, match="the image tokens are not"):
+            ImageTokens.from_json(saved | broken)
 
 
 def test_an_image_of_another_size_is_refused():
-    codec = Mosaic.learn(iter(noise(4, 6, 6, 1)), 2, 7)
+    field = fitted(iter(noise(4, 6, 6, 1)), 2, 7)
     with pytest.raises(DataError, match="an image is 6×4×1, but this model draws 6×6×1"):
-        codec.encode_many(list(noise(1, 6, 4, 1)))
+        field.encode_many(list(noise(1, 6, 4, 1)))
 
 
 def test_shades_show_an_image_and_are_read_back_to_within_a_shade():

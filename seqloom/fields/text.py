@@ -1,4 +1,4 @@
-"""Between texts and numbers: characters, words or subwords, learned from texts, kept as JSON.
+"""Texts as fields: characters, words or subwords, fitted on texts, kept as JSON.
 
 Every kind has the same four special numbers in front (`vocabulary`), which no text can produce, and turns numbers back
 into text: characters and subwords exactly, words with white space normalized. Knows no files, splits or lengths.
@@ -10,17 +10,24 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from torch import nn
 
-from seqloom.data.codec import Symbols
-from seqloom.data.id_table import MOST_UNITS, UnitTable
-from seqloom.data.ragged import Ids, Ragged, offsets_of
-from seqloom.data.subwords import PIECE, UNIT, BytePairs, Pieces, batched, pieces
-from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
-from seqloom.data.wordpieces import Unigrams, WordPieces
-from seqloom.errors import RunError
+from ..config.recipe import Data, Model, Recipe
+from ..data.ragged import Ragged, offsets_of
+from ..data.schema import Raw
+from ..data.vocabulary import END, NEVER_WRITTEN, PAD, SPECIALS, START, UNKNOWN, Vocabulary
+from ..errors import RunError
+from ..layers.embeddings import TokenEmbedding
+from ..layers.heads import Categorical, Head
+from ..layers.sampled_softmax import SampledSoftmax
+from .base import Body, SymbolField
+from .id_table import MOST_UNITS, UnitTable
+from .subwords import PIECE, UNIT, BytePairs, Pieces, batched, pieces
+from .vectors import load_vectors
+from .wordpieces import Unigrams, WordPieces
 
 SILENT = frozenset((PAD, START, END))  # marks around a text, not part of it
 JOINER = "￭"  # in front of a token that follows the one before it without white space
@@ -28,56 +35,100 @@ WORD = re.compile(r"\w+|[^\w\s]")  # every character that is not white space is 
 WORD_OR_BREAK = re.compile(r"\n|\S+")
 MOST_COUNTED = 1 << 22  # different tokens in memory while counting
 CODE_POINTS = 0x110000
-SUBWORDS: dict[str, type[BytePairs] | type[WordPieces] | type[Unigrams]] = {
-    way.kind: way for way in (BytePairs, WordPieces, Unigrams)
-}
+LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
+LOGITS = 1 << 25  # numbers in such a piece
 VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 
-class Tokenizer(Symbols):
+class Text(SymbolField):
     """Texts to ids and back. The ids of a text hold no special ones but UNKNOWN."""
 
     unknown = UNKNOWN
+    is_text = True
+    unit: ClassVar[str] = "word"  # what a token is, in the name of a score
     lowercase: bool
-
-    def __len__(self) -> int:
-        return len(self.symbols)
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]  # as narrow as the vocabulary allows
         return np.dtype(np.uint16 if len(self) <= 1 << 16 else np.int32)
 
-    def encode(self, text: str) -> Ids:
-        return self.encode_many([text])[0]
+    @classmethod
+    def fit(cls, raws: Iterable[str], settings: Data) -> Self:
+        """The field that suits these texts, which are read once and never all held in memory."""
+        return cls._fit((text.lower() for text in raws) if settings.lowercase else raws, settings)
 
-    def encode_many(self, texts: Sequence[str]) -> Ragged:
-        return self._encode([text.lower() for text in texts] if self.lowercase else texts)
+    @classmethod
+    @abstractmethod
+    def _fit(cls, texts: Iterable[str], settings: Data) -> Self: ...
 
-    def normalize(self, text: str) -> str:
-        """`text` as `decode` gives it back when no token is unknown."""
-        return text.lower() if self.lowercase else text
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        lowercase = values.get("lowercase")
+        if not isinstance(lowercase, bool):
+            raise RunError(f"the tokenizer's lowercase is neither true nor false: {lowercase!r:.50}")
+        return cls._from_json(Vocabulary.read(values.get("symbols")), lowercase, values)
+
+    @classmethod
+    @abstractmethod
+    def _from_json(cls, vocabulary: Vocabulary, lowercase: bool, values: dict[str, Any]) -> Self: ...
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "lowercase": self.lowercase, "symbols": list(self.symbols)}
+
+    def encode_many(self, raws: Sequence[str]) -> Ragged:
+        return self._encode([text.lower() for text in raws] if self.lowercase else raws)
 
     @abstractmethod
     def _encode(self, texts: Sequence[str]) -> Ragged: ...
+
+    def normalize(self, raw: str) -> str:
+        """`raw` as `decode` gives it back when no token is unknown."""
+        return raw.lower() if self.lowercase else raw
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; padding, start and end are silent, unknown tokens appear as <unk>."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "lowercase": self.lowercase, "symbols": list(self.symbols)}
+    def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
+        return TokenEmbedding(len(self), model.embedding, model.side(body).dropout)
+
+    def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
+        return self.names(encoded[0])
+
+    def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
+        return token_head(features, len(self), recipe)
 
 
-class Characters(Tokenizer):
+def token_head(features: int, symbols: int, recipe: Recipe) -> Categorical | SampledSoftmax:
+    """The next of the `symbols` of a vocabulary; where there are many, their logits are never held all at once."""
+    chunk = LOGITS // symbols if symbols > LARGE else 0
+    head = Categorical(features, symbols, chunk, recipe.train.label_smoothing, impossible=NEVER_WRITTEN)
+    sampled = recipe.train.sampled_softmax
+    return SampledSoftmax(head, sampled) if sampled else head
+
+
+class Characters(Text):
     """A token a character (Unicode code point)."""
 
     kind = "characters"
+    unit = "character"
 
     def __init__(self, vocabulary: Vocabulary, lowercase: bool) -> None:
         self.symbols, self.lowercase = vocabulary.symbols, lowercase
         self._ids = np.full(CODE_POINTS, UNKNOWN, dtype=np.int32)
         letters = self.symbols[len(SPECIALS) :]
         self._ids[[ord(letter) for letter in letters]] = np.arange(len(SPECIALS), len(self.symbols))
+
+    @classmethod
+    def _fit(cls, texts: Iterable[str], settings: Data) -> Self:
+        counts = count_characters(texts)
+        return cls(Vocabulary.learn(counts, settings.vocabulary_size, settings.min_count), settings.lowercase)
+
+    @classmethod
+    def _from_json(cls, vocabulary: Vocabulary, lowercase: bool, values: dict[str, Any]) -> Self:
+        if any(len(symbol) != 1 for symbol in vocabulary.symbols[len(SPECIALS) :]):
+            raise RunError("the vocabulary of characters has a symbol of several characters")
+        return cls(vocabulary, lowercase)
 
     def _encode(self, texts: Sequence[str]) -> Ragged:
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
@@ -109,20 +160,28 @@ class Cut:
         return not self.spaced and len(token) > 1 and token[0] == JOINER
 
 
-class Words(Tokenizer):
-    """A token a word or a punctuation mark; the joiner in front of a token remembers that no blank was there.
+class WordTokens(Text):
+    """A token a word, and perhaps a punctuation mark and a line break."""
 
-    Cut at blanks alone, a text may hold <unk>, as published ones do: that is an unknown word.
-    """
+    spaced: ClassVar[bool]
 
-    def __init__(self, vocabulary: Vocabulary, lowercase: bool, cut: Cut) -> None:
-        self.symbols, self.lowercase, self.cut = vocabulary.symbols, lowercase, cut
-        self.kind = "spaced" if cut.spaced else "words"
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool, breaks: bool = False) -> None:
+        self.symbols, self.lowercase, self.cut = vocabulary.symbols, lowercase, Cut(self.spaced, breaks)
         self._numbers = {symbol: number for symbol, number in vocabulary.numbers.items() if number not in SILENT}
         self._units = UnitTable(self._encode_units)
 
-    def normalize(self, text: str) -> str:
-        lines = super().normalize(text).split("\n") if self.cut.breaks else [super().normalize(text)]
+    @classmethod
+    def _fit(cls, texts: Iterable[str], settings: Data) -> Self:
+        counts = count_words(texts, Cut(cls.spaced, settings.line_breaks))
+        vocabulary = Vocabulary.learn(counts, settings.vocabulary_size, settings.min_count)
+        return cls(vocabulary, settings.lowercase, settings.line_breaks)
+
+    @classmethod
+    def _from_json(cls, vocabulary: Vocabulary, lowercase: bool, values: dict[str, Any]) -> Self:
+        return cls(vocabulary, lowercase, values.get("breaks") is True)
+
+    def normalize(self, raw: str) -> str:
+        lines = super().normalize(raw).split("\n") if self.cut.breaks else [super().normalize(raw)]
         return "\n".join(" ".join(line.split()) for line in lines)
 
     def _encode(self, texts: Sequence[str]) -> Ragged:
@@ -154,15 +213,41 @@ class Words(Tokenizer):
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | ({"breaks": True} if self.cut.breaks else {})
 
+    def load_vectors(self, embedding: nn.Module, file: str) -> float:
+        plain = [symbol[1:] if self.cut.joined(symbol) else symbol for symbol in self.symbols]
+        return load_vectors(embedding, plain, file)
 
-class Subwords(Tokenizer):
-    """A token a frequent piece of text, down to single bytes: byte pairs, word pieces, or of a unigram model."""
+
+class Words(WordTokens):
+    """The joiner in front of a token remembers that no blank was there."""
+
+    kind, spaced = "words", False
+
+
+class SpacedWords(WordTokens):
+    """Cut at blanks alone, a text may hold <unk>, as published ones do: that is an unknown word."""
+
+    kind, spaced = "spaced", True
+
+
+class Subwords(Text):
+    """A token a frequent piece of text, down to single bytes."""
+
+    unit = "subword"
+    pieces: ClassVar[type[BytePairs] | type[WordPieces] | type[Unigrams]]
 
     def __init__(self, pairs: Pieces, lowercase: bool) -> None:
-        self.symbols, self.lowercase = SPECIALS + pairs.symbols, lowercase
-        self._pairs, self.kind = pairs, pairs.kind
+        self.symbols, self.lowercase, self._pairs = SPECIALS + pairs.symbols, lowercase, pairs
         self._units = UnitTable(self._encode_units)
         self._bytes = [b"", SPECIALS[UNKNOWN].encode(), b"", b"", *pairs.bytes]
+
+    @classmethod
+    def _fit(cls, texts: Iterable[str], settings: Data) -> Self:
+        return cls(cls.pieces.learn(texts, settings.vocabulary_size, settings.min_count), settings.lowercase)
+
+    @classmethod
+    def _from_json(cls, vocabulary: Vocabulary, lowercase: bool, values: dict[str, Any]) -> Self:
+        return cls(cls.pieces.read(list(vocabulary.symbols[len(SPECIALS) :]), values), lowercase)
 
     def _encode(self, texts: Sequence[str]) -> Ragged:
         return self._units.encode(UNIT.findall(text) for text in texts)
@@ -185,45 +270,24 @@ class Subwords(Tokenizer):
         return super().to_json() | self._pairs.more()
 
 
-def learn_tokenizer(
-    kind: str,
-    texts: Iterable[str],
-    *,
-    lowercase: bool = False,
-    max_size: int = 0,
-    min_count: int = 1,
-    breaks: bool = False,
-) -> Tokenizer:
-    """The tokenizer that suits `texts`, which are read once and never all held in memory."""
-    seen = (text.lower() for text in texts) if lowercase else texts
-    if kind in SUBWORDS:
-        return Subwords(SUBWORDS[kind].learn(seen, max_size, min_count), lowercase)
-    if kind in ("words", "spaced"):
-        cut = Cut(kind == "spaced", breaks)
-        return Words(Vocabulary.learn(count_words(seen, cut), max_size, min_count), lowercase, cut)
-    assert kind == "characters", kind
-    return Characters(Vocabulary.learn(count_characters(seen), max_size, min_count), lowercase)
+class BytePairText(Subwords):
+    kind, pieces = "bpe", BytePairs
 
 
-def read_tokenizer(found: object) -> Tokenizer:
-    """The tokenizer that `to_json` described; RunError in one sentence if a file says something else."""
-    if not isinstance(found, dict):
-        raise RunError(f"the tokenizer is not a table of settings but of type {type(found).__name__}")
-    kind, lowercase, symbols = (found.get(key) for key in ("kind", "lowercase", "symbols"))
-    if not isinstance(lowercase, bool):
-        raise RunError(f"the tokenizer's lowercase is neither true nor false: {lowercase!r:.50}")
-    if kind not in ("characters", "words", "spaced", *SUBWORDS):
-        known = ", ".join(("characters", "words", *SUBWORDS))
-        raise RunError(f"there is no kind of tokenizer {kind!r:.50}: it is {known} or spaced")
-    vocabulary = Vocabulary.read(symbols)
-    learned = list(vocabulary.symbols[len(SPECIALS) :])
-    if kind in SUBWORDS:
-        return Subwords(SUBWORDS[kind].read(learned, found), lowercase)
-    if kind in ("words", "spaced"):
-        return Words(vocabulary, lowercase, Cut(kind == "spaced", found.get("breaks") is True))
-    if any(len(symbol) != 1 for symbol in learned):
-        raise RunError("the vocabulary of characters has a symbol of several characters")
-    return Characters(vocabulary, lowercase)
+class WordPieceText(Subwords):
+    kind, pieces = "wordpiece", WordPieces
+
+
+class UnigramText(Subwords):
+    kind, pieces = "unigram", Unigrams
+
+
+SUBWORDS: dict[str, type[BytePairs] | type[WordPieces] | type[Unigrams]] = {
+    text.kind: text.pieces for text in (BytePairText, WordPieceText, UnigramText)
+}
+TEXTS: dict[str, type[Text]] = {
+    text.kind: text for text in (Characters, Words, BytePairText, WordPieceText, UnigramText, SpacedWords)
+}
 
 
 def parts(unit: str) -> Iterable[str]:

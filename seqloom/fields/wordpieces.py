@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqloom.data.subwords import BYTE_OF, DEFAULT_SIZE, UNIT, BytePairs, Pieces, built, sample
-from seqloom.data.vocabulary import checked_symbols
-from seqloom.errors import RecipeError, RunError
+from ..data.vocabulary import checked_symbols
+from ..errors import RecipeError, RunError
+from .subwords import BYTE_OF, DEFAULT_SIZE, UNIT, BytePairs, Pieces, built, sample
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library

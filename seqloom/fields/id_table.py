@@ -10,7 +10,7 @@ from threading import Lock
 
 import numpy as np
 
-from seqloom.data.ragged import Ragged, offsets_of
+from ..data.ragged import Ragged, offsets_of
 
 MOST_UNITS = 1 << 18
 MOST_IDS = 1 << 22

@@ -1,0 +1,53 @@
+"""The kinds of side that examples have, one class each, and which of them a recipe's settings name."""
+
+from ..config.recipe import Data
+from ..data.schema import Side
+from .base import ArrayField, Field, Prediction, SymbolField
+from .frames import Frames
+from .image import Image
+from .image_tokens import ImageTokens
+from .labels import Label, LabelSet, Number, Tags
+from .numbers import Numbers
+from .text import TEXTS, Text
+from .word_list import SpelledWordList, WordList
+
+__all__ = [
+    "TEXTS",
+    "ArrayField",
+    "Field",
+    "Frames",
+    "Image",
+    "ImageTokens",
+    "Label",
+    "LabelSet",
+    "Number",
+    "Numbers",
+    "Prediction",
+    "SpelledWordList",
+    "SymbolField",
+    "Tags",
+    "Text",
+    "WordList",
+    "source_side",
+    "text_side",
+    "word_side",
+]
+
+
+def text_side(columns: tuple[str, ...], tokenizer: str) -> Side:
+    """A side that is text, cut as the tokenizer says."""
+    return Side(columns, TEXTS[tokenizer])
+
+
+def source_side(data: Data) -> Side:
+    """The source of a recipe that reads whole texts, numbers or images."""
+    if data.source_type == "tokens":
+        return text_side(data.source, data.source_tokenizer)
+    return Side(data.source, Numbers if data.source_type == "numbers" else Image)
+
+
+def word_side(data: Data) -> Side:
+    """The source of a recipe that answers to each element: words as somebody has cut them, or numbers."""
+    if data.source_type == "numbers":
+        return Side(data.source, Numbers)
+    return Side(data.source, SpelledWordList if data.characters else WordList)

@@ -1,0 +1,221 @@
+"""One side of an example, and everything that depends on what that side is.
+
+A field is fitted on the training rows and kept as JSON. It turns raw values into numbers and back, puts them side by
+side in a batch, makes the first layer where it is read and the head where it is answered, and names its elements. A
+new kind of data is one class: nothing else asks what a side is. Knows no file and no task.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..arguments import no_text
+from ..config.recipe import Data, Model, Recipe
+from ..data.ragged import Ragged
+from ..data.schema import Raw
+from ..data.vocabulary import SPECIALS
+from ..errors import DataError, RecipeError
+from ..layers.heads import Head
+from ..layers.padding import lengths_to_mask
+
+Rows = Sequence[int] | NDArray[np.int64]
+Body = Literal["encoder", "decoder"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer: what a person reads, and how sure the model is of it; others add what else there is to say."""
+
+    output: str
+    score: float  # what answers are ranked by: a log-probability, unless it is said otherwise
+
+    def __str__(self) -> str:
+        return self.output
+
+
+class Field(ABC):
+    """What it knows was learned from training rows and from nothing else."""
+
+    kind: ClassVar[str]
+    dtype: np.dtype[Any]  # of the numbers, on disk
+    shape: tuple[int, ...] = ()  # of one element
+    unknown: int | None = None  # the number of what was never learned
+    symbols: tuple[str, ...] = ()  # by number, where numbers stand for symbols
+    is_text: ClassVar[bool] = False  # whether a raw value is a text that a person can type
+    is_image: ClassVar[bool] = False
+    per_element: ClassVar[bool] = False  # whether a raw value has a part for each element of the side beside it
+
+    # --- learning ---
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, raws: Iterator[Raw], settings: Data) -> Self:
+        """The field of these training values."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The field that `to_json` described; RunError in one sentence if a file says something else."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Everything learned, with its kind."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many different numbers there are, or how many of them make an element."""
+
+    def sizes(self, side: str) -> dict[str, int]:
+        """The sizes that a model's first or last layer must have, by name."""
+        return {side: len(self)}
+
+    # --- raw values ---
+
+    @classmethod
+    def check(cls, raw: Raw) -> str:
+        """What is wrong with a raw value, as the end of a sentence; nothing if it can be encoded."""
+        return no_text(raw)
+
+    @classmethod
+    def convert(cls, value: Any) -> Raw:
+        """A value from Python as a raw one, here a text; what cannot be converted is given back for `check`."""
+        return str(value).strip() if isinstance(value, str | int | float | np.generic) else value
+
+    def normalize(self, raw: Raw) -> Raw:
+        """`raw` as a perfect model would give it."""
+        return raw
+
+    def describe(self, raw: Raw) -> str:
+        """A raw value in a few words."""
+        return str(raw)
+
+    def picture(self, raw: Raw) -> NDArray[Any] | None:
+        """The pixels (height, width, channels), if the raw value is an image."""
+        return None
+
+    # --- numbers ---
+
+    @abstractmethod
+    def encode_many(self, raws: Sequence[Raw]) -> Ragged: ...
+
+    def encode(self, raw: Raw) -> NDArray[Any]:
+        return self.encode_many([raw])[0]
+
+    def known_rows(self, encoded: Ragged) -> NDArray[np.int64]:
+        """The rows that hold nothing but what was learned: the others have no loss."""
+        return np.arange(len(encoded))
+
+    def check_known(self, encoded: Ragged, raws: Sequence[Raw], side: str) -> None:
+        """Refuse to train on what a field that was fitted before does not know."""
+        known = self.known_rows(encoded)
+        if len(known) < len(encoded):
+            row = int(np.setdiff1d(np.arange(len(encoded)), known)[0])
+            raise DataError(f"the training examples have the {side} {raws[row]!r}, which this run has never learned")
+
+    def balance(self, counts: NDArray[np.int64]) -> dict[str, int]:
+        """How often each number occurs, by name, where that is worth a look; `counts` is by number."""
+        return {}
+
+    # --- where it is read ---
+
+    def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
+        """The first layer for it."""
+        raise RecipeError(f"what is read is {self.kind}, which has no embedding")
+
+    def features(self, model: Model) -> int:
+        """The features of an element behind the first layer."""
+        return model.embedding
+
+    def lengths(self, encoded: Ragged, model: Model) -> NDArray[np.int64]:
+        """How many elements each row has for the network."""
+        return encoded.lengths
+
+    def collate(self, encoded: Ragged, rows: Rows, model: Model) -> tuple[Tensor, Tensor]:
+        """Rows side by side as the first layer takes them, with the mask (B, T) of what comes out of it."""
+        values, lengths = encoded.padded(rows)
+        return pad_to_one(torch.from_numpy(values), lengths)
+
+    def depends_on_past(self, model: Model) -> bool:
+        """Whether what is collated of an element depends on the elements before it."""
+        return False
+
+    def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
+        """The elements of one raw value as a chart names them, here by their number."""
+        return [str(number) for number in range(1, int(self.lengths(encoded, model)[0]) + 1)]
+
+    def load_vectors(self, embedding: nn.Module, file: str) -> float:
+        """Begin an embedding with the vectors of a file; the share of the symbols that it has."""
+        raise RecipeError(f"data.vectors is set, but the source is {self.kind}: only words have vectors")
+
+    # --- where it is answered ---
+
+    def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
+        """The last layer for it; `weights` of each class, where they are to count differently."""
+        raise RecipeError(f"what is answered is {self.kind}, which has no head")
+
+    def targets(self, encoded: Ragged, rows: Rows) -> Tensor:
+        """What the head is to predict of these rows."""
+        raise RecipeError(f"what is answered is {self.kind}, which has no target")
+
+    def predictions(self, expected: Any, count: int) -> list[Prediction]:
+        """The best `count` answers that the output of the head for one row says, best first."""
+        raise RecipeError(f"what is answered is {self.kind}, which is not read from a head")
+
+    def error(self, prediction: Prediction, answer: str) -> float:
+        """How wrong a prediction is: 0 or 1; of numbers, how far off."""
+        return float(prediction.output != answer)
+
+
+class SymbolField(Field):
+    """Numbers that stand for symbols, which can be written one after the other; the special ones come first."""
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    @abstractmethod
+    def names(self, ids: Sequence[int] | NDArray[Any]) -> list[str]:
+        """Each symbol as a person sees it in a chart."""
+
+    @abstractmethod
+    def decode(self, ids: Any) -> Raw:
+        """The raw value of numbers."""
+
+    @property
+    def specials(self) -> range:
+        return range(len(SPECIALS))
+
+
+def pad_to_one(values: Tensor, lengths: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    """Rows (B, T, ...) and their mask (B, T); at least one element wide, so that an empty row can be read."""
+    if not values.shape[1]:
+        values = values.new_zeros(len(values), 1, *values.shape[2:])
+    return values, lengths_to_mask(torch.from_numpy(lengths), values.shape[1])
+
+
+def as_array(raw: Raw) -> NDArray[Any] | None:
+    """The array of numbers that something is, with gaps where there is None; None if it is none at all."""
+    kind = raw.dtype.kind if isinstance(raw, np.ndarray) else "O"
+    if isinstance(raw, str | bytes) or kind not in "biufO":
+        return None
+    try:
+        array = np.asarray(raw, np.float64 if kind == "O" else None)
+    except (TypeError, ValueError):  # lists of unequal lengths, for one
+        return None
+    return array if array.size else None
+
+
+class ArrayField(Field):
+    """A raw value is an array whose first axis is its length."""
+
+    @classmethod
+    def convert(cls, value: Any) -> Raw:
+        return value if isinstance(value, np.ndarray) or cls.check(value) else np.asarray(value, dtype=np.float32)
+
+    def describe(self, raw: Raw) -> str:
+        return f"{' × '.join(map(str, np.shape(raw)))} numbers"

@@ -1,0 +1,33 @@
+"""Word vectors from a file as the beginning of a model's own."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from ..data.formats.vectors import read_vectors
+from ..errors import RecipeError
+
+
+def load_vectors(layer: nn.Module, words: Sequence[str], file: str) -> float:
+    """Give the words of an embedding that the file has its vectors; the share of them that it has.
+
+    A word that the file has only in small letters gets that vector. What it does not have stays as it was drawn.
+    """
+    weight, small = layer.get_parameter("weight"), [word.lower() for word in words]
+    wanted = list(dict.fromkeys([*words, *small]))
+    found = read_vectors(file, wanted)
+    size = weight.shape[1]
+    if found.values.shape[1] != size:
+        raise RecipeError(
+            f"{file} has vectors of {found.values.shape[1]} features, but model.embedding is {size}: set it so"
+        )
+    places = {word: place for place, word in enumerate(wanted)}
+    known = 0
+    with torch.no_grad():
+        for number, (word, lower) in enumerate(zip(words, small, strict=True)):
+            place = places[word] if found.found[places[word]] else places[lower]
+            if found.found[place]:
+                weight[number] = torch.from_numpy(found.values[place]) * size**-0.5  # the layer scales them up
+                known += 1
+    return known / max(len(words), 1)
