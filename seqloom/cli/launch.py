@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..stopping import SIGNALS, Stop
+from ..training.cores import count_cores
 
 RESTARTS = 5  # a process that is killed again and again is no accident
 GRACE = 15.0  # seconds the others have to end by themselves after one has ended with a sentence
@@ -57,7 +58,7 @@ def start(arguments: Sequence[str], processes: int, attempt: int) -> list[subpro
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    threads = str(max(1, len(os.sched_getaffinity(0)) // processes))
+    threads = str(max(1, count_cores() // processes))
     # torch's own notes on how it was called are not for whoever trains.
     shared = {"OMP_NUM_THREADS": threads, "TORCH_CPP_LOG_LEVEL": "ERROR"} | dict(os.environ)
     shared |= {

@@ -18,21 +18,69 @@ def train(
     recipe: Annotated[str | None, typer.Argument(help="A built-in recipe, or a TOML file.")] = None,
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
     into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's newest checkpoint.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the newest checkpoint; with train.steps=N, to so many steps.")
+    ] = False,
     changed_data: Annotated[
         bool, typer.Option("--changed-data", help="With --resume: go on although the data has changed.")
     ] = False,
     processes: Annotated[
-        int, typer.Option(min=1, max=1024, help="Processes on this machine; torchrun starts them on several.")
-    ] = 1,
+        str,
+        typer.Option(
+            metavar="N|auto", help="Processes on this machine; auto tries out whether several are faster than one."
+        ),
+    ] = "1",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
     stop: Stop = context.obj
-    stop.heed(lambda: left(into))
+    stop.heed(lambda: describe_rest(into))
     from ..config.recipe import Recipe
 
+    count = parse_processes(processes)
+    changes = overrides or []
+    if resume and recipe and "=" in recipe:  # the recipe is the run's own
+        changes, recipe = [recipe, *changes], None
+    check_options(recipe, into, resume, changed_data)
+    given = Recipe.read(recipe, *changes) if recipe else None
+    from ..runs import folder as folders  # now that the settings are right: torch takes seconds
+    from ..runs.pipeline import choose_processes
+    from ..runs.run import train as train_run
+    from .terminal import follow, notes, show_scores
+
+    stop.check()
+    if into and not recipe and (changes or not count):
+        folders.check_version(into)
+        given = folders.own_recipe(into).override(*changes)
+    folder = into or folders.next_folder(Path("runs"), Path(str(recipe)).stem)
+    stop.heed(lambda: describe_rest(folder))
+    if not count:
+        assert given is not None
+        count, sentence = choose_processes(given)
+        if sentence:
+            notes.print(sentence)
+    if count > 1 and not launch.launched():
+        flags = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
+        command = ["train", *([recipe] if recipe else []), *changes, "--into", str(folder)]
+        raise typer.Exit(launch.launch([*command, *(flag for flag in flags if flags[flag])], count, stop))
+    resume = resume or launch.again()
+    end = follow(train_run(given, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
+    stop.check()
+    if end is not None and not as_json:
+        show_scores([{"run": str(folder)} | end.final])
+
+
+def parse_processes(text: str) -> int:
+    """A number of processes; 0 is that which is found to be fastest."""
+    if text == "auto":
+        return 0
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise RecipeError(f"--processes is {text!r}, but a number from 1 to 1024 was expected, or auto")
+    return int(text)
+
+
+def check_options(recipe: str | None, into: Path | None, resume: bool, changed_data: bool) -> None:
     if launch.launched() and into is None:
         raise RecipeError("several processes need to know the run folder: --into FOLDER")
     if changed_data and not resume:
@@ -43,27 +91,9 @@ def train(
         raise RecipeError(
             "name a recipe: seqloom recipes lists the built-in ones, a TOML file of your own does as well"
         )
-    given = Recipe.read(recipe, *(overrides or [])) if recipe else None
-    from ..runs.folder import next_folder  # now that the settings are right: torch takes seconds
-    from ..runs.run import train as train_run
-    from .terminal import follow, show_scores
-
-    stop.check()
-    folder = into or next_folder(Path("runs"), Path(str(recipe)).stem)
-    stop.heed(lambda: left(folder))
-    if processes > 1 and not launch.launched():
-        said = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
-        flags = [flag for flag, given in said.items() if given]
-        command = ["train", *([recipe] if recipe else []), *(overrides or []), "--into", str(folder), *flags]
-        raise typer.Exit(launch.launch(command, processes, stop))
-    resume = resume or launch.again()
-    end = follow(train_run(given, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
-    stop.check()
-    if end is not None and not as_json:
-        show_scores([{"run": str(folder)} | end.final])
 
 
-def left(folder: Path | None) -> str:
+def describe_rest(folder: Path | None) -> str:
     """What a stopped training leaves in its folder, and how to go on."""
     from ..training.manifests import MANIFEST
 

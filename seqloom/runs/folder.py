@@ -47,7 +47,7 @@ from ..training.files import (
     sweep,
     write_atomically,
 )
-from ..training.manifests import MANIFEST, check_manifest, sums_of, write_manifest
+from ..training.manifests import MANIFEST, read_manifest, replace_file, sums_of, write_manifest
 from .json_output import to_line
 
 FORMAT = 2  # of the layout; a folder of another one is refused
@@ -231,24 +231,32 @@ def own_recipe(folder: Path) -> Recipe:
     return recipe
 
 
-def same_recipe(folder: Path, given: Recipe | None) -> Recipe:
-    """The folder's own recipe; one that is given beside it must say the same."""
-    check_manifest(folder, SETTLED)
-    own = own_recipe(folder)
-    if given is None:
-        return own
+def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
+    """The recipe of a run, with the steps that are given; all else that is given beside it must be the same."""
     ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
-    settled = set() if given.search.max_length else {"search.max_length"}  # what followed when the run began
+    settled = {"train.steps", "train.time"}  # and what is left open: that followed from other settings at the beginning
+    settled |= {
+        f"train.{name}" for name in ("warmup", "validate_every", "checkpoint_every") if not getattr(given.train, name)
+    }
     settled |= {f"train.{name}" for name in ("device", "precision") if getattr(given.train, name) == "auto"}
-    if given.train.time:
-        settled |= {f"train.{name}" for name in ("time", "steps", "warmup", "validate_every", "checkpoint_every")}
+    if not given.search.max_length:
+        settled.add("search.max_length")
     for name, value in theirs.items():
         if ours[name] != value and name not in settled and not name.startswith("about."):
             raise RecipeError(
                 f"{folder}: was begun with {name} = {ours[name]!r}, not {value!r}; "
                 "a run goes on as it began, or begins anew in another folder"
             )
-    return own
+    return own.changed("train.steps", given.train.steps) if given.train.steps else own
+
+
+def reopen(folder: Path, recipe: Recipe) -> None:
+    """Let a run go on to the steps of this recipe, one that has ended, too: nothing vouches for its end any more."""
+    over = (SCORES, CARD, RECORDS, EIGHT)
+    write_manifest(folder, {name: sums for name, sums in read_manifest(folder).items() if name not in over})
+    replace_file(folder, "recipe.toml", recipe.to_toml(comments=False).encode())
+    for name in (SCORES, CARD, EIGHT):
+        remove_quietly(folder / name)
 
 
 def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

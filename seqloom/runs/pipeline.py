@@ -26,10 +26,12 @@ from ..training.devices import Machine, choose_device, choose_machine, use_threa
 from ..training.events import Events
 from ..training.files import json_bytes, read_json, sha256, write_atomically
 from ..training.loop import fit
-from ..training.manifests import read_manifest, replace_file, sums_of, write_manifest
+from ..training.manifests import check_manifest, read_manifest, replace_file, sums_of, write_manifest
+from ..training.parallelism import measure_parallelism
 from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time
 from ..training.processes import ProcessGroup, join_process_group, shutdown
 from ..training.records import Record
+from ..training.schedules import learning_rate_at
 from ..training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
 from ..training.watching import MakeWatch
 from .folder import (
@@ -41,11 +43,13 @@ from .folder import (
     RecordLog,
     changed_at,
     check_cell,
+    check_recipe,
     hold_folder,
+    own_recipe,
     read_config,
     read_data,
+    reopen,
     report_of,
-    same_recipe,
     write_settled,
 )
 from .json_output import defined, record_json, scores_json
@@ -81,9 +85,12 @@ def train(
     if recipe is None and not (resume and (folder / "manifest.json").exists()):
         raise RunError(f"{folder}: there is nothing to go on with: it holds no run that has begun")
     with hold_folder(folder, resume) as begun:
+        before = None
         if begun:
-            recipe = same_recipe(folder, recipe)
-            if SCORES in read_manifest(folder):
+            sums = check_manifest(folder, SETTLED)
+            own = own_recipe(folder)
+            recipe, before = own if recipe is None else check_recipe(own, recipe, folder), own.train.steps
+            if SCORES in sums and recipe.train.steps == before:
                 processes.share(json_bytes({}))
                 yield Record("note", recipe.train.steps, text=f"{folder} is finished: nothing is left to train")
                 return
@@ -96,9 +103,21 @@ def train(
         with use_threads(machine.threads):
             pipeline = Pipeline(folder, machine, processes, stop)
             try:
-                yield from pipeline.run(recipe, examples, cell, begun, changed_data)
+                yield from pipeline.run(recipe, examples, cell, before, changed_data)
             except Stopped:
                 return
+
+
+def choose_processes(recipe: Recipe) -> tuple[int, str]:
+    """How many processes make a step fastest on this machine, by trial steps, and a sentence about it; one process and
+    no sentence where there is no choice, or where the differences are noise."""
+    recipe.check_data()
+    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), lambda text: None)
+    objective = task.objective(task.build())
+    measured = measure_parallelism(objective, Feed(task, prepared), task.recipe.train)
+    if measured is None or not measured.clear:
+        return 1, ""
+    return measured.count if measured.better == "processes" else 1, str(measured)
 
 
 def run_worker(processes: ProcessGroup, cell: MakeCell | None, stop: threading.Event | None) -> None:
@@ -135,15 +154,20 @@ class Pipeline:
         self.best: dict[str, Tensor] | None = None  # the best weights, as they are in the folder
 
     def run(
-        self, recipe: Recipe, examples: object, cell: MakeCell | None, begun: bool, changed_data: bool
+        self, recipe: Recipe, examples: object, cell: MakeCell | None, before: int | None, changed_data: bool
     ) -> Iterator[Record]:
-        """All of it; a run that has begun is taken up again."""
+        """All of it; a run that was begun for so many steps `before` is taken up again."""
+        begun = before is not None
+        if before is not None:
+            self.check_steps(before, recipe.train.steps)
         for sentence in self.log.damage:
             yield self.note(sentence)
         yield from self.prepare_data(recipe, examples, begun, changed_data)
         yield from self.build_model(cell, begun)
-        if not begun:
+        if before is None:
             yield from self.write_header()
+        elif recipe.train.steps != before:
+            yield from self.change_steps(before)
         changed = changed_at(self.folder)
         orders = {
             "recipe": self.task.recipe.model_dump(mode="json"),
@@ -261,6 +285,35 @@ class Pipeline:
         machine = {name: getattr(self.machine, name) for name in ("device", "precision", "threads", "processes")}
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return {"steps": self.task.recipe.train.steps, "parameters": size, **machine}
+
+    def check_steps(self, before: int, steps: int) -> None:
+        """Refuse a number of steps that this run cannot come to."""
+        if steps == before:
+            return
+        if steps <= self.step:
+            raise RecipeError(f"{self.folder}: train.steps is {steps}, but this run has made {self.step} steps already")
+        if self.step < before and SCORES in read_manifest(self.folder):
+            raise RecipeError(
+                f"{self.folder}: train.patience has ended this run at step {self.step} of {before}, so that more steps "
+                "change nothing; begin anew in another folder"
+            )
+
+    def change_steps(self, before: int) -> Iterator[Record]:
+        """Go on to another number of steps than the run was begun for, and say what that changes."""
+        settings = self.task.recipe.train
+        reopen(self.folder, self.task.recipe)
+        apart = []
+        if settings.schedule in ("cosine", "ramp-times-cosine", "linear") and self.step:
+            rate = learning_rate_at(self.step + 1, settings)
+            apart.append(f"the learning rate was that of {before:,} steps so far, and is {rate:.2g} from here on")
+        if settings.teacher_forcing_schedule != "constant" and self.step:
+            apart.append(f"teacher forcing was that of {before:,} steps so far")
+        if self.step == before and before % settings.validate_every:
+            apart.append(f"step {before:,} was validated, and its weights stay unless a later step is better")
+        yield self.note(
+            f"this run was begun for {before:,} steps and goes on to {settings.steps:,}, "
+            + (f"but not as if it had been begun for these: {'; '.join(apart)}" if apart else "as if begun for these")
+        )
 
     # --- the steps ---
 

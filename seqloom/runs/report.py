@@ -5,30 +5,33 @@ Knows how a run folder is laid out, not how it is trained; the page itself is ma
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError, SeqloomError
 from ..look import Look
 from ..look.doctor.findings import Finding
 from ..look.report.page import Answered, Story
-from ..models import Batch
 from ..schemas import Config, Data
 from ..tasks.base import Prepared, Question, Task
 from ..training.files import read_bytes, read_shaped
 from .model_card import data_lines, network
 
+if TYPE_CHECKING:
+    from .run import Run
+
 ASKED = 100  # examples that are answered for a page
-BATCHES = 4  # of training examples, for what needs many
 
 
-def own_data(folder: Path, task: Task, examples: object = None) -> Prepared:
+def prepare_own_data(folder: Path, task: Task, examples: object = None) -> Prepared:
     """The examples that the run was trained on, read again; those from Python have to be given again."""
     data = task.recipe.data
     if examples is None and not data.sample and not data.train:
         raise RunError(f"{folder}: was trained on examples from Python; give them again, or name an input")
     prepared: Prepared = type(task).prepare(task.recipe, lambda line: None, examples)[1]
     if prepared.fingerprint != read_shaped(Data, folder / "data.json").fingerprint:
-        raise RunError(f"{folder}: the data has changed since this run was trained; name an input")
+        raise RunError(
+            f"{folder}: the data has changed since this run was trained; name an input, or a file of your own"
+        )
     return prepared
 
 
@@ -40,25 +43,16 @@ def questions(task: Task, prepared: Prepared, at_most: int) -> tuple[str, list[Q
     return part, task.questions(found, at_most)
 
 
-def batches(folder: Path, task: Task, examples: object = None) -> list[Batch]:
-    """Some of what was trained on, if it is at hand."""
-    try:
-        prepared = own_data(folder, task, examples)
-    except SeqloomError:
-        return []
-    return [task.batch(prepared, rows) for rows in task.order(prepared, 0)[:BATCHES]]
-
-
-def answers(folder: Path, task: Task, model: Any, examples: object = None) -> tuple[str, list[Answered] | str]:
+def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[Answered] | str]:
     """Answers to some examples of a part, which is named; or why there are none."""
     try:
-        part, asked = questions(task, own_data(folder, task, examples), ASKED)
+        part, asked = run.questions(ASKED, examples)
     except SeqloomError as error:
         return "", f"There are no examples to show: {error}."
-    told = task.predict(model, [one.given for one in asked], 1)
+    predictions = run.task.predict(run.model, [one.given for one in asked], 1)
     return part, [
-        Answered(one.words, one.truth, best.output, task.wrong(best, one), one.picture)
-        for one, (best, *_) in zip(asked, told, strict=True)
+        Answered(one.words, one.truth, best.output, run.task.wrong(best, one), one.picture)
+        for one, (best, *_) in zip(asked, predictions, strict=True)
     ]
 
 

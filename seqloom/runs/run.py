@@ -1,6 +1,6 @@
 """A run that can be asked: for answers, texts and scores, what is inside, what ails it. Making one is `train`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..errors import DataError, RunError, SearchError, SeqloomError
 from ..fields import Prediction
 from ..layers.cells import MakeCell
 from ..layers.fast import compiled
-from ..models import Generator, Labeler, device_of
+from ..models import Batch, Generator, Labeler, device_of
 from ..search import Recorder, Tree
 from ..tasks.about import About
 from ..tasks.asking import Answering, Rules
@@ -26,8 +26,8 @@ from ..tasks.generating import Ask, Continuation, Generates, Generation
 from ..tasks.tells import Tells
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
-from ..training.manifests import check_manifest, check_sum, read_manifest, replace_file
-from ..training.tensors import Allowance, count_tensors, load_weights, most_bytes, read_tensors
+from ..training.manifests import check_manifest, read_checked, read_manifest, replace_file
+from ..training.tensors import Allowance, count_tensors, load_weights, most_bytes, parse_tensors
 from .folder import (
     EIGHT,
     RECORDS,
@@ -36,7 +36,6 @@ from .folder import (
     check_version,
     own_recipe,
     read_config,
-    read_data,
     read_records,
     read_report,
     read_scores,
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "diagnose", "load", "train"]
 
 BESIDES = 1 << 24  # numbers that a model may have which are not in its weights, such as tables of positions
+BATCHES = 4  # of training examples, for what needs many
 TRIED = 15.0  # seconds that the trials of a diagnosis may take
 
 
@@ -61,6 +61,7 @@ class Run:
 
     def __init__(self, folder: Path, task: Task, model: nn.Module) -> None:
         self.folder, self.task, self.model = folder, task, model
+        self._data: tuple[object, Prepared] | None = None  # the training data, and the examples it was prepared from
 
     @property
     def recipe(self) -> Recipe:
@@ -134,14 +135,11 @@ class Run:
 
     def _training_texts(self) -> Iterable[str]:
         """The texts that the model was trained on, if the recipe's files are there and still the same."""
-        if not self.recipe.data.sample and not self.recipe.data.train:
-            return ()
         try:
-            _, prepared = type(self.task).prepare(self.recipe, lambda text: None)
-        except DataError:
+            prepared: Any = self.own_data()
+        except SeqloomError:
             return ()
-        same = prepared.fingerprint == read_data(self.folder).fingerprint
-        found = prepared.splits["train"].raws.get("target") if same else None
+        found = prepared.splits["train"].raws.get("target")
         return found if isinstance(found, Texts) else ()
 
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
@@ -182,7 +180,6 @@ class Run:
         """
         from ..look import Look
         from ..look.measures.attention import Picture
-        from .report import batches
 
         assert isinstance(self.model, Generator | Labeler)
         given = self._first(examples) if given is None else self.task.accepted(given)
@@ -198,7 +195,7 @@ class Run:
             shown.read,
             shown.symbols,
             self.history,
-            partial(batches, self.folder, self.task, examples),
+            partial(self._some_batches, examples),
             picture,
             (lambda: self.searched(given)) if isinstance(self.task, About) else None,
         )
@@ -218,7 +215,7 @@ class Run:
         except SeqloomError as error:
             findings = f"It could not be examined: {error}."
         scores = read_scores(self.folder)
-        answered = reports.answers(self.folder, self.task, self.model, examples)
+        answered = reports.answer_examples(self, examples)
         return written(
             path_of("the page", path), report(reports.story(self.folder, self.task, look, scores, answered, findings))
         )
@@ -232,16 +229,26 @@ class Run:
         return History(self.recipe, [record for record in records if record["kind"] != "note"], damage)
 
     def own_data(self, examples: object = None) -> Prepared:
-        """The examples that the run was trained on, read again; those from Python have to be given again."""
-        from .report import own_data
+        """The examples that the run was trained on, read again once; those from Python have to be given again."""
+        from .report import prepare_own_data
 
-        return own_data(self.folder, self.task, examples)
+        if self._data is None or self._data[0] is not examples:
+            self._data = examples, prepare_own_data(self.folder, self.task, examples)
+        return self._data[1]
 
     def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
         """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
         from .report import questions
 
         return questions(self.task, self.own_data(examples), at_most)
+
+    def _some_batches(self, examples: object) -> list[Batch]:
+        """Some of what was trained on, if it is at hand."""
+        try:
+            prepared = self.own_data(examples)
+        except SeqloomError:
+            return []
+        return [self.task.batch(prepared, rows) for rows in self.task.order(prepared, 0)[:BATCHES]]
 
     def _first(self, examples: object) -> Any:
         _, asked = self.questions(1, examples)
@@ -264,8 +271,7 @@ class Run:
         if files:
             examples, part = self.task.read(names_of(files)), " ".join(map(str, files))
         else:
-            task, prepared = type(self.task).prepare(self.recipe, lambda text: None)
-            examples, part = task.examples(prepared, "validation"), "validation"
+            examples, part = self.task.examples(self.own_data(), "validation"), "validation"
         found = []
         for eight in (False, True):
             if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with
@@ -283,7 +289,7 @@ class Run:
 
     def diagnose(self, examples: object = None, seconds: float = TRIED) -> "Diagnosis":
         """What ails the model, the worst first: see `diagnose`."""
-        return diagnose(self.folder, self.task.cell, examples, seconds)
+        return examine(self.folder, self.task, deepcopy(self.model).cpu(), partial(self.own_data, examples), seconds)
 
 
 class Diagnosis(list["Finding"]):
@@ -304,24 +310,32 @@ def diagnose(
     The examples are read again where the recipe says; those that came from Python have to be given again. Where they
     are not at hand, the records have to do.
     """
-    from ..look.doctor.diagnosis import diagnose as judge
-    from .checkup import Known, checkup
-    from .report import own_data
-
     folder = path_of("the run folder", folder)
     check_version(folder)
-    recipe = own_recipe(folder)
-    task = read_task(folder, recipe, cell)
-    scores = read_scores(folder).get("scores", {})
+    if WEIGHTS in read_manifest(folder):
+        return load(folder, cell, "cpu").diagnose(examples, seconds)
+    from .report import prepare_own_data
+
+    task = read_task(folder, own_recipe(folder), cell)
+    return examine(folder, task, None, lambda: prepare_own_data(folder, task, examples), seconds)
+
+
+def examine(
+    folder: Path, task: Task, model: nn.Module | None, prepare: Callable[[], Prepared], seconds: float
+) -> Diagnosis:
+    """What ails a run of which these parts are there."""
+    from ..look.doctor.diagnosis import diagnose as judge
+    from .checkup import Known, checkup
+
+    assert model is None or isinstance(model, Generator | Labeler)
     records, notes = read_records(folder / RECORDS)
+    scores = read_scores(folder).get("scores", {})
     known = Known([record for record in records if record["kind"] != "note"], scores, read_report(folder))
     prepared = None
     try:
-        prepared = own_data(folder, task, examples)
+        prepared = prepare()
     except SeqloomError as error:
         notes.append(f"the training examples are not at hand, so only the records are looked at: {error}")
-    model = load(folder, cell, "cpu").model if WEIGHTS in read_manifest(folder) else None
-    assert model is None or isinstance(model, Generator | Labeler)
     diagnosis = Diagnosis(judge(checkup(task, known, model, prepared, seconds)))
     diagnosis.notes = notes
     return diagnosis
@@ -338,14 +352,13 @@ def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto",
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
-    check_manifest(folder, SETTLED, later=[WEIGHTS])
+    sums = check_manifest(folder, SETTLED, later=[WEIGHTS])
     task = read_task(folder, own_recipe(folder), cell)
     if read_config(folder).vocabularies != task.vocabularies():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
     model = build_model(folder, task)
-    most = most_bytes(model)
-    check_sum(folder / WEIGHTS, read_manifest(folder)[WEIGHTS], most)
-    load_weights(model, read_tensors(folder / WEIGHTS, most), folder / WEIGHTS)
+    data = read_checked(folder / WEIGHTS, sums[WEIGHTS], most_bytes(model))
+    load_weights(model, parse_tensors(data, folder / WEIGHTS), folder / WEIGHTS)
     run = Run(folder, task, model.to(choose_device(device)).eval())
     if int8:
         eight_bits(run, run.model)

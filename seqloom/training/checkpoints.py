@@ -22,12 +22,11 @@ from .files import (
     json_bytes,
     parse_json,
     partial,
-    read_bytes,
     sweep,
     sync_folder,
     write_synced,
 )
-from .manifests import MANIFEST, check_manifest, manifest_bytes, sums_of
+from .manifests import MANIFEST, check_manifest, manifest_bytes, read_checked, sums_of
 from .tensors import parse_tensors, tensor_bytes
 
 WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE = (
@@ -37,6 +36,7 @@ WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE = (
     "carried.safetensors",
     "state.json",
 )
+NAMES = (WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE)
 NAME = re.compile(r"step-([1-9][0-9]{0,17})")
 
 
@@ -72,9 +72,9 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The folder of one run's checkpoints. One process at a time writes into it: see `files.locked`.
+    """The folder of one run's checkpoints. One process at a time writes into it: see `files.lock_folder`.
 
-    `passed_over` holds a sentence for each damaged checkpoint that the last `newest()` met.
+    `skipped_checkpoints` holds a sentence for each damaged checkpoint that the last `newest()` met.
     """
 
     def __init__(self, folder: Path, keep: int = 2) -> None:
@@ -138,9 +138,9 @@ class Checkpoints:
     def _read(self, step: int) -> Checkpoint:
         place = self._place(step)
         check_folder(place)
-        check_manifest(place, needed=(WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE))
-        names = (WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE)
-        return Checkpoint.parse(step, {name: read_bytes(place / name) for name in names}, str(place))
+        sums = check_manifest(place, later=NAMES)
+        files = {name: read_checked(place / name, sums[name]) for name in NAMES}
+        return Checkpoint.parse(step, files, str(place))
 
     def _prune(self, newest: int) -> None:
         """Remove all but the newest ones; the damaged ones do not count, and the one just written made them useless."""

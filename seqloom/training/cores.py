@@ -10,7 +10,7 @@ CGROUPS, OWN_CGROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 def count_cores() -> int:
     """The cores that the system lets this process run on, or fewer where a container has a quota of their time."""
-    return max(1, min(len(os.sched_getaffinity(0)), *map(math.ceil, read_quotas())))
+    return max(1, math.ceil(min(len(os.sched_getaffinity(0)), *read_quotas())))
 
 
 def read_quotas(root: Path | None = None, own: Path | None = None) -> Iterator[float]:

@@ -188,9 +188,9 @@ def _finite_number(text: str) -> float:
     return number
 
 
-def sha256(path: Path, most: int | None = None) -> str:
+def sha256(path: Path) -> str:
     """The SHA-256 sum of a file, in hexadecimal."""
-    with opened(path, most) as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -76,7 +76,7 @@ def fit(
     Checkpoints up to the step `changed` are of other data: from these it goes on with the beginning of the next epoch.
     """
     training = Training(objective, feed, settings, ranks, watch)
-    checkpoint = found(checkpoints, ranks)
+    checkpoint = find_checkpoint(checkpoints, ranks)
     if checkpoint is not None:
         training.restore(checkpoint, checkpoint.step <= changed)
         yield from training.tell(validate)
@@ -96,7 +96,7 @@ def fit(
         yield from training.tell(validate)
 
 
-def found(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Checkpoint | None:
+def find_checkpoint(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Checkpoint | None:
     """The newest checkpoint of the first process, for all of them."""
     checkpoint = None
     if checkpoints is not None:

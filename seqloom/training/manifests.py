@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import RunError
 from ..schemas import FILE, Manifest
-from .files import json_bytes, read_shaped, sha256, write_atomically
+from .files import json_bytes, read_bytes, read_shaped, sha256, write_atomically
 
 MANIFEST = "manifest.json"
 
@@ -40,10 +40,10 @@ def read_manifest(folder: Path) -> Sums:
     return read_shaped(Manifest, folder / MANIFEST).files
 
 
-def check_manifest(folder: Path, needed: Iterable[str] = (), later: Iterable[str] = ()) -> None:
-    """Refuse a folder in which a file is missing or differs; the needed ones must be vouched for.
+def check_manifest(folder: Path, needed: Iterable[str] = (), later: Iterable[str] = ()) -> Sums:
+    """Refuse a folder in which a file is missing or differs; the needed ones must be vouched for. The sums of all.
 
-    Those for `later` are listed, but not looked at yet: see `check_sum`.
+    Those for `later` are listed, but not looked at yet: see `read_checked`.
     """
     known = read_manifest(folder)
     for name in (*needed, *later):
@@ -51,15 +51,17 @@ def check_manifest(folder: Path, needed: Iterable[str] = (), later: Iterable[str
             raise RunError(f"{folder / MANIFEST}: does not list {name}, which is needed")
     for name, sums in known.items():
         if name not in later:
-            check_sum(folder / name, sums)
+            _check_there(folder / name)
+            _check_sum(folder / name, sha256(folder / name), sums)
+    return known
 
 
-def check_sum(path: Path, sums: Iterable[str], most: int | None = None) -> None:
-    """Refuse a file that is missing, has more than so many bytes, or is none of those that were vouched for."""
-    if not os.path.lexists(path):
-        raise RunError(f"{path}: is missing")
-    if sha256(path, most) not in sums:
-        raise RunError(f"{path}: is damaged (its SHA-256 sum is not the one in {MANIFEST})")
+def read_checked(path: Path, sums: Iterable[str], most: int | None = None) -> bytes:
+    """The content of a file, which is read and hashed once; RunError if it is none of those that were vouched for."""
+    _check_there(path)
+    data = read_bytes(path, most)
+    _check_sum(path, hashlib.sha256(data).hexdigest(), sums)
+    return data
 
 
 def replace_file(folder: Path, name: str, data: bytes) -> None:
@@ -71,3 +73,13 @@ def replace_file(folder: Path, name: str, data: bytes) -> None:
         write_manifest(folder, {**known, name: [*old, new]})
     write_atomically(folder / name, data)
     write_manifest(folder, {**known, name: [new]})
+
+
+def _check_there(path: Path) -> None:
+    if not os.path.lexists(path):
+        raise RunError(f"{path}: is missing")
+
+
+def _check_sum(path: Path, own: str, sums: Iterable[str]) -> None:
+    if own not in sums:
+        raise RunError(f"{path}: is damaged (its SHA-256 sum is not the one in {MANIFEST})")

@@ -4,69 +4,69 @@ One process with a thread a core makes the whole step; of as many processes with
 rows of it, and then they pass gradients round. Both are tried here in one process, the passing through a local socket.
 """
 
-import os
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
-
-import torch
 
 from ..config.recipe import Train
 from ..models import Batch, Objective
+from .devices import choose_device, choose_threads, use_threads
 from .loop import Feed, Rows
 from .probe import leave_untouched, step_time
 
-LONG = 0.15  # seconds of a step from which on one of a kind is enough
+ROUNDS = 3  # trials of each kind, in turn: their spread says how much of a difference is noise
 PASSED = 4 << 20  # bytes that are passed at most in order to see how fast that is
 
 
 @dataclass(frozen=True)
 class Parallelism:
-    """The seconds of a step, either way, with so many threads or processes."""
+    """The seconds of a step, either way, with so many threads or processes; `noise` is the spread of the trials, as a
+    share."""
 
     count: int
     threads: float
     processes: float
+    noise: float = 0.0
 
     @property
     def better(self) -> str:
         return "processes" if self.processes < self.threads else "threads"
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"better": self.better}
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is larger than the noise."""
+        return abs(self.threads - self.processes) > self.noise * min(self.threads, self.processes)
 
     def __str__(self) -> str:
-        advice = f"--processes {self.count}" if self.better == "processes" else "one process"
+        choice = f"{self.count} processes" if self.better == "processes" else "one process"
         return (
             f"a step takes about {self.threads:.3f} s in one process with {self.count} threads and "
-            f"{self.processes:.3f} s in {self.count} processes with one each: {advice} is better here"
+            f"{self.processes:.3f} s in {self.count} processes with one each: training in {choice}"
         )
 
 
-def measure_parallelism(objective: Objective, feed: Feed, settings: Train, processes: int = 1) -> Parallelism | None:
-    """The two ways on this machine; none where there is no choice: one core, a GPU, or several machines."""
-    count = processes if processes > 1 else len(os.sched_getaffinity(0))
-    elsewhere = int(os.environ.get("LOCAL_WORLD_SIZE", processes)) != processes
-    if count == 1 or elsewhere or settings.device not in ("auto", "cpu"):
+def measure_parallelism(objective: Objective, feed: Feed, settings: Train) -> Parallelism | None:
+    """The two ways on this machine; none where there is no choice: one core, one thread allowed, or a GPU."""
+    count = choose_threads()
+    if count == 1 or choose_device(settings.device).type != "cpu":
         return None
     return compare(objective, feed, settings, count)
 
 
 def compare(objective: Objective, feed: Feed, settings: Train, count: int) -> Parallelism:
+    wholes, parts = [], []
     with leave_untouched(objective):
-        with so_many_threads(count):
-            begun = perf_counter()
-            whole = step_time(objective, feed, settings, 0.0, 1)
-            if perf_counter() - begun < LONG:
-                whole = step_time(objective, feed, settings, 0.0)
-        with so_many_threads(1):
-            part = step_time(objective, Part(feed, count), settings, 0.0, 3 if whole < LONG else 1)
+        for _ in range(ROUNDS):
+            with use_threads(count):
+                wholes.append(step_time(objective, feed, settings, 0.0, 1))
+            with use_threads(1):
+                parts.append(step_time(objective, Part(feed, count), settings, 0.0, 1))
     size = sum(parameter.numel() * parameter.element_size() for parameter in objective.parameters())
-    return Parallelism(count, whole, part + passing_time(size) * 2 * (count - 1) / count)  # round a ring, twice
+    passing = passing_time(size) * 2 * (count - 1) / count  # round a ring, twice
+    noise = max(max(times) / min(times) - 1 for times in (wholes, parts))
+    return Parallelism(count, min(wholes), min(parts) + passing, noise)
 
 
 class Part:
@@ -80,16 +80,6 @@ class Part:
 
     def batch(self, rows: Rows) -> Batch:
         return self.feed.batch(rows).rows(slice(0, None, self.count))
-
-
-@contextmanager
-def so_many_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def passing_time(size: int) -> float:

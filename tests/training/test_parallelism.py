@@ -1,6 +1,8 @@
 """Threads or processes: both are tried, and nothing of it stays."""
 
+import math
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 
 from seqloom.models import Batch
 from seqloom.training import parallelism as ways
+from seqloom.training.cores import read_quotas
 from seqloom.training.parallelism import Parallelism, compare, measure_parallelism, passing_time
 from seqloom.training.tensors import weights_of
 
@@ -31,7 +34,7 @@ def test_both_ways_are_tried_and_leave_no_trace() -> None:
     weights, random = weights_of(objective), torch.get_rng_state()
     found = compare(objective, feed, settings(), 2)
     assert found.threads > 0 and found.processes > 0
-    assert feed.threads == sorted(feed.threads, reverse=True) and set(feed.threads) == {1, 2}
+    assert set(feed.threads) == {1, 2}
     assert torch.get_num_threads() == before
     assert same(weights_of(objective), weights) and torch.equal(torch.get_rng_state(), random)
 
@@ -42,10 +45,18 @@ def test_a_process_is_given_its_rows_only() -> None:
     assert torch.equal(part.inputs, whole.inputs[::3]) and torch.equal(part.target, whole.target[::3])
 
 
-def test_the_faster_way_is_named() -> None:
-    assert str(Parallelism(2, 0.3, 0.2)).endswith("--processes 2 is better here")
-    assert str(Parallelism(4, 0.1, 0.2)).endswith("one process is better here")
-    assert Parallelism(2, 0.3, 0.2).to_json() == {"count": 2, "threads": 0.3, "processes": 0.2, "better": "processes"}
+def test_the_faster_way_is_named_unless_the_difference_is_noise() -> None:
+    assert str(Parallelism(2, 0.3, 0.2)).endswith("training in 2 processes")
+    assert str(Parallelism(4, 0.1, 0.2)).endswith("training in one process")
+    assert Parallelism(2, 0.3, 0.2, 0.4).clear and not Parallelism(2, 0.3, 0.2, 0.6).clear
+
+
+def test_trials_that_differ_among_themselves_are_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.2, 0.1, 0.4, 0.1, 0.2, 0.1])  # whole and part, in turn
+    monkeypatch.setattr(ways, "step_time", lambda *given: next(times))
+    monkeypatch.setattr(ways, "passing_time", lambda size: 0.0)
+    found = compare(Guesser(), Rows(), settings(), 2)
+    assert (found.threads, found.processes, found.noise) == (0.2, 0.1, 1.0) and not found.clear
 
 
 def test_passing_more_takes_longer_in_proportion() -> None:
@@ -54,21 +65,43 @@ def test_passing_more_takes_longer_in_proportion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "processes", "local", "device", "count"),
+    ("cores", "quota", "omp", "device", "count"),
     [
-        (1, 1, None, "cpu", None),
-        (2, 1, None, "cpu", 2),
-        (2, 1, None, "cuda", None),
-        (4, 2, None, "cpu", 2),
-        (4, 4, "2", "cpu", None),
+        (1, 9.0, "", "cpu", None),
+        (2, 9.0, "", "cpu", 2),
+        (2, 9.0, "", "cuda", None),
+        (4, 1.5, "", "cpu", 2),
+        (4, 0.5, "", "cpu", None),
+        (4, 9.0, "1", "cpu", None),
+        (4, 1.0, "3", "cpu", 3),
     ],
 )
-def test_it_is_asked_where_there_is_a_choice(
-    monkeypatch: pytest.MonkeyPatch, cores: int, processes: int, local: str | None, device: str, count: int | None
+def test_it_is_tried_where_there_is_a_choice(
+    monkeypatch: pytest.MonkeyPatch, cores: int, quota: float, omp: str, device: str, count: int | None
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
+    monkeypatch.setattr("seqloom.training.cores.read_quotas", lambda: [float("inf"), quota])
+    monkeypatch.setattr(torch, "get_num_threads", lambda: int(omp or 16))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("OMP_NUM_THREADS", omp)
     monkeypatch.setattr(ways, "compare", lambda objective, feed, settings, count: Parallelism(count, 1.0, 1.0))
-    if local:
-        monkeypatch.setenv("LOCAL_WORLD_SIZE", local)
-    found = measure_parallelism(Guesser(), Rows(), settings(device=device), processes)
+    found = measure_parallelism(Guesser(), Rows(), settings(device=device))
     assert (found and found.count) == count
+
+
+def test_quotas_are_those_of_the_group_and_of_all_above_it(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "cpu.max").write_text("150000 100000\n")
+    (tmp_path / "a" / "b" / "cpu.max").write_text("max 100000\n")
+    own = tmp_path / "own"
+    own.write_text("0::/a/b\n")
+    assert list(read_quotas(tmp_path, own)) == [math.inf, math.inf, 1.5, math.inf]
+    (tmp_path / "cpu,cpuacct" / "c").mkdir(parents=True)
+    (tmp_path / "cpu,cpuacct" / "c" / "cpu.cfs_quota_us").write_text("-1\n")
+    (tmp_path / "cpu,cpuacct" / "c" / "cpu.cfs_period_us").write_text("100000\n")
+    (tmp_path / "cpu,cpuacct" / "cpu.cfs_quota_us").write_text("50000\n")
+    (tmp_path / "cpu,cpuacct" / "cpu.cfs_period_us").write_text("100000\n")
+    own.write_text("4:cpu,cpuacct:/c\n5:memory:/c\n")
+    assert list(read_quotas(tmp_path, own)) == [math.inf, math.inf, 0.5]
+    assert list(read_quotas(tmp_path, tmp_path / "none")) == [math.inf]
