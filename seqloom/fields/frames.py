@@ -50,7 +50,8 @@ class Frames(ArrayField):
         return ""
 
     def encode_many(self, raws: Sequence[Raw]) -> Ragged:
-        return Ragged.stacked(raws)
+        """Of frames, or of text as `generate` writes it: a line a step, the pitches that sound."""
+        return Ragged.stacked([parse_frames(raw) if isinstance(raw, str) else raw for raw in raws])
 
     def embedding(self, model: Model, body: Body = "decoder") -> nn.Module:
         return NoteEmbedding(KEYS, model.embedding, model.side(body).dropout)

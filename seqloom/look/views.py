@@ -45,6 +45,7 @@ from .measures.norms import shrinkage
 from .measures.order import order_matters, swaps
 from .measures.positions import position_vectors
 from .measures.probes import label_elements, probes
+from .measures.reading import is_image
 from .measures.receptive_field import receptive_field
 from .measures.spectra import ScalarDecay, scalar_decay, spectra
 from .measures.vectors import Neighbors, Vectors, symbol_vectors
@@ -96,8 +97,8 @@ def have_examples(look: "Look") -> str:
 
 
 def have_order(look: "Look") -> str:
-    if look.picture is not None:
-        return "a picture has no order"
+    if is_image(look.batch.source[0] if look.batch.source else look.batch.inputs):
+        return "an image has no order"
     return "" if len(look.names.of(look.side)) > 1 else "a single element has no order"
 
 
@@ -158,7 +159,8 @@ def measure_vectors(look: "Look") -> Vectors:
     """The learned vectors of what is read."""
     weight = symbol_vectors(look.model, look.side)
     assert weight is not None, "it reads no symbols"
-    return Vectors(weight, look.read_symbols or list(map(str, range(len(weight)))))
+    known = list(look.read_symbols)[: len(weight)]
+    return Vectors(weight, [*known, *map(str, range(len(known), len(weight)))])
 
 
 def measure_neighbors(look: "Look", *symbols: str) -> list[Neighbors]:

@@ -131,7 +131,8 @@ class Classify(Rows):
     def show(self, given: Any, answer: str) -> Shown:
         encoded = self.encode([(given, self.target.normalize(answer))])
         elements = self.source.element_names(given, encoded["source"], self.recipe.model)
-        return Shown(self.batch_of(encoded, [0]), elements, [answer], self.source.symbols, self.target.symbols)
+        batch, picture = self.batch_of(encoded, [0]), self.source.picture(given)
+        return Shown(batch, elements, [answer], self.source.symbols, self.target.symbols, picture)
 
     @torch.no_grad()
     def predict(self, model: Labeler, inputs: Sequence[Raw], beam: int | None = None) -> list[list[Prediction]]:

@@ -1,6 +1,7 @@
 """One sequence into another: translation, spelling to sound, dates, sounds to letters. Knows texts, not files."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from ..layers.embeddings import TokenEmbedding
 from ..metrics import bleu, chrf, exact_match, token_error_rate
 from ..models import Generator
 from ..schemas import Usual
+from .base import Shown
 from .rows import Encoded
 from .scoring import Measure
 from .tells import Tells
@@ -109,6 +111,10 @@ class Seq2Seq(Tells):
             "BLEU": partial(bleu, lowercase=data.lowercase),
             "chrF": partial(chrf, lowercase=data.lowercase),
         }
+
+    def show(self, given: Any, answer: Any) -> Shown:
+        shown = super().show(given, answer)
+        return replace(shown, read=[*shown.read, *(f"<{tag}>" for tag in self.tags)])
 
     def names_of(self, given: Any, encoded: Encoded) -> list[str]:
         told = [f"<{given[1]}>"] if isinstance(given, tuple) else []

@@ -48,11 +48,8 @@ def swaps(model: Labeler | Generator, batch: Batch, elements: list[str], at_most
     """On the first row of the batch: a minimal pair for every two neighbors. Of a model that writes freely, what
     comes last stays; of a long sequence, its end is looked at."""
     batch = single(batch)
-    about = bool(batch.source)
-    read = batch.source[0] if about else batch.inputs
-    if about and read.shape[1] != batch.source[1].shape[1]:
-        return Swaps(elements, np.zeros(0))  # a picture is no sequence before it is cut up
-    last = read.shape[1] - (model.generates and not about)
+    read = batch.source[0] if batch.source else batch.inputs
+    last = read.shape[1] - (model.generates and not batch.source)
     first = max(0, last - at_most)
     with quiet(model), torch.no_grad():
         plain = _value(model, batch)

@@ -49,24 +49,25 @@ def batch_of(x: Tensor, mask: Tensor | None = None) -> Batch:
 
 def single(batch: Batch, row: int = 0) -> Batch:
     """One row without its padding: a law says that padding changes nothing. At least one element wide."""
-    shown = batch.mask[row].nonzero()[:, 0]
-    places = shown if len(shown) else torch.zeros(1, dtype=torch.long, device=shown.device)
+    inputs, mask = _without_padding(batch.inputs[row : row + 1], batch.mask[row : row + 1])
     target = batch.target[row : row + 1]
     if batch.target.shape[:2] == batch.mask.shape:
-        target = target[:, places]
-    return Batch(
-        batch.inputs[row : row + 1, places], batch.mask[row : row + 1, places], target, _source(batch.source, row)
-    )
+        target, _ = _without_padding(target, batch.mask[row : row + 1])
+    source = tuple(part[row : row + 1] for part in batch.source)
+    return Batch(inputs, mask, target, _without_padding(*source) if source else ())
 
 
-def _source(source: tuple[Tensor, ...], row: int) -> tuple[Tensor, ...]:
-    if not source:
-        return ()
-    elements, mask = (part[row : row + 1] for part in source)
-    shown = mask[0].nonzero()[:, 0]
-    if elements.shape[1] != mask.shape[1] or not len(shown):  # an image is cut up later
-        return (elements, mask) if elements.shape[1] != mask.shape[1] else (elements[:, :1], mask[:, :1])
-    return elements[:, shown], mask[:, shown]
+def _without_padding(elements: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    if is_image(elements):
+        return elements, mask
+    places = mask[0].nonzero()[:, 0]
+    places = places if len(places) else torch.zeros(1, dtype=torch.long, device=places.device)
+    return elements[:, places], mask[:, places]
+
+
+def is_image(elements: Tensor) -> bool:
+    """Whether these are images (B, channels, height, width): the first layer cuts them into patches."""
+    return elements.dim() == 4
 
 
 def mask_of_side(batch: Batch, side: str) -> Tensor:
