@@ -16,13 +16,14 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 if TYPE_CHECKING:
     from .config.recipe import Recipe as Recipe
+    from .runs.compare import compare as compare
     from .runs.run import Run as Run
     from .runs.run import load as load
     from .runs.run import train as train
 
     __version__: str
 
-__all__ = ["Recipe", "Run", "__version__", "load", "train"]
+__all__ = ["Recipe", "Run", "__version__", "compare", "load", "train"]
 
 
 def __getattr__(name: str) -> object:
@@ -35,6 +36,10 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("seqloom")
+    if name == "compare":
+        from .runs.compare import compare
+
+        return compare
     if name in __all__:
         from .runs import run as runs
 

@@ -9,6 +9,7 @@ import typer
 from ..errors import SeqloomError
 from ..stopping import STOPPED, Interrupted, Stop, hearing
 from . import launch
+from .compare import compare
 from .export import export
 from .look import doctor, look, study
 from .predict import generate, predict
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(recipes, config, train, tune, score, predict, generate, serve, look, doctor, study, quantize, certify),
-    export,
+    *(compare, export),
 )
 for command in COMMANDS:
     app.command()(command)

@@ -1,7 +1,7 @@
 """Several models in one chart: curves, scores by distance, and how far back the gradient of each reaches."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,3 +85,35 @@ def reach_chart(
 def backwards(norms: Floats) -> Floats:
     """By steps back from the end instead of forwards."""
     return np.asarray(norms)[::-1]
+
+
+def cost_chart(rows: Sequence[Mapping[str, Any]], score: str, better: str) -> "alt.LayerChart":
+    """The score of every variant against the time of its training: each seed, their mean, and its 95 % interval."""
+    alt = altair()
+    names = [row["name"] for row in rows]
+    shared = {
+        "x": alt.X("seconds:Q", title="seconds of training", scale=alt.Scale(zero=False)),
+        "color": alt.Color("model:N", sort=names, scale=alt.Scale(domain=names, range=list(COLORS)), title=None),
+    }
+    y = alt.Y("value:Q", title=f"{score} ({better} is better)", scale=alt.Scale(zero=False))
+    means = [
+        {"model": row["name"], "seconds": number(row["seconds"]), "value": number(row["mean"])}
+        | dict(zip(("low", "high"), map(number, row["interval"]), strict=True))
+        for row in rows
+        if row["mean"] is not None
+    ]
+    seeds = [
+        {"model": row["name"], "seconds": number(row["seconds"]), "value": number(value), "seed": seed}
+        for row in rows
+        for seed, value in row["scores"].items()
+    ]
+    tips = ["model:N", "seconds:Q", "value:Q"]
+    dots = alt.Chart(data(seeds)).mark_point(size=25, opacity=0.5).encode(y=y, tooltip=[*tips, "seed:N"], **shared)
+    spans = alt.Chart(data(means)).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=None), y2="high:Q", **shared)
+    points = (
+        alt.Chart(data(means))
+        .mark_point(filled=True, size=110, opacity=1)
+        .encode(y=y, shape=alt.Shape("model:N", sort=names, title=None), tooltip=[*tips, "low:Q", "high:Q"], **shared)
+    )
+    title = titled("Score against time", "Small: a seed; large: their mean, with its 95 % interval")
+    return alt.layer(dots, spans, points).properties(title=title, width=520, height=300)
