@@ -1,7 +1,7 @@
 """Recurrent cells beside PyTorch's own layers: training steps, unequal lengths, single steps, long sequences, memory.
 
 Each ratio is the peer's time (or memory) divided by ours: above 1 we are better; beside it stands the least it should
-be. `python benchmarks/cells.py [training] [lengths] [step] [long] [memory] [1] [2] [compiled] [quick] [CELL …]`:
+be. `python benchmarks/cells.py [training] [lengths] [step] [long] [memory] [1] [2] [plain] [quick] [CELL …]`:
 without words, all sections and cells, with one thread and with two.
 """
 
@@ -13,7 +13,7 @@ from _timing import ROUNDS, best, chosen, megabytes, most, peak, table, threads
 from torch import Tensor, nn
 
 from seqloom.layers.cells import CELLS, Cell
-from seqloom.layers.fast import compiled
+from seqloom.layers.fast.native import library
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.recurrent import recurrent_encoder
 
@@ -21,9 +21,9 @@ SHAPES = ((32, 64, 128), (32, 64, 256), (64, 100, 512))
 PEERS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 RIVALS = ("gru-before", "peephole", "coupled", "lstm-normed", "peephole-full")  # PyTorch has none: beside nn.LSTM
 NAMES = chosen((*PEERS, *RIVALS))
-COMPILED = "compiled" in sys.argv
+PLAIN = "plain" in sys.argv
 MARKS = {"lstm": (1, 1, 1), "peephole-full": (1 / 1.6,) * 3}  # at the three shapes
-MARKS |= dict.fromkeys(("gru", "rnn"), (1.5, 1.3, 1.1) if COMPILED else (1.2, 1.1, 1))
+MARKS |= dict.fromkeys(("gru", "rnn"), (1.2, 1.1, 1) if PLAIN else (1.5, 1.3, 1.1))
 MARKS |= dict.fromkeys(("gru-before", "peephole", "coupled", "lstm-normed"), (0.8,) * 3)
 
 
@@ -123,7 +123,7 @@ def memory_rows(top: float) -> list[list[str]]:
     rows = []
     for batch, time, size in SHAPES:
         for name in NAMES:
-            shape = [str(batch), str(time), str(size), *["compiled"] * COMPILED]
+            shape = [str(batch), str(time), str(size), *["plain"] * PLAIN]
             ours, theirs = (megabytes(__file__, who, name, *shape) for who in ("ours", "theirs"))
             rows.append(
                 [name, f"{batch}, {time}, {size}", f"{ours:.0f}", f"{theirs:.0f}", f"{theirs / ours:.2f}", "1.00"]
@@ -179,9 +179,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if COMPILED and compiled.library() is None:
-        sys.exit("no C compiler: the compiled kernels cannot be measured here")
-    with compiled.using(COMPILED or None):
+    with library.use_native(not PLAIN):
         if "alone" in sys.argv:
             print(alone(*sys.argv[2:7]))
         else:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from seqloom.layers import GRU, LSTM
 from seqloom.layers.embeddings import TokenEmbedding
-from seqloom.layers.fast import compiled
+from seqloom.layers.fast.native import library
 from seqloom.layers.heads import Categorical
 from seqloom.models import Generator
 from seqloom.search import beam, greedy
@@ -53,14 +53,14 @@ def hugging_face(peer: object, source: Tensor, width: int) -> list[list[int]]:
 
 
 def with_and_without(act: Act) -> list[Act]:
-    """Plainly, and with compiled steps."""
+    """Without native kernels, and with them."""
 
     def plain() -> object:
-        with compiled.using(False):
+        with library.use_native(False):
             return act()
 
     def quick() -> object:
-        with compiled.using():
+        with library.use_native(True):
             return act()
 
     return [plain, quick]
@@ -78,7 +78,7 @@ def translation(depth: int, size: int, feed_forward: int, heads: int) -> str:
     for batch in (1, 32):
         source = torch.randint(4, VOCABULARY, (batch, READ))
         for width in (1, 5):
-            with compiled.using():
+            with library.use_native(True):
                 answers = ours(model, source, width)
             alike = (
                 same(answers, hugging_face(peer, source, width)),
@@ -121,7 +121,7 @@ def language() -> str:
             )
         return found[0, 1:].tolist()
 
-    with compiled.using():
+    with library.use_native(True):
         alike = mine(256) == theirs(256)
     here, quick, there = best([*with_and_without(lambda: mine(256)), lambda: theirs(256)], ROUNDS)
     each = [f"{seconds / 256 * 1e3:.2f}" for seconds in (here, quick)]
@@ -167,7 +167,7 @@ def recurrent() -> str:
                 found = greedy(model.stepper(), last, model.initial_state(len(last)), steps=steps, end=None)
                 return [one.tokens for one in found]
 
-            with compiled.using():
+            with library.use_native(True):
                 alike = same(mine(), loop())
             here, quick, there = best([*with_and_without(mine), loop], ROUNDS)
             moved = weights * steps / quick / 1e9
@@ -231,7 +231,6 @@ def eight_bits() -> str:
     plain = translator(6, 512, 2048, VOCABULARY, 8)
     small = deepcopy(plain)
     small.quantize_weights()
-    small.compiled = plain.compiled = True
     rows = []
     for batch in (1, 32):
         source = torch.randint(4, VOCABULARY, (batch, READ))

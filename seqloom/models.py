@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
-from .layers.fast import compiled
 from .layers.fast.steps import change_of, prepare_step
 from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
@@ -104,21 +103,18 @@ class Generator(nn.Module):
         self.embed, self.decoder, self.head, self.source = embed, decoder, head, source
         self.dropout = nn.Dropout(dropout)
         self.eight_bits = False
-        self.compiled: bool | None = None  # whether its kernels are compiled ones; none: as it is asked for elsewhere
 
     def quantize_weights(self) -> None:
-        """Let what writes go on with weights of eight bits: quicker where compiled steps are in use, and less exact."""
+        """Let what writes go on with weights of eight bits: quicker where there are native kernels, and less exact."""
         quantize_weights(self.decoder)
         quantize_weights(self.head)
         self.eight_bits = True
 
     def initial_state(self, batch: int, *source: Tensor) -> State:
-        with compiled.using(self.compiled):
-            return self.decoder.initial_state(batch, self.source(*source) if self.source else None)
+        return self.decoder.initial_state(batch, self.source(*source) if self.source else None)
 
     def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        with compiled.using(self.compiled):
-            seen, state = self.decoder(self.embed(y), state, mask)
+        seen, state = self.decoder(self.embed(y), state, mask)
         return self.dropout(seen), state
 
     def forward(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Any, State]:
@@ -163,11 +159,10 @@ class Generator(nn.Module):
 class Stepper:
     """A generator prepared for many steps. It writes into room of its own: every search at a time has one to itself."""
 
-    __slots__ = ("answer", "compiled", "embed", "move")
+    __slots__ = ("answer", "embed", "move")
 
     def __init__(self, model: Generator) -> None:
-        with compiled.using(model.compiled), in_eight_bits(model.eight_bits):
-            self.compiled = compiled.asked()
+        with in_eight_bits(model.eight_bits):
             self.embed = model.embed if model.training else change_of(model.embed)
             self.move, self.answer = prepare_step(model.decoder), model.head.fast_answer()
 

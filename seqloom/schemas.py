@@ -85,6 +85,7 @@ class Machine(Shape):
     measured: dict[Name, Number]
     threads: Count
     processes: Count
+    kernels: Name
 
 
 class Config(Shape):
@@ -169,6 +170,7 @@ class Details(Shape):
     precision: Name
     threads: Count
     processes: Count
+    kernels: Name
     seconds: Number | None = None
     megabytes: Number | None = None
 

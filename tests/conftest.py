@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from seqloom.layers.fast import compiled
+from seqloom.layers.fast.native import library
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,10 +45,17 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def steps() -> Iterator[None]:
-    """With compiled kernels."""
+def native() -> None:
+    """With native kernels, which must be there wherever there is a compiler."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler here")
-    assert compiled.library() is not None
-    with compiled.using():
-        yield
+    assert library.status().library is not None, library.status().reason
+
+
+@pytest.fixture(params=["native", "plain"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Once with native kernels, once without."""
+    if request.param == "native":
+        request.getfixturevalue("native")
+    with library.use_native(request.param == "native"):
+        yield request.param

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from seqloom.config.recipe import Recipe
-from seqloom.layers.fast import compiled, compiled_steps
 from seqloom.look.measures.attribution import gradient_times_input, question
 from seqloom.runs.run import load, train
 from seqloom.tasks.asking import Answering
@@ -154,8 +153,7 @@ def logs(run):
 
 
 @needs_compiler
-def test_a_run_of_eight_bits_leaves_the_bits_of_others_alone(folder, monkeypatch):
-    monkeypatch.delenv(compiled.VARIABLE, raising=False)
+def test_a_run_of_eight_bits_leaves_the_bits_of_others_alone(folder):
     plain = load(folder)
     before = logs(plain)
     rounded = load(folder, int8=True)
@@ -164,22 +162,6 @@ def test_a_run_of_eight_bits_leaves_the_bits_of_others_alone(folder, monkeypatch
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(logs, [plain, rounded] * 12))
     assert found == [before, alone] * 12
-
-
-@needs_compiler
-def test_only_the_run_of_eight_bits_goes_by_compiled_steps(folder, monkeypatch):
-    monkeypatch.delenv(compiled.VARIABLE, raising=False)
-    taken = []
-    for name in ("leading", "kept_layout"):
-        real = getattr(compiled_steps, name)
-        monkeypatch.setattr(
-            compiled_steps, name, lambda *given, real=real, name=name: taken.append(name) or real(*given)
-        )
-    rounded, plain = load(folder, int8=True), load(folder)
-    plain.predict("abcd", 3)
-    assert taken == []
-    rounded.predict("abcd", 3)
-    assert set(taken) == {"leading", "kept_layout"}
 
 
 @needs_compiler

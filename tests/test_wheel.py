@@ -2,12 +2,16 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from seqloom.layers.fast.native import build
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,7 +54,47 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     here = {file.relative_to(ROOT).as_posix() for file in (ROOT / "seqloom").rglob("*") if file.is_file()}
-    assert packed == {name for name in here if "__pycache__" not in name}
+    libraries = {name for name in packed if name.endswith(".so")}
+    assert packed - libraries == {name for name in here if "__pycache__" not in name}
+    if shutil.which("cc"):
+        assert libraries == {f"seqloom/layers/fast/native/{build.prebuilt_name()}"}
+
+
+def test_the_wheel_is_for_one_platform_but_any_python(wheel):
+    expected = sysconfig.get_platform().replace("-", "_") if shutil.which("cc") else "any"
+    assert wheel.name.endswith(f"-py3-none-{expected}.whl")
+
+
+SAY = "import torch; from seqloom.layers.fast.native import library; print(library.status().reason)"
+
+
+def test_the_installed_package_computes_with_its_own_kernels(installed, tmp_path):
+    """No compiler, no home: what the wheel brought is all it needs."""
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler here, so the wheel holds no library")
+    nowhere = {"PYTHONPATH": str(installed), "CC": "no-such-compiler", "SEQLOOM_CACHE": "/proc/nowhere"}
+    assert run(sys.executable, "-c", SAY, cwd=tmp_path, **nowhere).strip() == "part of the installed package"
+
+
+def test_a_library_for_other_sources_is_not_loaded(installed, tmp_path):
+    """As after an upgrade that has left an old file behind."""
+    other = tmp_path / "other"
+    shutil.copytree(installed, other)
+    with (other / "seqloom/layers/fast/native/kernels.c").open("a") as source:
+        source.write("\n")
+    answer = run(sys.executable, "-c", SAY, cwd=tmp_path, PYTHONPATH=str(other), CC="no-such-compiler")
+    assert answer.strip() == "no C compiler 'no-such-compiler' was found"
+
+
+def test_without_a_compiler_the_wheel_is_for_any_machine(tmp_path):
+    run(
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"),
+        *("--wheel-dir", tmp_path, ROOT),
+        cwd=tmp_path,
+        CC="no-such-compiler",
+    )
+    [built] = tmp_path.glob("*.whl")
+    assert built.name.endswith("-py3-none-any.whl")
 
 
 def test_the_wheel_carries_its_license_and_its_command(wheel):

@@ -43,7 +43,10 @@ def look(
 
 
 def doctor(
-    run: Annotated[Path, typer.Argument(help="A run folder; it need not have come to its end.")],
+    run: Annotated[Path | None, typer.Argument(help="A run folder; it need not have come to its end.")] = None,
+    machine: Annotated[
+        bool, typer.Option("--machine", help="This machine instead: versions, threads, kernels, memory, disk.")
+    ] = False,
     seconds: Annotated[
         float, typer.Option(min=0, help="How long short trials may take where it has not learned; 0 is none.")
     ] = 15.0,
@@ -51,6 +54,14 @@ def doctor(
     debug: Debug = False,
 ) -> None:
     """What ails a run, the worst first, each finding with its measurement and what to type."""
+    if machine == (run is not None):
+        raise RecipeError("doctor examines either a run folder or, with --machine, this machine")
+    if run is None:
+        from ..runs.machine import describe_machine, format_machine
+
+        facts = describe_machine()
+        print_whole(facts) if as_json else print(*format_machine(facts), sep="\n")
+        return
     from ..runs.run import diagnose
     from .terminal import notes
 

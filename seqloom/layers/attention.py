@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .base import Memory
-from .fast import compiled_steps
+from .fast import native_steps
 from .fast.cell_steps import Look
+from .fast.native_kernels import usable
 from .state import Shared
 from .tap import Tap
 
@@ -79,8 +80,8 @@ class AdditiveAttention(Attention):
         return scores.squeeze(-1)
 
     def fast_look(self) -> Look:
-        known = type(self) is AdditiveAttention and not self.hard and compiled_steps.usable(self.judge.weight)
-        return compiled_steps.additive(self) if known else super().fast_look()
+        known = type(self) is AdditiveAttention and not self.hard and usable(self.judge.weight)
+        return native_steps.additive(self) if known else super().fast_look()
 
 
 SCORES: dict[str, type[Attention]] = {

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .description import EACH, FEED_FORWARD, POINTWISE, Child, Described, Description, count_parameters
-from .fast import compiled_stack, steps
+from .fast import native_stack, steps
 from .padding import first_step, full_mask, gather_steps, last_step, zero_padding
 from .state import Entries as Entries
 from .state import State
@@ -67,8 +67,8 @@ class Layer(Described):
         """`forward` for whole sequences from their beginning, without gradient."""
         return self(x, self.initial_state(len(x)), mask)
 
-    def block(self) -> compiled_stack.Block | None:
-        """What compiled code has to know to compute this layer together with its neighbors, if it can."""
+    def block(self) -> native_stack.Block | None:
+        """What native code has to know to compute this layer together with its neighbors, if it can."""
         return None
 
 
@@ -138,8 +138,8 @@ class Pointwise(Layer):
     def fast_step(self) -> steps.Step:
         return steps.step_pointwise(self.module)
 
-    def block(self) -> compiled_stack.Block | None:
-        return compiled_stack.feed_forward_block(steps.active_modules(self.module))
+    def block(self) -> native_stack.Block | None:
+        return native_stack.feed_forward_block(steps.active_modules(self.module))
 
 
 Pool = Callable[[Tensor, Tensor], Tensor]  # values (B, T, D) and their mask to a summary (B, D)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters, join_path
-from .fast import cell_steps, compiled, kernels
+from .fast import cell_steps, kernels, native_kernels
 from .materialize import materialize
 from .padding import zero_padding
 from .state import Entries, single
@@ -66,7 +66,7 @@ class Cell(Described):
         if fast is None or x.shape[1] < 2:  # one step costs less than preparing a kernel for it
             y, entries = walk(cell.step, cell.W(zero_padding(x, mask)), entries, mask)
             return zero_padding(y, mask), entries
-        return kernels.scan(compiled.faster(fast, x), cell.W, x, entries, mask)
+        return kernels.scan(native_kernels.choose_kernel(fast, x), cell.W, x, entries, mask)
 
     def once(self, x: Tensor, entries: Entries) -> Entries:
         """A single step on an input (B, inputs), as in generating."""

@@ -107,7 +107,7 @@ class Rotation(nn.Module):
     """What attention does to queries and keys (B, heads, T, width) at their positions."""
 
     turns: bool = True  # whether it does anything
-    compiled: bool = False  # whether compiled code knows it, by its rate
+    native: bool = False  # whether native code knows it, by its rate
     rate: Tensor | None  # how far each pair of features turns from one position to the next
 
     @abstractmethod
@@ -125,7 +125,7 @@ class Rotation(nn.Module):
 class NoRotation(Rotation):
     """Nothing: the positions are known otherwise, or not at all."""
 
-    turns, compiled, rate = False, True, None
+    turns, native, rate = False, True, None
 
     def initial_state(self, x: Tensor) -> State:
         return None
@@ -141,7 +141,7 @@ class Rotary(Rotation):
     """Turns each pair of features by an angle that grows with the position, so that only distances count
     (Su et al., 2021)."""
 
-    compiled = True
+    native = True
 
     def __init__(self, width: int) -> None:
         super().__init__()

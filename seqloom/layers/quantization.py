@@ -1,6 +1,6 @@
 """Weights of eight bits: those of an output are whole numbers from −127 to 127, times a scale of their own.
 
-A model whose weights are rounded reads and scores as any other. When it writes, compiled steps read a byte for each
+A model whose weights are rounded reads and scores as any other. When it writes, native steps read a byte for each
 weight instead of four: what a small batch waits for is memory.
 """
 

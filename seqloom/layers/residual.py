@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .base import Entries, Layer, Memory
 from .description import CONTAINER, EACH, FEED_FORWARD, POINTWISE, Description, count_parameters, walk_parts
-from .fast import compiled_stack, steps
+from .fast import native_stack, steps
 from .padding import zero_padding
 from .state import State
 
@@ -65,8 +65,8 @@ class PostNorm(Residual):
     def fast_step(self) -> steps.Step:
         return steps.step_around(self.layer.fast_step(), steps.add_norm(self.norm))
 
-    def block(self) -> compiled_stack.Block | None:
-        return compiled_stack.with_norm(self.layer.block(), compiled_stack.POST, self.norm)
+    def block(self) -> native_stack.Block | None:
+        return native_stack.with_norm(self.layer.block(), native_stack.POST, self.norm)
 
 
 class PreNorm(Residual):
@@ -86,8 +86,8 @@ class PreNorm(Residual):
     def fast_step(self) -> steps.Step:
         return steps.step_around(self.layer.fast_step(), torch.add, steps.change_of(self.norm))
 
-    def block(self) -> compiled_stack.Block | None:
-        return compiled_stack.with_norm(self.layer.block(), compiled_stack.PRE, self.norm)
+    def block(self) -> native_stack.Block | None:
+        return native_stack.with_norm(self.layer.block(), native_stack.PRE, self.norm)
 
 
 class ReZero(Residual):
@@ -104,9 +104,9 @@ class ReZero(Residual):
         share = self.share
         return steps.step_around(self.layer.fast_step(), lambda x, change: torch.addcmul(x, share, change))
 
-    def block(self) -> compiled_stack.Block | None:
+    def block(self) -> native_stack.Block | None:
         inner = self.layer.block()
-        return None if inner is None else replace(inner, join=compiled_stack.REZERO, share=self.share)
+        return None if inner is None else replace(inner, join=native_stack.REZERO, share=self.share)
 
 
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm] | type[ReZero]] = {

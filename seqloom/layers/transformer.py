@@ -18,7 +18,7 @@ from .description import (
     Description,
     count_parameters,
 )
-from .fast import attention_steps, compiled_stack
+from .fast import attention_steps, native_stack
 from .fast.steps import Change, Step
 from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
@@ -54,11 +54,11 @@ class OwnAttention(MultiHeadLayer):
         name, shape = f"self-attention ({self.attend.heads} heads{window})", PAST if self.causal else AROUND
         return Description(name, shape, count_parameters(self), SELF_ATTENTION)
 
-    def own_block(self, kind: int) -> compiled_stack.Block | None:
-        if not self.turn.compiled:
+    def own_block(self, kind: int) -> native_stack.Block | None:
+        if not self.turn.native:
             return None
         options = {"attend": self.attend, "rate": self.turn.rate, "window": self.window}
-        return compiled_stack.make_block(kind, self.project, self.attend.out, **options)
+        return native_stack.make_block(kind, self.project, self.attend.out, **options)
 
 
 class SelfAttention(OwnAttention):
@@ -81,8 +81,8 @@ class SelfAttention(OwnAttention):
             y = self.attend(query, keys, values, mask)
         return zero_padding(y, mask), state
 
-    def block(self) -> compiled_stack.Block | None:
-        return None if self.window else self.own_block(compiled_stack.WHOLE)
+    def block(self) -> native_stack.Block | None:
+        return None if self.window else self.own_block(native_stack.WHOLE)
 
 
 class CausalAttention(OwnAttention):
@@ -117,8 +117,8 @@ class CausalAttention(OwnAttention):
     def fast_step(self) -> Step:
         return attention_steps.step_causal(self)
 
-    def block(self) -> compiled_stack.Block | None:
-        return self.own_block(compiled_stack.OWN)
+    def block(self) -> native_stack.Block | None:
+        return self.own_block(native_stack.OWN)
 
 
 def heads_of(projected: Tensor, attend: MultiHeadAttention) -> tuple[Tensor, Tensor, Tensor]:
@@ -161,14 +161,14 @@ class CrossAttention(MultiHeadLayer):
     def fast_step(self) -> Step:
         return attention_steps.step_cross(self)
 
-    def block(self) -> compiled_stack.Block | None:
-        return compiled_stack.make_block(compiled_stack.MEMORY, self.query, self.attend.out, attend=self.attend)
+    def block(self) -> native_stack.Block | None:
+        return native_stack.make_block(native_stack.MEMORY, self.query, self.attend.out, attend=self.attend)
 
 
 class SwiGLU(nn.Module):
     """Half of the features gates the other half (Shazeer, 2020)."""
 
-    compiled_activation = compiled_stack.SWIGLU
+    native_activation = native_stack.SWIGLU
 
     def forward(self, x: Tensor) -> Tensor:
         gate, value = x.chunk(2, -1)

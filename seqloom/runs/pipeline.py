@@ -282,7 +282,9 @@ class Pipeline:
 
     def details(self) -> dict[str, Any]:
         """What is trained, in numbers."""
-        machine = {name: getattr(self.machine, name) for name in ("device", "precision", "threads", "processes")}
+        machine = {
+            name: getattr(self.machine, name) for name in ("device", "precision", "threads", "processes", "kernels")
+        }
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return {"steps": self.task.recipe.train.steps, "parameters": size, **machine}
 

@@ -16,7 +16,6 @@ from ..data.ragged import Texts
 from ..errors import DataError, RunError, SearchError, SeqloomError
 from ..fields import Prediction
 from ..layers.cells import MakeCell
-from ..layers.fast import compiled
 from ..models import Batch, Generator, Labeler, device_of
 from ..search import Recorder, Tree
 from ..tasks.about import About
@@ -392,10 +391,8 @@ def names_of(files: Sequence[Path | str]) -> list[str]:
 
 
 def eight_bits(run: Run, model: nn.Module) -> Generator:
-    """A model of the run, which from now on writes with weights of eight bits, by compiled steps."""
+    """A model of the run, which from now on writes with weights of eight bits."""
     if not isinstance(model, Generator):
         raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")
     model.quantize_weights()
-    model.compiled = True
-    compiled.library()  # without a compiler it is no quicker, which is said
     return model

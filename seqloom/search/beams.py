@@ -37,7 +37,7 @@ from .base import (
     refuse_impossible,
     score_of,
 )
-from .choosing import is_compiled, largest, leading
+from .choosing import largest, leading
 from .constraints import banned_always, known
 from .tree import Candidate, Recorder
 
@@ -101,7 +101,7 @@ def beam(
     rules = Rules(
         beam_size, steps, end, length_penalty, groups, diversity, best or beam_size, constraints, stops, meaning
     )
-    search = Beams(rules, len(last), last.device, recorder, is_compiled(step))
+    search = Beams(rules, len(last), last.device, recorder)
     spent = "length"
     for count in range(steps):
         begun = perf_counter()
@@ -165,10 +165,8 @@ class Trace(NamedTuple):
 class Beams:
     """All sources at one step. A row of the batch is a slot of a group of a source, in that order."""
 
-    def __init__(
-        self, rules: Rules, sources: int, device: torch.device, recorder: Recorder | None, compiled: bool
-    ) -> None:
-        self.rules, self.recorder, self.device, self.compiled = rules, recorder, device, compiled
+    def __init__(self, rules: Rules, sources: int, device: torch.device, recorder: Recorder | None) -> None:
+        self.rules, self.recorder, self.device = rules, recorder, device
         self.sources = list(range(sources))  # those still searched
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
         self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
@@ -217,7 +215,7 @@ class Beams:
         if self.banned is not None and rules.groups == 1:
             if self.banned and self.never is None:
                 self.never = known(self.banned, logits[:, -1])
-            values, tokens = leading(logits, min(rules.places, logits.shape[-1]), self.compiled, self.never)
+            values, tokens = leading(logits, min(rules.places, logits.shape[-1]), self.never)
             gains = floats(values)
             return [self.ranked(0, Found(tokens.cpu().numpy(), gains, gains, gains))]
         logs = likelihoods(logits)

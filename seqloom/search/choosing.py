@@ -14,8 +14,9 @@ from torch import Tensor
 
 from ..arguments import real, whole
 from ..errors import SearchError
-from ..layers.fast import compiled, compiled_steps
-from .base import Step, likelihoods
+from ..layers.fast import native_steps
+from ..layers.fast.native_kernels import usable
+from .base import likelihoods
 
 # Log-probabilities (N, V), the rows they belong to, the number of the step -> a token for each (N,).
 Choose = Callable[[Tensor, Sequence[int], int], Tensor]
@@ -46,24 +47,17 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return found, places.gather(1, index)
 
 
-def is_compiled(step: Step) -> bool:
-    """Whether a step goes by compiled kernels; of one that does not say so, whether they are asked for here."""
-    told: bool | None = getattr(step, "compiled", None)
-    return compiled.asked() if told is None else told
-
-
-def leading(logits: Tensor, count: int, compiled: bool, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def leading(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others.
 
-    `compiled` is by a compiled kernel, where that can be. Those that are `banned` are none of them; where too few are
-    left, some have a log of minus infinity.
+    Those that are `banned` are none of them; where too few are left, some have a log of minus infinity.
     """
     last = logits[:, -1]
     most = min(count + (0 if banned is None else len(banned)), last.shape[1])  # so many are enough
-    if not compiled or most > MOST or not compiled_steps.possible(last) or not last.is_contiguous():
+    if most > MOST or not usable(last) or not last.is_contiguous():
         logs = likelihoods(logits)
         return largest(logs if banned is None else logs.index_fill_(1, banned, -torch.inf), count)
-    values, tokens = compiled_steps.leading(last, most)
+    values, tokens = native_steps.leading(last, most)
     if banned is not None:
         values = values.masked_fill_((tokens[..., None] == banned).any(-1), -torch.inf)
         values, order = values.sort(stable=True, descending=True)

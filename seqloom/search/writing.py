@@ -25,7 +25,7 @@ from .base import (
     likelihoods,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, is_compiled, largest, leading, likeliest
+from .choosing import Choose, Sampling, largest, leading, likeliest
 from .constraints import banned_always, known
 
 
@@ -55,7 +55,7 @@ def stream(
 ) -> Iterator[list[Pick]]:
     """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
     check(steps, last)
-    banned, compiled = banned_always(constraints), is_compiled(step)
+    banned = banned_always(constraints)
     # Of the likeliest token's distribution nothing else is needed, unless somebody asks what else was likely.
     quick = choose is likeliest and banned is not None and not (alternatives and banned)
     never = None  # what is banned, where the logits are
@@ -69,7 +69,7 @@ def stream(
             logits, state = step(last, state)
             if quick:
                 never = known(banned, logits[:, -1]) if banned and never is None else never
-                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), compiled, never)
+                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), never)
                 chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
                 others = listed(values, places) if alternatives else []
             else:

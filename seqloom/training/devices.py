@@ -7,7 +7,7 @@ between (torch's autocast). Knows neither models nor files.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from time import perf_counter
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 
 from ..errors import RecipeError
+from ..layers.fast.native import library
 from .cores import count_cores
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -40,6 +41,7 @@ class Machine:
     measured: Speeds
     threads: int
     processes: int
+    kernels: str = field(default="", compare=False)  # which ones compute on a processor, and why not the native ones
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -48,7 +50,8 @@ class Machine:
         rates = ", ".join(f"{name} {share:.2f}" for name, share in self.measured.items() if name != "float32")
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
         where = f"{self.processes} processes with {threads} each" if self.processes > 1 else threads
-        return f"{self.precision} on {self.device}, {where}" + (f" (speed against float32: {rates})" if rates else "")
+        speeds = f" (speed against float32: {rates})" if rates else ""
+        return f"{self.precision} on {self.device}, {where}{speeds}" + (f", {self.kernels}" if self.kernels else "")
 
 
 def available(device: str) -> bool:
@@ -85,12 +88,13 @@ def choose_machine(
     threads = choose_threads(processes)
     if place.type == "mps" and processes > 1:
         raise RecipeError('train.device is "mps", on which torch lets only one process train: leave out --processes')
+    kernels = str(library.status()) if place.type == "cpu" else ""
     if precision in DTYPES:
-        return Machine(place.type, precision, {}, threads, processes)
+        return Machine(place.type, precision, {}, threads, processes, kernels)
     speeds = (measure or measure_precisions)(place)
     worthy = [name for name in ("bfloat16", "float16") if speeds.get(name, 0.0) >= WORTH]
     chosen: Precision = "bfloat16" if "bfloat16" in worthy else "float16" if worthy else "float32"
-    return Machine(place.type, chosen, speeds, threads, processes)
+    return Machine(place.type, chosen, speeds, threads, processes, kernels)
 
 
 def choose_threads(processes: int = 1) -> int:

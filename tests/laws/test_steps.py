@@ -1,4 +1,4 @@
-"""What single steps are made of: compiled products and the rest against PyTorch's, and what a state holds."""
+"""What single steps are made of: native products and the rest against PyTorch's, and what a state holds."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from seqloom.layers.cache import LEAST, Cache
-from seqloom.layers.fast import compiled_steps
+from seqloom.layers.fast import native_steps
 from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights
 from seqloom.layers.state import Shared, repeat, select, walk_state
 from seqloom.search import beam
@@ -23,72 +23,72 @@ def seed():
     torch.manual_seed(0)
 
 
-# --- compiled parts ---
+# --- native parts ---
 
 
 @each_kind
 @pytest.mark.parametrize("rows", [*range(1, 15), 32])
 @pytest.mark.parametrize("outputs", [1, 15, 16, 64, 65, 200])
-def test_a_compiled_product_is_the_product(rows, outputs, dtype, steps):
+def test_a_native_product_is_the_product(rows, outputs, dtype, native):
     weight, bias = torch.randn(outputs, 37, dtype=dtype), torch.randn(outputs, dtype=dtype)
     x = torch.randn(rows, 50, dtype=dtype)[:, 5:42]  # rows that stand further apart than they are wide
-    close(compiled_steps.product(weight, bias)(x), F.linear(x, weight, bias))
-    close(compiled_steps.product(weight, None)(x), F.linear(x, weight))
+    close(native_steps.product(weight, bias)(x), F.linear(x, weight, bias))
+    close(native_steps.product(weight, None)(x), F.linear(x, weight))
 
 
-def test_a_large_product_is_shared_out_among_threads(steps):
+def test_a_large_product_is_shared_out_among_threads(native):
     weight, x, before = torch.randn(700, 300), torch.randn(9, 300), torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        close(compiled_steps.product(weight, None)(x), F.linear(x, weight), atol=1e-4, rtol=1e-4)
+        close(native_steps.product(weight, None)(x), F.linear(x, weight), atol=1e-4, rtol=1e-4)
     finally:
         torch.set_num_threads(before)
 
 
 @torch.no_grad()
-def test_weights_are_laid_out_again_when_they_change(steps):
+def test_weights_are_laid_out_again_when_they_change(native):
     linear, x = nn.Linear(8, 24), torch.randn(2, 8)
-    first = compiled_steps.product(linear.weight, linear.bias)(x)
-    assert compiled_steps.kept_layout(linear.weight, linear.bias, False) is compiled_steps.kept_layout(
+    first = native_steps.product(linear.weight, linear.bias)(x)
+    assert native_steps.kept_layout(linear.weight, linear.bias, False) is native_steps.kept_layout(
         linear.weight, linear.bias, False
     )
     linear.weight.mul_(2)
     linear.bias.add_(1)
-    found = compiled_steps.product(linear.weight, linear.bias)(x)
+    found = native_steps.product(linear.weight, linear.bias)(x)
     close(found, linear(x))
     assert not torch.equal(found, first)
 
 
 @each_kind
 @torch.no_grad()
-def test_compiled_gelu_is_right_everywhere(dtype, steps):
+def test_native_gelu_is_right_everywhere(dtype, native):
     x = torch.cat([torch.linspace(-12, 12, 4001, dtype=dtype), torch.tensor([0.0, -100, 100, 1e-20], dtype=dtype)])
     limit = 1e-12 if dtype is torch.double else 1e-6
-    close(compiled_steps.gelu(dtype)(x.clone()), F.gelu(x), atol=limit, rtol=limit)
+    close(native_steps.gelu(dtype)(x.clone()), F.gelu(x), atol=limit, rtol=limit)
 
 
 @each_kind
 @pytest.mark.parametrize(("size", "count"), [(3, 3), (16, 1), (1000, 5), (1003, 64), (70, 65)])
-def test_the_leading_tokens_are_those_of_all_probabilities(size, count, dtype, steps):
+def test_the_leading_tokens_are_those_of_all_probabilities(size, count, dtype, native):
     logits = 5 * torch.randn(4, 1, size, dtype=dtype)
-    values, tokens = leading(logits, count, True)
+    values, tokens = leading(logits, count)
     expected = logits[:, 0].log_softmax(-1).topk(count)
     close(values, expected[0])
     assert torch.equal(tokens, expected[1])
 
 
-def test_of_equally_likely_tokens_the_first_leads_and_no_number_is_told_of(steps):
-    assert leading(torch.zeros(1, 1, 40), 3, True)[1].tolist() == [[0, 1, 2]]
+def test_of_equally_likely_tokens_the_first_leads_and_no_number_is_told_of(native):
+    assert leading(torch.zeros(1, 1, 40), 3)[1].tolist() == [[0, 1, 2]]
     logits = torch.zeros(2, 1, 40)
     logits[1, 0, 7] = torch.nan
-    values, _ = leading(logits, 2, True)
+    values, _ = leading(logits, 2)
     assert values[0].isfinite().all() and values[1].isnan().all()
 
 
 @pytest.mark.parametrize("side", MASKS)
 @pytest.mark.parametrize("name", [name for name in ENCODERS if name.startswith("transformer")])
 @torch.no_grad()
-def test_a_compiled_encoder_is_the_encoder(name, side, steps):
+def test_a_native_encoder_is_the_encoder(name, side, native):
     model = writer("lstm-luong-dot", name).eval()
     x, mask = torch.randn(3, 6, D), MASKS[side]
     expected = model.source.encoder(x, mask)
@@ -100,12 +100,12 @@ def test_a_compiled_encoder_is_the_encoder(name, side, steps):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 7, 12])
-def test_a_product_by_bytes_is_that_by_rounded_weights(rows, steps):
+def test_a_product_by_bytes_is_that_by_rounded_weights(rows, native):
     weight, bias, x = torch.randn(70, 33), torch.randn(70), torch.randn(rows, 33)
     weight[3] = 0  # nothing to scale by
     whole, scale = quantize_weight(weight)
     with in_eight_bits(True):
-        found = compiled_steps.product(weight, bias)(x)
+        found = native_steps.product(weight, bias)(x)
     close(found, F.linear(x, whole * scale[:, None], bias))
     assert (found - F.linear(x, weight, bias)).abs().max() > 1e-3
     close(whole * scale[:, None], weight, atol=float(scale.max()) / 2 * 1.001, rtol=0)
@@ -121,7 +121,7 @@ def test_rounding_twice_is_rounding_once():
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "transformer-post", "transformer-swiglu"])
 @torch.no_grad()
-def test_a_model_of_eight_bits_writes_what_its_rounded_weights_say(name, steps):
+def test_a_model_of_eight_bits_writes_what_its_rounded_weights_say(name, native):
     model = talker(name).eval()
     last, before = torch.tensor([[1], [5]]), model(torch.tensor([[1], [5]]), model.initial_state(2))[0]
     model.quantize_weights()

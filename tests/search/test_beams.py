@@ -107,13 +107,8 @@ def test_what_means_the_same_takes_no_place_from_what_does_not(best, groups):
     assert apart > merged
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_what_is_never_written_is_left_out_alike_whether_or_not_the_distribution_is_worked_out(
-    width, compiled, request
-):
-    if compiled:
-        request.getfixturevalue("steps")
+def test_what_is_never_written_is_left_out_alike_whether_or_not_the_distribution_is_worked_out(width, kernels):
     toy, banned = Toy(7, sharpness=1.0), Banned([2, 5])
 
     def slowly(logs, written):

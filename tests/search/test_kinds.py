@@ -69,19 +69,11 @@ def test_with_a_state_or_reading_everything_again(name):
         assert [one.tokens for one in cached] == [one.tokens for one in uncached]
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def ways(request):
-    """With and without compiled kernels."""
-    if request.param == "compiled":
-        request.getfixturevalue("steps")
-    return request.param
-
-
 @pytest.mark.parametrize("dtype", [torch.float, torch.double])
 @pytest.mark.parametrize("prompted", [True, False])
 @each_decoder
 @torch.no_grad()
-def test_prepared_steps_are_the_same_steps(name, prompted, dtype, ways):
+def test_prepared_steps_are_the_same_steps(name, prompted, dtype, kernels):
     """In numbers and in the state, which the plain model can take over; with a memory shared by beams, and a prompt."""
     model = writer(name, "gru-both").to(dtype).eval()
     state = model.initial_state(3, torch.randint(3, 12, (3, 5)), lengths_to_mask(torch.tensor([5, 4, 2]), 5))

@@ -68,10 +68,7 @@ def test_no_special_symbol_is_in_any_answer(name, way):
                 assert not {"<pad>", "<sos>"} & set(step) and all(map(math.isfinite, step.values()))
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_prepared_steps_give_them_no_probability_either(compiled, request):
-    if compiled:
-        request.getfixturevalue("steps")
+def test_prepared_steps_give_them_no_probability_either(kernels):
     task, model = eager("seq2seq")
     state = model.initial_state(3, *task.about(task.encode_inputs(INPUTS), [0, 1, 2]))
     last, step = torch.tensor([[START], [5], [6]]), model.stepper()
@@ -79,7 +76,7 @@ def test_prepared_steps_give_them_no_probability_either(compiled, request):
         expected, found = model(last, state)[0], step(last, state)[0]
     torch.testing.assert_close(found, expected)
     assert (found[..., [PAD, START]] == -torch.inf).all() and found.isfinite().sum() == 3 * (len(task.target) - 2)
-    logs, tokens = leading(found, len(task.target), compiled)  # those that are impossible come last
+    logs, tokens = leading(found, len(task.target))  # those that are impossible come last
     assert (logs[:, -2:] == -torch.inf).all() and not {PAD, START} & set(tokens[:, :-2].flatten().tolist())
     torch.testing.assert_close(logs.exp().sum(1), torch.ones(3))
 

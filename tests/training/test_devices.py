@@ -10,6 +10,7 @@ from torch import nn
 
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
+from seqloom.layers.fast.native import library
 from seqloom.models import Batch
 from seqloom.runs.run import load, train
 from seqloom.training import devices
@@ -168,7 +169,9 @@ def test_a_run_keeps_the_device_and_the_precision_it_began_with(
     machine = json.loads((folder / "config.json").read_text())["machine"]
     threads = {"threads": torch.get_num_threads(), "processes": 1}
     speeds = {"float32": 1.0, "bfloat16": 9.0}
-    assert machine == {"device": "cpu", "precision": "bfloat16", "measured": speeds} | threads
+    assert machine == {"device": "cpu", "precision": "bfloat16", "measured": speeds} | threads | {
+        "kernels": str(library.status())
+    }
     monkeypatch.setattr(devices, "measure_precisions", lambda device: {"float32": 1.0, "bfloat16": 0.1})
     with pytest.raises(RecipeError, match="train.precision = 'bfloat16', not 'float32'"):
         list(train(recipe.override("train.precision=float32"), folder, resume=True))

@@ -9,7 +9,8 @@ from torch.nn import functional as F
 
 from ..cache import Cache, visible
 from ..state import Shared, State
-from . import compiled_steps
+from . import native_steps
+from .native_kernels import usable
 from .steps import Step, change_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def step_causal(layer: "CausalAttention") -> Step:
 
 def attend_own(attend: "MultiHeadAttention") -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
-    if compiled_steps.usable(attend.out.weight):
-        return compiled_steps.attend_own(attend)
+    if usable(attend.out.weight):
+        return native_steps.attend_own(attend)
     heads, width, query_size = attend.heads, attend.width, attend.query_size
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
@@ -74,8 +75,8 @@ def step_cross(layer: "CrossAttention") -> Step:
 
 def attend_memory(attend: "MultiHeadAttention") -> Callable[[Tensor, Shared], Tensor]:
     """What queries see of a memory, which some rows share: they ask side by side in time."""
-    if compiled_steps.usable(attend.out.weight):
-        return compiled_steps.attend_memory(attend)
+    if usable(attend.out.weight):
+        return native_steps.attend_memory(attend)
     heads, width, query_size = attend.heads, attend.width, attend.query_size
     known: tuple[Tensor, ...] = ()
     keys = values = attend.out.weight

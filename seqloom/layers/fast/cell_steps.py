@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from ..state import Entries, Shared, State
-from . import compiled_steps
+from . import native_steps
+from .native_kernels import usable
 from .steps import Change, Step, change_of, product
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def step_recurrence(advance: Advance, W: Change) -> Step:
 
 def advance_lstm(cell: "Cell") -> Advance:
     U, size = cell.U.weight, cell.size
-    if compiled_steps.usable(U):
-        of_h, finish = compiled_steps.product(U, None), compiled_steps.lstm(size, U.dtype)
+    if usable(U):
+        of_h, finish = native_steps.product(U, None), native_steps.lstm(size, U.dtype)
         return lambda share, entries: finish(share, of_h(entries[0]), entries[1])
     turned = U.t()
 
@@ -47,8 +48,8 @@ def advance_lstm(cell: "Cell") -> Advance:
 def advance_gru(cell: "Cell") -> Advance:
     U, b, size = cell.U.weight, cell.U.bias, cell.size
     of_h = product(U, b)
-    if compiled_steps.usable(U):
-        finish = compiled_steps.gru(size, U.dtype)
+    if usable(U):
+        finish = native_steps.gru(size, U.dtype)
         return lambda share, entries: (finish(share, of_h(entries[0]), entries[0]),)
 
     def advance(share: Tensor, entries: Entries) -> Entries:

@@ -4,7 +4,7 @@ Writing is thousands of steps of one element each, where what costs is not the a
 layer gives a function of x (B, D), once for a whole search (`Layer.fast_step`): what has no effect outside of training
 is left out, weights are looked up beforehand, nothing is split that can be viewed. Its states are those of the layer,
 and may be taken over at any time. A layer that has no such function, or that somebody watches, goes its own way. Where
-compiled kernels are asked for, `compiled_steps.py` does the work. A law proves each equal to its layer.
+there are native kernels, `native_steps.py` does the work. A law proves each equal to its layer.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,8 @@ from torch.nn import functional as F
 from ..padding import zero_padding
 from ..state import State
 from ..tap import watched
-from . import compiled_stack, compiled_steps
+from . import native_stack, native_steps
+from .native_kernels import usable
 
 if TYPE_CHECKING:
     from ..base import Layer
@@ -47,16 +48,16 @@ def keep(x: Tensor, state: State) -> tuple[Tensor, State]:
 
 # --- layers one after another -----------------------------------------------------------------------------------
 
-Group = tuple[list["Layer"], compiled_stack.Fused | None]  # layers in a row, and the one call that does for them all
+Group = tuple[list["Layer"], native_stack.Fused | None]  # layers in a row, and the one call that does for them all
 
 
 def group_layers(layers: Iterable["Layer"]) -> list[Group]:
-    """Those that are compiled, in one call as far as they stand beside each other."""
+    """Those that native code knows, in one call as far as they stand beside each other."""
     found: list[Group] = []
     blocks = [(layer, layer.block()) for layer in layers]
     for together, pairs in groupby(blocks, lambda pair: pair[1] is not None and pair[1].join is not None):
         parts, inner = zip(*pairs, strict=True)
-        found.append((list(parts), compiled_stack.Fused(inner) if together else None))
+        found.append((list(parts), native_stack.Fused(inner) if together else None))
     return found
 
 
@@ -116,7 +117,7 @@ def step_around(inner: Step, join: Callable[[Tensor, Tensor], Tensor], before: C
 def add_norm(norm: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
     """x and its change, added and normalized."""
     weight = next(norm.parameters(), None)
-    fast = compiled_steps.add_norm(norm) if weight is not None and compiled_steps.usable(weight) else None
+    fast = native_steps.add_norm(norm) if weight is not None and usable(weight) else None
     if fast is not None:
         return fast
     change = change_of(norm)
@@ -145,8 +146,8 @@ def change_of(module: nn.Module) -> Change:
 
 
 def product(weight: Tensor, bias: Tensor | None) -> Change:
-    if compiled_steps.usable(weight):
-        return compiled_steps.product(weight, bias)
+    if usable(weight):
+        return native_steps.product(weight, bias)
     return lambda x: F.linear(x, weight, bias)
 
 
@@ -156,8 +157,8 @@ def change_behind(before: nn.Module | None, module: nn.Module) -> Change:
         return change_of(module)
     if type(module) is nn.ReLU:
         return torch.relu_
-    if type(module) is nn.GELU and module.approximate == "none" and compiled_steps.usable(before.weight):
-        return compiled_steps.gelu(before.weight.dtype)
+    if type(module) is nn.GELU and module.approximate == "none" and usable(before.weight):
+        return native_steps.gelu(before.weight.dtype)
     return change_of(module)
 
 

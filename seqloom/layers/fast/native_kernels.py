@@ -1,25 +1,13 @@
-"""Kernels whose steps are compiled: for those who ask for it and have a C compiler.
+"""Kernels whose steps are native code: as those of `kernels.py`, which they stand in for wherever they can.
 
-Between two matrix products, which stay PyTorch's, a step is one pass over its numbers (`compiled.c`) instead of some
-ten operations. The environment variable SEQLOOM_COMPILED=1 asks for this, or `using` for what its block calls; the C
-compiler that `CC` names, or `cc`, is called once a process and takes a second or two. Without one, everything goes on
-as before, with a warning. The same laws hold as for the kernels that are replaced.
+Between two matrix products, which stay PyTorch's, a step is one pass over its numbers (`native/recurrence.h`) instead
+of some ten operations. The same laws hold as for the kernels that are replaced.
 """
 
 import ctypes
-import os
-import shlex
-import shutil
-import subprocess
-import tempfile
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
-from functools import cache, partial
-from pathlib import Path
-from threading import Lock
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,10 +16,8 @@ from torch.autograd.function import once_differentiable
 
 from . import kernels, lstm_kernels
 from .kernels import before, trail, widened
+from .native import library
 
-VARIABLE = "SEQLOOM_COMPILED"
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
-THREADS = ("-fopenmp", "")  # with threads; where a compiler or its PyTorch knows none, without
 NAMES = {torch.float32: "float", torch.float64: "double"}
 NUMBERS = {  # how many numbers each C function takes after its arrays
     "rnn_forward": 3,
@@ -41,74 +27,23 @@ NUMBERS = {  # how many numbers each C function takes after its arrays
     "lstm_forward": 4,
     "lstm_backward": 5,
 }
-wanted: ContextVar[bool | None] = ContextVar("wanted", default=None)  # what `using` was told; none: nothing
-compiling = Lock()
 
 
-@contextmanager
-def using(compiled: bool | None = True) -> Iterator[None]:
-    """Inside of this, and in this thread alone, kernels are compiled ones or not; none leaves it as it is."""
-    if compiled is None:
-        yield
-        return
-    before = wanted.set(compiled)
-    try:
-        yield
-    finally:
-        wanted.reset(before)
+def usable(tensor: Tensor) -> bool:
+    """Whether native code is to work on numbers like these."""
+    return tensor.dtype in NAMES and tensor.device.type == "cpu" and library.enabled()
 
 
-def asked() -> bool:
-    told = wanted.get()
-    return os.environ.get(VARIABLE) == "1" if told is None else told
+def symbol(name: str, dtype: torch.dtype) -> Any:
+    """The C function of that name, for this kind of number and this processor."""
+    found = library.status()
+    return getattr(found.library, f"{found.level}_{name}_{NAMES[dtype]}")
 
 
-@cache
-def library() -> ctypes.CDLL | None:
-    """`compiled.c`, compiled for this very processor; none, with a warning, where that cannot be."""
-    with compiling:  # the second of two threads waits for what the first one makes
-        return made()
-
-
-@cache
-def made() -> ctypes.CDLL | None:
-    command = shlex.split(os.environ.get("CC", "cc"))
-    if shutil.which(command[0]) is None:
-        warnings.warn(
-            f"no C compiler {command[0]!r} was found, so recurrences run without compiled steps", stacklevel=2
-        )
-        return None
-    said = "nothing"
-    for threads in THREADS:
-        try:
-            return loaded([*command, *FLAGS, *threads.split()], command)
-        except subprocess.CalledProcessError as error:
-            said = (error.stderr.strip().splitlines() or [said])[0]
-        except OSError as error:
-            said = str(error)
-    warnings.warn(f"the C compiler failed ({said}), so recurrences run without compiled steps", stacklevel=2)
-    return None
-
-
-def loaded(compiler: list[str], linker: list[str]) -> ctypes.CDLL:
-    """Linked apart from OpenMP's own library: threads are those that PyTorch has brought along.
-
-    The file is gone once it is loaded.
-    """
-    source = str(Path(__file__).with_suffix(".c"))
-    with tempfile.TemporaryDirectory() as folder:
-        parts, result = str(Path(folder, "compiled.o")), str(Path(folder, "compiled.so"))
-        for arguments in ([*compiler, "-c", source, "-o", parts], [*linker, "-shared", parts, "-o", result, "-lm"]):
-            subprocess.run(arguments, capture_output=True, text=True, check=True)
-        return ctypes.CDLL(result)
-
-
-def faster(kernel: kernels.Kernel, x: Tensor) -> kernels.Kernel:
-    """The kernel with compiled steps, where that was asked for and can be."""
-    function = COMPILED.get(kernel.function)
-    if function is None or not asked() or x.dtype not in NAMES or x.device.type != "cpu" or library() is None:
-        return kernel
-    return replace(kernel, function=function)
+def choose_kernel(kernel: kernels.Kernel, x: Tensor) -> kernels.Kernel:
+    """The kernel with native steps, where there are some."""
+    function = NATIVE.get(kernel.function)
+    return kernel if function is None or not usable(x) else replace(kernel, function=function)
 
 
 def bound(name: str, size: int, *tensors: Tensor) -> Callable[..., None]:
@@ -117,8 +52,9 @@ def bound(name: str, size: int, *tensors: Tensor) -> Callable[..., None]:
     The caller keeps the tensors alive for as long.
     """
     for tensor in tensors:
-        assert tensor.is_contiguous() and tensor.dtype == tensors[0].dtype, "C walks through memory without asking"
-    function: Any = getattr(library(), f"{name}_{NAMES[tensors[0].dtype]}")
+        if not tensor.is_contiguous() or tensor.dtype != tensors[0].dtype or tensor.device.type != "cpu":
+            raise ValueError(f"{name} walks through memory, so its tensors must be contiguous, alike and on the CPU")
+    function = symbol(name, tensors[0].dtype)
     arrays = [ctypes.c_void_p] * len(tensors)
     function.argtypes = [ctypes.c_long, *arrays, *[ctypes.c_long] * NUMBERS[name]]
     function.restype = None
@@ -253,7 +189,7 @@ class Peephole(torch.autograd.Function):
         return d_x, None, d_U, d_V, d_h, d_c
 
 
-COMPILED: dict[type[torch.autograd.Function], type[torch.autograd.Function]] = {
+NATIVE: dict[type[torch.autograd.Function], type[torch.autograd.Function]] = {
     kernels.RNN: RNN,
     kernels.GRU: GRU,
     lstm_kernels.LSTM: LSTM,

@@ -1,4 +1,4 @@
-"""Layers of a Transformer, one after another, as one call of C: see `run` in `compiled_steps.c`.
+"""Layers of a Transformer, one after another, as one call of C: see `run` in `native/layers.h`.
 
 What `steps.py` does with each layer by itself, this does with as many in a row as are a `Block`. Between two steps only
 the places of caches change.
@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from ..cache import visible
 from ..quantization import eight_bits
 from ..state import State
-from . import compiled_steps
+from . import native_kernels, native_steps
+from .native_kernels import usable
 
 if TYPE_CHECKING:
     from ..attention import MultiHeadAttention
@@ -59,7 +60,7 @@ class Block:
     rate: Tensor | None = None  # of the turn of queries and keys
     window: int = 0
     join: int | None = None  # none: it only stands inside of one that has a way around
-    norm: compiled_steps.Norm | None = None
+    norm: native_steps.Norm | None = None
     share: Tensor | None = None
 
     def fill(self, place: Any) -> list[Any]:
@@ -67,7 +68,7 @@ class Block:
         alive: list[Any] = []
         place.kind, place.join, place.act = self.kind, self.join, self.activation
         for name, linear in (("into", self.into), ("out", self.out)):
-            layout = compiled_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
+            layout = native_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
             alive.append(layout)
             pointers = [one.data_ptr() for one in layout] + [None] * (3 - len(layout))
             setattr(place, name, LinearPlaces(*pointers, linear.in_features, linear.out_features))
@@ -78,8 +79,21 @@ class Block:
             place.norm_scale, place.norm_shift = self.norm.scale.data_ptr(), self.norm.shift.data_ptr()
             place.centered, place.epsilon = self.norm.centered, self.norm.epsilon
         if self.attend is not None:
-            (place.heads, place.width, place.value_width), *_ = compiled_steps.shape(self.attend)
+            (place.heads, place.width, place.value_width), *_ = native_steps.shape(self.attend)
         return alive
+
+    @property
+    def fits(self) -> bool:
+        """Whether what stands between the products is as wide as C will take it to be."""
+        if self.attend is None:
+            return self.into.out_features == self.out.in_features * (2 if self.activation == SWIGLU else 1)
+        (heads, width, value_width), query_size, seen_size = native_steps.shape(self.attend)
+        beside = 0 if self.kind == MEMORY else self.attend.key_value_size
+        turns = self.rate is None or self.rate.numel() == width // 2
+        same = (
+            self.into.out_features == query_size + beside and self.out.in_features == seen_size == heads * value_width
+        )
+        return same and turns
 
     @property
     def widest(self) -> int:
@@ -87,10 +101,11 @@ class Block:
 
 
 def make_block(kind: int, into: nn.Module, out: nn.Module, **options: Any) -> Block | None:
-    """None where the products are not plain ones, or are not to be compiled."""
-    if type(into) is not nn.Linear or type(out) is not nn.Linear or not compiled_steps.usable(into.weight):
+    """None where the products are not plain ones, or native code is not to compute them."""
+    if type(into) is not nn.Linear or type(out) is not nn.Linear or not usable(into.weight):
         return None
-    return Block(kind, into, out, **options)
+    block = Block(kind, into, out, **options)
+    return block if block.fits else None
 
 
 def feed_forward_block(modules: Sequence[nn.Module]) -> Block | None:
@@ -99,12 +114,12 @@ def feed_forward_block(modules: Sequence[nn.Module]) -> Block | None:
         return None
     into, middle, out = modules
     exact = type(middle) is not nn.GELU or middle.approximate == "none"
-    known = {nn.ReLU: RELU, nn.GELU: GELU}.get(type(middle), getattr(middle, "compiled_activation", None))
+    known = {nn.ReLU: RELU, nn.GELU: GELU}.get(type(middle), getattr(middle, "native_activation", None))
     return make_block(EACH, into, out, activation=known) if known is not None and exact else None
 
 
 def with_norm(block: Block | None, join: int, norm: nn.Module) -> Block | None:
-    known = compiled_steps.norm_of(norm)
+    known = native_steps.norm_of(norm)
     return None if block is None or known is None else replace(block, join=join, norm=known)
 
 
@@ -116,8 +131,10 @@ class Fused:
         self.each = list(self.places)
         self.alive = [block.fill(place) for place, block in zip(self.each, blocks, strict=True)]
         self.widest = max(block.widest for block in blocks)
-        [dtype] = {block.into.weight.dtype for block in blocks}
-        self.act = whole_run(dtype)
+        [self.dtype] = {block.into.weight.dtype for block in blocks}
+        [self.size] = {block.out.out_features for block in blocks}
+        self.strides = [0 if block.attend is None else block.attend.key_value_size for block in blocks]
+        self.act = whole_run(self.dtype)
         self.turning = [number for number, block in enumerate(blocks) if block.rate is not None]
         self.rates = [block.rate for block in blocks if block.rate is not None]
         self.windows = [block.window for block in blocks]
@@ -130,13 +147,19 @@ class Fused:
             alive.append(self.turn(counts[0][:, None]))
             counts = [counts[0] + 1] * len(counts)
         counted = dict(zip(self.turning, counts, strict=True))
+        rows = x.shape[0]
         for number, place in enumerate(self.each):
             if place.kind == OWN:
                 cache = states[number][0].grown(1)
+                native_steps.check_cache(cache.store.steps, rows, cache.length, self.strides[number], self.dtype)
                 after[number] = cache, counted.get(number)
                 alive.append(self.point_to_own(place, cache, self.windows[number]))
             elif place.kind == MEMORY:
-                keys_values, mask = (tensor.contiguous() for tensor in states[number].tensors)
+                keys_values, mask = states[number].tensors
+                sources, length, _ = keys_values.shape
+                native_steps.check_sharing(rows, states[number].width, sources)
+                keys_values = native_steps.whole_of(keys_values, (sources, length, self.strides[number]), self.dtype)
+                mask = native_steps.check_mask(mask, sources, length)
                 place.steps, place.source_stride = keys_values.data_ptr(), keys_values.stride(0)
                 place.length, place.per = keys_values.shape[1], states[number].width
                 place.valid, place.valid_stride = mask.data_ptr(), mask.stride(0)
@@ -149,7 +172,7 @@ class Fused:
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """Whole sequences x (B, T, D) of an encoder's layers, which have no state; padding comes out as anything."""
-        mask = mask.contiguous()
+        mask = native_steps.check_mask(mask, *x.shape[:2])
         alive = self.turn(mask.cumsum(1) - 1) if self.turning else None
         for place in self.each:
             place.length = place.per = x.shape[1]
@@ -160,14 +183,14 @@ class Fused:
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Tell the layers that turn by how much, at these positions (B, T)."""
-        angle = positions.view(-1, 1) * self.rates[0]
+        angle = positions.reshape(-1, 1) * self.rates[0]
         sines, cosines = angle.sin(), angle.cos()
         for number in self.turning:
             self.each[number].sines, self.each[number].cosines = sines.data_ptr(), cosines.data_ptr()
         return sines, cosines
 
     def run(self, x: Tensor) -> Tensor:
-        rows, size = x.shape
+        rows, size = native_steps.rows_of(x, self.size, self.dtype).shape
         y = x.clone(memory_format=torch.contiguous_format)
         room = x.new_empty(rows * (2 * self.widest + size))
         wide = room.data_ptr()
@@ -183,6 +206,7 @@ class Fused:
             assert near is not None
             valid = near[:, 0].contiguous()
         place.steps, place.source_stride, place.length, place.per = steps.data_ptr(), steps.stride(0), cache.length, 1
+        native_steps.check_marks(valid, steps.shape[0], cache.length)
         place.first = max(0, cache.length - window) if window and valid is None else 0
         place.valid, place.valid_stride = (None, 0) if valid is None else (valid.data_ptr(), valid.stride(0))
         found: Tensor | None = valid
@@ -191,6 +215,6 @@ class Fused:
 
 @cache
 def whole_run(dtype: torch.dtype) -> Any:
-    found: Any = compiled_steps.symbol("run", dtype)
+    found: Any = native_kernels.symbol("run", dtype)
     found.argtypes, found.restype = [c_long, c_void_p, c_long, c_long, *[c_void_p] * 4], None
     return found

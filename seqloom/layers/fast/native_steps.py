@@ -1,4 +1,4 @@
-"""Single steps of a decoder in C (`compiled_steps.c`), for those who ask for compiled kernels.
+"""Single steps of a decoder in native code (`native/`).
 
 Each function here does what the one of the same name in `steps.py` and its neighbors spells out in PyTorch's
 operations; a law proves them equal. Weights are laid out anew once, and stay so for as long as nobody changes them.
@@ -17,7 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from ..cache import Cache
 from ..quantization import eight_bits, quantize_weight
 from ..state import Shared
-from . import compiled
+from .native_kernels import symbol
 
 if TYPE_CHECKING:
     from ..attention import AdditiveAttention, MultiHeadAttention
@@ -34,23 +34,8 @@ ARGUMENTS = {
     "lstm_step": "nnppppp",
     "gru_step": "nnpppp",
 }
-PANEL = 64  # bytes: how many numbers stand side by side in a panel of weights depends on their kind
-
 Change = Callable[[Tensor], Tensor]
 laid_out: Any = WeakTensorKeyDictionary()  # weights -> how they were then, and their layout
-
-
-def usable(weight: Tensor) -> bool:
-    """Whether steps with these weights can be compiled, and somebody wants it."""
-    return compiled.asked() and possible(weight)
-
-
-def possible(weight: Tensor) -> bool:
-    return weight.dtype in compiled.NAMES and weight.device.type == "cpu" and compiled.library() is not None
-
-
-def symbol(name: str, dtype: torch.dtype) -> Any:
-    return getattr(compiled.library(), f"{name}_{compiled.NAMES[dtype]}")
 
 
 @cache
@@ -58,6 +43,28 @@ def function(name: str, dtype: torch.dtype) -> Any:
     found = symbol(name, dtype)
     found.argtypes, found.restype = [KINDS[kind] for kind in ARGUMENTS[name]], None
     return found
+
+
+def rows_of(x: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """x (B, size) as C may walk through it: numbers of a row side by side, and as many as it will read."""
+    if x.dim() != 2 or x.shape[1] != size or x.dtype != dtype or x.device.type != "cpu":
+        raise ValueError(f"expected {dtype} (B, {size}) on the CPU, but got {x.dtype} {tuple(x.shape)} on {x.device}")
+    return x if x.stride(1) == 1 or x.numel() == 0 else x.contiguous()
+
+
+def whole_of(x: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """x of this very shape, contiguous."""
+    if x.shape != shape or x.dtype != dtype or x.device.type != "cpu":
+        raise ValueError(f"expected {dtype} {shape} on the CPU, but got {x.dtype} {tuple(x.shape)} on {x.device}")
+    return x.contiguous()
+
+
+@cache
+def panel(dtype: torch.dtype) -> int:
+    """How many outputs stand side by side in a panel of weights: as the processor likes it."""
+    found = symbol("panel", dtype)
+    found.restype = c_long
+    return int(found())
 
 
 def kept_layout(weight: Tensor, bias: Tensor | None, eight: bool) -> tuple[Tensor, ...]:
@@ -80,12 +87,12 @@ def spread(weight: Tensor, width: int) -> Tensor:
 
 def numbers_layout(weight: Tensor, bias: Tensor) -> Tensor:
     """(panels, 1 + inputs, width): the biases stand before the weights."""
-    width = PANEL // weight.itemsize
+    width = panel(weight.dtype)
     return torch.cat([spread(bias[:, None], width), spread(weight, width)], 1).contiguous()
 
 
 def bytes_layout(weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
-    width = PANEL // weight.itemsize
+    width = panel(weight.dtype)
     whole, scale = quantize_weight(weight)
     room = -weight.shape[0] % width
     return spread(whole, width).contiguous(), F.pad(scale, (0, room)), F.pad(bias, (0, room))
@@ -98,6 +105,7 @@ def product(weight: Tensor, bias: Tensor | None) -> Change:
     act, places = function("rounded_product" if eight else "product", weight.dtype), [one.data_ptr() for one in layout]
 
     def change(x: Tensor, alive: tuple[Tensor, ...] = layout) -> Tensor:
+        x = rows_of(x, inputs, weight.dtype)
         rows = x.shape[0]
         y = x.new_empty(rows, outputs)
         act(rows, inputs, outputs, x.data_ptr(), x.stride(0), *places, y.data_ptr(), outputs)
@@ -111,6 +119,8 @@ def gelu(dtype: torch.dtype) -> Change:
     act = function("gelu", dtype)
 
     def change(x: Tensor) -> Tensor:
+        if x.dtype != dtype or not x.is_contiguous():
+            return F.gelu(x)
         act(x.numel(), x.data_ptr())
         return x
 
@@ -130,7 +140,7 @@ def norm_of(module: nn.Module) -> Norm | None:
     """None for a norm that is not known here."""
     if not isinstance(module, nn.LayerNorm | nn.RMSNorm) or len(module.normalized_shape) != 1 or module.weight is None:
         return None
-    centered, scale = isinstance(module, nn.LayerNorm), module.weight
+    centered, scale = isinstance(module, nn.LayerNorm), module.weight.contiguous()
     shift = module.bias if isinstance(module, nn.LayerNorm) and module.bias is not None else torch.zeros_like(scale)
     return Norm(scale, shift, centered, torch.finfo(scale.dtype).eps if module.eps is None else module.eps)
 
@@ -141,10 +151,12 @@ def add_norm(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
     if norm is None:
         return None
     scale, shift, centered, epsilon = norm
+    size = len(scale)
     act = function("add_norm", scale.dtype)
 
     def change(x: Tensor, more: Tensor) -> Tensor:
-        y, (rows, size) = torch.empty_like(x), x.shape
+        x = whole_of(x, (x.shape[0], size), scale.dtype)
+        more, y, rows = whole_of(more, (x.shape[0], size), scale.dtype), torch.empty_like(x), x.shape[0]
         places = x.data_ptr(), more.data_ptr(), scale.data_ptr(), shift.data_ptr()
         act(rows, size, *places, centered, epsilon, y.data_ptr())
         return y
@@ -152,14 +164,43 @@ def add_norm(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor] | None:
     return change
 
 
+def check_cache(steps: Tensor, rows: int, length: int, stride: int, dtype: torch.dtype) -> None:
+    """That so many rows have room for so many steps, which stand side by side."""
+    fits = steps.dim() == 3 and steps.shape[0] >= rows and steps.shape[1] >= length >= 1 and steps.shape[2] == stride
+    beside = steps.stride(2) == 1 and (steps.shape[1] == 1 or steps.stride(1) == stride)
+    if not fits or not beside or steps.dtype != dtype:
+        raise ValueError(f"a cache {tuple(steps.shape)} has no room for {rows} rows of {length} steps of {stride}")
+
+
+def check_marks(valid: Tensor | None, rows: int, length: int) -> None:
+    if valid is None:
+        return
+    if valid.dtype != torch.bool or valid.shape[0] < rows or valid.shape[1] < length or valid.stride(1) != 1:
+        raise ValueError(f"marks {tuple(valid.shape)} do not belong to {rows} rows of {length} steps")
+
+
+def check_mask(mask: Tensor, sources: int, length: int) -> Tensor:
+    return whole_of(mask, (sources, length), torch.bool)
+
+
+def check_sharing(rows: int, width: int, sources: int) -> None:
+    if rows != width * sources:
+        raise ValueError(f"{rows} rows do not share {sources} sources by {width}")
+
+
 def attend_own(heads: "MultiHeadAttention") -> Callable[[Tensor, Cache, int, Tensor | None], Tensor]:
     """What queries see of a cache from the step `first` on, when the keys and values beside them have joined it."""
-    act = function("attend", heads.out.weight.dtype)
+    dtype = heads.out.weight.dtype
+    act = function("attend", dtype)
     sizes, query_size, seen_size = shape(heads)
     stride = heads.key_value_size
 
     def look(projected: Tensor, cache: Cache, first: int, valid: Tensor | None) -> Tensor:
-        steps, rows = cache.store.steps, projected.shape[0]
+        steps = cache.store.steps
+        projected = rows_of(projected, query_size + stride, dtype)
+        rows = projected.shape[0]
+        check_cache(steps, rows, cache.length, stride, dtype)
+        check_marks(valid, rows, cache.length)
         y, query = projected.new_empty(rows, seen_size), projected.data_ptr()
         marks = (None, 0) if valid is None else (valid.data_ptr(), valid.stride(0))
         fresh = query + query_size * projected.itemsize
@@ -172,13 +213,16 @@ def attend_own(heads: "MultiHeadAttention") -> Callable[[Tensor, Cache, int, Ten
 
 def attend_memory(heads: "MultiHeadAttention") -> Callable[[Tensor, Shared], Tensor]:
     """What queries see of a memory, which some rows share."""
-    act = function("attend", heads.out.weight.dtype)
-    sizes, _, seen_size = shape(heads)
+    dtype = heads.out.weight.dtype
+    act = function("attend", dtype)
+    sizes, query_size, seen_size = shape(heads)
     stride = heads.key_value_size
 
     def look(query: Tensor, memory: Shared) -> Tensor:
-        keys_values, mask = (tensor.contiguous() for tensor in memory.tensors)
-        rows, length = query.shape[0], keys_values.shape[1]
+        query, (keys_values, mask) = rows_of(query, query_size, dtype), memory.tensors
+        rows, (sources, length, _) = query.shape[0], keys_values.shape
+        check_sharing(rows, memory.width, sources)
+        keys_values, mask = whole_of(keys_values, (sources, length, stride), dtype), check_mask(mask, sources, length)
         y = query.new_empty(rows, seen_size)
         places = query.data_ptr(), query.stride(0), keys_values.data_ptr(), stride, keys_values.stride(0)
         marks = mask.data_ptr(), mask.stride(0)
@@ -194,12 +238,15 @@ def shape(heads: "MultiHeadAttention") -> tuple[tuple[int, int, int], int, int]:
 
 def additive(attention: "AdditiveAttention") -> Callable[[Tensor, Shared], Tensor]:
     """What queries (B, Q) see of a memory by additive scores."""
-    shift, judge = product(attention.shift.weight, attention.shift.bias), attention.judge.weight
-    act = function("look", judge.dtype)
+    shift, judge = product(attention.shift.weight, attention.shift.bias), attention.judge.weight.contiguous()
+    act, size = function("look", judge.dtype), judge.shape[1]
 
     def look(query: Tensor, memory: Shared) -> Tensor:
-        keys, values, mask = (tensor.contiguous() for tensor in memory.tensors)
-        asked, rows, (_, length, size) = shift(query), query.shape[0], keys.shape
+        keys, values, mask = memory.tensors
+        asked, rows, (sources, length, _) = shift(query), query.shape[0], keys.shape
+        check_sharing(rows, memory.width, sources)
+        keys, mask = whole_of(keys, (sources, length, size), judge.dtype), check_mask(mask, sources, length)
+        values = whole_of(values, (sources, length, values.shape[2]), judge.dtype)
         y = query.new_empty(rows, values.shape[2])
         places = asked.data_ptr(), keys.data_ptr(), values.data_ptr(), mask.data_ptr(), judge.data_ptr(), y.data_ptr()
         act(rows, memory.width, length, size, values.shape[2], *places)
@@ -213,7 +260,8 @@ def lstm(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], tu
     act = function("lstm_step", dtype)
 
     def step(of_x: Tensor, of_h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        c = c.contiguous()
+        c = whole_of(c, (c.shape[0], size), dtype)
+        of_x, of_h = (whole_of(one, (c.shape[0], 4 * size), dtype) for one in (of_x, of_h))
         h, after = torch.empty_like(c), torch.empty_like(c)
         act(c.shape[0], size, of_x.data_ptr(), of_h.data_ptr(), c.data_ptr(), after.data_ptr(), h.data_ptr())
         return h, after
@@ -226,7 +274,8 @@ def gru(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Ten
     act = function("gru_step", dtype)
 
     def step(of_x: Tensor, of_h: Tensor, h: Tensor) -> Tensor:
-        h = h.contiguous()
+        h = whole_of(h, (h.shape[0], size), dtype)
+        of_x, of_h = (whole_of(one, (h.shape[0], 3 * size), dtype) for one in (of_x, of_h))
         after = torch.empty_like(h)
         act(h.shape[0], size, of_x.data_ptr(), of_h.data_ptr(), h.data_ptr(), after.data_ptr())
         return after
@@ -237,6 +286,9 @@ def gru(size: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor, Tensor], Ten
 def leading(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The log-probabilities (N, count) of the likeliest tokens by logits (N, V), and which they are."""
     rows, size = logits.shape
+    logits = logits.contiguous()
+    if not 0 < count <= size:
+        raise ValueError(f"the {count} likeliest of {size} tokens were asked for")
     values, tokens = logits.new_empty(rows, count), logits.new_empty(rows, count, dtype=torch.long)
     act = function("leading", logits.dtype)
     act(rows, size, count, logits.data_ptr(), values.data_ptr(), tokens.data_ptr())

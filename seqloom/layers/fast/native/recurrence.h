@@ -1,82 +1,10 @@
-/* What happens to the numbers of one step between two matrix products, in one pass over them: see compiled.py.
+/* What happens to the numbers of one step of a recurrence between two matrix products, in one pass over them.
 
    Rows are `size` wide; a step has `rows` of them and stands `place` rows into each array over all steps. Entries over
-   all steps stand behind the first one: a step finds the old one at `old` and leaves the new one at `new`, in rows.
-   Everything exists twice, for float and for double: this file reads itself once for each. */
-
-#ifndef REAL
-
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
-#define REAL float
-#define BITS uint32_t
-#define NAMED(name) name##_float
-#define DIGITS 23           /* of the binary fraction */
-#define BIAS 0x3f800000     /* the bits of 1 */
-#define ROUND 12582912.0f   /* 1.5 · 2^23: what is added to it is rounded to whole numbers */
-#define LARGEST 87.0f       /* its exponential is still a number */
-#include "compiled.c"
-#undef REAL
-#undef BITS
-#undef NAMED
-#undef DIGITS
-#undef BIAS
-#undef ROUND
-#undef LARGEST
-
-#define REAL double
-#define BITS uint64_t
-#define NAMED(name) name##_double
-#define DIGITS 52
-#define BIAS 0x3ff0000000000000
-#define ROUND 6755399441055744.0
-#define LARGEST 708.0
-#include "compiled.c"
-
-#else
-
-/* e^x = 2^n e^r with n whole and |r| at most half of log 2, where the series ends soon. */
-static inline REAL NAMED(exponential)(REAL x) {
-    x = x > LARGEST ? (REAL)LARGEST : x;
-    x = x < -LARGEST ? (REAL)-LARGEST : x;
-    REAL shifted = x * (REAL)1.44269504088896340736 + (REAL)ROUND;
-    REAL n = shifted - (REAL)ROUND;
-    REAL r = x - n * (REAL)0.693145751953125 - n * (REAL)1.42860682030941723212e-6;
-    REAL sum = 0;
-    if (sizeof(REAL) == 8) {
-        sum = (REAL)(1.0 / 6227020800.0);
-        sum = sum * r + (REAL)(1.0 / 479001600.0);
-        sum = sum * r + (REAL)(1.0 / 39916800.0);
-        sum = sum * r + (REAL)(1.0 / 3628800.0);
-        sum = sum * r + (REAL)(1.0 / 362880.0);
-        sum = sum * r + (REAL)(1.0 / 40320.0);
-    }
-    sum = sum * r + (REAL)(1.0 / 5040.0);
-    sum = sum * r + (REAL)(1.0 / 720.0);
-    sum = sum * r + (REAL)(1.0 / 120.0);
-    sum = sum * r + (REAL)(1.0 / 24.0);
-    sum = sum * r + (REAL)(1.0 / 6.0);
-    sum = sum * r + (REAL)0.5;
-    sum = sum * r + 1;
-    sum = sum * r + 1;
-    BITS bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits << DIGITS) + BIAS;
-    REAL power;
-    memcpy(&power, &bits, sizeof power);
-    return sum * power;
-}
-
-static inline REAL NAMED(sigmoid)(REAL x) { return 1 / (1 + NAMED(exponential)(-x)); }
-static inline REAL NAMED(tangent)(REAL x) { return 1 - 2 / (1 + NAMED(exponential)(2 * x)); }
+   all steps stand behind the first one: a step finds the old one at `old` and leaves the new one at `new`, in rows. */
 
 #define EACH _Pragma("GCC ivdep") for (long j = 0; j < size; j++) /* no two arrays overlap */
-#define ROWS _Pragma("omp parallel for schedule(static) if (rows * size > 4000)") for (long row = 0; row < rows; row++)
+#define ROWS _Pragma("omp parallel for schedule(static) if (NAMED(threads) && rows * size > 4000)") for (long row = 0; row < rows; row++)
 typedef REAL *restrict NAMED(out);
 typedef const REAL *restrict NAMED(in);
 
@@ -203,9 +131,40 @@ void NAMED(lstm_backward)(long size, NAMED(in) gates, NAMED(in) V, NAMED(in) c, 
     }
 }
 
-#include "compiled_steps.c"
+/* --- single steps, when a decoder writes --- */
+
+/* gates holds W x + b of i, f, g, o, and more of it U h. */
+void NAMED(lstm_step)(long rows, long size, NAMED(in) gates, NAMED(in) more, NAMED(in) before, NAMED(out) after,
+                      NAMED(out) h) {
+#pragma omp parallel for schedule(static) if (NAMED(threads) && rows * size > WORTH / 10)
+    for (long row = 0; row < rows; row++) {
+        NAMED(in) a = gates + row * 4 * size, b = more + row * 4 * size;
+#pragma GCC ivdep
+        for (long j = 0; j < size; j++) {
+            REAL in = NAMED(sigmoid)(a[j] + b[j]);
+            REAL forget = NAMED(sigmoid)(a[size + j] + b[size + j]);
+            REAL candidate = NAMED(tangent)(a[2 * size + j] + b[2 * size + j]);
+            REAL out = NAMED(sigmoid)(a[3 * size + j] + b[3 * size + j]);
+            REAL cell = forget * before[row * size + j] + in * candidate;
+            after[row * size + j] = cell, h[row * size + j] = out * NAMED(tangent)(cell);
+        }
+    }
+}
+
+/* gates holds W x + b of r, u, n; more holds U h + b of them. */
+void NAMED(gru_step)(long rows, long size, NAMED(in) gates, NAMED(in) more, NAMED(in) before, NAMED(out) h) {
+#pragma omp parallel for schedule(static) if (NAMED(threads) && rows * size > WORTH / 10)
+    for (long row = 0; row < rows; row++) {
+        NAMED(in) a = gates + row * 3 * size, b = more + row * 3 * size;
+#pragma GCC ivdep
+        for (long j = 0; j < size; j++) {
+            REAL reset = NAMED(sigmoid)(a[j] + b[j]);
+            REAL update = NAMED(sigmoid)(a[size + j] + b[size + j]);
+            REAL candidate = NAMED(tangent)(a[2 * size + j] + reset * b[2 * size + j]);
+            h[row * size + j] = candidate + update * (before[row * size + j] - candidate);
+        }
+    }
+}
 
 #undef EACH
 #undef ROWS
-
-#endif

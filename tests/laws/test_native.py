@@ -1,27 +1,18 @@
-"""Ways around the equations that `test_layers.py` does not take: compiled steps, PyTorch's LSTM, single steps."""
+"""Ways around the equations that `test_layers.py` does not take: native steps, PyTorch's LSTM, single steps."""
 
 import pytest
 import torch
 
 from seqloom.layers.cells import CELLS
-from seqloom.layers.fast import compiled
+from seqloom.layers.fast import native_kernels
+from seqloom.layers.fast.native import library
 from seqloom.layers.tap import recording
 
 from .test_layers import FAST, MASKS, close
 from .zoo import D, stirred
 
 SIZES = (1, 12, 37)  # less than the processor takes at once, a little more, and with a rest
-KINDS = [name for name in FAST if CELLS[name](D, 4).kernel().function in compiled.COMPILED]
-
-
-@pytest.fixture
-def anew():
-    """As in a new process."""
-    for known in (compiled.library, compiled.made):
-        known.cache_clear()
-    yield
-    for known in (compiled.library, compiled.made):
-        known.cache_clear()
+KINDS = [name for name in FAST if CELLS[name](D, 4).kernel().function in native_kernels.NATIVE]
 
 
 def both(cell, mask, dtype, time=6):
@@ -41,29 +32,29 @@ def both(cell, mask, dtype, time=6):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("side", [None, *MASKS])
 @pytest.mark.parametrize("name", KINDS)
-def test_compiled_steps_equal_the_equations(name, side, size, steps):
+def test_native_steps_equal_the_equations(name, side, size, native):
     cell = stirred(CELLS[name](D, size)).double().eval()
     close(*both(cell, MASKS.get(side), torch.double), atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_compiled_steps_serve_single_precision(name, steps):
+def test_native_steps_serve_single_precision(name, native):
     close(*both(stirred(CELLS[name](D, 37)).eval(), MASKS["right"], torch.float), atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_compiled_steps_are_taken(name, steps):
+def test_native_steps_are_taken(name, native):
     """The laws above would hold if they were not."""
     kernel = CELLS[name](D, 4).kernel()
-    assert compiled.faster(kernel, torch.zeros(1)).function is compiled.COMPILED[kernel.function]
-    assert compiled.faster(kernel, torch.zeros(1, dtype=torch.half)) is kernel
-    with compiled.using(False):
-        assert compiled.faster(kernel, torch.zeros(1)) is kernel
+    assert native_kernels.choose_kernel(kernel, torch.zeros(1)).function is native_kernels.NATIVE[kernel.function]
+    assert native_kernels.choose_kernel(kernel, torch.zeros(1, dtype=torch.half)) is kernel
+    with library.use_native(False):
+        assert native_kernels.choose_kernel(kernel, torch.zeros(1)) is kernel
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, -0.3, 5.0, -20.0, 88.0, -200.0, 1e30, -1e30, float("inf"), float("nan")])
 @pytest.mark.parametrize("dtype", [torch.float, torch.double])
-def test_compiled_squashing_bears_any_number(dtype, value, steps):
+def test_native_squashing_bears_any_number(dtype, value, native):
     cell = CELLS["gru"](1, 9).to(dtype)
     for weight in cell.parameters():
         weight.data.zero_()
@@ -73,26 +64,6 @@ def test_compiled_squashing_bears_any_number(dtype, value, steps):
     with recording(cell):
         slow, _ = cell.scan(x, first)
     torch.testing.assert_close(quick, slow, equal_nan=True, atol=3e-7 if dtype == torch.float else 1e-15, rtol=0)
-
-
-def test_the_environment_asks_too(monkeypatch):
-    monkeypatch.delenv(compiled.VARIABLE, raising=False)
-    assert not compiled.asked()
-    monkeypatch.setenv(compiled.VARIABLE, "1")
-    assert compiled.asked()
-    with compiled.using(False):
-        assert not compiled.asked()
-    assert compiled.asked()
-
-
-@pytest.mark.parametrize(("compiler", "reason"), [("no-such-compiler", "no C compiler"), ("false", "compiler failed")])
-def test_without_a_compiler_all_goes_on_as_before(compiler, reason, anew, monkeypatch):
-    monkeypatch.setenv("CC", compiler)
-    with pytest.warns(UserWarning, match=reason):
-        assert compiled.library() is None
-    kernel = CELLS["gru"](D, 4).kernel()
-    with compiled.using():
-        assert compiled.faster(kernel, torch.zeros(1)) is kernel
 
 
 @pytest.mark.parametrize("time", [1, 2, 6])

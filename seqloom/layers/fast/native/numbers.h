@@ -1,0 +1,60 @@
+/* What everything else is made of: vectors of numbers, sums of them, and the functions that squash.
+
+   `lanes` is as many numbers as the processor works on at once. */
+
+typedef REAL NAMED(lanes) __attribute__((vector_size(VECTOR), aligned(sizeof(REAL)), may_alias));
+
+typedef signed char NAMED(bytes) __attribute__((vector_size(VECTOR / sizeof(REAL)), aligned(1), may_alias));
+typedef int32_t NAMED(whole) __attribute__((vector_size(4 * VECTOR / sizeof(REAL))));
+
+/* e^x = 2^n e^r with n whole and |r| at most half of log 2, where the series ends soon. */
+static inline REAL NAMED(exponential)(REAL x) {
+    x = x > LARGEST ? (REAL)LARGEST : x;
+    x = x < -LARGEST ? (REAL)-LARGEST : x;
+    REAL shifted = x * (REAL)1.44269504088896340736 + (REAL)ROUND;
+    REAL n = shifted - (REAL)ROUND;
+    REAL r = x - n * (REAL)0.693145751953125 - n * (REAL)1.42860682030941723212e-6;
+    REAL sum = 0;
+    if (sizeof(REAL) == 8) {
+        sum = (REAL)(1.0 / 6227020800.0);
+        sum = sum * r + (REAL)(1.0 / 479001600.0);
+        sum = sum * r + (REAL)(1.0 / 39916800.0);
+        sum = sum * r + (REAL)(1.0 / 3628800.0);
+        sum = sum * r + (REAL)(1.0 / 362880.0);
+        sum = sum * r + (REAL)(1.0 / 40320.0);
+    }
+    sum = sum * r + (REAL)(1.0 / 5040.0);
+    sum = sum * r + (REAL)(1.0 / 720.0);
+    sum = sum * r + (REAL)(1.0 / 120.0);
+    sum = sum * r + (REAL)(1.0 / 24.0);
+    sum = sum * r + (REAL)(1.0 / 6.0);
+    sum = sum * r + (REAL)0.5;
+    sum = sum * r + 1;
+    sum = sum * r + 1;
+    BITS bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits << DIGITS) + BIAS;
+    REAL power;
+    memcpy(&power, &bits, sizeof power);
+    return sum * power;
+}
+
+static inline REAL NAMED(sigmoid)(REAL x) { return 1 / (1 + NAMED(exponential)(-x)); }
+static inline REAL NAMED(tangent)(REAL x) { return 1 - 2 / (1 + NAMED(exponential)(2 * x)); }
+
+static inline REAL NAMED(total)(NAMED(lanes) sums) {
+    REAL part[LANES];
+    memcpy(part, &sums, sizeof part);
+    for (long half = LANES / 2; half; half /= 2)
+        for (long lane = 0; lane < half; lane++) part[lane] += part[lane + half];
+    return part[0];
+}
+
+static inline REAL NAMED(dot)(const REAL *a, const REAL *b, long size) {
+    NAMED(lanes) sums = {0};
+    long j = 0;
+    for (; j + LANES <= size; j += LANES) sums += *(const NAMED(lanes) *)(a + j) * *(const NAMED(lanes) *)(b + j);
+    REAL sum = NAMED(total)(sums);
+    for (; j < size; j++) sum += a[j] * b[j];
+    return sum;
+}
