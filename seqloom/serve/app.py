@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SeqloomError
 from ..search import Abandoned
-from . import oip, openai, ours, page
+from . import looking, oip, openai, ours, pulling, site
 from .engine import Engine
 from .limits import Limits
 from .metrics import Metrics
@@ -38,9 +38,9 @@ def create_app(folder: Path, limits: Limits | None = None, hosts: Collection[str
     routes.state.engine = engine
     for mistake in (SeqloomError, Abandoned, RequestValidationError, HTTPException, Exception):
         routes.add_exception_handler(mistake, answer_error)
-    for module in (page, ours, oip, openai):
+    for module in (site, ours, looking, pulling, oip, openai):
         routes.include_router(module.router)
-    return Guard(routes, limits, metrics, hosts, token)
+    return Guard(routes, limits, metrics, hosts, token, site.PUBLIC)
 
 
 def metadata_version() -> str:

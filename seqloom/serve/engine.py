@@ -16,6 +16,8 @@ from .models import Model, Token, Writing
 from .runs import Runs
 from .sessions import Sessions
 
+NUMBERS = 16  # of a series or an image are looked into for each character of a text: a step reads many at once
+
 
 class Engine:
     def __init__(self, runs: Runs, limits: Limits, metrics: Metrics) -> None:
@@ -66,12 +68,13 @@ class Engine:
 
     async def predict(self, run: str, inputs: Sequence[Any], beam: int | None = None) -> list[dict[str, Any]]:
         self.check_inputs(inputs)
-        self.limits.check_work(len(inputs), 1, beam or 1, 1)
+        self.check_answers(run, len(inputs), 1, beam, 0)
         return await self.ask(run, lambda model, given: model.predict(given, beam), inputs, ("predict", beam))
 
     async def answer(self, run: str, inputs: Sequence[Any], how: Writing) -> list[dict[str, Any]]:
         self.check_inputs(inputs)
         self.check_writing(len(inputs), how)
+        self.check_answers(run, len(inputs), how.count, how.beam, how.max_tokens)
         return await self.ask(run, lambda model, given: model.answer(given, how), inputs, ("answer", how))
 
     async def generate(self, run: str, prompt: str, how: Writing) -> AsyncIterator[Token]:
@@ -81,9 +84,15 @@ class Engine:
             yield token
 
     async def explain(self, run: str, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
-        if (size := size_of(given) + len(answer or "")) > self.limits.explained:
-            raise DataError(f"the input is {size} characters or numbers long; at most {self.limits.explained} explain")
-        found: dict[str, Any] = await self.call(run, Model.explain, given, answer, step)
+        return await self.inspect(run, given, answer, Model.explain, step)
+
+    async def inspect(self, run: str, given: Any, answer: str | None, work: Any, *more: Any) -> dict[str, Any]:
+        """A look inside while this is answered: many passes of the model, so the input is short."""
+        numbers = not isinstance(given, str) and not all(isinstance(one, str) for one in given or ["a gap"])
+        most = self.limits.explained * (NUMBERS if numbers else 1)
+        if (size := size_of(given) + len(answer or "")) > most:
+            raise DataError(f"the input has {size:,} characters or numbers, and at most {most:,} are looked into")
+        found: dict[str, Any] = await self.call(run, work, given, answer, *more)
         return found
 
     def check_inputs(self, inputs: Sequence[Any]) -> None:
@@ -92,6 +101,17 @@ class Engine:
                 raise DataError(
                     f"an input is {size:,} characters or numbers long, and at most {self.limits.input:,} are read"
                 )
+
+    def check_answers(self, run: str, prompts: int, count: int, beam: int | None, tokens: int) -> None:
+        """Refuse too much searching at once; what the request leaves open, the recipe says."""
+        entry = self.runs.check(run)
+        searched = entry.answer_tokens > 1
+        beams = (beam or entry.recipe.search.beam_size) if searched else 1
+        if beam is not None:
+            self.limits.check_work(prompts, count, beam, 1)
+        # A recipe may allow longer answers than a request may ask for: they count as the longest that it may.
+        tokens = min(tokens or entry.answer_tokens, self.limits.tokens)
+        self.limits.check_work(prompts, count, min(beams, self.limits.beam), tokens)
 
     def check_writing(self, prompts: int, how: Writing) -> None:
         self.limits.check_work(prompts, how.count, how.beam or 1, how.max_tokens or 1)

@@ -2,15 +2,17 @@
 `readers`; it is only called in the batcher's thread.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from ..errors import DataError, RunError
+from ..look import Look
 from ..models import Generator
 from ..runs.folder import WEIGHTS
 from ..runs.json_output import finite, prediction_json
@@ -21,6 +23,9 @@ from ..tasks.generating import Generates
 from ..tasks.tells import Tells
 from ..tasks.texts import WritesText
 from ..training.manifests import read_manifest
+
+LOOKS = 4  # inputs whose measures are kept
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ class Model:
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.run = name, load(folder, device="cpu")
         self.fingerprint = read_manifest(folder)[WEIGHTS][-1]
+        self._looked: dict[str, Look] = {}
+        self._remembered: dict[Any, Any] = {}
 
     @property
     def task(self) -> str:
@@ -189,11 +196,37 @@ class Model:
             offset += len(text)
         return told
 
-    # --- reasons ---
+    # --- what is inside ---
+
+    def look(self, given: Any, answer: str | None) -> Look:
+        """What happens inside while it answers; the last ones are kept, since each is asked for many views."""
+        key = json.dumps([given, answer])
+        if key not in self._looked:
+            self._looked[key] = self.run.look(self._followed(self.read_input(given)), answer)
+            for old in list(self._looked)[:-LOOKS]:
+                del self._looked[old]
+        return self._looked[key]
+
+    def _followed(self, given: Any) -> Any:
+        """A series as it is looked into, with what follows it: here, what the run itself forecasts."""
+        if self.reads_text:
+            return given
+        ahead = getattr(self.run.predict(given)[0], "values", None)
+        rows = given.reshape(-1, 1) if given.ndim == 1 else given
+        if ahead is None or rows.ndim != 2 or rows.shape[1] != len(ahead):
+            return given
+        return np.concatenate([rows[-self.run.recipe.data.context :], np.transpose(list(ahead.values()))])
+
+    def remember(self, measure: Callable[["Model"], T]) -> T:
+        """What takes long and never changes for this run, measured once."""
+        if measure not in self._remembered:
+            self._remembered[measure] = measure(self)
+        found: T = self._remembered[measure]
+        return found
 
     def explain(self, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
         """Which elements spoke for the answer, by every method, each with its faithfulness, the best first."""
-        looked = self.run.look(self.read_input(given), answer)
+        looked = self.look(given, answer)
         methods = []
         for one, trust in looked.measure("attribution", step):
             methods.append(

@@ -54,9 +54,9 @@ class Fork(BaseModel):
 
 @router.get("/runs")
 async def list_runs(request: Request) -> dict[str, Any]:
-    """The runs with their scores and baselines, and the folders that are no servable runs, each with the reason."""
+    """The runs with their scores and baselines, and the folders that are no runs, each with the reason."""
     runs = engine_of(request).runs
-    return {"runs": [runs.describe(name) for name in runs.find()], "refused": runs.refused}
+    return {"runs": [runs.describe(name) for name in runs.list()], "refused": runs.refused}
 
 
 @router.get("/runs/{run}")

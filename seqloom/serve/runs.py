@@ -1,23 +1,45 @@
 """The runs of a folder: found by name, loaded when they are asked for, unloaded when memory is short.
 
-A name from a request is looked up here and never becomes a path.
+A name from a request is looked up here and never becomes a path. What a folder says of itself is read again only when
+its manifest has changed; a folder that cannot be read is listed with the reason, and disturbs no other.
 """
 
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..config.recipe import Recipe
+from ..config.tasks import USES
 from ..errors import RunError, SeqloomError
-from ..runs.folder import WEIGHTS, check_version, own_recipe, read_scores
+from ..runs.folder import RECORDS, WEIGHTS, check_version, own_recipe, read_config, read_scores
+from ..runs.model_card import network
 from ..training.manifests import MANIFEST, read_manifest
 from .limits import Limits, Refused
 from .metrics import Metrics
 from .models import Model
 
 FRESH = 2.0  # seconds that the list of a folder counts as new
+LIVE = 60.0  # seconds after its last record that a run counts as one that trains right now
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run folder as it describes itself, at the time its manifest was written."""
+
+    folder: Path
+    stamp: int  # when that was
+    recipe: Recipe
+    fingerprint: str  # of the weights; nothing before the first are kept
+    about: dict[str, Any]
+
+    @property
+    def answer_tokens(self) -> int:
+        """The most tokens of an answer, where the recipe decides; answers that are not searched for count as one."""
+        use = USES[self.recipe.task]
+        return max(self.recipe.search.max_length, 1) if use.encodes and use.decodes else 1
 
 
 class Runs:
@@ -26,13 +48,13 @@ class Runs:
     def __init__(self, folder: Path, limits: Limits, metrics: Metrics) -> None:
         self.folder, self.limits, self.metrics = folder.resolve(), limits, metrics
         self.loaded: OrderedDict[str, Model] = OrderedDict()  # the least recently used first
-        self.refused: dict[str, str] = {}  # folders that are no servable runs, and why
-        self._found: dict[str, Path] = {}
+        self.refused: dict[str, str] = {}  # folders that are no runs, and why
+        self._entries: dict[str, Entry] = {}  # all that have begun, with weights or not yet
         self._looked = -FRESH
         if not self.folder.is_dir():
             raise RunError(f"{folder}: is no folder")
-        if self.is_single and (fault := fault_of(self.folder)):
-            raise RunError(fault)
+        if self.is_single and not read_entry(self.folder).fingerprint:
+            raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
         metrics.gauges["seqloom_runs_loaded"] = "Runs in memory.", lambda: len(self.loaded)
         metrics.gauges["seqloom_weight_bytes"] = "Bytes of their weights.", lambda: sum(map(self.size, [*self.loaded]))
 
@@ -40,47 +62,53 @@ class Runs:
     def is_single(self) -> bool:
         return (self.folder / MANIFEST).exists()
 
-    def find(self) -> dict[str, Path]:
-        """The runs by name; new ones are found while the server runs."""
+    def list(self) -> dict[str, Entry]:
+        """Every run that has begun, by name; new ones are found while the server runs."""
         if time.monotonic() - self._looked >= FRESH:
             self._look()
             self._looked = time.monotonic()
-        return self._found
+        return self._entries
+
+    def find(self) -> dict[str, Entry]:
+        """Those that have weights, and so can be asked."""
+        return {name: entry for name, entry in self.list().items() if entry.fingerprint}
 
     def _look(self) -> None:
-        if self.is_single:
-            self._found = {self.folder.name: self.folder}
-            return
-        found, refused = {}, {}
-        for path in sorted(self.folder.iterdir()):
+        entries, refused = {}, {}
+        for path in [self.folder] if self.is_single else sorted(self.folder.iterdir()):
             if path.is_symlink() or not path.is_dir() or path.name.startswith("."):
                 continue
-            if fault := fault_of(path):
-                refused[path.name] = fault
-            else:
-                found[path.name] = path
-        self._found, self.refused = found, refused
+            try:
+                old = self._entries.get(path.name)
+                same = old is not None and old.stamp == stamp_of(path)
+                entries[path.name] = old if old is not None and same else read_entry(path)
+            except (SeqloomError, OSError) as error:
+                refused[path.name] = hide(str(error), path)
+        self._entries, self.refused = entries, refused
 
-    def check(self, name: str) -> Path:
-        folder = self.find().get(name)
-        if folder is None:
-            known = ", ".join(sorted(self._found)[:10]) or "none"
-            raise Refused(404, "unknown run", f"there is no run {name[:80]!r} here; there are: {known}")
-        return folder
+    def check(self, name: str, servable: bool = True) -> Entry:
+        found = self.find() if servable else self.list()
+        if name in found:
+            return found[name]
+        known = ", ".join(sorted(found)[:10]) or "none"
+        untrained = f": {name} has no weights yet" if name in self._entries else ""
+        raise Refused(404, "unknown run", f"there is no run {name[:80]!r} here{untrained}; there are: {known}")
 
     def size(self, name: str) -> int:
         """Bytes of a run's weights, as they lie in its file."""
         try:
-            return os.stat(self._found[name] / WEIGHTS).st_size
+            return os.stat(self._entries[name].folder / WEIGHTS).st_size
         except (KeyError, OSError):
             return 0
 
     def load(self, name: str) -> Model:
-        """The run, in memory; others have to leave if there is not enough room."""
-        if name in self.loaded:
+        """The run, in memory; others have to leave if there is not enough room. If trained on, it is read anew."""
+        entry = self.check(name)
+        if name in self.loaded and self.loaded[name].fingerprint == entry.fingerprint:
             self.loaded.move_to_end(name)
             return self.loaded[name]
-        folder, size = self.check(name), self.size(name)
+        self.loaded.pop(name, None)
+        size = self.size(name)
         if size > self.limits.memory:
             limit = f"{self.limits.memory:,} bytes that the server may use for weights (--memory)"
             raise Refused(503, "memory", f"{name} has weights of {size:,} bytes, more than the {limit}")
@@ -88,45 +116,59 @@ class Runs:
             self.loaded.popitem(last=False)
             self.metrics.count("loads", what="unloaded")
         try:
-            self.loaded[name] = Model(name, folder)
+            self.loaded[name] = Model(name, entry.folder)
         except SeqloomError as error:
-            raise Refused(503, "broken run", hide(str(error), folder)) from None
+            raise Refused(503, "broken run", hide(str(error), entry.folder)) from None
         self.metrics.count("loads", what="loaded")
         return self.loaded[name]
 
     def describe(self, name: str) -> dict[str, Any]:
         """What can be said without loading it."""
-        folder = self.check(name)
-        recipe = own_recipe(folder)
-        found = read_scores(folder)
-        return {
+        entry = self.check(name, servable=False)
+        told = {
             "name": name,
-            "task": recipe.task,
-            "model": recipe.model.kind,
-            "bytes": self.size(name),
             "loaded": name in self.loaded,
-            "split": found.get("split"),
-            "scores": found.get("scores", {}),
+            "servable": bool(entry.fingerprint),
+            "state": state_of(entry),
         }
+        return told | entry.about
 
 
-def fault_of(folder: Path) -> str:
-    """Why a folder is no run that could be served; nothing if it may be one: its files are checked on loading."""
-    return tried(lambda: check_servable(folder))
-
-
-def check_servable(folder: Path) -> None:
+def read_entry(folder: Path) -> Entry:
+    """What a folder says of itself; its weights are checked on loading."""
+    stamp = stamp_of(folder)
     check_version(folder)
-    if WEIGHTS not in read_manifest(folder):
-        raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
+    recipe, sums, found = own_recipe(folder), read_manifest(folder).get(WEIGHTS, []), read_scores(folder)
+    about = {
+        "task": recipe.task,
+        "title": recipe.about.title,
+        "model": recipe.model.kind,
+        "network": network(recipe),
+        "parameters": read_config(folder).parameters,
+        "steps": recipe.train.steps,
+        "split": found.get("split"),
+        "examples": found.get("examples"),
+        "scores": found.get("scores", {}),
+    }
+    return Entry(folder, stamp, recipe, sums[-1] if sums else "", about)
 
 
-def tried(check: Callable[[], object]) -> str:
+def stamp_of(folder: Path) -> int:
     try:
-        check()
-    except SeqloomError as error:
-        return str(error)
-    return ""
+        return os.stat(folder / MANIFEST).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def state_of(entry: Entry) -> str:
+    """trained, with its scores; training, if its records are fresh; else unfinished."""
+    if entry.about["scores"]:
+        return "trained"
+    try:
+        fresh = time.time() - os.stat(entry.folder / RECORDS).st_mtime < LIVE
+    except OSError:
+        fresh = time.time() - entry.stamp / 1e9 < LIVE  # it has just begun
+    return "training" if fresh else "unfinished"
 
 
 def hide(sentence: str, folder: Path) -> str:

@@ -18,7 +18,7 @@ from .limits import Limits, Refused
 from .metrics import Metrics
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
@@ -38,9 +38,16 @@ class Guard:
     """The outermost layer of the server."""
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: Collection[str] = LOCAL, token: str = ""
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        metrics: Metrics,
+        hosts: Collection[str] = LOCAL,
+        token: str = "",
+        public: Collection[str] = (),
     ) -> None:
-        self.app, self.limits, self.metrics = app, limits, metrics
+        """`public` are paths that need no token: the files of the page, which asks for it."""
+        self.app, self.limits, self.metrics, self.public = app, limits, metrics, public
         self.hosts, self.token = {host.lower() for host in hosts}, token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,7 +87,11 @@ class Guard:
         if site not in ("none", "same-origin") or (origin and host_of(origin.partition("://")[2]) not in self.hosts):
             raise Refused(403, "origin", "pages of other sites may not ask this server")
         given = headers.get("authorization", "").encode("latin-1")
-        if self.token and not secrets.compare_digest(given, b"Bearer " + self.token):
+        if (
+            self.token
+            and scope["path"] not in self.public
+            and not secrets.compare_digest(given, b"Bearer " + self.token)
+        ):
             raise Refused(401, "token", "this server wants its token: Authorization: Bearer TOKEN")
         return headers
 

@@ -70,7 +70,7 @@ def attention_maps(model: Model, batch: Batch, names: Names | None = None) -> li
     found = []
     for side, (prefix, body) in bodies(model).items():
         for kind in (OVER_ITSELF, OVER_SOURCE, SUMMARY):
-            places = list(_places(body, prefix, kind))
+            places = list(attention_places(body, prefix, kind))
             if not places:
                 continue
             read = names.source if kind == OVER_SOURCE else names.of(side)
@@ -91,7 +91,7 @@ def _shown(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
     return alone, Names(names.inputs[:read], names.target[:read], names.source[:about])
 
 
-def _places(body: nn.Module, prefix: str, kind: str) -> Iterator[tuple[str, int]]:
+def attention_places(body: nn.Module, prefix: str, kind: str) -> Iterator[tuple[str, int]]:
     """The taps of one kind of attention, each with the number of its layer."""
     path = prefix.rstrip(".")
     if kind == SUMMARY:

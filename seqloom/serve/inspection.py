@@ -1,0 +1,143 @@
+"""What the page shows of a run beside its answers: the views that fit it, attention as numbers, its test examples.
+
+Only called in the batcher's thread, like all that touches a model.
+"""
+
+import json
+from base64 import b64encode
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.formats.abc import tune_of
+from ..data.music.abc_playback import roll, seconds_of
+from ..data.pretokenized import BETWEEN
+from ..errors import RunError, SeqloomError
+from ..look.charts.base import content
+from ..look.charts.drawing import Drawing
+from ..look.charts.picture import png
+from ..look.measures.attention import OVER_SOURCE, AttentionMap
+from ..look.views import VIEWS
+from ..runs.json_output import finite
+from .models import Model
+
+TOKENS = 4096  # of a vocabulary that are sent with their log-probabilities
+WORDS = 30  # of an example that is tagged
+EXAMPLES = 40  # of a run's own test part
+SHOWN = 20_000  # numbers of an attention map, or of an example, that are sent
+
+
+def describe_input(model: Model) -> dict[str, Any]:
+    """What the run takes and gives, for a form."""
+    reads = "text" if model.reads_text else "numbers"
+    return {"reads": reads, "writes_on": model.writes_on, "searches": model.answers_in_text}
+
+
+def list_next(model: Model, given: Any) -> dict[str, Any]:
+    """What may come after a text, the likeliest first: all tokens, or as many as are sent; and what the others have."""
+    found = model.language.predict(model.generator, [model.read_input(given)], TOKENS)[0]
+    logs = np.array([one.score for one in found])
+    left = max(0.0, 1.0 - float(np.exp(logs).sum())) if len(found) == TOKENS else 0.0
+    return {"tokens": [one.output for one in found], "logs": finite(np.round(logs, 4).tolist()), "left_out": left}
+
+
+def list_views(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
+    """The views that fit this run, in the order of the registry, and why the others do not."""
+    look = model.look(given, answer)
+    fitting = [name for name in VIEWS if name not in look.missing]
+    views = [{"name": name, "reading": VIEWS[name].reading, "training": VIEWS[name].of_training} for name in fitting]
+    return {"title": look.title, "views": views, "missing": look.missing}
+
+
+def draw_view(model: Model, given: Any, answer: str | None, name: str) -> dict[str, Any]:
+    """One view as a Vega-Lite definition, or as SVG; its title apart, since words on a page can wrap."""
+    drawn = model.look(given, answer).draw(name)
+    told = {"view": name, "reading": VIEWS[name].reading}
+    if isinstance(drawn, Drawing):
+        return told | {"title": drawn.title, "lines": [], "svg": drawn.svg}
+    spec = json.loads(content(drawn, ".json"))
+    title = spec.pop("title", None) or {"text": name}
+    return told | {"title": str(title["text"]), "lines": list(title.get("subtitle") or []), "spec": finite(spec)}
+
+
+def attend(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
+    """The attention weights behind an answer: which element attended to which, map by map."""
+    look = model.look(given, answer)
+    if reason := VIEWS["attention"].missing(look):
+        return {"maps": [], "why": reason}
+    maps: list[AttentionMap] = [look.measure("attention")]
+    if "heads" not in look.missing:
+        maps = sorted(look.measure("heads"), key=lambda one: one.kind != OVER_SOURCE)
+    if sum(one.weights.size for one in maps) > SHOWN:
+        return {"maps": [], "why": f"the maps have more than {SHOWN:,} weights: try a shorter input"}
+    return {
+        "grid": look.picture and look.picture.grid,
+        "maps": [
+            {
+                "title": one.title,
+                "kind": one.kind,
+                "source": one.source,
+                "target": one.target,
+                "names": one.names,
+                "weights": finite(np.round(one.weights, 4).tolist()),
+            }
+            for one in maps
+        ],
+    }
+
+
+def list_examples(model: Model) -> dict[str, Any]:
+    """Examples of the test part, as they are asked, with the right answers; or why there are none."""
+    try:
+        return model.remember(read_examples)
+    except SeqloomError as error:
+        return {"part": "", "examples": [], "why": str(error).replace(str(model.run.folder), model.name)}
+
+
+def read_examples(model: Model) -> dict[str, Any]:
+    """From the files that the recipe names."""
+    check_files(model)
+    part, asked = model.run.questions(EXAMPLES)
+    found = []
+    for one in asked:
+        given, truth = shortened(one.given, one.truth)
+        picture = {} if one.picture is None else {"picture": as_png(one.picture)}
+        ahead = {"ahead": finite(one.target)} if isinstance(one.target, dict) else {}  # of a series
+        if np.size(given) <= SHOWN:
+            found.append({"input": given, "words": one.words, "target": truth, **picture, **ahead})
+    return {"part": part, "examples": found}
+
+
+def shortened(given: Any, truth: str) -> tuple[Any, str]:
+    """An input as JSON; of a long list of words only the first, with as many of their tags."""
+    if not isinstance(given, str):
+        plain = given if isinstance(given, tuple) else np.asarray(getattr(given, "values", given)).tolist()
+        return finite(plain), truth
+    words, tags = given.split(BETWEEN), truth.split(" ")
+    if BETWEEN not in given or len(words) <= WORDS:
+        return given, truth
+    return BETWEEN.join(words[:WORDS]), " ".join(tags[:WORDS]) if len(tags) == len(words) else ""
+
+
+def check_files(model: Model) -> None:
+    """Only plain files are read again: a recipe from elsewhere may name a pipe, which never ends."""
+    data = model.run.recipe.data
+    for name in (*data.train, *data.validation, *data.test):
+        matching = [Path(path) for path in glob(name) or [name]]
+        inside = [path for found in matching if found.is_dir() for path in found.rglob("*") if not path.is_dir()]
+        if not all(path.is_file() or path.is_dir() for path in (*matching, *inside)):
+            raise RunError(f"{model.name}: the examples that it was trained on are not at hand; type one of your own")
+
+
+def as_png(pixels: Any) -> str:
+    return f"data:image/png;base64,{b64encode(png(pixels)).decode()}"
+
+
+def read_tune(text: str) -> dict[str, Any]:
+    """The sounds of a tune in ABC notation: start and end in seconds, and MIDI pitch."""
+    tune = tune_of(text)
+    quarter = seconds_of(tune) / 4
+    sounds = roll(tune)
+    return {"sounds": [one | {"start": one["start"] * quarter, "end": one["end"] * quarter} for one in sounds]}  # type: ignore[operator]

@@ -1,0 +1,119 @@
+"""Routes that show what is inside a run: its records, examples, views and attention. The page is made of them."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from . import guessing, inspection, snapshots
+from .models import Model
+from .ours import Given
+from .records import read_on
+from .wire import engine_of
+
+router = APIRouter(tags=["seqloom: what is inside"])
+
+
+class Read(BaseModel):
+    """An input of a run."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"run": "dates", "input": "3 mai 2024"}]})
+    run: str = Field(description="The name of a run.")
+    input: Given = Field(description="A text, [text, tag], or an array of numbers with null as gaps.")
+
+
+class Shown(Read):
+    """An input, and the answer that is looked at."""
+
+    answer: str | None = Field(default=None, description="The answer to look at; the model's own if not given.")
+
+
+class Drawn(Shown):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"run": "dates", "input": "3 mai 2024", "view": "attention"}]}
+    )
+    view: str = Field(max_length=40, description="The name of a view, as `/views` lists them.")
+
+
+class Tune(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "X:1\nL:1/8\nK:D\nDEFA|"}]})
+    text: str = Field(max_length=16_384, description="A tune in ABC notation.")
+
+
+@router.get("/runs/{run}/records")
+async def list_records(
+    request: Request,
+    run: str,
+    after: Annotated[int, Query(ge=0, le=1 << 53, description="The byte that the last answer named; 0 at first.")] = 0,
+) -> dict[str, Any]:
+    """What training has told behind this byte, as `seqloom train --json` does: ask again with the new `after`."""
+    runs = engine_of(request).runs
+    return runs.describe(run) | read_on(runs.check(run, servable=False).folder, after)
+
+
+@router.get("/runs/{run}/examples")
+async def list_examples(request: Request, run: str) -> dict[str, Any]:
+    """Examples of the run's own test part with their right answers, where its data is still at hand."""
+    found: dict[str, Any] = await engine_of(request).call(run, inspection.list_examples)
+    return found
+
+
+@router.get("/runs/{run}/input")
+async def describe_input(request: Request, run: str) -> dict[str, Any]:
+    """Whether the run reads a text or numbers, writes on from a beginning, and searches for its answers."""
+    found: dict[str, Any] = await engine_of(request).call(run, inspection.describe_input)
+    return found
+
+
+@router.post("/next")
+async def list_next(request: Request, asked: Read) -> dict[str, Any]:
+    """Every token that may come after a text with its log-probability, the likeliest first: for any temperature."""
+    engine = engine_of(request)
+    engine.check_inputs([asked.input])
+    found: dict[str, Any] = await engine.call(asked.run, inspection.list_next, asked.input)
+    return found
+
+
+@router.post("/views")
+async def list_views(request: Request, asked: Shown) -> dict[str, Any]:
+    """The views that fit this run, each with how to read it, and why the others do not."""
+    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, inspection.list_views)
+
+
+@router.post("/look")
+async def look(request: Request, asked: Drawn) -> dict[str, Any]:
+    """One view as a Vega-Lite definition (`spec`), or as a drawing (`svg`)."""
+    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, inspection.draw_view, asked.view)
+
+
+@router.post("/attention")
+async def attention(request: Request, asked: Shown) -> dict[str, Any]:
+    """The attention weights behind an answer: `weights[map][target][source]`."""
+    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, inspection.attend)
+
+
+@router.post("/tune")
+async def tune(request: Request, asked: Tune) -> dict[str, Any]:
+    """The sounds of a tune in ABC notation: start and end in seconds, pitch by MIDI's number, and the note's name."""
+    return await asyncio.to_thread(inspection.read_tune, asked.text)
+
+
+@router.post("/over-training")
+async def answer_over_training(request: Request, asked: Read) -> dict[str, Any]:
+    """The answers to one input of every kept checkpoint, from step 0; `step` null is the run as it is served."""
+    found = await engine_of(request).inspect(asked.run, asked.input, None, over_training)
+    return found
+
+
+def over_training(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
+    return snapshots.answer_over_training(model, given)
+
+
+@router.get("/runs/{run}/passage")
+async def choose_passage(
+    request: Request, run: str, seed: Annotated[int, Query(ge=0, le=1 << 31, description="Which passage.")] = 0
+) -> dict[str, Any]:
+    """Some tokens of the test text, and what each costs the model and the strongest baseline, in bits."""
+    found: dict[str, Any] = await engine_of(request).call(run, guessing.choose_passage, seed)
+    return found

@@ -1,0 +1,42 @@
+// Charts by Vega: its script is loaded when the first one is drawn. Expressions are interpreted, not compiled, so that
+// the page needs no right to make code from text.
+
+import {el, fill} from "./dom.js";
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+let library = null;
+const drawn = new Map();  // place -> definition, to draw it again when day turns to night
+
+function load() {
+  library ??= new Promise((resolve, reject) => {
+    const script = el("script", {src: "/vega.js", onload: resolve,
+      onerror: () => { library = null; reject(new Error("the charts' library did not load")); }});
+    document.head.append(script);
+  });
+  return library;
+}
+
+export async function draw(place, spec) {
+  await load();
+  drawn.set(place, spec);
+  const options = {ast: true, renderer: "svg", actions: false, defaultStyle: false, theme: dark.matches ? "dark" : undefined,
+    tooltip: {disableDefaultStyle: true}, 
+    config: {background: "transparent", axis: {labelFontSize: 12, titleFontSize: 13}, legend: {labelFontSize: 12, titleFontSize: 13},
+      header: {labelFontSize: 12}, title: {fontSize: 13}}};
+  await window.vegaEmbed(place, spec, options);
+}
+
+dark.addEventListener("change", () => {
+  for (const [place, spec] of drawn) place.isConnected ? draw(place, spec) : drawn.delete(place);
+});
+
+// A view of the registry: its title, how to read it, and the chart or drawing itself.
+export async function figure(place, told) {
+  const chart = el("div", {class: "wide chart", tabindex: "0", role: "region", "aria-label": told.title});
+  fill(place, el("figure", {}, el("figcaption", {}, el("h3", {}, told.title), el("p", {}, told.reading),
+    told.lines.map(line => el("p", {class: "soft small"}, line))), chart));
+  if (told.svg) {
+    const source = URL.createObjectURL(new Blob([told.svg], {type: "image/svg+xml"}));
+    fill(chart, el("img", {class: "drawing", src: source, alt: told.title, onload: () => URL.revokeObjectURL(source)}));
+  } else await draw(chart, told.spec);
+}

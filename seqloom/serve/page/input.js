@@ -1,0 +1,79 @@
+// What a visitor asks: typed, pasted, or picked from the test examples. `changed` is called with the input and, where it
+// is known, the right answer.
+
+import {get, runPath} from "./api.js";
+import {debounced, el, fill} from "./dom.js";
+
+// Rows of numbers as a person writes them; an empty place is a gap.
+export function readRows(text) {
+  const rows = text.trim().split("\n").map(line => line.split(/[,;\t]/).map(cell => {
+    const bare = cell.trim();
+    if (bare === "" || bare === "?" || bare.toLowerCase() === "nan") return null;
+    const value = Number(bare);
+    if (Number.isNaN(value)) throw new Error(`“${bare.slice(0, 20)}” is no number: write rows of numbers, a comma between columns`);
+    return value;
+  }));
+  if (rows.some(row => row.length !== rows[0].length)) throw new Error("the rows differ in length");
+  return rows;
+}
+
+const writeRows = rows => rows.map(row => [row].flat().map(value => value === null ? "" : String(Number(value.toPrecision(7)))).join(", ")).join("\n");
+const isTable = value => Array.isArray(value) && !Array.isArray(value[0]?.[0]);
+const short = words => words.length > 70 ? `${words.slice(0, 68)} …` : words;
+
+export async function inputForm(run, changed, signal) {
+  const form = await get(`${runPath(run.name)}/input`, signal);
+  const told = await get(`${runPath(run.name)}/examples`, signal).catch(error => {
+    if (error.name === "AbortError") throw error;
+    return {examples: [], why: error.message};
+  });
+  const text = form.reads === "text", fault = el("p", {class: "error", role: "alert"}), truth = el("p", {class: "soft"}), picture = el("div");
+  const flat = told.examples.length && !Array.isArray(told.examples[0].input?.[0]);
+  const area = el("textarea", {id: "input", rows: text ? 2 : 6, spellcheck: "false", autocomplete: "off"});
+  let current = null;  // the example that is shown, until something else is typed
+
+  function typed() {
+    current = null;
+    fill(truth);
+    try {
+      const rows = text ? area.value : readRows(area.value);
+      fault.textContent = "";
+      changed(text || !flat ? rows : rows.map(row => row[0]), null);
+    } catch (error) {
+      fault.textContent = error.message;
+    }
+  }
+
+  function pick(example) {
+    current = example;
+    fault.textContent = "";
+    const pair = Array.isArray(example.input) && typeof example.input[0] === "string";
+    area.value = text ? (pair ? example.input[0] : run.task === "tag" ? example.input.replaceAll("\t", " ") : example.input) : isTable(example.input) ? writeRows(example.input) : "";
+    area.closest("div").hidden = !text && !isTable(example.input);
+    fill(picture, example.picture ? el("img", {class: "pixels", src: example.picture, alt: "the image that is read"}) : null);
+    fill(truth, example.ahead || example.target.length > 300 ? null : ["Right answer: ", el("strong", {}, example.target)]);
+    changed(example.input, example.target);
+  }
+
+  const choose = el("select", {id: "example", onchange: event => { if (event.target.value !== "") pick(told.examples[Number(event.target.value)]); }},
+    el("option", {value: ""}, `Pick a ${told.part ?? "test"} example …`),
+    told.examples.map((one, place) => el("option", {value: place}, short(one.words || `example ${place + 1}`))));
+  const another = el("button", {onclick: () => {
+    const place = Math.floor(Math.random() * told.examples.length);
+    choose.value = String(place);
+    pick(told.examples[place]);
+  }}, "Another one");
+  area.addEventListener("input", debounced(() => { choose.value = ""; typed(); }));
+  const place = el("section", {"aria-label": "Input"},
+    el("div", {}, el("label", {class: "block", for: "input"}, text ? "Type or paste" :
+      "Type or paste rows of numbers: a line a step, a comma between columns, nothing where a value is missing"), area),
+    told.examples.length ? el("div", {class: "row"}, el("label", {class: "small", for: "example"}, "Examples:"), choose, another)
+      : el("p", {class: "soft small"}, `No test examples to pick from: ${told.why ?? "the test part is empty"}.`),
+    picture, truth, fault);
+  const begin = () => {
+    if (run.task === "music" && text) { area.value = "X:1\n"; typed(); }
+    else if (told.examples.length) { choose.value = "0"; pick(told.examples[0]); }
+    else if (text) { area.value = ""; area.focus(); }
+  };
+  return {place, begin, ...form, text: () => area.value, example: () => current};
+}

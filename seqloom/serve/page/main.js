@@ -1,0 +1,72 @@
+// Which page is shown: the part of the address behind the #. Each page is a function that fills a place.
+
+import {get, Refused, runPath, setToken, takeToken} from "./api.js";
+import {el, fill} from "./dom.js";
+import {showGuess} from "./guess.js";
+import {showPictures} from "./pictures.js";
+import {showPull} from "./pull.js";
+import {about, showRuns} from "./runs.js";
+import {showSlider} from "./slider.js";
+import {showComparison, showTraining} from "./training.js";
+import {showTry} from "./try.js";
+
+const main = document.getElementById("main");
+const TABS = {
+  try: ["Try it", showTry],
+  training: ["Scores and training", showTraining],
+  pictures: ["Pictures", showPictures],
+  slider: ["While it learned", showSlider],
+  pull: ["Pull it", showPull],
+  guess: ["Guess against it", showGuess],
+};
+
+let leave = new AbortController();  // aborted when another page is shown: what polls or plays stops
+
+async function route() {
+  if (location.hash && !location.hash.startsWith("#/")) return;
+  leave.abort();
+  leave = new AbortController();
+  const [kind, ...names] = location.hash.slice(2).split("/").map(decodeURIComponent);
+  try {
+    if (kind === "runs" && names[0]) await showRun(names[0], names[1] ?? "", leave.signal);
+    else if (kind === "compare" && names[1]) await showComparison(main, names[0], names[1], leave.signal);
+    else await showRuns(main, leave.signal);
+  } catch (error) {
+    if (error.name !== "AbortError") showFault(error);
+  }
+  window.scrollTo(0, 0);
+}
+
+async function showRun(name, tab, signal) {
+  const run = await get(runPath(name), signal);
+  const untrained = !run.servable;
+  const tabs = Object.entries(TABS).filter(([key]) => key !== "guess" || run.task === "language")
+    .filter(([key]) => !untrained || key === "training");
+  const current = tabs.some(([key]) => key === tab) ? tab : tabs[0][0];
+  const place = el("div");
+  fill(main, el("h1", {}, name), el("p", {class: "soft"}, about(run)),
+    el("nav", {class: "tabs", "aria-label": `Pages of ${name}`}, tabs.map(([key, [words]]) =>
+      el("a", {href: `#/runs/${encodeURIComponent(name)}/${key}`, "aria-current": key === current ? "page" : null}, words))),
+    place);
+  document.title = `${name} · seqloom`;
+  await TABS[current][1](place, run, signal);
+}
+
+function showFault(error) {
+  if (error instanceof Refused && error.status === 401) return showLogin();
+  fill(main, el("h1", {}, "That did not work"), el("p", {class: "error", role: "alert"}, error.message),
+    el("p", {}, el("a", {href: "#/"}, "All runs")));
+}
+
+function showLogin() {
+  const input = el("input", {id: "token", type: "password", autocomplete: "off"});
+  fill(main, el("h1", {}, "This server wants its token"),
+    el("form", {onsubmit: event => { event.preventDefault(); setToken(input.value); route(); }},
+      el("label", {class: "block", for: "token"}, "The token that the server was started with (SEQLOOM_TOKEN)"),
+      el("div", {class: "row"}, input, el("button", {class: "main"}, "Enter"))));
+  input.focus();
+}
+
+addEventListener("hashchange", () => { route().then(() => main.focus()); });
+takeToken();
+route();

@@ -1,0 +1,55 @@
+// What comes next in a text: bars for the likeliest tokens, a slider for the temperature, and writing on.
+
+import {post, stream} from "./api.js";
+import {bars, el, fill, percent, visible} from "./dom.js";
+import {showTune} from "./tune.js";
+
+const BARS = 10;
+let temperature = null;  // stays as it was set, whatever is typed
+
+// The distribution at a temperature: every log-probability divided by it, and all made to sum to one again.
+export function tempered(logs, heat) {
+  if (heat === 0) return logs.map((_, place) => place === 0 ? 1 : 0);
+  const scaled = logs.map(log => (log ?? -Infinity) / heat), top = Math.max(...scaled);
+  const powers = scaled.map(log => Math.exp(log - top)), sum = powers.reduce((a, b) => a + b, 0);
+  return powers.map(power => power / sum);
+}
+
+export function showNext(place, run, told, form, signal) {
+  temperature ??= run.task === "music" ? 0.5 : 1;
+  const place_bars = el("div"), said = el("output", {}), written = el("div");
+  const redraw = () => {
+    const chances = tempered(told.logs, temperature);
+    said.textContent = temperature.toFixed(2);
+    fill(place_bars, bars(told.tokens.slice(0, BARS).map((token, at) =>
+      ({name: visible(token), value: chances[at], label: percent(chances[at]), own: at === 0})), 1));
+  };
+  const slider = el("input", {id: "temperature", type: "range", min: 0, max: 2, step: 0.05, value: String(temperature), oninput: event => {
+    temperature = Number(event.target.value);
+    redraw();
+  }});
+  let writing = null;
+  signal.addEventListener("abort", () => writing?.abort());
+  const button = el("button", {class: "main", onclick: async () => {
+    writing?.abort();
+    writing = new AbortController();
+    const text = el("p", {class: "passage"}, el("span", {class: "soft"}, form.text())), more = el("span"), notes = el("div");
+    text.append(more);
+    fill(written, text, notes);
+    try {
+      const asked = {model: run.name, prompt: form.text(), max_tokens: run.task === "music" ? 400 : 200, temperature};
+      await stream(asked, piece => { more.textContent += piece; }, writing.signal);
+      if (run.task === "music") await showTune(notes, form.text() + more.textContent, signal);
+    } catch (error) {
+      if (error.name !== "AbortError") fill(notes, el("p", {class: "error"}, error.message));
+    }
+  }}, run.task === "music" ? "Write a tune from here" : "Write on from here");
+  fill(place, el("h2", {}, "What comes next"), el("p", {class: "soft small"}, told.left_out > 0.001
+    ? `The likeliest of many; ${percent(told.left_out)} is left to the rest, which the slider leaves out.` : "The likeliest tokens, and how probable each is."),
+  place_bars, el("div", {class: "row"}, el("label", {for: "temperature"}, "Temperature"), slider, said,
+    el("span", {class: "soft small"}, "0 always takes the likeliest; above 1, rare ones come more often")),
+  el("div", {class: "row"}, button), written);
+  redraw();
+}
+
+showNext.ask = (run, input, signal) => post("/next", {run: run.name, input}, signal);

@@ -1,0 +1,90 @@
+// The first page: every run with its scores beside the baselines, or how to make a first one.
+
+import {get} from "./api.js";
+import {bars, el, fill, number} from "./dom.js";
+
+const TASKS = {
+  classify: "gives a sequence a label or a number", tag: "gives every element a tag",
+  seq2seq: "turns one sequence into another", language: "writes text on", forecast: "forecasts a series",
+  music: "writes music", caption: "tells what is on an image", draw: "draws an image from its name",
+};
+const STATES = {trained: "trained", training: "training now", unfinished: "not finished"};
+
+export function about(run) {
+  const size = run.parameters ? ` · ${run.parameters.toLocaleString("en")} parameters` : "";
+  return `${run.task}: ${run.title || TASKS[run.task]} · ${run.network}${size}`;
+}
+
+// The scores of one run: a bar for the model and one for each baseline, and in words whether it beats them.
+export function scores(run, only = Infinity) {
+  const found = Object.entries(run.scores);
+  if (!found.length) return el("p", {class: "soft"}, "No final scores yet: they come when training ends.");
+  return found.slice(0, only).map(([name, score]) => {
+    const others = Object.entries(score.baselines);
+    const rows = [{name: "this run", value: score.value, own: true, label: only === 1 ? number(score.value) : own(score)},
+      ...others.map(([words, value]) => ({name: words, value, label: number(value)}))];
+    return [el("h3", {}, `${name} `, el("span", {class: "soft small"}, direction(score))), bars(rows),
+      verdict(score, others.map(([, value]) => value))];
+  });
+}
+
+const direction = score => ({higher: "higher is better", lower: "lower is better", nearer: "nearer to the real ones is better"})[score.better];
+
+function own(score) {
+  const [low, high] = score.interval ?? [];
+  return `${number(score.value)}${low === undefined ? "" : ` (95 %: ${number(low)} to ${number(high)})`}`;
+}
+
+function verdict(score, others) {
+  if (!others.length || score.better === "nearer") return null;
+  const best = score.better === "higher" ? Math.max(...others) : Math.min(...others);
+  const [low, high] = score.interval ?? [score.value, score.value];
+  const wins = score.better === "higher" ? low > best : high < best;
+  const loses = score.better === "higher" ? high < best : low > best;
+  if (wins) return el("p", {class: "good small"}, "✓ better than every baseline");
+  if (loses) return el("p", {class: "bad small"}, "✗ worse than the best baseline, which needs no network");
+  return el("p", {class: "bad small"}, "≈ no better than the best baseline, within the interval");
+}
+
+export async function showRuns(place, signal) {
+  const told = await get("/runs", signal);
+  document.title = "seqloom";
+  const refused = Object.entries(told.refused);
+  if (!told.runs.length) fill(place, firstRun());
+  else fill(place, el("h1", {}, "Runs"), el("p", {class: "soft"},
+    "Each is a trained model in a folder of its own. Open one to try it and to look inside."), cards(told.runs));
+  if (refused.length) place.append(el("details", {}, el("summary", {}, `${refused.length} folders here are no runs`),
+    el("ul", {}, refused.map(([name, why]) => el("li", {}, el("code", {}, name), ": ", why)))));
+  if (!told.runs.length || told.runs.some(run => run.state === "training")) {
+    const timer = setTimeout(() => showRuns(place, signal).catch(() => {}), 3000);
+    signal.addEventListener("abort", () => clearTimeout(timer));
+  }
+}
+
+function cards(runs) {
+  const chosen = new Set();
+  const compare = el("button", {disabled: true, onclick: () => {
+    location.hash = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`;
+  }}, "Compare two runs: tick them");
+  const tick = name => el("label", {class: "small"}, el("input", {type: "checkbox", onchange: event => {
+    event.target.checked ? chosen.add(name) : chosen.delete(name);
+    compare.disabled = chosen.size !== 2;
+    compare.textContent = chosen.size === 2 ? "Compare these two" : "Compare two runs: tick them";
+  }}), "compare ", el("span", {class: "soft"}, name));
+  return [el("ul", {class: "cards"}, runs.map(run => el("li", {class: "card"},
+    el("h2", {}, el("a", {href: `#/runs/${encodeURIComponent(run.name)}`}, run.name), " ",
+      el("span", {class: `state ${run.state === "trained" ? "soft" : "good"}`}, STATES[run.state])),
+    el("p", {class: "small"}, `${run.task}: ${TASKS[run.task] ?? ""}`), el("p", {class: "soft small"}, run.network),
+    scores(run, 1), runs.length > 1 ? tick(run.name) : null))),
+  runs.length > 1 ? el("div", {class: "row"}, compare) : null];
+}
+
+function firstRun() {
+  return [el("h1", {}, "No run here yet"),
+    el("p", {}, "A run is a trained model in a folder. Make a first one in a terminal, in the folder that holds this server's ",
+      "runs; this page shows it as soon as training begins. It takes about two minutes and needs no data of your own:"),
+    el("pre", {}, "seqloom train seq2seq --into THIS_FOLDER/dates"),
+    el("p", {}, "It learns to read dates as people write them in 68 languages. With a table of your own:"),
+    el("pre", {}, "seqloom train classify data.train=reviews.csv data.source=text data.target=label --into THIS_FOLDER/reviews"),
+    el("p", {}, "Everything there is: ", el("code", {}, "seqloom recipes"), ".")];
+}

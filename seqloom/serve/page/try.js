@@ -1,0 +1,56 @@
+// Try it: an input, the answer as one types, why, and what the model attended to.
+
+import {latest, post} from "./api.js";
+import {showAnswer} from "./answers.js";
+import {attentionWords} from "./attention.js";
+import {el, fill} from "./dom.js";
+import {inputForm} from "./input.js";
+import {showNext} from "./next.js";
+import {viewer} from "./pictures.js";
+import {why} from "./why.js";
+
+const FIRST = {seq2seq: "beam", caption: "attention", draw: "attention", classify: "attribution", tag: "gates", forecast: "gates",
+  language: "gates", music: "gates"};
+
+const LONGEST = 480;  // characters that are looked into, as the server has it
+const tooLong = input => typeof input === "string" && input.length > LONGEST;
+
+export async function showTry(place, run, signal) {
+  const output = el("section", {"aria-live": "polite", "aria-label": "Answer"});
+  const far = el("p", {class: "soft small", hidden: true}, `What is longer than ${LONGEST} characters is answered, but not looked into.`);
+  const inside = el("section"), reasons = why(run.name), views = viewer(run.name, FIRST[run.task]);
+  const opened = el("details", {}, el("summary", {}, "Pictures of what happens inside"), views.place);
+  const ask = latest();
+  let last = null, best = null;
+
+  opened.addEventListener("toggle", () => { if (opened.open && last !== null) views.update(last, best); });
+  const attention = attentionWords(run.name);
+
+  const form = await inputForm(run, (input, target) => {
+    last = input;
+    output.setAttribute("aria-busy", "true");
+    reasons.reset();
+    return ask(abort => form.writes_on && form.reads === "text" ? showNext.ask(run, input, abort)
+      : post("/predict", {run: run.name, inputs: [input]}, abort),
+    async told => {
+      output.removeAttribute("aria-busy");
+      if (form.writes_on && form.reads === "text") {
+        best = null;
+        showNext(output, run, told, form, signal);
+      } else {
+        const [answer] = told.answers;
+        best = answer.predictions[0]?.output ?? null;
+        await showAnswer(output, answer, input, target, form.example()?.ahead);
+      }
+      inside.hidden = tooLong(input);
+      far.hidden = !inside.hidden;
+      if (inside.hidden) return;
+      reasons.about(input, best);
+      await attention.update(input, best, form.example()?.picture);
+      if (opened.open) views.update(input, best);
+    }, error => { output.removeAttribute("aria-busy"); fill(output, el("p", {class: "error"}, error.message)); });
+  }, signal);
+  fill(inside, attention.place, reasons.place, opened);
+  fill(place, form.place, output, inside, far);
+  form.begin();
+}

@@ -1,0 +1,40 @@
+// Why? Which elements of the input spoke for the answer, by several methods, and how far each may be believed.
+
+import {latest, post} from "./api.js";
+import {el, fill, number, percent, visible} from "./dom.js";
+
+export function why(name) {
+  const place = el("section"), told = el("div", {"aria-live": "polite"}), ask = latest();
+  let input = null, answer = null;
+  const button = el("button", {disabled: true, onclick: () => {
+    fill(told, el("p", {class: "soft"}, "Asking the model many times, with parts of the input taken away …"));
+    ask(signal => post("/explain", {run: name, input, answer}, signal), show, error => fill(told, el("p", {class: "error"}, error.message)));
+  }}, "Why this answer?");
+  fill(place, el("div", {class: "row"}, button), told);
+
+  function show(found) {
+    const [best, ...others] = found.methods;
+    fill(told, method(found, best), others.length ? el("details", {}, el("summary", {}, `${others.length} other methods`),
+      others.map(one => method(found, one))) : null);
+  }
+  return {
+    place,
+    reset: () => { fill(told); button.disabled = true; },
+    about: (given, said) => { [input, answer] = [given, said]; button.disabled = false; },
+  };
+}
+
+function method(found, one) {
+  const most = Math.max(...one.shares.map(Math.abs), 1e-12);
+  const chips = found.elements.map((element, at) => {
+    const ink = el("span", {class: one.shares[at] < 0 ? "ink against" : "ink", "aria-hidden": "true"});
+    ink.style.opacity = String(0.75 * Math.abs(one.shares[at]) / most);
+    return el("span", {class: "chip", title: `${number(one.shares[at])}`}, ink, el("span", {class: "word"}, visible(element)));
+  });
+  const trust = one.faithfulness, believed = trust.score > 0.02 && trust.better_than_random > 0.8;
+  const order = one.shares.map((share, at) => [share, found.elements[at]]).sort((a, b) => b[0] - a[0]);
+  return el("div", {}, el("h3", {}, `By ${one.method}`), el("div", {class: "chips"}, chips),
+    el("p", {class: "small"}, `Blue spoke for “${found.about}”, orange against it. Most for it: “${visible(order[0][1])}” (${number(order[0][0])}).`),
+    el("p", {class: believed ? "good small" : "bad small"}, `Faithfulness ${number(trust.score)}: taking these elements away first changes the answer `
+      + `sooner than ${percent(trust.better_than_random)} of random orders do. ${believed ? "It may be believed." : "Do not believe it here."}`));
+}

@@ -1,0 +1,86 @@
+"""Pull it: change a gate, a state or an attention weight of a run while it answers, and see the answer move."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..errors import DataError
+from ..look.measures.interventions import Place, Pull, pull_places, pulling
+from ..runs.json_output import finite
+from .looking import Read, Shown
+from .models import Model
+from .wire import engine_of
+
+router = APIRouter(tags=["seqloom: pull it"])
+
+MEANINGS = {"i": "lets in", "f": "keeps", "o": "lets out", "r": "lets the old into the new", "u": "keeps"}
+NUMBERS = 60_000  # of a place that are sent
+Number = Annotated[float, Field(ge=-1e6, le=1e6)]
+
+
+class PullAsked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    place: str = Field(max_length=200, description="The place, as `/places` names it.")
+    step: int | None = Field(default=None, ge=0, description="The element at which it is pulled; all if not given.")
+    unit: int | None = Field(default=None, ge=0, description="The unit, or the element attended to; all if not given.")
+    head: int = Field(default=0, ge=0, description="The head, of attention that has several.")
+    to: Number | None = Field(default=None, description="The value that it is set to …")
+    scale: Number = Field(default=1.0, description="… or what it is multiplied with; 1 changes nothing.")
+
+
+class Pulled(Read):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "run": "dates",
+                    "input": "3 mai 2024",
+                    "pulls": [{"place": "source.encoder.layer.cell.taps.r", "step": 0, "scale": 0.0}],
+                }
+            ]
+        },
+    )
+    pulls: list[PullAsked] = Field(max_length=64, description="All of them at once.")
+
+
+@router.post("/places")
+async def list_places(request: Request, asked: Shown) -> dict[str, Any]:
+    """Where one can pull: every gate, state and attention of the run, with what passes there for this input."""
+    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, describe_places)
+
+
+@router.post("/pull")
+async def pull(request: Request, asked: Pulled) -> dict[str, Any]:
+    """The answers to an input without the pulls and with them. The run itself stays as it is."""
+    pulls = [Pull(one.place, one.step, one.unit, one.head, one.to, one.scale) for one in asked.pulls]
+    return await engine_of(request).inspect(asked.run, asked.input, None, answer_pulled, pulls)
+
+
+def places_of(model: Model, given: Any, answer: str | None) -> list[Place]:
+    look = model.look(given, answer)
+    return pull_places(look.model, look.batch, look.names)
+
+
+def describe_places(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
+    found = []
+    for place in places_of(model, given, answer):
+        name = place.name + (
+            f" ({MEANINGS[place.tap[-1]]})" if place.kind == "gate" and place.tap[-1] in MEANINGS else ""
+        )
+        told = {"place": place.tap, "name": name, "kind": place.kind, "steps": place.steps, "units": place.units}
+        small = place.values.size <= NUMBERS
+        found.append(told | {"values": finite(np.round(place.values.astype(float), 4).tolist()) if small else None})
+    if not found:
+        raise DataError(f"{model.name} has no gate, state or attention to pull")
+    return {"places": found}
+
+
+def answer_pulled(model: Model, given: Any, answer: str | None, pulls: list[Pull]) -> dict[str, Any]:
+    [before] = model.predict([given], None)
+    places = places_of(model, given, answer) if pulls else []
+    with pulling(model.run.model, places, pulls):
+        [after] = model.predict([given], None)
+    return {"before": before, "after": after}

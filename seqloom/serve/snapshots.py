@@ -1,0 +1,69 @@
+"""The same input through the checkpoints that a run has kept, from its first step to its last."""
+
+import os
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import SeqloomError
+from ..runs.json_output import finite, prediction_json
+from ..runs.run import Run
+from ..training.checkpoints import AVERAGE, WEIGHTS, Checkpoints
+from ..training.manifests import check_sum, read_manifest
+from ..training.tensors import load_weights, most_bytes, read_tensors
+from .models import Model, shown
+
+MOST = 24  # checkpoints that are asked, evenly over training
+
+
+def answer_over_training(model: Model, given: Any) -> dict[str, Any]:
+    """The answers of the weights as they were drawn, of the kept checkpoints, and of the run itself."""
+    read, found, skipped = model.read_input(given), [], []
+    if not model.run.recipe.data.vectors:  # a file that the first weights came from need not be there any more
+        found.append({"step": 0} | answer(model, draw_first(model), given, read))
+    for step in spread(Checkpoints(model.run.folder / "checkpoints").steps()[::-1]):
+        try:
+            weights = load_step(model, step)
+        except SeqloomError as error:
+            skipped.append(f"step {step}: {error}".replace(str(model.run.folder), model.name))
+        else:
+            found.append({"step": step} | answer(model, weights, given, read))
+    found.append({"step": None} | answer(model, model.run.model, given, read))  # the best, which is what is served
+    return {"snapshots": found, "skipped": skipped}
+
+
+def answer(model: Model, weights: nn.Module, given: Any, read: Any) -> dict[str, Any]:
+    run = Run(model.run.folder, model.run.task, weights)
+    return {"predictions": finite(prediction_json(shown(given), run.predict(read)))["predictions"]}
+
+
+def draw_first(model: Model) -> nn.Module:
+    """The model before its first step: drawn again with the seed that it was drawn with."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(model.run.recipe.train.seed)
+        return model.run.task.build().eval()
+
+
+def load_step(model: Model, step: int) -> nn.Module:
+    """The weights after this step: their average, where one was kept, since that is what is validated."""
+    place = model.run.folder / "checkpoints" / f"step-{step}"
+    copy = deepcopy(model.run.model)
+    weights = read_checked(place, WEIGHTS, most_bytes(copy))
+    average = read_checked(place, AVERAGE, most_bytes(copy))
+    load_weights(model.run.task.objective(copy), weights | average, place)  # which is what a checkpoint holds
+    return copy
+
+
+def read_checked(place: Path, name: str, most: int) -> dict[str, torch.Tensor]:
+    check_sum(place / name, read_manifest(place).get(name, []), most)
+    return read_tensors(place / name, most) if os.stat(place / name).st_size else {}
+
+
+def spread(steps: list[int]) -> list[int]:
+    """At most so many of them, evenly, the first and the last included."""
+    if len(steps) <= MOST:
+        return steps
+    return [steps[round(number * (len(steps) - 1) / (MOST - 1))] for number in range(MOST)]

@@ -1,0 +1,217 @@
+"""What the page is made of: records that are followed, examples, views, attention, checkpoints, passages, pulls."""
+
+import json
+import math
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom.errors import RunError
+from seqloom.layers.tap import recording
+from seqloom.look.measures.interventions import Pull, pull_places, pulling
+from seqloom.look.views import VIEWS
+from seqloom.runs.folder import RECORDS
+from seqloom.serve.guessing import score_passages
+from seqloom.serve.inspection import check_files
+from seqloom.serve.models import Model
+
+from .conftest import TEXT
+from .test_batching import near
+from .test_sessions import ROWS
+
+GIVEN = {"text": "7 green bot", "window": "7 green", "backwards": "abc", "mood": "a good film", "tags": "a good film"}
+GIVEN |= {"walk": ROWS[:8]}
+
+
+def ask(client, path, **body):
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("run", GIVEN)
+def test_every_view_that_fits_is_drawn_and_the_others_say_why_not(client, run):
+    told = ask(client, "/views", run=run, input=GIVEN[run])
+    fitting = [view["name"] for view in told["views"]]
+    assert set(fitting) | set(told["missing"]) == set(VIEWS) and not set(fitting) & set(told["missing"])
+    assert all(view["reading"] for view in told["views"]) and all(told["missing"].values())
+    for name in set(fitting) - {"cost", "probe"}:
+        drawn = ask(client, "/look", run=run, input=GIVEN[run], view=name)
+        assert drawn["title"] and drawn["reading"] == VIEWS[name].reading
+        assert ("svg" in drawn) != ("spec" in drawn)
+    for name in told["missing"]:
+        answer = client.post("/look", json={"run": run, "input": GIVEN[run], "view": name})
+        assert answer.status_code == 400 and told["missing"][name] in answer.json()["error"]
+
+
+def test_a_view_that_is_none_is_refused_with_the_nearest(client):
+    answer = client.post("/look", json={"run": "mood", "input": "a", "view": "gate"})
+    assert answer.status_code == 400 and "did you mean gates" in answer.json()["error"]
+
+
+def test_attention_is_that_of_the_look(client, offline):
+    told = ask(client, "/attention", run="backwards", input="abc")
+    [found] = offline("backwards").look("abc").measure("heads") or [
+        offline("backwards").look("abc").measure("attention")
+    ]
+    assert told["maps"][0]["source"] == found.source == list("abc")
+    assert np.allclose(told["maps"][0]["weights"], found.weights, atol=1e-4)
+    assert np.allclose(np.sum(told["maps"][0]["weights"], -1), 1, atol=1e-3)
+    assert ask(client, "/attention", run="mood", input="a good film")["maps"] == []
+
+
+def test_what_comes_next_is_the_whole_distribution(client, offline):
+    told = ask(client, "/next", run="text", input="7 green bot")
+    assert sum(map(math.exp, told["logs"])) == pytest.approx(1, abs=1e-2) and told["left_out"] == 0
+    assert told["logs"] == sorted(told["logs"], reverse=True)
+    best = offline("text").predict("7 green bot")[0]
+    assert told["tokens"][0] == best.output and told["logs"][0] == pytest.approx(best.score, abs=1e-3)
+
+
+def test_records_are_followed_line_by_line_and_begin_anew_when_taken_back(client, runs):
+    path = runs / "text" / RECORDS
+    whole = path.read_bytes()
+    first = client.get("/runs/text/records").json()
+    assert first["after"] == len(whole) and not first["restarted"]
+    assert [one["step"] for one in first["records"]] == [json.loads(line)["step"] for line in whole.splitlines()]
+    assert client.get(f"/runs/text/records?after={first['after']}").json()["records"] == []
+    try:
+        path.write_bytes(whole + whole.splitlines(keepends=True)[-1] + b'{"kind": "st')  # half of a line
+        more = client.get(f"/runs/text/records?after={first['after']}").json()
+        assert len(more["records"]) == 1 and more["after"] < path.stat().st_size
+        path.write_bytes(whole.splitlines(keepends=True)[0])
+        again = client.get(f"/runs/text/records?after={more['after']}").json()
+        assert again["restarted"] and len(again["records"]) == 1
+    finally:
+        path.write_bytes(whole)
+
+
+def test_examples_are_those_of_the_test_part_or_it_is_said_why_there_are_none(client, offline):
+    told = client.get("/runs/text/examples").json()
+    part, asked = offline("text").questions(40)
+    assert told["part"] == part and [one["input"] for one in told["examples"]] == [one.given for one in asked]
+    none = client.get("/runs/mood/examples").json()
+    assert none["examples"] == [] and "from Python" in none["why"]
+
+
+def test_only_plain_files_are_read_again(tmp_path):
+    """A recipe from elsewhere may name a pipe, which never ends."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.csv").touch()
+
+    def check(*names):
+        data = SimpleNamespace(train=tuple(str(tmp_path / name) for name in names), validation=(), test=())
+        check_files(SimpleNamespace(name="x", run=SimpleNamespace(recipe=SimpleNamespace(data=data))))
+
+    check("a.csv")
+    check("*.csv")
+    for names in (["pipe"], ["a.csv", "pipe"], ["p*"], ["nowhere"], [""]):
+        with pytest.raises(RunError, match="not at hand"):
+            check(*names)
+
+
+@pytest.mark.parametrize("run", ["mood", "backwards", "walk"])
+def test_checkpoints_answer_from_step_0_to_what_is_served(client, runs, run):
+    shots = ask(client, "/over-training", run=run, input=GIVEN[run])["snapshots"]
+    kept = sorted(int(path.name[5:]) for path in (runs / run / "checkpoints").iterdir())
+    assert [shot["step"] for shot in shots] == [0, *kept, None]
+    served = ask(client, "/predict", run=run, inputs=[GIVEN[run]])["answers"][0]["predictions"]
+    near(shots[-1]["predictions"], served)
+    assert shots[0]["predictions"] != shots[-1]["predictions"]
+
+
+def test_a_damaged_checkpoint_is_left_out_and_named(client, runs):
+    weights = next((runs / "tags" / "checkpoints").iterdir()) / "weights.safetensors"
+    whole = weights.read_bytes()
+    try:
+        weights.write_bytes(whole[:-4] + b"abcd")
+        told = ask(client, "/over-training", run="tags", input="a good film")
+        assert len(told["skipped"]) == 1 and "damaged" in told["skipped"][0] and str(runs) not in told["skipped"][0]
+    finally:
+        weights.write_bytes(whole)
+
+
+def test_a_passage_costs_the_model_what_the_score_says(client, offline):
+    """Its tokens make up the test text, and the mean over all of it is the perplexity of `seqloom score`."""
+    told = client.get("/runs/text/passage?seed=3").json()
+    assert client.get("/runs/text/passage?seed=3").json() == told != client.get("/runs/text/passage?seed=5").json()
+    passage = told["before"] + "".join(token["text"] for token in told["tokens"])
+    assert passage in TEXT and len(told["tokens"]) == 24
+    echoed = {"model": "text", "prompt": passage, "max_tokens": 0, "echo": True, "logprobs": 0}
+    assert client.post("/v1/completions", json=echoed).status_code == 200
+    scored = score_passages(Model("text", offline("text").folder))
+    mean = np.mean(scored.model) * math.log(2)
+    assert math.exp(mean) == pytest.approx(offline("text").scores["scores"]["perplexity"]["value"], rel=1e-3)
+    assert client.get("/runs/mood/passage").status_code == 400
+
+
+def test_a_tune_is_told_note_by_note(client):
+    told = ask(client, "/tune", text="X:1\nL:1/4\nQ:1/4=120\nK:C\nC2 G|")
+    assert [(one["pitch"], one["start"], one["end"]) for one in told["sounds"]] == [(60, 0, 1), (67, 1, 1.5)]
+    assert client.post("/tune", json={"text": "no tune"}).status_code == 400
+
+
+# --- pulls ---
+
+
+@pytest.mark.parametrize("run", GIVEN)
+def test_a_pull_of_zero_change_changes_nothing_and_closing_everything_does(client, run):
+    places = ask(client, "/places", run=run, input=GIVEN[run])["places"]
+    assert places
+    for place in places:
+        assert len(place["values"][0] if place["kind"] == "attention" else place["values"]) == len(place["steps"])
+        unit = 0 if place["kind"] == "attention" else None
+        pull = {"place": place["place"], "unit": unit}
+        still = ask(client, "/pull", run=run, input=GIVEN[run], pulls=[pull | {"scale": 1.0}])
+        near(still["before"]["predictions"], still["after"]["predictions"])
+    states = [{"place": place["place"], "scale": 0.0} for place in places if place["kind"] == "state"]
+    if states:
+        closed = ask(client, "/pull", run=run, input=GIVEN[run], pulls=states)
+        assert closed["before"]["predictions"] != closed["after"]["predictions"]
+    served = ask(client, "/predict", run=run, inputs=[GIVEN[run]])["answers"][0]["predictions"]
+    near(served, still["before"]["predictions"])  # the run is as it was
+
+
+def test_a_unit_that_is_set_holds_that_value_and_the_rest_follows(client, offline):
+    """By hand: the last state of a causal reader decides alone, so what its head says can be computed."""
+    run = offline("tags")
+    look = run.look("a good film")
+    places = pull_places(look.model, look.batch, look.names)
+    place = next(one for one in places if one.kind == "state")
+    with torch.no_grad(), pulling(run.model, places, [Pull(place.tap, 1, 3, to=0.625)]), recording(run.model) as tape:
+        run.predict("a good film")
+    seen = tape[place.tap]
+    assert float(seen[1][0, 3]) == 0.625
+    assert np.allclose(seen[0][0], place.values[0], atol=1e-6)  # the past is not changed
+    assert not np.allclose(seen[2][0], place.values[2], atol=1e-6)  # what comes after is
+
+
+def test_an_attention_weight_that_is_pulled_leaves_the_others_their_shares(offline):
+    run = offline("backwards")
+    look = run.look("abc")
+    places = pull_places(look.model, look.batch, look.names)
+    place = next(one for one in places if one.kind == "attention")
+    with torch.no_grad(), pulling(run.model, places, [Pull(place.tap, 0, 1, to=0.9)]), recording(run.model) as tape:
+        run.predict("abc")
+    [row] = tape[place.tap][0][0].numpy().reshape(-1, 3)[:1]
+    before = place.values[0][0]
+    assert row[1] == pytest.approx(0.9) and row.sum() == pytest.approx(1, abs=1e-5)
+    assert row[0] / row[2] == pytest.approx(before[0] / before[2], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("pull", "says"),
+    [
+        ({"place": "nowhere"}, "no place"),
+        ({"step": 99}, "step 99"),
+        ({"unit": 99_999}, "unit 99999"),
+        ({"to": 1e9}, "less than or equal"),
+    ],
+)
+def test_a_pull_that_cannot_be_is_refused(client, pull, says):
+    place = ask(client, "/places", run="mood", input="a good film")["places"][0]["place"]
+    answer = client.post("/pull", json={"run": "mood", "input": "a good film", "pulls": [{"place": place} | pull]})
+    assert answer.status_code == 400 and says in answer.json()["error"]

@@ -1,0 +1,342 @@
+"""The page in the real browser, with no network but its server: by mouse, by keyboard, on a phone, at night."""
+
+import shutil
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+from seqloom.config.recipe import Recipe
+from seqloom.runs.folder import RECORDS, SCORES
+from seqloom.runs.run import train
+from seqloom.serve.app import create_app, create_server
+from seqloom.serve.limits import Limits
+
+from ..browser import chromium
+from .conftest import FEW, LABELED, Server
+
+EVIL = "<img src=x onerror=alert(1)></script><b id=evil>"
+PAUSE = 30_000  # milliseconds that a busy machine may take
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site(runs, tmp_path_factory):
+    """A server of some of the runs, of one whose labels are markup, and of one that trains right now."""
+    folder = tmp_path_factory.mktemp("site") / "runs"
+    for name in ("text", "backwards", "mood", "tags", "walk"):
+        shutil.copytree(runs / name, folder / name)
+    evil = [(text + f" {EVIL}", EVIL if label == "glad" else "sad & <low>") for text, label in LABELED]
+    recipe = Recipe.of({"task": "classify"}).override(*FEW, "data.source_tokenizer=words")
+    list(train(recipe, folder / "evil", examples={part: evil for part in ("train", "validation", "test")}))
+    shutil.copytree(runs / "mood", folder / "live")
+    (folder / "live" / SCORES).unlink()
+    found = Server(folder)
+    found.folder = folder
+    yield found
+    found.stop()
+
+
+@contextmanager
+def opened(browser, site, path="", **how):
+    """A page of the site. Nothing may be asked of anybody else, and the console has to stay silent."""
+    context, told = browser.new_context(**how), []
+    page = context.new_page()
+    page.set_default_timeout(PAUSE)
+    page.on("console", lambda one: told.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("request", lambda one: None if one.url.startswith((site.url, "data:", "blob:")) else told.append(one.url))
+    page.on("dialog", lambda one: (told.append(f"a dialog: {one.message}"), one.dismiss()))
+    page.goto(f"{site.url}/{path}")
+    try:
+        yield page
+        assert told == []
+    finally:
+        context.close()
+
+
+MARKS = ", ".join(
+    [
+        *(
+            f"svg .mark-{one}"
+            for one in ("rect path", "line path", "symbol path", "area path", "rule line", "text text")
+        ),
+        "img",
+    ]
+)
+
+
+def has_marks(page, place):
+    """Whether the chart in a place has drawn something."""
+    page.wait_for_selector(f"{place} .chart :is(svg path, img)", state="attached")
+    return page.locator(f"{place} .chart :is({MARKS})").count() > 0
+
+
+class Threaded:
+    """A server in a thread of this process, which comes up at once."""
+
+    def __init__(self, folder, token=""):
+        app, limits = create_app(folder, token=token), Limits()
+        self.server = create_server(app, limits, "127.0.0.1", 0)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        self.url = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}"
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(30)
+
+
+def test_the_first_page_shows_every_run_with_its_baselines(browser, site):
+    with opened(browser, site) as page:
+        cards = page.locator(".card")
+        cards.first.wait_for()
+        assert cards.count() == 7
+        mood = cards.filter(has=page.get_by_role("link", name="mood"))
+        assert "this run" in mood.inner_text() and "most frequent" in mood.inner_text()
+        assert "training now" in cards.filter(has=page.get_by_role("link", name="live")).inner_text()
+        page.get_by_label("compare mood").check()
+        page.get_by_label("compare evil").check()
+        page.get_by_role("button", name="Compare these two").click()
+        page.get_by_role("heading", name="mood beside evil").wait_for()
+        assert page.locator("tbody tr").count() >= 2
+        assert has_marks(page, "main")
+
+
+def test_an_empty_folder_shows_how_to_make_a_first_run(browser, tmp_path):
+    site = Threaded(tmp_path)
+    try:
+        with opened(browser, site) as page:
+            page.get_by_role("heading", name="No run here yet").wait_for()
+            assert "seqloom train seq2seq" in page.locator("pre").first.inner_text()
+    finally:
+        site.stop()
+
+
+TYPED = {
+    "mood": ("a good film", ".bars"),
+    "tags": ("a good film", ".chip small"),
+    "backwards": ("abc", ".answer"),
+    "text": ("7 green bot", "#temperature"),
+    "walk": (
+        "\n".join(["1, 2"] * 3 + [", 2"] + ["1.5, 3"] * 4),
+        '.mark-rule line[stroke="#CC0000"]',
+    ),  # where one is missing
+}
+
+
+@pytest.mark.parametrize("run", TYPED)
+def test_every_task_answers_what_is_typed(browser, site, run):
+    typed, expected = TYPED[run]
+    with opened(browser, site, f"#/runs/{run}") as page:
+        page.get_by_label("Type or paste").fill(typed)
+        page.locator(f"section[aria-label=Answer] {expected}").first.wait_for(state="attached")
+
+
+@pytest.mark.parametrize("run", ["backwards", *(pytest.param(run, marks=pytest.mark.soak) for run in TYPED)])
+def test_every_picture_that_fits_is_drawn(browser, site, run):
+    with opened(browser, site, f"#/runs/{run}/pictures") as page:
+        page.get_by_label("Type or paste").fill(TYPED[run][0])
+        buttons = page.locator("button[aria-pressed]")
+        buttons.first.wait_for()
+        assert buttons.count() >= 12
+        for number in range(buttons.count()):
+            button = buttons.nth(number)
+            with page.expect_response(lambda answer: "/look" in answer.url):
+                button.click()
+            page.wait_for_function("() => !document.querySelector('[aria-busy]')")
+            assert has_marks(page, "figure"), button.inner_text()
+
+
+def test_the_answer_is_that_of_the_latest_text(browser, site, offline):
+    with opened(browser, site, "#/runs/mood") as page:
+        area = page.get_by_label("Type or paste")
+        area.press_sequentially("awful bad awful good film", delay=15)
+        best = offline("mood").predict("awful bad awful good film")[0]
+        shown = f"{100 * best.probability:.0f} %"
+        seen = "() => ['.answer', '.bars .value'].map(one => document.querySelector(one)?.innerText).join('|')"
+        page.wait_for_function(f"told => ({seen})() === told", arg=f"{best.output}|{shown}")
+
+
+def test_a_word_shows_what_it_attends_to(browser, site, offline):
+    with opened(browser, site, "#/runs/backwards") as page:
+        page.get_by_label("Type or paste").fill("abc")
+        page.get_by_role("heading", name="What it attended to").wait_for()
+        rows = page.locator("section", has=page.get_by_role("heading", name="What it attended to")).locator(".chips")
+        page.wait_for_function(
+            "() => document.querySelectorAll('.chips')[1]?.innerText.replaceAll('\\n', '') === 'abc'"
+        )
+        rows.nth(1).locator(".chip").nth(1).hover()
+        inks = [float(one.evaluate("one => one.style.opacity")) for one in rows.nth(0).locator(".ink").all()]
+        weights = offline("backwards").look("abc").measure("attention").weights.mean(0)[1]
+        assert inks == pytest.approx((0.75 * weights[: len(inks)]).tolist(), abs=1e-3)
+
+
+def test_why_has_its_faithfulness(browser, site):
+    with opened(browser, site, "#/runs/mood") as page:
+        page.get_by_label("Type or paste").fill("a good film")
+        page.get_by_role("button", name="Why this answer?").click()
+        assert "random orders" in page.get_by_text("Faithfulness").first.inner_text()
+
+
+def test_the_temperature_moves_the_bars_and_text_is_written_on(browser, site):
+    with opened(browser, site, "#/runs/text") as page:
+        page.get_by_label("Type or paste").fill("7 green bot")
+        first = page.locator(".bars .value").first
+        first.wait_for()
+        before = float(first.inner_text().split()[0])
+        page.get_by_label("Temperature").fill("0.2")
+        assert float(first.inner_text().split()[0]) > before
+        page.get_by_label("Temperature").fill("0")
+        assert first.inner_text() == "100 %"
+        page.get_by_role("button", name="Write on from here").click()
+        page.wait_for_function("() => document.querySelector('.passage')?.textContent.length > 100")
+
+
+def test_a_run_that_trains_is_followed(browser, site):
+    records = site.folder / "live" / RECORDS
+    lines = records.read_text().splitlines(keepends=True)
+    records.write_text("".join(lines[:2]))
+    with opened(browser, site, "#/runs/live/training") as page:
+        status = page.locator("p[role=status]")
+        page.wait_for_function("() => document.querySelector('p[role=status]')?.innerText.startsWith('Live: Step')")
+        before = status.inner_text()
+        with records.open("a") as file:
+            file.write("".join(lines[2:]))
+        page.wait_for_function("before => document.querySelector('p[role=status]').innerText !== before", arg=before)
+        assert has_marks(page, "main")
+
+
+def test_checkpoints_pulls_and_guesses(browser, site):
+    with opened(browser, site, "#/runs/mood/slider") as page:
+        page.get_by_label("Type or paste").fill("a good film")
+        page.get_by_label("After").fill("0")
+        page.get_by_text("step 0: nothing learned yet").first.wait_for()
+        page.goto(f"{site.url}/#/runs/mood/pull")
+        page.get_by_label("Type or paste").fill("a good film")
+        page.get_by_text("The answer does not move.").wait_for()
+        page.get_by_label("Where").select_option(label=page.locator("#place option").last.inner_text())
+        page.get_by_label("while it reads").select_option("")
+        page.locator("#value").fill("0")
+        page.get_by_text("Now:").wait_for()
+        page.get_by_role("button", name="Write it into the ledger").click()
+        row = page.locator(".ledger tbody tr").inner_text()
+        assert "every step" in row and "× 0" in row
+        page.goto(f"{site.url}/#/runs/text/guess")
+        for number in range(1, 4):
+            page.get_by_role("button", name="Show me").click()
+            page.get_by_role("heading", name=f"After {number} of 24").wait_for()
+        assert page.locator(".bars .value").count() == 3
+
+
+def test_by_keyboard_alone(browser, site):
+    """From the address bar to a run, an answer and a picture, and nothing is out of reach."""
+    with opened(browser, site) as page:
+        page.locator(".card").first.wait_for()
+
+        def reach(words):
+            for _ in range(80):
+                page.keyboard.press("Tab")
+                found = page.evaluate("() => [document.activeElement.innerText, document.activeElement.id].join('|')")
+                if words in found:
+                    outline = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+                    assert outline != "none", f"{words}: nobody sees where the focus is"
+                    return
+            raise AssertionError(f"{words} cannot be reached by Tab")
+
+        reach("mood")
+        page.keyboard.press("Enter")
+        page.get_by_label("Type or paste").wait_for()
+        reach("input")
+        page.keyboard.type("a good film")
+        page.locator(".bars").first.wait_for()
+        reach("Why this answer?")
+        page.keyboard.press("Enter")
+        page.get_by_text("Faithfulness").first.wait_for()
+        reach("Pictures of what happens inside")
+        page.keyboard.press("Enter")
+        page.locator("details figure").first.wait_for()
+        reach("States")
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="What the states hold").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_sticks_out(browser, site, scheme):
+    phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
+    with opened(browser, site, **phone) as page:
+        page.locator(".card").first.wait_for()
+        for path in ("", *(f"runs/text/{tab}" for tab in ("try", "training", "pictures", "slider", "pull", "guess"))):
+            page.goto(f"{site.url}/#/{path}")
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), path
+            heights = page.evaluate(
+                "() => [...document.querySelectorAll('button, .tabs a')].map(one => one.getBoundingClientRect().height)"
+            )
+            assert [height for height in heights if 0 < height < 30] == [], path  # large enough for a finger
+
+
+def test_markup_stays_text(browser, site):
+    with opened(browser, site, "#/runs/evil") as page:
+        page.get_by_label("Type or paste").fill(f"good {EVIL}")
+        page.locator(".answer").wait_for()
+        assert page.locator(".answer").inner_text() in (EVIL, "sad & <low>")
+        page.get_by_role("button", name="Why this answer?").click()
+        page.get_by_text("Faithfulness").first.wait_for()
+        page.get_by_text("Pictures of what happens inside").click()
+        page.locator("details figure .chart svg").wait_for()
+        for name in ("What could come next", "Nearest symbols", "The network, drawn"):
+            page.get_by_role("button", name=name).click()
+            page.wait_for_load_state("networkidle")
+        assert page.locator("#evil").count() == 0 and page.locator("img[src=x]").count() == 0
+
+
+def test_the_page_says_so_when_its_server_is_gone(browser, runs, tmp_path):
+    shutil.copytree(runs / "mood", tmp_path / "mood")
+    site = Threaded(tmp_path)
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{site.url}/#/runs/mood")
+    page.get_by_label("Type or paste").wait_for()
+    site.stop()
+    page.get_by_label("Type or paste").fill("a good film")
+    page.get_by_text("the server does not answer").wait_for(timeout=PAUSE)
+    context.close()
+
+
+def test_a_token_is_asked_for_once(browser, runs, tmp_path):
+    shutil.copytree(runs / "mood", tmp_path / "mood")
+    site = Threaded(tmp_path, token="open sesame")
+    try:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(site.url)
+        page.get_by_label("The token").fill("open sesame")
+        page.get_by_role("button", name="Enter").click()
+        page.locator(".card").wait_for(timeout=PAUSE)
+        page.goto(f"{site.url}/#token=wrong")
+        page.reload()
+        page.get_by_label("The token").wait_for(timeout=PAUSE)
+        page.goto(f"{site.url}/#token=open%20sesame")
+        page.reload()
+        page.locator(".card").wait_for(timeout=PAUSE)
+        assert "sesame" not in page.url
+        context.close()
+    finally:
+        site.stop()
+
+
+def test_words_of_the_page_are_no_secrets_of_the_machine(site):
+    """Nothing that the server says of a folder names where it lies."""
+    for path in ("/runs", "/runs/mood", "/runs/mood/examples", "/docs"):
+        told = urllib.request.urlopen(site.url + path).read().decode()
+        assert str(site.folder.parent) not in told
