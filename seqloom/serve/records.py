@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..runs.folder import RECORDS
-from ..schemas import Told, checked
+from ..runs.folder import RECORDS, check_record
 from ..training.files import opened, parse_json
 
 MOST = 1 << 21  # bytes of one answer
@@ -29,8 +28,8 @@ def read_on(folder: Path, after: int) -> dict[str, Any]:
     lines = data[: data.rfind(b"\n") + 1].splitlines()
     found = []
     for line in lines:
-        values = parse_json(line, f"{RECORDS}, behind byte {place}")
-        found.append(checked(Told, values, RECORDS).model_dump(exclude_unset=True, exclude={"watched"}))
+        record = check_record(parse_json(line, f"{RECORDS}, behind byte {place}"), RECORDS)
+        found.append({name: value for name, value in record.items() if name != "watched"})  # large, and in the views
     if data and not lines and len(data) == MOST:
         raise RunError(f"{RECORDS}: has a line of more than {MOST:,} bytes")
     return {"records": found, "after": place + data.rfind(b"\n") + 1, "restarted": restarted}

@@ -44,7 +44,7 @@ function curves(values, names) {
 }
 
 function progress(records, run) {
-  const last = records.at(-1);
+  const last = records.findLast(one => one.kind !== "note");
   if (!last) return run.state === "training" ? "Training has begun; the first record is still to come." : "There are no records.";
   const share = run.steps ? ` of ${run.steps.toLocaleString("en")}` : "";
   const speed = last.tokens_per_second ? `, ${Math.round(last.tokens_per_second).toLocaleString("en")} tokens a second` : "";
@@ -52,16 +52,20 @@ function progress(records, run) {
 }
 
 export async function showTraining(place, run, signal) {
-  const result = el("section", {}), state = el("p", {role: "status"}), chart = el("div", {class: "wide chart", tabindex: "0",
+  const result = el("section", {}), state = el("p", {role: "status"}), notes = el("div"), chart = el("div", {class: "wide chart", tabindex: "0",
     role: "region", "aria-label": "Loss by step"});
   fill(place, result, el("h2", {}, "How training went"),
-    el("p", {}, "Training and validation should fall together; where they part, the model learns by heart."), state, chart);
+    el("p", {}, "Training and validation should fall together; where they part, the model learns by heart."), state, chart, notes);
   const showScores = told => fill(result, el("h2", {}, "How good it is"), told.examples ? el("p", {class: "soft"},
     `On ${told.examples.toLocaleString("en")} ${told.split} examples that training never saw.`) : null, scores(told));
   showScores(run);
   await follow(run.name, async (records, told) => {
     state.textContent = (told.state === "training" ? "Live: " : "") + progress(records, told);
     if (records.length) await draw(chart, curves(points(run.name, records), [run.name]));
+    const sentences = records.filter(one => one.kind === "note").map(one => one.text);
+    const open = notes.querySelector("details")?.open ?? false;
+    fill(notes, sentences.length ? el("details", {open}, el("summary", {}, `${sentences.length} notes that training made`),
+      el("ul", {}, sentences.map(sentence => el("li", {}, sentence)))) : null);
     if (told.state !== run.state) { run = told; showScores(told); }
   }, signal);
 }
