@@ -17,7 +17,8 @@ export function tempered(logs, heat) {
 
 export function showNext(place, run, told, form, signal) {
   temperature ??= run.task === "music" ? 0.5 : 1;
-  const place_bars = el("div"), said = el("output", {}), written = el("div");
+  const place_bars = el("div"), said = el("output", {});
+  const written = place.querySelector(".written") ?? el("div", {class: "written"});  // what is being written stays while one types on
   const redraw = () => {
     const chances = tempered(told.logs, temperature);
     said.textContent = temperature.toFixed(2);
@@ -28,11 +29,11 @@ export function showNext(place, run, told, form, signal) {
     temperature = Number(event.target.value);
     redraw();
   }});
-  let writing = null;
-  signal.addEventListener("abort", () => writing?.abort());
   const button = el("button", {class: "main", onclick: async () => {
-    writing?.abort();
-    writing = new AbortController();
+    written.stop?.();
+    const writing = new AbortController();
+    written.stop = () => writing.abort();
+    signal.addEventListener("abort", written.stop);
     const text = el("p", {class: "passage"}, el("span", {class: "soft"}, form.text())), more = el("span"), notes = el("div");
     text.append(more);
     fill(written, text, notes);
