@@ -1,8 +1,6 @@
 """The same input through the checkpoints that a run has kept, from its first step to its last."""
 
-import os
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,8 +10,8 @@ from ..errors import SeqloomError
 from ..runs.json_output import finite, prediction_json
 from ..runs.run import Run
 from ..training.checkpoints import AVERAGE, WEIGHTS, Checkpoints
-from ..training.manifests import check_sum, read_manifest
-from ..training.tensors import load_weights, most_bytes, read_tensors
+from ..training.manifests import read_checked, read_manifest
+from ..training.tensors import load_weights, most_bytes, parse_tensors
 from .models import Model, shown
 
 MOST = 24  # checkpoints that are asked, evenly over training
@@ -50,16 +48,12 @@ def draw_first(model: Model) -> nn.Module:
 def load_step(model: Model, step: int) -> nn.Module:
     """The weights after this step: their average, where one was kept, since that is what is validated."""
     place = model.run.folder / "checkpoints" / f"step-{step}"
-    copy = deepcopy(model.run.model)
-    weights = read_checked(place, WEIGHTS, most_bytes(copy))
-    average = read_checked(place, AVERAGE, most_bytes(copy))
-    load_weights(model.run.task.objective(copy), weights | average, place)  # which is what a checkpoint holds
+    copy, sums = deepcopy(model.run.model), read_manifest(place)
+    weights: dict[str, torch.Tensor] = {}
+    for name in (WEIGHTS, AVERAGE):
+        weights |= parse_tensors(read_checked(place / name, sums.get(name, []), most_bytes(copy)), place / name)
+    load_weights(model.run.task.objective(copy), weights, place)  # which is what a checkpoint holds
     return copy
-
-
-def read_checked(place: Path, name: str, most: int) -> dict[str, torch.Tensor]:
-    check_sum(place / name, read_manifest(place).get(name, []), most)
-    return read_tensors(place / name, most) if os.stat(place / name).st_size else {}
 
 
 def spread(steps: list[int]) -> list[int]:
