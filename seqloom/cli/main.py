@@ -9,6 +9,7 @@ import typer
 from ..errors import SeqloomError
 from ..stopping import STOPPED, Interrupted, Stop, hearing
 from . import launch
+from .check import check
 from .compare import compare
 from .export import export
 from .look import doctor, look, study
@@ -26,7 +27,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(recipes, config, train, tune, score, predict, generate, serve, look, doctor, study, quantize, certify),
-    *(compare, export),
+    *(compare, check, export),
 )
 for command in COMMANDS:
     app.command()(command)
