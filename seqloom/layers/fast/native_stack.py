@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..cache import visible
+from ..cache import Cache, visible
 from ..quantization import eight_bits
-from ..state import State
+from ..state import Shared, State
 from . import native_kernels, native_steps
 from .native_kernels import usable
 
@@ -138,37 +138,44 @@ class Fused:
         self.turning = [number for number, block in enumerate(blocks) if block.rate is not None]
         self.rates = [block.rate for block in blocks if block.rate is not None]
         self.windows = [block.window for block in blocks]
+        # What the last call pointed to: between two steps of a search, only lengths change.
+        self.rows, self.room = -1, torch.empty(0)
+        self.pointed: list[Any] = [None] * len(blocks)
+        self.memory: dict[int, tuple[Tensor, Tensor]] = {}  # kept alive
+        self.own = [(number, self.each[number]) for number, block in enumerate(blocks) if block.kind == OWN]
+        self.memories = [(number, self.each[number]) for number, block in enumerate(blocks) if block.kind == MEMORY]
 
     def __call__(self, x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
         after: list[State] = list(states)
         alive: list[Any] = []
-        counts = [states[number][1] for number in self.turning]  # all the same: they have read the same
-        if counts:
-            alive.append(self.turn(counts[0][:, None]))
-            counts = [counts[0] + 1] * len(counts)
-        counted = dict(zip(self.turning, counts, strict=True))
-        rows = x.shape[0]
-        for number, place in enumerate(self.each):
-            if place.kind == OWN:
-                cache = states[number][0].grown(1)
-                native_steps.check_cache(cache.store.steps, rows, cache.length, self.strides[number], self.dtype)
-                after[number] = cache, counted.get(number)
-                alive.append(self.point_to_own(place, cache, self.windows[number]))
-            elif place.kind == MEMORY:
-                keys_values, mask = states[number].tensors
-                sources, length, _ = keys_values.shape
-                native_steps.check_sharing(rows, states[number].width, sources)
-                keys_values = native_steps.whole_of(keys_values, (sources, length, self.strides[number]), self.dtype)
-                mask = native_steps.check_mask(mask, sources, length)
-                place.steps, place.source_stride = keys_values.data_ptr(), keys_values.stride(0)
-                place.length, place.per = keys_values.shape[1], states[number].width
-                place.valid, place.valid_stride = mask.data_ptr(), mask.stride(0)
-                alive.append((keys_values, mask))
+        counted: State = None
+        if self.turning:
+            counted = states[self.turning[0]][1]  # the same for all: they have read the same
+            alive.append(self.turn(counted[:, None]))
+            counted = counted + 1
+        if x.shape[0] != self.rows:
+            self.make_room(x)
+        pointed = self.pointed
+        for number, place in self.own:
+            cache = states[number][0].grown(1)
+            after[number] = cache, counted
+            if cache.store is pointed[number] and not cache.padded:
+                place.length = cache.length
+            else:
+                alive.append(self.point_to_own(number, cache))
+        for number, place in self.memories:
+            if states[number] is not pointed[number]:
+                self.point_to_memory(number, place, states[number])
         y = self.run(x)
-        for number, window in enumerate(self.windows):
-            if window:
-                after[number] = after[number][0].trimmed(window), after[number][1]
+        for number, _ in self.own:
+            if self.windows[number]:
+                after[number] = after[number][0].trimmed(self.windows[number]), after[number][1]
         return y, after
+
+    def make_room(self, x: Tensor) -> None:
+        """For what stands between the layers, of so many rows; what was pointed to is forgotten."""
+        self.rows, self.pointed = x.shape[0], [None] * len(self.pointed)
+        self.room = x.new_empty(self.rows * (2 * self.widest + self.size), dtype=self.dtype)
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """Whole sequences x (B, T, D) of an encoder's layers, which have no state; padding comes out as anything."""
@@ -192,25 +199,37 @@ class Fused:
     def run(self, x: Tensor) -> Tensor:
         rows, size = native_steps.rows_of(x, self.size, self.dtype).shape
         y = x.clone(memory_format=torch.contiguous_format)
-        room = x.new_empty(rows * (2 * self.widest + size))
-        wide = room.data_ptr()
-        other = wide + rows * self.widest * room.itemsize
-        normal = other + rows * self.widest * room.itemsize
-        self.act(len(self.each), byref(self.places), rows, size, y.data_ptr(), wide, other, normal)
+        if rows != self.rows:
+            self.make_room(x)
+        wide, beside = self.room.data_ptr(), rows * self.widest * self.room.itemsize
+        self.act(len(self.each), byref(self.places), rows, size, y.data_ptr(), wide, wide + beside, wide + 2 * beside)
         return y
 
-    def point_to_own(self, place: Any, cache: Any, window: int) -> Tensor | None:
-        steps, valid = cache.store.steps, cache.valid
+    def point_to_own(self, number: int, cache: Cache) -> Tensor | None:
+        """Tell a layer where its cache is; what has to stay alive for it."""
+        steps, valid, place, window = cache.store.steps, cache.valid, self.each[number], self.windows[number]
+        native_steps.check_cache(steps, self.rows, cache.length, self.strides[number], self.dtype)
         if window and valid is not None:
             near = visible(cache, 1, window)
             assert near is not None
             valid = near[:, 0].contiguous()
+        native_steps.check_marks(valid, self.rows, cache.length)
         place.steps, place.source_stride, place.length, place.per = steps.data_ptr(), steps.stride(0), cache.length, 1
-        native_steps.check_marks(valid, steps.shape[0], cache.length)
         place.first = max(0, cache.length - window) if window and valid is None else 0
         place.valid, place.valid_stride = (None, 0) if valid is None else (valid.data_ptr(), valid.stride(0))
-        found: Tensor | None = valid
-        return found
+        self.pointed[number] = None if window or valid is not None else cache.store
+        return valid
+
+    def point_to_memory(self, number: int, place: Any, memory: Shared) -> None:
+        keys_values, mask = memory.tensors
+        sources, length, _ = keys_values.shape
+        native_steps.check_sharing(self.rows, memory.width, sources)
+        keys_values = native_steps.whole_of(keys_values, (sources, length, self.strides[number]), self.dtype)
+        mask = native_steps.check_mask(mask, sources, length)
+        place.steps, place.source_stride = keys_values.data_ptr(), keys_values.stride(0)
+        place.length, place.per = length, memory.width
+        place.valid, place.valid_stride = mask.data_ptr(), mask.stride(0)
+        self.pointed[number], self.memory[number] = memory, (keys_values, mask)
 
 
 @cache

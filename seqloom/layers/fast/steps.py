@@ -183,14 +183,16 @@ def step_positions(table: Callable[[int, Tensor], Tensor | None], otherwise: Ste
     """Adds vectors by position. The table of those up to some position is asked for when it is too short; if there is
     none, `otherwise` knows why."""
     known: Tensor | None = None
+    furthest, expected = 0, None  # of the state that the last step has left
 
     def step(x: Tensor, state: State) -> tuple[Tensor, State]:
-        nonlocal known
-        furthest = int(state.max())
+        nonlocal known, furthest, expected
+        furthest = furthest + 1 if state is expected else int(state.max())
         if known is None or furthest >= len(known):
             known = table(furthest, x)
             if known is None:
                 return otherwise(x, state)
-        return x + known.index_select(0, state), state + 1
+        expected = state + 1
+        return x + known.index_select(0, state), expected
 
     return step

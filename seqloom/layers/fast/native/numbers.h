@@ -9,8 +9,8 @@ typedef int32_t NAMED(whole) __attribute__((vector_size(4 * VECTOR / sizeof(REAL
 
 /* e^x = 2^n e^r with n whole and |r| at most half of log 2, where the series ends soon. */
 static inline REAL NAMED(exponential)(REAL x) {
-    x = x > LARGEST ? (REAL)LARGEST : x;
-    x = x < -LARGEST ? (REAL)-LARGEST : x;
+    const int over = x > LARGEST, under = x < -LARGEST; /* then infinity and 0: a gate can be shut for good */
+    x = over || under ? 0 : x;
     REAL shifted = x * (REAL)1.44269504088896340736 + (REAL)ROUND;
     REAL n = shifted - (REAL)ROUND;
     REAL r = x - n * (REAL)0.693145751953125 - n * (REAL)1.42860682030941723212e-6;
@@ -36,7 +36,7 @@ static inline REAL NAMED(exponential)(REAL x) {
     bits = (bits << DIGITS) + BIAS;
     REAL power;
     memcpy(&power, &bits, sizeof power);
-    return sum * power;
+    return over ? (REAL)INFINITY : under ? 0 : sum * power;
 }
 
 static inline REAL NAMED(sigmoid)(REAL x) { return 1 / (1 + NAMED(exponential)(-x)); }
