@@ -116,7 +116,7 @@ ROWS = {
         "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
         "data.source_tokenizer=words data.lowercase=true data.vocabulary_size=30000 "
         "data.max_length=1000 data.too_long=cut "
-        "data.validation_share=0.05 model.kind=convolution model.window=3 model.size=64 model.pool=mean "
+        "data.validation_share=0.05 model.kind=convolution model.kernel_size=3 model.size=64 model.pool=mean "
         "model.dropout=0.5 train.batch_tokens=8192 train.learning_rate=2e-3",
         "accuracy",
         "88.5 %",

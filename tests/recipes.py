@@ -49,7 +49,7 @@ def texts(records: Iterable[Record]) -> list[str]:
 def forecasting(*overrides: str) -> Recipe:
     """Three rows ahead from eight, in a few steps; the examples come from Python."""
     settings = (
-        *("task=forecast", "data.context=8", "data.horizon=3", "data.season=4", "model.size=8", "model.heads=2"),
+        *("task=forecast", "data.context=8", "data.horizon=3", "data.season=4", "model.size=8"),
         *("train.steps=4", "train.batch_tokens=256", "train.validate_every=2", "train.checkpoint_every=2"),
     )
     return Recipe().override(*settings, *overrides).resolved()

@@ -67,6 +67,8 @@ def is_part(name: str) -> bool:
 def may_import(ours: str, theirs: str) -> bool:
     if ours == theirs:
         return True
+    if (ours, theirs) == ("config", "architectures"):
+        return True  # whose settings are part of a recipe
     if ours in SETTINGS:
         return theirs in SETTINGS and SETTINGS.index(ours) < SETTINGS.index(theirs)
     if theirs in SETTINGS:

@@ -6,14 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .messages import shown
-from .section import Section, Text
-
-
-def _as_tuple(given: object) -> object:
-    """One file need not be written as a list."""
-    if isinstance(given, str):
-        return (given,)
-    return tuple(given) if isinstance(given, list) else given
+from .section import Family, Text, Texts, as_tuple
 
 
 def _check_files(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -53,20 +46,16 @@ def _check_encoding(name: str) -> str:
     return name
 
 
-Files = Annotated[
-    tuple[Text, ...],
-    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
-    AfterValidator(_check_files),
-]
+Files = Annotated[Texts, AfterValidator(_check_files)]
 Column = Annotated[Text, AfterValidator(_check_column)]
 Columns = Annotated[
     tuple[Column, ...],
-    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    BeforeValidator(as_tuple, json_schema_input_type=str | list[str]),
     Field(min_length=1, max_length=100),
 ]
 AnyColumns = Annotated[
     tuple[Column, ...],
-    BeforeValidator(_as_tuple, json_schema_input_type=str | list[str]),
+    BeforeValidator(as_tuple, json_schema_input_type=str | list[str]),
     Field(max_length=1000),
 ]
 Rows = Annotated[int, Field(ge=0, le=10**9)]
@@ -80,7 +69,9 @@ Sample = Literal[
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class Data(Section):
+class Data(Family):
+    """What the examples of every task have."""
+
     sample: Sample = Field(default="", description="A built-in sample of examples, instead of files of your own.")
     train: Files = Field(
         default=(),
@@ -117,10 +108,6 @@ class Data(Section):
         "idx a file of arrays and one of labels, images a table of names and captions, sheets an index of contact "
         "sheets and such a table.",
     )
-    documents: Literal["file", "paragraphs", "lines"] = Field(
-        default="file",
-        description="What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line.",
-    )
     separator: Separator = Field(
         default="auto",
         description="What divides the columns of a csv file, or source and target on a line of a txt file; auto "
@@ -129,66 +116,51 @@ class Data(Section):
     header: Literal["auto", "yes", "no"] = Field(
         default="auto", description="Whether the first row of a table names its columns; auto decides by what it holds."
     )
-    decimal: Literal["auto", "point", "comma"] = Field(
-        default="auto",
-        description="What stands before the fraction of a number in a table; auto decides by the numbers themselves.",
-    )
-    source: Columns = Field(
-        default=("source",),
-        description="The source's column: its name, or its number from 1; of several, the texts are joined by a bar.",
-    )
-    target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
-    tag: Tag = Field(
-        default="",
-        description="The column with the language or style of the target, told to the model before it reads.",
-    )
-    source_type: Literal["tokens", "numbers", "image"] = Field(
-        default="tokens", description="What the source is: text, numbers (a column for each, or series), or an image."
-    )
-    series: Tag = Field(
-        default="",
-        description="The column that says to which sequence a row of numbers belongs; its rows stand together.",
-    )
-    vectors: Text = Field(
-        default="",
-        description="A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with.",
-    )
-    images: Text = Field(
-        default="", description="The folder in which images lie; without it, the one of the table that names them."
-    )
-    image_size: int = Field(
-        default=64, ge=4, le=1024, description="The side, in pixels, to which images are cut and scaled."
-    )
-    square: int = Field(
-        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is drawn with."
-    )
-    names: AnyColumns = Field(
-        default=(), description="What the labels 0, 1, 2 … of an IDX file are called; none is their numbers."
-    )
-    characters: int = Field(
-        default=0,
-        ge=0,
-        le=1000,
-        description="Letters of a word that are read beside its vector, in tagging; 0 is none.",
-    )
-    target_type: Literal["label", "labels", "number"] = Field(
-        default="label", description="What a classified source gets: one label, any of several at once, or a number."
-    )
     encoding: Encoding = Field(default="utf-8", description="The text encoding of the files.")
     on_bad_row: Literal["error", "skip"] = Field(
         default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
     )
-    source_tokenizer: Tokens = Field(
-        default="characters",
-        description="What the source is cut into: characters, words and marks, what blanks divide, or subwords.",
+    validation_share: Share = Field(
+        default=0.1, description="The share of training rows kept apart for validation when no file is given."
     )
-    target_tokenizer: Tokens = Field(default="characters", description="What the target is cut into.")
-    line_breaks: bool = Field(
-        default=False, description="Whether a line break is a token of its own where texts are cut into words."
+    test_share: Share = Field(
+        default=0.1, description="The share of training rows kept apart for the test when no file is given."
     )
-    shared: bool = Field(
-        default=False, description="Whether source and target share one vocabulary, learned from both."
-    )
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.sample and (self.train or self.validation or self.test):
+            raise ValueError("data.sample and files are both given, but a sample brings its own parts: choose one")
+        if self.validation_share + self.test_share >= 1:
+            raise ValueError(
+                "data.validation_share and data.test_share leave nothing to train on: their sum is 1 or more"
+            )
+        for name in ("train", "validation", "test"):
+            files = getattr(self, name)
+            if files and len(files) != 2 and self.format in PAIRED:
+                count = "one file" if len(files) == 1 else f"{len(files)} files"
+                raise ValueError(f'data.{name} is {count}, but data.format "{self.format}" wants two: source, target')
+        return self
+
+
+def check_columns(data: Data, *settings: str) -> None:
+    """Refuse a column that several settings name."""
+    named: list[str] = []
+    for name in settings:
+        columns = getattr(data, name)
+        named += [columns] * bool(columns) if isinstance(columns, str) else columns
+    if twice := [name for name in named if named.count(name) > 1]:
+        *others, last = (f"data.{name}" for name in settings)
+        raise ValueError(f"the column {shown(twice[0])} is named twice in {', '.join(others)} and {last}")
+
+
+# --- what some tasks have --------------------------------------------------------------------------------------------
+
+
+class VocabularyData(Data):
+    """Examples of which some side is text, drawn into parts at random."""
+
+    target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
     lowercase: bool = Field(default=False, description="Whether texts are lower-cased before they are cut.")
     min_count: int = Field(
         default=1, ge=1, le=10**9, description="How often a token must occur to have a place in the vocabulary."
@@ -199,19 +171,151 @@ class Data(Section):
         le=10**8,
         description="The most tokens in a vocabulary; 0 is no limit, 8000 for subwords, and 256 for squares.",
     )
+    split_seed: int = Field(default=0, ge=0, le=2**32 - 1, description="The seed those rows are drawn with.")
+
+
+class SourceData(VocabularyData):
+    """Examples of a source and a target."""
+
+    source: Columns = Field(
+        default=("source",),
+        description="The source's column: its name, or its number from 1; of several, the texts are joined by a bar.",
+    )
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> Self:
+        check_columns(self, "source", "target")
+        return self
+
+
+class LengthLimit(Data):
     max_length: int = Field(
         default=512, ge=1, le=10**6, description="The most tokens an example may have, on either side."
     )
     too_long: Literal["drop", "cut"] = Field(
         default="drop", description="What happens to longer examples; the run reports how many."
     )
-    validation_share: Share = Field(
-        default=0.1, description="The share of training rows kept apart for validation when no file is given."
+
+
+class NumberData(Data):
+    """Examples that may be numbers."""
+
+    source_type: Literal["tokens", "numbers", "image"] = Field(
+        default="tokens", description="What the source is: text, numbers (a column for each, or series), or an image."
     )
-    test_share: Share = Field(
-        default=0.1, description="The share of training rows kept apart for the test when no file is given."
+    series: Tag = Field(
+        default="",
+        description="The column that says to which series a row of numbers belongs; its rows stand together.",
     )
-    split_seed: int = Field(default=0, ge=0, le=2**32 - 1, description="The seed those rows are drawn with.")
+    decimal: Literal["auto", "point", "comma"] = Field(
+        default="auto",
+        description="What stands before the fraction of a number in a table; auto decides by the numbers themselves.",
+    )
+
+
+class WordVectors(Data):
+    vectors: Text = Field(
+        default="",
+        description="A file of word vectors (GloVe, or word2vec as text) that the words of the source begin with.",
+    )
+
+
+class SourceTokens(WordVectors):
+    source_tokenizer: Tokens = Field(
+        default="characters",
+        description="What the source is cut into: characters, words and marks, what blanks divide, or subwords.",
+    )
+
+
+class TargetTokens(Data):
+    target_tokenizer: Tokens = Field(default="characters", description="What the target is cut into.")
+
+
+class ImageData(Data):
+    images: Text = Field(
+        default="", description="The folder in which images lie; without it, the one of the table that names them."
+    )
+    image_size: int = Field(
+        default=64, ge=4, le=1024, description="The side, in pixels, to which images are cut and scaled."
+    )
+
+
+class LabelNames(Data):
+    names: AnyColumns = Field(
+        default=(), description="What the labels 0, 1, 2 … of an IDX file are called; none is their numbers."
+    )
+
+
+# --- by task ---------------------------------------------------------------------------------------------------------
+
+
+class Seq2SeqData(TargetTokens, SourceTokens, NumberData, LengthLimit, SourceData):
+    tag: Tag = Field(
+        default="",
+        description="The column with the language or style of the target, told to the model before it reads.",
+    )
+    shared: bool = Field(
+        default=False, description="Whether source and target share one vocabulary, learned from both."
+    )
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> Self:
+        check_columns(self, "source", "target", "tag")
+        return self
+
+    @model_validator(mode="after")
+    def _cut_alike(self) -> Self:
+        if self.shared and self.source_tokenizer != self.target_tokenizer:
+            raise ValueError(
+                f"data.shared wants both sides cut alike, not {self.source_tokenizer} and {self.target_tokenizer}"
+            )
+        return self
+
+
+class CaptionData(TargetTokens, ImageData, LengthLimit, SourceData):
+    """Images and sentences."""
+
+
+class ClassifyData(LabelNames, SourceTokens, ImageData, NumberData, LengthLimit, SourceData):
+    target_type: Literal["label", "labels", "number"] = Field(
+        default="label", description="What a classified source gets: one label, any of several at once, or a number."
+    )
+
+
+class TagData(WordVectors, NumberData, LengthLimit, SourceData):
+    characters: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="Letters of a word that are read beside its embedding; 0 is none.",
+    )
+
+
+class MusicData(TargetTokens, WordVectors, VocabularyData):
+    """Documents, read from their beginning."""
+
+
+class LanguageData(MusicData):
+    documents: Literal["file", "paragraphs", "lines"] = Field(
+        default="file",
+        description="What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line.",
+    )
+    line_breaks: bool = Field(
+        default=False, description="Whether a line break is a token of its own where texts are cut into words."
+    )
+
+
+class DrawData(LabelNames, SourceTokens, ImageData, SourceData):
+    square: int = Field(
+        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is drawn with."
+    )
+
+
+class ForecastData(Data):
+    decimal: Literal["auto", "point", "comma"] = Field(
+        default="auto",
+        description="What stands before the fraction of a number in a table; auto decides by the numbers themselves.",
+    )
     time: AnyColumns = Field(
         default=(),
         description="The column that says when, or several from the year on; none if the rows are in order.",
@@ -219,6 +323,10 @@ class Data(Section):
     time_format: Text = Field(
         default="auto",
         description="How times are written, such as %d/%m/%Y %H:%M; auto reads ISO 8601 and detects common others.",
+    )
+    series: Tag = Field(
+        default="",
+        description="The column that says to which series a row of numbers belongs; its rows stand together.",
     )
     variables: AnyColumns = Field(
         default=(), description="The columns to forecast; none is all that are neither time nor inputs."
@@ -240,32 +348,8 @@ class Data(Section):
     test_rows: Rows = Field(default=0, description="The rows after those, for the test; 0 is by the share.")
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.sample and (self.train or self.validation or self.test):
-            raise ValueError("data.sample and files are both given, but a sample brings its own parts: choose one")
-        if self.validation_share + self.test_share >= 1:
-            raise ValueError(
-                "data.validation_share and data.test_share leave nothing to train on: their sum is 1 or more"
-            )
-        named = [*self.source, self.target, *filter(None, [self.tag])]
-        if twice := [name for name in named if named.count(name) > 1]:
-            raise ValueError(f"the column {shown(twice[0])} is named twice in data.source, data.target and data.tag")
-        told = [*self.time, *filter(None, [self.series]), *self.variables, *self.inputs]
-        if twice := [name for name in told if told.count(name) > 1]:
-            raise ValueError(
-                f"the column {shown(twice[0])} is named twice in data.time, data.series, data.variables and data.inputs"
-            )
+    def _rows_fit(self) -> Self:
+        check_columns(self, "time", "series", "variables", "inputs")
         if (self.validation_rows > 0) != (self.test_rows > 0) or (self.train_rows and not self.test_rows):
             raise ValueError("data.validation_rows and data.test_rows go together, and data.train_rows needs both")
-        if self.shared and self.source_tokenizer != self.target_tokenizer:
-            raise ValueError(
-                f"data.shared wants both sides cut alike, not {self.source_tokenizer} and {self.target_tokenizer}"
-            )
-        for name in ("train", "validation", "test"):
-            self._check_part(name, getattr(self, name))
         return self
-
-    def _check_part(self, name: str, files: tuple[str, ...]) -> None:
-        if files and len(files) != 2 and self.format in PAIRED:
-            given = "one file" if len(files) == 1 else f"{len(files)} files"
-            raise ValueError(f'data.{name} is {given}, but data.format "{self.format}" wants two: source, target')

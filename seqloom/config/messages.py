@@ -7,14 +7,14 @@ shown with its control characters escaped and its length cut.
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from functools import cache
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from .renamed import renamed
+from .section import Section
 
 LONGEST = 80  # characters of a value that are shown
 ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -98,11 +98,11 @@ def _limit(limit: object) -> str:
 
 
 @cache
-def settings(model: type[BaseModel], prefix: str = "") -> dict[str, Setting]:
+def settings(model: type[Section], prefix: str = "") -> dict[str, Setting]:
     """Every setting of a tree of models by its dotted name, in the order of declaration."""
     found: dict[str, Setting] = {}
     for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             found |= settings(field.annotation, f"{prefix}{name}.")
         else:
             found[prefix + name] = _setting(field)
@@ -112,9 +112,7 @@ def settings(model: type[BaseModel], prefix: str = "") -> dict[str, Setting]:
 def _setting(field: FieldInfo) -> Setting:
     declared: Any = field.annotation
     notes: list[object] = [field]
-    if NoneType in get_args(declared):  # what may be left out, `Size | None`, is declared inside its union
-        declared, *notes = get_args(get_args(declared)[0])
-    help = next(note.description or "" for note in notes if isinstance(note, FieldInfo))
+    help = field.description or ""
     # A list is `tuple[Text, ...]`; one or a list of them is `Width | tuple[Width, ...]`. Both name the value first.
     many = get_origin(declared) in (tuple, Union, UnionType)
     if many:
@@ -134,7 +132,7 @@ class Misplaced(ValueError):
 # --- faults ----------------------------------------------------------------------------------------------------------
 
 
-def fault(model: type[BaseModel], error: ValidationError) -> tuple[tuple[str, ...], str]:
+def fault(model: type[Section], error: ValidationError) -> tuple[tuple[str, ...], str]:
     """Where the first fault is, and its sentence. Unknown names go first: they often explain the rest."""
     faults = error.errors(include_url=False)
     first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
@@ -153,20 +151,31 @@ def fault(model: type[BaseModel], error: ValidationError) -> tuple[tuple[str, ..
     if known:
         # A list is at fault where it is not even one value, and in one of its items: that one tells more.
         given = max(faults, key=lambda one: len(one["loc"]) if one["loc"][: len(known)] == known else 0)["input"]
-        near = get_close_matches(given, declared[name].choices, 1) if isinstance(given, str) else []
-        hint = f"; did you mean {literal(near[0])}?" if near else ""
-        return known, f"{name} must be {declared[name].allowed}, not {shown(given)}{hint}"
+        return known, wrong_value(name, declared[name].allowed, declared[name].choices, given)
     if first["type"] == "model_type":
         return path, f"{'.'.join(path) or 'a recipe'} must be a table of settings, not {shown(given)}"
     return path, unknown(model, (*path, str(given)))  # a key that is not even Unicode
 
 
-def unknown(model: type[BaseModel], path: Sequence[str]) -> str:
+def wrong_value(name: str, allowed: str, choices: Sequence[str], given: object) -> str:
+    """The sentence for a value that is not allowed."""
+    near = get_close_matches(given, choices, 1) if isinstance(given, str) else []
+    hint = f"; did you mean {literal(near[0])}?" if near else ""
+    return f"{name} must be {allowed}, not {shown(given)}{hint}"
+
+
+def wrong_choice(path: Sequence[str], choices: Sequence[str], given: object) -> "Misplaced":
+    """The same where the value decides what else there is."""
+    allowed = "one of " + ", ".join(map(literal, choices))
+    return Misplaced(path, wrong_value(".".join(path), allowed, choices, given))
+
+
+def unknown(model: type[Section], path: Sequence[str]) -> str:
     """The sentence for a name that is none."""
     name, section, names = ".".join(path), ".".join(path[:-1]), list(settings(model))
     simple = all(part.isidentifier() for part in path)
-    if now := renamed(name):
-        return f"{name} is now {now}"
+    if why := model.explain_unknown(path):
+        return why
     there_is = f"there is no setting {_cut(name) if simple else shown(name)}"
     if near := _nearest(path, names):
         return f"{there_is}; did you mean {near}?"

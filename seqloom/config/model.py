@@ -1,56 +1,160 @@
-"""[model]: the network, and where its two sides differ.
+"""[model]: the settings of an architecture, and those that belong to the task rather than to the architecture.
 
-A body's settings occur three times: in [model], where both sides find them; again, all optional, in [model.encoder]
-and [model.decoder]; and complete in a `Body`. What each of them means is said once, in `body`.
+`kind` chooses the class of a table: a setting of another kind cannot be written. A task with an encoder and a decoder
+may set them apart, also in kind; a side takes from [model] what it does not say itself.
 """
 
-from typing import Annotated, Literal, Self
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
-from .body import (
-    Activation,
-    AttentionDropout,
-    Bias,
-    Body,
-    BothWays,
-    Candidate,
-    Depth,
-    Dropout,
-    FeedForward,
-    ForgetBias,
-    Gain,
-    Heads,
-    Initial,
-    Kind,
-    LayerNorm,
-    Locked,
-    Longest,
-    MemorySize,
-    Merge,
-    Norm,
-    Normalize,
-    Peephole,
-    PeepholeGates,
-    PeepholeOutput,
-    Positions,
-    Recurrence,
-    RecurrentDropout,
-    Reset,
-    Size,
-    Start,
-    Window,
-    Zoneout,
-)
+from ..architectures import ARCHITECTURES, Architecture
 from .messages import shown
-from .section import Section
+from .section import Family, Section, as_tuple
+
+Side = Literal["encoder", "decoder"]
+SIDES: tuple[Side, Side] = ("encoder", "decoder")
+
+if TYPE_CHECKING:  # what a task adds is put together with the settings of an architecture when its kind is known
+
+    class Shape(Family, Architecture): ...
+
+else:
+    Shape = Family
 
 
-def _as_levels(given: object) -> object:
-    """One level need not be written as a list."""
-    if isinstance(given, list):
-        return tuple(given)
-    return (given,) if isinstance(given, float) else given
+class Model(Shape):
+    """A network with one side."""
+
+    reads_ahead: ClassVar[bool] = False  # whether it has an encoder that sees all of a sequence
+    two_sided: ClassVar[bool] = False  # whether it has an encoder and a decoder
+
+    def side(self, name: Side) -> Architecture:
+        """The settings of one side, with nothing left to derive."""
+        return self.complete()
+
+    def resolved(self) -> "Model":
+        """With nothing left to derive."""
+        return self.complete()
+
+    @model_validator(mode="after")
+    def _buildable(self) -> Self:
+        if wrong := self.fault():
+            raise ValueError(f"the model {wrong}")
+        return self
+
+
+class EmbeddingModel(Model):
+    embedding: int = Field(
+        default=0, ge=0, le=2**16, description="Features of a token's embedding; 0 is as many as the first layer has."
+    )
+
+    def resolved(self) -> Model:
+        return self.complete().model_copy(update={"embedding": self.embedding or self.sizes[0]})
+
+
+class HiddenLayer(Model):
+    hidden: int = Field(
+        default=0, ge=0, le=2**16, description="Features of a hidden layer in front of the output layer; 0 is none."
+    )
+
+
+class Pooling(HiddenLayer):
+    pool: Literal["", "mean", "last", "max", "attention"] = Field(
+        default="",
+        description="How a sequence becomes one vector: the mean, the last element, the maximum of each feature, or "
+        'attention with learned queries; "" is what suits the kind.',
+    )
+
+
+class Patches(Model):
+    patch: int = Field(
+        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is cut into."
+    )
+
+
+class ClassifyModel(Patches, Pooling, EmbeddingModel):
+    reads_ahead: ClassVar[bool] = True
+
+
+class TagModel(HiddenLayer, EmbeddingModel):
+    spelling: Literal["convolution", "recurrence"] = Field(
+        default="convolution", description="What reads the letters of a word, where data.characters says so."
+    )
+    crf: bool = Field(
+        default=False, description="Whether tags depend on their neighbors: a conditional random field decides."
+    )
+
+    reads_ahead: ClassVar[bool] = True
+
+
+class GeneratorModel(EmbeddingModel):
+    tied: bool = Field(default=False, description="Whether the output layer has the weights of the embedding.")
+
+    @model_validator(mode="after")
+    def _tied_fits(self) -> Self:
+        sizes = self.side("decoder").sizes
+        if self.tied and sizes[-1] != (vector := self.embedding or sizes[0]):
+            raise ValueError(
+                f"model.tied wants the last layer as wide as a token's embedding: {sizes[-1]}, not {vector}"
+            )
+        return self
+
+
+class EncoderDecoderModel(GeneratorModel):
+    encoder: Architecture = Field(description="Where the encoder differs; what is not given is as in [model].")
+    decoder: Architecture = Field(description="Where the decoder differs; what is not given is as in [model].")
+
+    reads_ahead: ClassVar[bool] = True
+    two_sided: ClassVar[bool] = True
+
+    def side(self, name: Side) -> Architecture:
+        return (self.encoder if name == "encoder" else self.decoder).complete()
+
+    def resolved(self) -> Model:
+        sides: dict[str, Architecture] = {name: self.side(name) for name in SIDES}
+        return self.complete().model_copy(update={**sides, "embedding": self.embedding or sides["decoder"].sizes[0]})
+
+    def same_as_above(self, table: str) -> set[str]:
+        side: Architecture = getattr(self, table)
+        same = {name for name in inherited(type(self), type(side)) if getattr(self, name) == getattr(side, name)}
+        return same | ({"kind"} if self.kind == side.kind else set())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherit(cls, values: Any) -> Any:
+        """A side takes from [model] what it does not say itself; sizes that it lists say how deep it is."""
+        if not isinstance(values, dict):
+            return values
+        filled = dict(values)
+        for name in SIDES:
+            own, side = values.get(name, {}), cls.model_fields[name].annotation
+            if isinstance(own, dict) and isinstance(side, type):
+                above = {key: values[key] for key in inherited(cls, side) if key in values}
+                listed = own.get("size")
+                if isinstance(listed, list | tuple) and above.get("depth") != len(listed):
+                    above.pop("depth", None)
+                filled[name] = above | own
+        return filled
+
+    @model_validator(mode="after")
+    def _buildable(self) -> Self:
+        for name in SIDES:
+            if wrong := getattr(self, name).fault():
+                raise ValueError(f"the {name} {wrong}")
+        if self.decoder.kind in ("convolution", "linear") and self.decoder.attention == "none":
+            raise ValueError(f'a {self.decoder.kind} decoder needs an attention, but model.attention is "none"')
+        read = {key for name in SIDES for key in inherited(type(self), type(getattr(self, name)))}
+        for key in side_class(ARCHITECTURES[self.kind], "both").model_fields:
+            if key not in read | {"kind"} and getattr(self, key) != type(self).model_fields[key].default:
+                kinds = f"the encoder is {self.encoder.kind} and the decoder {self.decoder.kind}"
+                raise ValueError(f"model.{key} is set, but {kinds}: none of them reads it")
+        return self
+
+
+class Seq2SeqModel(Patches, EncoderDecoderModel):
+    """An encoder of text, numbers or images, and a decoder."""
 
 
 def _check_levels(levels: tuple[float, ...]) -> tuple[float, ...]:
@@ -64,125 +168,19 @@ def _check_levels(levels: tuple[float, ...]) -> tuple[float, ...]:
 Level = Annotated[float, Field(gt=0, lt=1)]
 Levels = Annotated[
     tuple[Level, ...],
-    BeforeValidator(_as_levels, json_schema_input_type=Level | Annotated[list[Level], Field(max_length=99)]),
+    BeforeValidator(as_tuple, json_schema_input_type=Level | Annotated[list[Level], Field(max_length=99)]),
     AfterValidator(_check_levels),
     Field(max_length=99),
 ]
 
 
-class Part(Section):
-    """One side's own settings; what is not given is as in [model]."""
-
-    kind: Kind | None = None
-    size: Size | None = None
-    depth: Depth | None = None
-    dropout: Dropout | None = None
-    variational_dropout: Locked | None = None
-    recurrent_weight_dropout: RecurrentDropout | None = None
-    attention_dropout: AttentionDropout | None = None
-    zoneout: Zoneout | None = None
-    bidirectional: BothWays | None = None
-    merge: Merge | None = None
-    initial_state: Start | None = None
-    bias: Bias | None = None
-    activation: Activation | None = None
-    candidate_activation: Candidate | None = None
-    layer_norm: LayerNorm | None = None
-    memory_size: MemorySize | None = None
-    forget_bias: ForgetBias | None = None
-    init: Initial | None = None
-    init_gain: Gain | None = None
-    weight_constraint: Recurrence | None = None
-    peephole: Peephole | None = None
-    peephole_gates: PeepholeGates | None = None
-    peephole_output: PeepholeOutput | None = None
-    reset_gate: Reset | None = None
-    heads: Heads | None = None
-    feed_forward: FeedForward | None = None
-    norm: Norm | None = None
-    norm_type: Normalize | None = None
-    positions: Positions | None = None
-    max_positions: Longest | None = None
-    window: Window | None = None
-
-
-class Model(Section):
-    kind: Kind = "gru"
-    size: Size = 128
-    depth: Depth = 0
-    embedding: int = Field(
-        default=0,
-        ge=0,
-        le=2**16,
-        description="Features of a token's vector; 0 is as many as the decoder's first layer has.",
-    )
-    tied: bool = Field(
-        default=False, description="Whether the decoder's first and last layer share their vectors, one a token."
-    )
-    dropout: Dropout = 0.1
-    variational_dropout: Locked = False
-    recurrent_weight_dropout: RecurrentDropout = 0.0
-    attention_dropout: AttentionDropout = 0.0
-    zoneout: Zoneout = 0.0
-    bidirectional: BothWays | None = None
-    merge: Merge = "concatenate"
-    initial_state: Start = "zero"
-    spelling: Literal["convolution", "recurrence"] = Field(
-        default="convolution", description="What reads the letters of a word, where data.characters says so."
-    )
-    patch: int = Field(
-        default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is cut into."
-    )
-    crf: bool = Field(
-        default=False, description="Whether tags depend on their neighbors: a conditional random field decides."
-    )
-    pool: Literal["", "mean", "last", "max", "attention"] = Field(
-        default="",
-        description="What a whole sequence is summed up by: the mean, where the reading ends, the largest of each "
-        'feature, or learned queries; "" is what suits the kind.',
-    )
-    hidden: int = Field(
-        default=0, ge=0, le=2**16, description="Features of a hidden layer between that and the label; 0 is none."
-    )
-    attention: Literal["none", "dot", "scaled", "additive"] = Field(
-        default="additive",
-        description="How a recurrent or sliding decoder looks back at the source; "
-        "a Transformer decoder has an attention of its own and does not read this.",
-    )
-    attention_style: Literal["bahdanau", "luong"] = Field(
-        default="bahdanau",
-        description="When a recurrent decoder looks: before each step, feeding the cell (Bahdanau), or after (Luong).",
-    )
-    hard_attention: bool = Field(
-        default=False, description="Whether that attention looks at one place only instead of weighing."
-    )
-    bias: Bias = True
-    activation: Activation = ""
-    candidate_activation: Candidate = "tanh"
-    layer_norm: LayerNorm = False
-    memory_size: MemorySize = 0
-    forget_bias: ForgetBias = 1.0
-    init: Initial = "uniform"
-    init_gain: Gain = 1.0
-    weight_constraint: Recurrence = "none"
-    peephole: Peephole = "diagonal"
-    peephole_gates: PeepholeGates = "ifo"
-    peephole_output: PeepholeOutput = "new"
-    reset_gate: Reset = "after"
-    heads: Heads = 4
-    feed_forward: FeedForward = 0
-    norm: Norm = "pre"
-    norm_type: Normalize = "layer"
-    positions: Positions = "rotary"
-    max_positions: Longest = 1024
-    window: Window = 0
+class ForecastModel(Pooling):
     quantiles: Levels = Field(
-        default=(0.1, 0.5, 0.9),
-        description="Of which shares of the outcomes a forecast says where they end; none is the mean alone.",
+        default=(0.1, 0.5, 0.9), description="The quantiles that are forecast; none is the mean alone."
     )
     relative: Literal["none", "last", "mean"] = Field(
         default="last",
-        description="What a window is told relative to: nothing, its last values, or its mean and spread.",
+        description="What the values of a window are relative to: nothing, its last values, or its mean and spread.",
     )
     channel_independent: bool = Field(
         default=False, description="Whether each variable is forecast from itself alone, all by the same weights."
@@ -190,68 +188,57 @@ class Model(Section):
     patch_length: int = Field(
         default=1, ge=1, le=10**6, description="How many rows of a window are read as one element."
     )
-    encoder: Part = Field(default=Part(), description="Where the encoder differs; what is not given is as in [model].")
-    decoder: Part = Field(default=Part(), description="Where the decoder differs; what is not given is as in [model].")
 
-    def side(self, name: Literal["encoder", "decoder"]) -> Body:
-        """All settings of one side, with nothing left to derive."""
-        body = self._body(self.encoder if name == "encoder" else self.decoder)
-        return body if name == "encoder" else body.model_copy(update={"bidirectional": False})
 
-    def _body(self, part: Part) -> Body:
-        """All settings of [model], or what a part of it says instead."""
-        given = part.model_dump(exclude_none=True)
-        values = {key: getattr(self, key) for key in Body.model_fields} | given
-        # What remembers the last value that it saw reads forwards, unless somebody insists and is refused.
-        values["bidirectional"] = (
-            values["kind"] != "gru-d" if values["bidirectional"] is None else values["bidirectional"]
-        )
-        listed = values["size"] if isinstance(values["size"], tuple) else (values["size"],)
-        if isinstance(part.size, tuple) and part.depth is None:
-            values["depth"] = 0  # a part that lists its own layers says with it how many
-        values["depth"] = values["depth"] or len(listed)
-        values["feed_forward"] = values["feed_forward"] or 4 * listed[-1]
-        return Body.model_validate(values)
+# --- classes by kind -------------------------------------------------------------------------------------------------
 
-    def reader(self, ahead: bool) -> Body:
-        """The encoder's side; where nothing may look `ahead`, it reads forwards."""
-        body = self.side("encoder")
-        return body if ahead else body.model_copy(update={"bidirectional": False})
+Role = Literal["encoder", "decoder", "both", "forwards"]
+KIND = "What reads and writes the sequences."
 
-    def resolved(self, encodes: bool = True, decodes: bool = True, ahead: bool = True) -> "Model":
-        """With nothing left to derive, for a network that has these sides."""
-        both, encoder, decoder = self._body(Part()), self.reader(ahead), self.side("decoder")
-        return self.model_copy(
-            update={
-                "depth": both.depth,
-                "bidirectional": encodes and ahead and both.bidirectional,
-                "embedding": self.embedding or (decoder if decodes else encoder).sizes[0],
-                "feed_forward": both.feed_forward,
-                "encoder": Part.model_validate(encoder.model_dump()) if encodes else Part(),
-                "decoder": Part.model_validate(decoder.model_dump()) if decodes else Part(),
-            }
-        )
 
-    def fault(self, encodes: bool = True, decodes: bool = True, ahead: bool = True) -> str:
-        """What cannot be built of it, for a network that has these sides; nothing if all can."""
-        encoder, decoder = self.reader(ahead), self.side("decoder")
-        if encodes and ahead and encoder.kind == "transformer" and not encoder.bidirectional:
-            name = "model.bidirectional" if self.encoder.bidirectional is None else "model.encoder.bidirectional"
-            return f"{name} is false, but a Transformer encoder always sees both sides"
-        for side, body, there in (("encoder", encoder, encodes), ("decoder", decoder, decodes)):
-            if there and (fault := body.fault()):
-                return f"the {side} {fault}"
-        if encodes and decodes and decoder.kind in ("convolution", "linear") and self.attention == "none":
-            return f'a {decoder.kind} decoder knows the source only by looking: model.attention is "none"'
-        vector = self.embedding or decoder.sizes[0]
-        if decodes and self.tied and vector != decoder.width:
-            return (
-                f"model.tied wants the decoder's last layer as wide as a token's vector: {decoder.width}, not {vector}"
-            )
-        return ""
+@cache
+def side_class(own: type[Architecture], role: Role) -> type[Architecture]:
+    """The settings of an architecture as one side, as both, or as what neither reads ahead nor looks at a source."""
+    parts = {"encoder": [own.encoder_settings], "decoder": [own.decoder_settings], "forwards": []}
+    parts["both"] = [*parts["decoder"], *parts["encoder"]]
+    bases: Any = (*(part for part in parts[role] if part is not Section), own)
+    kind = own.model_fields["kind"]
+    field: Any = (kind.annotation, Field(kind.default, description=KIND))
+    made: type[Architecture] = create_model(f"{own.__name__}{role.title()}", __base__=bases, kind=field)
+    return made
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.decoder.bidirectional:
-            raise ValueError("model.decoder.bidirectional is true, but a decoder may not see the future it is to write")
-        return self
+
+@cache
+def compose(shape: type[Model], own: type[Architecture], encoder: Any, decoder: Any) -> type[Model]:
+    """The class of a [model] table: what the task adds to the settings of an architecture."""
+    role: Role = "both" if shape.two_sided else "encoder" if shape.reads_ahead else "forwards"
+    sides: dict[str, Any] = {}
+    for name, side in (("encoder", encoder), ("decoder", decoder)) if shape.two_sided else ():
+        sides[name] = (side, Field(default=None, description=shape.model_fields[name].description))
+    bases: Any = (shape, side_class(own, role))
+    made: type[Model] = create_model(f"{own.__name__}{shape.__name__}", __base__=bases, **sides)
+    return made
+
+
+def model_class(shape: type[Model], kind: str, encoder: str, decoder: str) -> type[Model]:
+    """The class of a [model] table of this kind, whose sides have these."""
+    sides = (side_class(ARCHITECTURES[encoder], "encoder"), side_class(ARCHITECTURES[decoder], "decoder"))
+    return compose(shape, ARCHITECTURES[kind], *(sides if shape.two_sided else (None, None)))
+
+
+def model_union(shape: type[Model]) -> Any:
+    """All classes of a [model] table as one type, for the JSON schema: `kind` divides them, but may be left out."""
+    kinds = ARCHITECTURES.values()
+    sides = [Union[tuple(side_class(own, name) for own in kinds)] if shape.two_sided else None for name in SIDES]  # noqa: UP007
+    return Union[tuple(compose(shape, own, *sides) for own in kinds)]  # noqa: UP007
+
+
+def inherited(model: type[Section], side: type[Section]) -> list[str]:
+    """What a side takes from [model]: the settings of architectures that both declare alike."""
+    ours, theirs = model.model_fields, side.model_fields
+    return [
+        name
+        for name in theirs
+        if name in ours
+        and (ours[name].annotation, ours[name].metadata) == (theirs[name].annotation, theirs[name].metadata)
+    ]

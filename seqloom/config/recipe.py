@@ -1,29 +1,32 @@
 """A recipe: everything a run is made from, read from TOML, changed from the command line, written back whole.
 
-The settings themselves are declared in `settings/`, with their help. This file holds them together: built-in recipes
-and files, overrides, what is derived, and the words of `seqloom recipes`. It knows no torch and opens no data.
+The task chooses the classes of its tables, `kind` those of [model] and its sides. This file holds them together:
+built-in recipes and files, overrides, what is derived, and the words of `seqloom recipes`. It opens no data.
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, Union
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
 
+from ..architectures import ARCHITECTURES
+from ..architectures import DEFAULT as DEFAULT_KIND
 from ..arguments import described
 from ..errors import RecipeError
-from . import toml as toml
-from .body import Body as Body
+from . import owners, toml
 from .data import Data as Data
-from .messages import Misplaced, fault, plain, shown
+from .messages import Misplaced, Setting, fault, literal, plain, settings, shown, wrong_choice
+from .model import SIDES, model_class, model_union
 from .model import Model as Model
-from .model import Part as Part
-from .renamed import RENAMED_RECIPES
+from .names import RENAMED_RECIPES
 from .section import About as About
 from .section import Section
-from .tasks import FORECASTERS, LABELERS, USES, Name, unread, useless
+from .tasks import DEFAULT, USES, Use
 from .train import Search as Search
 from .train import Train as Train
 from .train import seconds as seconds
@@ -36,22 +39,28 @@ RIVALS = {
     "train.steps": ("train.time",),
     "train.time": ("train.steps",),
 }
-# What is said of both sides holds for both, even if one side was set apart before.
-SIDES = {f"model.{key}": (f"model.encoder.{key}", f"model.decoder.{key}") for key in Body.model_fields}
+# What decides which other settings there are.
+CHOOSING = ("task", "model.kind", *(f"model.{side}.kind" for side in SIDES))
 
 
 class Recipe(Section):
     """Everything a run is made from. A mistake in it is a RecipeError of one sentence."""
 
-    task: Name = Field(
-        default="seq2seq",
+    task: str = Field(
+        default=DEFAULT,
         description="What is learned: " + ", or ".join(f"to {use.does}" for use in USES.values()) + ".",
     )
     about: About = Field(default=About(), description="For whoever chooses a recipe; training reads none of it.")
-    data: Data = Field(default=Data(), description="Where the examples come from and how they become tokens.")
-    model: Model = Field(default=Model(), description="The network: the settings of both its sides.")
-    train: Train = Field(default=Train(), description="How the network learns.")
-    search: Search = Field(default=Search(), description="How an output is written, one token after the other.")
+    data: Data = Field(
+        default_factory=Data, description="Where the examples come from and how they become tokens or numbers."
+    )
+    model: Model = Field(default_factory=lambda: Recipe().model, description="The network.")
+    train: Train = Field(default_factory=Train, description="How the network learns.")
+    search: Search = Field(default_factory=Search, description="How an output is written, one token after the other.")
+
+    def __new__(cls, **values: Any) -> Self:
+        """`Recipe()` has the class of its task and kinds."""
+        return super().__new__(class_of(values) if cls is Recipe else cls)  # type: ignore[return-value]
 
     @classmethod
     def read(cls, name_or_path: str | Path, *overrides: str) -> "Recipe":
@@ -59,21 +68,19 @@ class Recipe(Section):
         if not isinstance(name_or_path, str | Path):
             raise RecipeError(f"a recipe is {described(name_or_path)}, but a name was expected, or the path of a file")
         text, place = _find(name_or_path)
-        values = toml.parse(text, place)
         try:
-            recipe = cls.model_validate(values)
-        except ValidationError as error:
-            path, sentence = fault(cls, error)
-            raise RecipeError(f"{toml.located(text, place, path)}: {sentence}") from None
+            recipe = _validate(toml.parse(text, place))
+        except Misplaced as error:
+            raise RecipeError(f"{toml.located(text, place, error.path)}: {error}") from None
         return recipe.override(*overrides)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Recipe":
         """The recipe of a dictionary such as a TOML file gives."""
         try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            raise RecipeError(fault(cls, error)[1]) from None
+            return _validate(values)
+        except Misplaced as error:
+            raise RecipeError(str(error)) from None
 
     def override(self, *texts: str) -> "Recipe":
         """The recipe with `section.key=value` applied. Values are as in TOML; a bare word is text.
@@ -83,71 +90,88 @@ class Recipe(Section):
         for text in texts:
             if not isinstance(text, str):
                 raise RecipeError(f"a change is {described(text)}, but a text was expected, as section.key=value")
-        return self._with(dict(toml.assignment(Recipe, text) for text in texts))
+        return self._with(dict(map(toml.split_assignment, texts)), toml.parse_value)
 
     def changed(self, name: str, value: object) -> "Recipe":
         """The recipe with one setting changed, such as `changed("train.steps", 1234)`."""
-        return self._with({toml.known(Recipe, name): value})
+        return self._with({name: value}, lambda value, setting: value)
 
-    def _with(self, news: dict[str, object]) -> "Recipe":
-        values = self.model_dump(exclude_none=True)
+    def _with(self, news: Mapping[str, Any], parse: Any) -> "Recipe":
+        """What chooses classes goes first; what the chosen classes do not have is left out, and noted."""
+        values = _values(self)
+        for name in (name for name in CHOOSING if name in news):
+            _set(values, name, parse(news[name], settings(type(self))["task"]), news)
+        try:
+            chosen = class_of(values)
+        except Misplaced as error:
+            raise RecipeError(str(error)) from None
+        values, notes = self._fitting(values, chosen, news)
         for name, value in news.items():
-            for other in SIDES.get(name, RIVALS.get(name, ()) if value else ()):
-                if other not in news:
-                    _table(values, other).pop(other.split(".")[-1], None)
-            _table(values, name)[name.split(".")[-1]] = value
-        return Recipe.of(values)
+            _set(values, name, parse(value, toml.find_setting(chosen, name)), news)
+        recipe = Recipe.of(values)
+        recipe.__dict__["notes"] = (*self.notes, *notes)
+        return recipe
+
+    def _fitting(
+        self, values: dict[str, Any], chosen: type["Recipe"], news: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The values that the chosen class has settings for, and a note on others that were not at their default."""
+        fitting: dict[str, Any] = {}
+        left: dict[str, list[str]] = {}
+        for name in settings(type(self)):
+            table, key = _table(values, name), name.split(".")[-1]
+            if key not in table:
+                continue
+            if name in CHOOSING or _takes(chosen, settings(type(self))[name], name):
+                _table(fitting, name)[key] = table[key]
+            elif name not in news and table[key] != _default(type(self), name):
+                kind = chosen.kinds().get(name.rpartition(".")[0], "")
+                owner = kind if kind and kind != _table(_values(self), name).get("kind", kind) else chosen.task_name()
+                left.setdefault(owner, []).append(f"{name} = {shown(table[key])}")
+        return fitting, [f"left out, as {owner} has no such setting: {', '.join(all)}" for owner, all in left.items()]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What overrides left out of the recipe, a sentence each."""
+        return self.__dict__.get("notes", ())
 
     def resolved(self) -> "Recipe":
         """With every setting filled in that follows from other settings; resolving again changes nothing.
 
         Steps that a time budget will decide, and what follows from them, stay open until they are known.
         """
-        use = USES[self.task]
-        model = self.model.resolved(use.encodes, use.decodes, use.ahead)
-        if unread(self.task, "model.embedding"):  # nothing follows for what is not there
-            model = model.model_copy(update={"embedding": self.model.embedding})
-        return self.model_copy(update={"model": model, "train": self.train.resolved(use.window, use.best)})
+        train = self.train.resolved(self.use.window, self.use.best)
+        return self.model_copy(update={"model": self.model.resolved(), "train": train})
+
+    @property
+    def use(self) -> Use:
+        """What the task makes of a recipe."""
+        return USES[self.task]
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
-        use = USES[self.task]
-        if name := next(useless(self, self.task), ""):
-            raise Misplaced(
-                name.split("."), f"{name} is set, but it means nothing to a recipe whose task is to {use.does}"
-            )
-        if not use.ahead and (self.model.bidirectional or self.model.encoder.bidirectional):
-            raise Misplaced(
-                ["model", "bidirectional"],
-                f"model.bidirectional is true, but a recipe whose task is to {use.does} may not see the future",
-            )
-        self._check_numbers()
-        if fault := self.model.fault(use.encodes, use.decodes, use.ahead):
-            raise Misplaced(["model"], fault)
-        return self
-
-    def _check_numbers(self) -> None:
+    def _numbers_fit(self) -> Self:
         """What reads numbers gets them, in pieces that fit."""
-        model, use = self.model, USES[self.task]
-        kinds = [model.side("encoder").kind] * use.encodes + [model.side("decoder").kind] * use.decodes
-        labeled = self.task in LABELERS and self.data.source_type == "numbers"
-        if "gru-d" in kinds and self.task not in FORECASTERS and not labeled:
-            told = f"a recipe whose task is to {use.does}"
-            but = f"{told}, and data.source_type is {self.data.source_type!r}" if self.task in LABELERS else told
-            raise Misplaced(
-                ["model", "kind"],
-                f'model.kind "gru-d" reads numbers of which some are missing, as series have them, but this is {but}',
-            )
-        if "gru-d" in kinds and model.patch_length > 1:
-            raise Misplaced(
-                ["model", "patch_length"], 'model.patch_length is set, but kind "gru-d" reads one row after the other'
-            )
-        if self.task == "forecast" and self.data.context % model.patch_length:
+        kinds = {self.model.kind, *(self.model.side(side).kind for side in SIDES)}
+        if any(ARCHITECTURES[kind].only_numbers for kind in kinds):
+            if self.task != "forecast" and (self.task not in LABELERS or self.data.source_type != "numbers"):
+                but = f", and data.source_type is {literal(self.data.source_type)}" if self.task in LABELERS else ""
+                raise Misplaced(
+                    ["model", "kind"],
+                    'model.kind "gru-d" reads numbers of which some are missing, as series have them, '
+                    f"but this is a recipe whose task is to {self.use.does}{but}",
+                )
+            if self.model.patch_length > 1:
+                raise Misplaced(
+                    ["model", "patch_length"],
+                    'model.patch_length is set, but kind "gru-d" reads one row after the other',
+                )
+        if self.task == "forecast" and self.data.context % self.model.patch_length:
             raise Misplaced(
                 ["model", "patch_length"],
-                f"model.patch_length is {model.patch_length}, which does not divide data.context, "
+                f"model.patch_length is {self.model.patch_length}, which does not divide data.context, "
                 f"{self.data.context}, evenly",
             )
+        return self
 
     def check_data(self) -> None:
         """Refuse a recipe that names no examples: it can be printed, but not trained."""
@@ -159,12 +183,101 @@ class Recipe(Section):
 
     def to_toml(self, comments: bool) -> str:
         """All of it as TOML that reads back equal. Comments give help, choices, and what derived settings become."""
-        return toml.write(self, self.resolved(), comments, lambda name: unread(self.task, name))
+        return toml.write(self, self.resolved(), comments, {"task": tuple(USES), "kind": fitting_kinds(self.task)})
 
     @classmethod
     def schema(cls) -> dict[str, Any]:  # type: ignore[override]  # pydantic's own method of this name is deprecated
         """The JSON schema of a recipe, for editors that complete and check what is typed."""
-        return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | cls.model_json_schema()
+        recipes = [_compose(task, model_union(use.model)) for task, use in USES.items()]
+        every: Any = Union[tuple(recipes)]  # noqa: UP007
+        adapter: TypeAdapter[Any] = TypeAdapter(every)
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | adapter.json_schema()
+
+    # --- of the class ---
+
+    @classmethod
+    def kinds(cls) -> dict[str, str]:
+        """The architecture of each table that has one."""
+        model: Any = cls.model_fields["model"].annotation
+        tables = {"model": model} | {
+            f"model.{side}": model.model_fields[side].annotation for side in SIDES if model.two_sided
+        }
+        return {name: table.model_fields["kind"].default for name, table in tables.items()}
+
+    @classmethod
+    def task_name(cls) -> str:
+        return str(cls.model_fields["task"].default)
+
+    @classmethod
+    def explain_unknown(cls, path: Sequence[str]) -> str:
+        return owners.explain_unknown(cls.task_name(), cls.kinds(), path, settings(cls))
+
+
+LABELERS = ("classify", "tag")  # tasks that answer with labels, whatever is read
+
+
+def fitting_kinds(task: str) -> tuple[str, ...]:
+    """The kinds that a task may have."""
+    numbers = task == "forecast" or task in LABELERS
+    return tuple(kind for kind, own in ARCHITECTURES.items() if numbers or not own.only_numbers)
+
+
+def class_of(values: object) -> type[Recipe]:
+    """The class of a recipe with these values: its task and kinds choose it."""
+    task, model = (values.get("task", DEFAULT), values.get("model")) if isinstance(values, dict) else (DEFAULT, {})
+    if task not in USES:
+        raise wrong_choice(["task"], tuple(USES), task)
+    kinds = [DEFAULT_KIND]
+    for path in (["model"], ["model", "encoder"], ["model", "decoder"]):
+        table = model if len(path) == 1 or not isinstance(model, dict) else model.get(path[1])
+        kind = table.get("kind", kinds[0]) if isinstance(table, dict) else kinds[0]
+        if not isinstance(kind, str) or kind not in ARCHITECTURES:
+            raise wrong_choice([*path, "kind"], fitting_kinds(task), kind)
+        kinds = [kind] if len(path) == 1 else [*kinds, kind]
+    return _compose(task, model_class(USES[task].model, *kinds))
+
+
+@cache
+def _compose(task: str, model: Any) -> type[Recipe]:
+    use = USES[task]
+    tables = {"data": use.data, "train": use.train, "search": use.search, "model": model}
+    described = {name: Recipe.model_fields[name].description for name in ("task", *tables)}
+    fields: dict[str, Any] = {
+        name: (one, Field(default_factory=one, description=described[name])) for name, one in tables.items()
+    }
+    fields["task"] = (Literal[task], Field(default=task, description=described["task"]))
+    return create_model(f"{task.title()}Recipe", __base__=Recipe, **fields)
+
+
+def _validate(values: Any) -> Recipe:
+    """The recipe of these values; what is wrong with them, as Misplaced."""
+    chosen = class_of(values)
+    try:
+        return chosen.model_validate(values)
+    except ValidationError as error:
+        raise Misplaced(*fault(chosen, error)) from None
+
+
+def _values(table: Section) -> dict[str, Any]:
+    """What a recipe was made from: all values, but not those of a side that are as in [model]."""
+    found: dict[str, Any] = {}
+    for name in type(table).model_fields:
+        value = getattr(table, name)
+        found[name] = _values(value) if isinstance(value, Section) else value
+        for same in table.same_as_above(name) if isinstance(value, Section) else ():
+            found[name].pop(same)
+    return found
+
+
+def _set(values: dict[str, Any], name: str, value: object, news: Mapping[str, Any]) -> None:
+    """Set one value. What is said of both sides holds for both; a later word takes back its rival."""
+    section, _, key = name.rpartition(".")
+    others = [f"model.{side}.{key}" for side in SIDES] if section == "model" else RIVALS.get(name, ()) if value else ()
+    for other in others:
+        above, _, rival = other.rpartition(".")
+        if other not in news and (above == section or above.split(".")[-1] in values[section]):
+            _table(values, other).pop(rival, None)
+    _table(values, name)[key] = value
 
 
 def _table(values: dict[str, Any], name: str) -> dict[str, Any]:
@@ -172,6 +285,19 @@ def _table(values: dict[str, Any], name: str) -> dict[str, Any]:
     for section in name.split(".")[:-1]:
         values = values.setdefault(section, {})
     return values
+
+
+def _takes(model: type[Section], setting: Setting, name: str) -> bool:
+    """Whether there is such a setting that takes the same values."""
+    other = settings(model).get(name)
+    return other is not None and other._replace(help="") == setting._replace(help="")
+
+
+def _default(model: type[Section], name: str) -> object:
+    for key in name.split("."):
+        field = model.model_fields[key]
+        model = field.annotation  # type: ignore[assignment]
+    return field.get_default(call_default_factory=True)
 
 
 class Summary(NamedTuple):
@@ -186,8 +312,7 @@ class Summary(NamedTuple):
 def describe(name: str) -> Summary:
     """What a recipe does, how large its model is, how long it takes, and on what data."""
     recipe = Recipe.read(name)
-    use = USES[recipe.task]
-    sides = [recipe.model.side("encoder")] * use.encodes + [recipe.model.side("decoder")] * use.decodes
+    sides = [recipe.model.side(side) for side in SIDES]
     size = " → ".join(dict.fromkeys(side.shape for side in sides))
     data = f"sample {recipe.data.sample}" if recipe.data.sample else ", ".join(recipe.data.train) or "your own files"
     return Summary(recipe.about.title, size, recipe.about.time, data)

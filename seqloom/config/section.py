@@ -1,14 +1,46 @@
 """What all tables of a recipe have in common, and the table that is only for people."""
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class Section(BaseModel):
     """One table: it cannot be changed, knows all of its keys, and takes no value for one of another type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @classmethod
+    def explain_unknown(cls, path: Sequence[str]) -> str:
+        """Why there is no such setting in this tree of tables, if more is known than that."""
+        return ""
+
+    def same_as_above(self, table: str) -> set[str]:
+        """The settings of a table inside this one that are as in this one, so that they need not be written."""
+        return set()
+
+
+class Family(Section):
+    """A table that has other settings for other tasks: one class for each family of tasks.
+
+    A setting that only other families have cannot be written. Code that serves several tasks may still read it: it is
+    at its default.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            root = next(one for one in type(self).__mro__ if Family in one.__bases__)
+            for other in _subclasses(root):
+                if name in other.model_fields and "kind" not in other.model_fields:
+                    return other.model_fields[name].get_default(call_default_factory=True)
+        raise AttributeError(f"{type(self).__name__} has no setting {name}")
+
+
+def _subclasses(root: type[Section]) -> Iterator[type[Section]]:
+    for one in root.__subclasses__():
+        yield one
+        yield from _subclasses(one)
 
 
 def _check_text(text: str) -> str:
@@ -19,7 +51,15 @@ def _check_text(text: str) -> str:
     return text
 
 
+def as_tuple(value: object) -> object:
+    """One value need not be written as a list; a recipe holds what cannot be changed."""
+    if isinstance(value, list):
+        return tuple(value)
+    return (value,) if isinstance(value, str | float) else value
+
+
 Text = Annotated[str, AfterValidator(_check_text)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(as_tuple, json_schema_input_type=str | list[str])]
 
 
 class About(Section):

@@ -7,14 +7,13 @@ on one line, with the file and the line where there is one.
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from ..errors import RecipeError
 from .messages import Setting, literal, plain, settings, shown, unknown
+from .section import Section
 
 LARGEST = 1_000_000  # bytes: a file of data given by mistake is refused before it fills the memory
 WIDTH = 100  # columns of a comment
@@ -72,26 +71,25 @@ def located(text: str, place: str, path: Sequence[str]) -> str:
     return place
 
 
-def known(model: type[BaseModel], name: str) -> str:
-    """A setting's dotted name, if it is one."""
+def find_setting(model: type[Section], name: str) -> Setting:
+    """The setting of a dotted name, if it is one."""
     names = settings(model)
     if name in names:
-        return name
+        return names[name]
     if inside := [other for other in names if other.startswith(f"{name}.")]:
         raise RecipeError(f"{name} is a table of settings; {inside[0]} is one of them")
     raise RecipeError(unknown(model, name.split(".")))
 
 
-def assignment(model: type[BaseModel], text: str) -> tuple[str, object]:
-    """The name and the value of `section.key=value`."""
+def split_assignment(text: str) -> tuple[str, str]:
+    """The name and the text of the value in `section.key=value`."""
     name, sign, value = text.partition("=")
     if not sign:
         raise RecipeError(f"{shown(text)} has no =, but a setting is given as section.key=value")
-    name = known(model, name.strip())
-    return name, _value(value, settings(model)[name])
+    return name.strip(), value
 
 
-def _value(text: str, setting: Setting) -> object:
+def parse_value(text: str, setting: Setting) -> object:
     """What a person means by the right side: a value of TOML, or bare text, depending on what is asked for."""
     value = _toml(text)
     if setting.type is str and setting.many:
@@ -101,7 +99,7 @@ def _value(text: str, setting: Setting) -> object:
     if setting.type is str:
         return value if isinstance(value, str) else text  # a column called 1, a separator of two blanks
     if setting.many and value is None and "," in text:
-        return [_value(part, setting) for part in text.split(",")]
+        return [parse_value(part, setting) for part in text.split(",")]
     return text.strip() if value is None else value
 
 
@@ -117,38 +115,42 @@ def _toml(text: str) -> object:
 # --- out -------------------------------------------------------------------------------------------------------------
 
 
-Left = Callable[[str], bool]  # whether a setting is left out
+def write(recipe: Section, resolved: Section, comments: bool, choices: Mapping[str, Sequence[str]]) -> str:
+    """A tree of settings as TOML. With comments: help, choices, and what `resolved` makes of it.
+
+    `choices` are those of settings that decide which others there are.
+    """
+    return "\n".join(_table(recipe, resolved, "", comments, choices)) + "\n"
 
 
-def write(recipe: BaseModel, resolved: BaseModel, comments: bool, left: Left = lambda name: False) -> str:
-    """A tree of settings as TOML. With comments: help, choices, and what `resolved` makes of it."""
-    return "\n".join(_table(recipe, resolved, "", comments, left)) + "\n"
-
-
-def _table(table: BaseModel, resolved: BaseModel, name: str, comments: bool, left: Left) -> Iterator[str]:
-    """The lines of what stands in one table, then those of the tables in it."""
+def _table(
+    table: Section,
+    resolved: Section,
+    name: str,
+    comments: bool,
+    choices: Mapping[str, Sequence[str]],
+    same: Set[str] = frozenset(),
+) -> Iterator[str]:
+    """The lines of what stands in one table, then those of the tables in it; what is the `same` above, as comments."""
     declared = settings(type(table))
-    for key, field in type(table).model_fields.items():
+    fields = type(table).model_fields
+    for key in sorted(fields, key=lambda key: key not in declared):  # tables go last
+        value, final = getattr(table, key), getattr(resolved, key)
         inner = f"{name}.{key}" if name else key
-        if left(inner):
-            continue
-        if key in declared:
-            yield from _line(key, declared[key], getattr(table, key), getattr(resolved, key), comments)
-            continue
-        lines = list(_table(getattr(table, key), getattr(resolved, key), inner, comments, left))
-        if lines:
-            yield from ("", *(_comment(field.description or "") if comments else []), f"[{inner}]", *lines)
-
-
-def _line(key: str, setting: Setting, value: object, final: object, comments: bool) -> Iterator[str]:
-    if value is None:
-        if comments:  # not given here: what holds instead, to be set apart by taking the # away
-            yield f"# {key} = {literal(final)}"
-        return
-    if comments:
-        choices = f" One of {', '.join(map(literal, setting.choices))}." if setting.choices else ""
-        yield from _comment(setting.help + choices)
-    yield f"{key} = {literal(value)}" + (f"  # derived: {literal(final)}" if comments and value != final else "")
+        if key in same:
+            yield from [f"# {key} = {literal(final)}"] * comments
+        elif key in declared:
+            if comments:
+                one_of = choices.get(key, declared[key].choices)
+                yield from _comment(
+                    declared[key].help + (f" One of {', '.join(map(literal, one_of))}." if one_of else "")
+                )
+            derived = comments and value != final
+            yield f"{key} = {literal(value)}" + (f"  # derived: {literal(final)}" if derived else "")
+        else:
+            lines = list(_table(value, final, inner, comments, choices, table.same_as_above(key)))
+            if lines:
+                yield from ("", *(_comment(fields[key].description or "") if comments else []), f"[{inner}]", *lines)
 
 
 def _comment(text: str) -> list[str]:

@@ -3,11 +3,11 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..errors import RecipeError
 from .messages import shown
-from .section import Section, Text
+from .section import Family, Text, Texts
 
 DEFAULT_STEPS = 2000
 TIME = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
@@ -32,15 +32,7 @@ def _check_time(text: str) -> str:
     return text
 
 
-def _as_tuple(given: object) -> object:
-    """One part need not be written as a list."""
-    if isinstance(given, str):
-        return (given,)
-    return tuple(given) if isinstance(given, list) else given
-
-
 Time = Annotated[Text, AfterValidator(_check_time)]
-Parts = Annotated[tuple[Text, ...], BeforeValidator(_as_tuple, json_schema_input_type=str | list[str])]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
@@ -49,7 +41,9 @@ def even_part(whole: int, most: int) -> int:
     return next((part for part in range(min(whole, most), most // 2, -1) if whole % part == 0), whole)
 
 
-class Train(Section):
+class Train(Family):
+    """How every model learns."""
+
     steps: Steps = Field(
         default=0,
         description=f"Steps of the optimizer; 0 is as many as train.time allows, or {DEFAULT_STEPS} without a budget.",
@@ -64,16 +58,8 @@ class Train(Section):
     batch_tokens: int = Field(
         default=4096, ge=1, le=10**9, description="Tokens a batch: source and target together, padding included."
     )
-    shuffle: bool = Field(
-        default=True,
-        description="Whether every epoch reads the examples in an order of its own; if not, they come as they stand.",
-    )
     accumulate_batches: int = Field(
         default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
-    )
-    bptt_window: Steps = Field(
-        default=0,
-        description="Elements that backpropagation goes back: a step a window; 0 is all, or 128 in endless texts.",
     )
     optimizer: Literal["adamw", "adam", "radam", "sgd"] = Field(
         default="adamw", description="Which of torch's own optimizers makes the steps."
@@ -103,17 +89,8 @@ class Train(Section):
         lt=1,
         description="Exponential averaging of the weights, such as 0.999: the average is what is kept; 0 is none.",
     )
-    freeze: Parts = Field(
+    freeze: Texts = Field(
         default=(), description='Parts of the model that do not learn, such as "embed", "source" or "encoder".'
-    )
-    teacher_forcing: float = Field(
-        default=1.0,
-        ge=0,
-        le=1,
-        description="Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.",
-    )
-    teacher_forcing_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
-        default="constant", description="How that share falls from 1 to train.teacher_forcing over all steps."
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
         default="auto", description="Where it is trained: auto is a GPU if there is one, else the processor."
@@ -125,21 +102,6 @@ class Train(Section):
     shard: bool = Field(
         default=False,
         description="Whether several processes hold a share of the weights each (FSDP2) instead of all of them (DDP).",
-    )
-    label_smoothing: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="Label smoothing: the share of probability spread over all that can be told.",
-    )
-    sampled_softmax: int = Field(
-        default=0,
-        ge=0,
-        le=10**7,
-        description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
-    )
-    class_weights: bool = Field(
-        default=False, description="Whether every label counts alike in training, however rare it is."
     )
     watch_every: Steps = Field(
         default=100,
@@ -172,8 +134,8 @@ class Train(Section):
     def resolved(self, window: int = 0, best: Literal["loss", "score"] = "loss") -> "Train":
         """With everything filled in that follows; `window` and `best` are what the task takes unless it is said."""
         if (window and not self.bptt_window) or not self.select_by:
-            settled = {"bptt_window": self.bptt_window or window, "select_by": self.select_by or best}
-            return self.model_copy(update=settled).resolved()
+            settled: dict[str, object] = {"bptt_window": self.bptt_window or window} if window else {}
+            return self.model_copy(update=settled | {"select_by": self.select_by or best}).resolved()
         steps = self.known_steps
         if not steps:
             return self
@@ -189,15 +151,40 @@ class Train(Section):
         )
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _steps_fit(self) -> Self:
         if self.steps and self.time:
             raise ValueError("train.steps and train.time are both given, but the time decides the steps: choose one")
         if self.known_steps and self.warmup > self.known_steps:
             raise ValueError(f"train.warmup is {self.warmup} steps, but the whole training has {self.known_steps}")
-        if self.sampled_softmax and self.label_smoothing:
-            raise ValueError(
-                "train.label_smoothing gives belief to all words, but train.sampled_softmax looks at few: choose one"
-            )
+        return self
+
+
+class ShuffledTrain(Train):
+    shuffle: bool = Field(
+        default=True,
+        description="Whether every epoch reads the examples in an order of its own; if not, they come as they stand.",
+    )
+
+
+class GeneratorTrain(Train):
+    """How a model learns that writes one element after the other."""
+
+    bptt_window: Steps = Field(
+        default=0,
+        description="Elements that backpropagation goes back: a step a window; 0 is all, or 128 in endless texts.",
+    )
+    teacher_forcing: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.",
+    )
+    teacher_forcing_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
+        default="constant", description="How that share falls from 1 to train.teacher_forcing over all steps."
+    )
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
         if self.teacher_forcing_schedule == "exponential" and self.teacher_forcing == 0:
             raise ValueError(
                 'train.teacher_forcing is 0, which an "exponential" train.teacher_forcing_schedule '
@@ -206,7 +193,52 @@ class Train(Section):
         return self
 
 
-class Search(Section):
+class SmoothedTrain(Train):
+    label_smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Label smoothing: the share of probability spread over all that can be told.",
+    )
+
+
+class Seq2SeqTrain(SmoothedTrain, GeneratorTrain, ShuffledTrain):
+    """For what is written about a source."""
+
+
+class MusicTrain(SmoothedTrain, GeneratorTrain):
+    """For documents without a source, which are read in order."""
+
+
+class LanguageTrain(MusicTrain):
+    sampled_softmax: int = Field(
+        default=0,
+        ge=0,
+        le=10**7,
+        description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
+    )
+
+    @model_validator(mode="after")
+    def _smoothed_or_sampled(self) -> Self:
+        if self.sampled_softmax and self.label_smoothing:
+            raise ValueError(
+                "train.label_smoothing gives probability to all words, but train.sampled_softmax looks at few: "
+                "choose one"
+            )
+        return self
+
+
+class ClassifyTrain(SmoothedTrain, ShuffledTrain):
+    class_weights: bool = Field(
+        default=False, description="Whether every label counts alike in training, however rare it is."
+    )
+
+
+class Search(Family):
+    """How an output is searched for. Only tasks that write about a source have settings of it."""
+
+
+class BeamSearch(Search):
     beam_size: int = Field(
         default=4, ge=1, le=1000, description="How many outputs beam search keeps side by side; 1 is greedy."
     )
@@ -222,6 +254,9 @@ class Search(Section):
         le=10**6,
         description="The most seconds that an answer is written for, when one is asked for; 0 is no limit.",
     )
+
+
+class TextSearch(BeamSearch):
     allow_unknown: bool = Field(
         default=False, description="Whether <unk>, which stands for what the vocabulary does not have, may be written."
     )

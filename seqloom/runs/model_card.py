@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config.recipe import Recipe
-from ..config.tasks import FORECASTERS, USES
+from ..config.tasks import USES
 
 BARS = "▁▂▃▄▅▆▇█"
 MOST_LABELS = 8
@@ -48,7 +48,7 @@ def example_command(recipe: Recipe, folder: Path) -> str:
     """How such a run is asked on a command line."""
     if not USES[recipe.task].encodes:
         return f'generate {folder} --prompt "…"'
-    numbers = recipe.task in (*FORECASTERS, "caption") or recipe.data.source_type != "tokens"
+    numbers = recipe.task in ("forecast", "caption") or recipe.data.source_type != "tokens"
     return f"predict {folder} --file FILE" if numbers else f'predict {folder} "…"'
 
 
@@ -56,7 +56,7 @@ def in_python(recipe: Recipe, folder: Path) -> str:
     """The same in Python."""
     if not USES[recipe.task].encodes:
         return f'[text] = load({str(folder)!r}).generate("…").finish()'
-    given = "data_frame" if recipe.task in FORECASTERS else '"…"' if recipe.data.source_type == "tokens" else "array"
+    given = "data_frame" if recipe.task == "forecast" else '"…"' if recipe.data.source_type == "tokens" else "array"
     return f"[best, *others] = load({str(folder)!r}).predict({given})"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..config.body import Body
+from ..architectures import Architecture
 from ..config.recipe import Recipe
 from ..data import batching
 from ..data.formats.tables import Skipped
@@ -183,19 +183,19 @@ class Rows(Task):
         """How much of each is left unread with that."""
         return [max(length - self.most, 0) for length in encoded.lengths.tolist()]
 
-    def check_length(self, lengths: NDArray[np.int64], body: Body) -> None:
+    def check_length(self, lengths: NDArray[np.int64], body: Architecture) -> None:
         """Refuse an input that reaches beyond the positions a model has learned."""
         longest = int(lengths.max(initial=0))
         if positions(body) < longest:
             raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
 
 
-def positions(body: Body) -> int:
+def positions(body: Architecture) -> int:
     """How long a sequence a body can read."""
     return body.max_positions if body.kind == "transformer" and body.positions == "learned" else 10**6
 
 
-def check_positions(name: str, body: Body, lengths: NDArray[np.int64]) -> None:
+def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64]) -> None:
     """Refuse learned positions that do not reach as far as the training examples."""
     longest = int(lengths.max(initial=0))
     if positions(body) < longest:

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..architectures import Architecture
 from ..arrays import Doubles
-from ..config.body import Body
 from ..config.recipe import Recipe
 from ..data import batching, streams
 from ..data.prepare import Prepared
@@ -41,7 +41,7 @@ class Writes(Rows):
     def stream(self, encoded: Encoded) -> Places: ...
 
     @property
-    def body(self) -> Body:
+    def body(self) -> Architecture:
         return self.recipe.model.side("decoder")
 
     @property

@@ -38,7 +38,7 @@ def teacher_forcing_at(step: int, settings: Train) -> float:
     It falls from 1 at the first step to `teacher` at the last: as a line, as a power, or as k / (k + exp(i / k)), whose
     k is chosen so that half of the way down is made at half of the steps.
     """
-    least = settings.teacher_forcing
+    least: float = settings.teacher_forcing
     way = (step - 1) / (settings.steps - 1) if settings.steps > 1 else 1.0
     match settings.teacher_forcing_schedule:
         case "constant":
@@ -47,9 +47,8 @@ def teacher_forcing_at(step: int, settings: Train) -> float:
             return 1 + (least - 1) * way
         case "exponential":
             return math.exp(way * math.log(least))
-        case "inverse-sigmoid":
-            pace = _pace(settings.steps / 2)
-            return least + (1 - least) * pace / (pace + math.exp(step / pace))
+    pace = _pace(settings.steps / 2)  # of an inverse sigmoid
+    return least + (1 - least) * pace / (pace + math.exp(step / pace))
 
 
 def _pace(half: float) -> float:

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.architectures.build import build_cell
 from seqloom.config.recipe import Recipe
 from seqloom.layers.cells import Cell
 from seqloom.layers.tap import recording
@@ -16,7 +15,7 @@ INPUTS = 5
 
 def built(*settings: str, size: int = 4) -> Cell:
     recipe = Recipe.of({"task": "classify"}).override(*settings)
-    return build_cell(recipe.model.side("encoder"), None)(INPUTS, size)
+    return recipe.model.side("encoder").build_cell()(INPUTS, size)
 
 
 FORGETS = {

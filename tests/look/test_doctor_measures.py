@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.architectures.build import build_cell
 from seqloom.config.recipe import Recipe
 from seqloom.layers.base import Encoder, last_pool
 from seqloom.layers.cells import CELLS
@@ -181,7 +180,7 @@ def test_recurrent_weights_start_as_many_times_as_large_as_the_gain_says():
     def built(*settings):
         torch.manual_seed(0)
         recipe = Recipe.of({"task": "classify"}).override("model.size=8", *settings)
-        return build_cell(recipe.model.side("encoder"), None)(4, 8)
+        return recipe.model.side("encoder").build_cell()(4, 8)
 
     for kind in ("rnn", "lstm", "gru"):
         plain, large = (built(f"model.kind={kind}", f"model.init_gain={gain}") for gain in (1, 3))

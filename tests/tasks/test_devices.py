@@ -73,7 +73,7 @@ def sent(model: torch.nn.Module) -> torch.nn.Module:
 
 
 TEXT = "".join(f"{number} green bottles on the wall.\n" for number in range(40))
-SMALL = ("model.size=16", "model.heads=2", "train.steps=4", "train.batch_tokens=256", "train.device=cpu")
+SMALL = ("model.size=16", "train.steps=4", "train.batch_tokens=256", "train.device=cpu")
 CASES: dict[str, tuple[Callable[[], Recipe], Any, Any]] = {
     "seq2seq": (lambda: Recipe.of({"task": "seq2seq"}), [("abc", "cba"), ("bd", "db"), ("cad", "dac")] * 8, "abd"),
     "classify": (lambda: Recipe.of({"task": "classify"}), FEW["classify"][0], "a good plot"),

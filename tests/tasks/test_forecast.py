@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import get_args
 
 import numpy as np
 import pandas
@@ -10,9 +9,9 @@ import pytest
 import torch
 
 from seqloom import metrics
+from seqloom.architectures import ARCHITECTURES
 from seqloom.baselines.numbers import LinearAutoregression
 from seqloom.cli.main import app
-from seqloom.config.body import Kind
 from seqloom.config.recipe import Recipe
 from seqloom.data.samples import SERIES
 from seqloom.data.series_windows import prepare
@@ -35,7 +34,7 @@ def silent(line: str) -> None:
 # --- what a forecaster may know ---
 
 
-@pytest.mark.parametrize("kind", get_args(get_args(Kind)[0]))
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 @pytest.mark.parametrize("more", ["model.relative=last", "model.relative=mean model.channel_independent=true"])
 def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more):
     values = walks()

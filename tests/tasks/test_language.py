@@ -1,14 +1,13 @@
 """Language: every kind trains, goes on and writes; its loss is that of the whole text; its writing is repeatable."""
 
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
+from seqloom.architectures import ARCHITECTURES
 from seqloom.baselines.language import NGram
-from seqloom.config.body import Kind
 from seqloom.config.recipe import Recipe
 from seqloom.data.vocabulary import END, NEVER_WRITTEN, START
 from seqloom.errors import RecipeError, RunError, SearchError
@@ -19,7 +18,7 @@ from seqloom.tasks.language import Language
 
 from ..recipes import measured, small
 
-KINDS = [kind for kind in get_args(get_args(Kind)[0]) if kind != "gru-d"]  # that one continues series of numbers
+KINDS = [kind for kind in ARCHITECTURES if kind != "gru-d"]  # that one continues series of numbers
 TEXT = "".join(f"{number} green bottles hanging on the wall, é.\n" for number in range(40))
 SETTINGS = ("model.size=16", "train.steps=6", "train.batch_tokens=64", "train.bptt_window=8", "train.validate_every=3")
 
@@ -141,7 +140,7 @@ def test_streams_of_a_long_text_are_read_in_with_a_lead(tmp_path, monkeypatch):
     """Cut into rows, what an echo of one step tells is told as if nothing had been cut."""
     monkeypatch.setattr("seqloom.data.streams.STREAM", 40)
     monkeypatch.setattr("seqloom.data.streams.LEAD", 10)
-    task, prepared, model = prepared_of(tmp_path, "model.kind=convolution", "model.window=5")
+    task, prepared, model = prepared_of(tmp_path, "model.kind=convolution", "model.kernel_size=5")
     [[text]] = task.examples(prepared, "validation")
     with torch.no_grad():
         expected = alone(task, model, text)

@@ -3,13 +3,12 @@
 import json
 import math
 import wave
-from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
-from seqloom.config.body import Kind
+from seqloom.architectures import ARCHITECTURES
 from seqloom.config.recipe import Recipe
 from seqloom.data.frames import KEYS
 from seqloom.data.samples import SAMPLES
@@ -21,7 +20,7 @@ from seqloom.tasks.music import Polyphony, Tunes, faults, sounds_in
 
 from ..recipes import measured
 
-KINDS = [kind for kind in get_args(get_args(Kind)[0]) if kind != "gru-d"]  # that one continues series of numbers
+KINDS = [kind for kind in ARCHITECTURES if kind != "gru-d"]  # that one continues series of numbers
 SETTINGS = (
     "model.size=16",
     "train.steps=6",

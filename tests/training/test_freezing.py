@@ -15,7 +15,7 @@ from .tiny import Guesser, Rows, settings
 
 
 def writing() -> GenerationObjective:
-    recipe = Recipe().override("model.size=8", "model.heads=2", "model.kind=gru").resolved()
+    recipe = Recipe().override("model.size=8", "model.kind=gru").resolved()
     return GenerationObjective(small_seq2seq(recipe.model, 5, 6))
 
 

@@ -49,7 +49,7 @@ class Pairs(Rows):
 
 
 def writing(*overrides: str) -> Callable[[], Objective]:
-    recipe = Recipe().override("model.size=8", "model.heads=2", "model.dropout=0.2", *overrides).resolved()
+    recipe = Recipe().override("model.size=8", "model.dropout=0.2", *overrides).resolved()
 
     def make() -> Objective:
         torch.manual_seed(0)

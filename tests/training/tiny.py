@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seqloom.config.recipe import Train
+from seqloom.config.train import GeneratorTrain
 from seqloom.models import Batch, Objective
 from seqloom.training.records import Record
 
@@ -64,7 +65,7 @@ class Rows:
 
 def settings(**given: Any) -> Train:
     defaults = {"steps": 24, "learning_rate": 0.02, "warmup": 3, "validate_every": 5, "checkpoint_every": 4, "seed": 11}
-    return Train(**{**defaults, **given}).resolved()
+    return GeneratorTrain(**{**defaults, **given}).resolved()
 
 
 def validation(objective: Objective, feed: Rows):

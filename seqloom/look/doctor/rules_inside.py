@@ -6,7 +6,8 @@ only where the data asks for more, and about the rest only where the model has l
 
 import numpy as np
 
-from ...config.recipe import Body, Recipe
+from ...architectures import Architecture
+from ...config.recipe import Recipe
 from .findings import Checkup, Finding
 from .rules_tried import side_of
 
@@ -23,7 +24,7 @@ def short_memory(checkup: Checkup) -> Finding | None:
     reach, memory = found.dependence.reach, found.memory.length
     if reach <= FACTOR * memory or reach < NEAR:
         return None
-    seen = reach_of(side_of(checkup.recipe))
+    seen = reach_of(side_of(checkup.recipe), checkup.recipe.model.reads_ahead)
     change, why = remembers(checkup.recipe, seen is not None and seen < reach)
     blind = f"; it cannot see further than {seen}" if seen is not None and seen < reach else ""
     return Finding(
@@ -37,13 +38,14 @@ def short_memory(checkup: Checkup) -> Finding | None:
     )
 
 
-def reach_of(body: Body) -> int | None:
+def reach_of(body: Architecture, ahead: bool) -> int | None:
     """How far a body that sees through a window can see at all; None if there is no limit."""
+    layers = len(body.sizes)
     if body.kind == "transformer":
-        return body.depth * (body.window if body.bidirectional else body.window - 1) if body.window else None
+        return layers * (body.window if ahead else body.window - 1) if body.window else None
     if body.kind in ("convolution", "linear"):
-        window = body.window or 5
-        return body.depth * (window // 2 if body.bidirectional else window - 1)
+        both = ahead and body.bidirectional
+        return layers * (body.kernel_size // 2 if both else body.kernel_size - 1)
     return None
 
 
@@ -69,7 +71,7 @@ def forgetting(checkup: Checkup) -> Finding | None:
     worst = min(keeps, key=lambda use: use.mean, default=None)
     if worst is None or worst.mean > 0.33 or checkup.skill > LITTLE:
         return None
-    bias = side_of(checkup.recipe).forget_bias
+    bias = getattr(side_of(checkup.recipe), "forget_bias", 0.0)
     return Finding(
         "forgets at once",
         0.88 if bias < 0 else 0.7,
@@ -131,7 +133,9 @@ def dead_units(checkup: Checkup) -> Finding | None:
         0.55,
         f"{share:.0%} of the units of {level} say the same whatever is read.",
         {"share": share},
-        squash if body.activation == "relu" else f"train.learning_rate={checkup.recipe.train.learning_rate / 3:.2g}",
+        squash
+        if getattr(body, "activation", "") == "relu"
+        else f"train.learning_rate={checkup.recipe.train.learning_rate / 3:.2g}",
         "A unit whose slope is zero everywhere gets no gradient and stays dead.",
     )
 
@@ -153,6 +157,8 @@ def starved(checkup: Checkup) -> Finding | None:
         0.57,
         f"In {name} queries and keys get {share:.1e} of the gradient that values get: it cannot learn where to look.",
         {"share": share},
-        "model.norm=pre" if side_of(checkup.recipe).norm != "pre" else f"train.steps={3 * checkup.recipe.train.steps}",
+        "model.norm=pre"
+        if getattr(side_of(checkup.recipe), "norm", "pre") != "pre"
+        else f"train.steps={3 * checkup.recipe.train.steps}",
         "Attention that is uniform, or all on one place, has almost no slope.",
     )

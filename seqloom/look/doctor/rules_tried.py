@@ -10,8 +10,10 @@ from functools import partial
 
 import numpy as np
 
-from ...config.messages import settings
-from ...config.recipe import Body, Recipe
+from ...architectures import Architecture
+from ...config.owners import settings_of
+from ...config.recipe import Recipe
+from ...config.tasks import USES
 from .findings import Checkup, Finding
 
 ROOM = 0.9  # a model that has taken more than this of the surprise away has nothing to gain
@@ -75,11 +77,9 @@ def best(checkup: Checkup, changes: Sequence[str]) -> tuple[str, float] | None:
     return next((pair for pair in gains if pair[1] >= top - NEARLY), None)
 
 
-def side_of(recipe: Recipe) -> Body:
+def side_of(recipe: Recipe) -> Architecture:
     """The body that reads, or else the one that writes."""
-    from ...config.tasks import USES
-
-    return recipe.model.side("encoder" if USES[recipe.task].encodes else "decoder")
+    return recipe.model.side("encoder" if recipe.use.encodes else "decoder")
 
 
 def movement(checkup: Checkup) -> float:
@@ -144,7 +144,13 @@ def exploding(checkup: Checkup) -> Suspicion | None:
     if not (free and (peak > 10 or checkup.skipped)) and radius < 1.2:
         return None
     clip = ["train.clip_norm=1"] if free else []
-    start = ["model.init_gain=1"] if body.init_gain > 1 else ["model.init=orthogonal"] if radius > 1.2 else []
+    start = (
+        ["model.init_gain=1"]
+        if getattr(body, "init_gain", 1) > 1
+        else ["model.init=orthogonal"]
+        if radius > 1.2
+        else []
+    )
     return Suspicion(
         f"The largest gradient was {peak:.0f} times the usual one, {'unlimited' if free else 'limited'}; the recurrent "
         f"matrix starts with a spectral radius of {radius:.2f}.",
@@ -182,7 +188,7 @@ def too_much_dropout(checkup: Checkup) -> Suspicion | None:
     """Two fifths or more are left out, and the model does not know its training examples better than others."""
     body, found = side_of(checkup.recipe), checkup.evidence
     names = ("dropout", "recurrent_weight_dropout", "attention_dropout", "zoneout")
-    name, share = max(((one, getattr(body, one)) for one in names), key=lambda pair: pair[1])
+    name, share = max(((one, getattr(body, one, 0.0)) for one in names), key=lambda pair: pair[1])
     if share < 0.4 or (found is not None and checkup.fitted - checkup.skill > 0.1):
         return None
     gap = 0.0 if found is None else (found.dropped - found.told) / max(abs(found.blind), 1e-9)
@@ -243,7 +249,6 @@ def short_windows(checkup: Checkup) -> Suspicion | None:
     return Suspicion(says, {"window": float(window)}, ["train.bptt_window=64"]) if 0 < window < 16 else None
 
 
-PLAIN = Recipe()
 # Settings that say what is learned, how much of it and how long, or that other rules speak about.
 APART = (
     *(
@@ -290,18 +295,22 @@ APART = (
 def unusual(name: str, checkup: Checkup) -> Suspicion | None:
     """A setting of the model or of training that is not at its default, where the model has learned less than half."""
     section, key = name.split(".")
-    default, now = (getattr(getattr(recipe, section), key) for recipe in (PLAIN, checkup.recipe))
-    if now == default or checkup.skill > 0.5:
+    table = getattr(checkup.recipe, section)
+    field = type(table).model_fields.get(key)
+    if field is None or checkup.skill > 0.5:
+        return None
+    default, now = field.get_default(call_default_factory=True), getattr(table, key)
+    if now == default:
         return None
     written = ",".join(default) if isinstance(default, tuple) else str(default).lower() if default != "" else '""'
     return Suspicion(f"{name} is {now}, not {written or 'empty'}.", {}, [f"{name}={written}"], helps=2 * HELPS)
 
 
 def _unusual_names() -> list[str]:
-    names = [name.split(".") for name in settings(Recipe)]
-    return [
-        ".".join(path) for path in names if len(path) == 2 and path[0] in ("model", "train") and path[1] not in APART
-    ]
+    """Of all tasks and architectures."""
+    names = [name.split(".") for task in USES for name in sorted(settings_of(task))]
+    unusual = [".".join(path) for path in names if len(path) == 2 and path[0] in ("model", "train")]
+    return [name for name in dict.fromkeys(unusual) if name.split(".")[1] not in APART]
 
 
 UNUSUAL = tuple(

@@ -12,9 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ...architectures.build import build_encoder
-from ...config.recipe import Body, Recipe
-from ...config.tasks import USES
+from ...architectures import Architecture
+from ...config.recipe import Recipe
 from ...errors import RecipeError
 from ...layers.base import Layer
 from .reading import quiet
@@ -61,13 +60,12 @@ def costs(
 
 def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]:
     """The recipe's own body and what else could stand in its place, each as deep and wide, all reading forwards."""
-    side: Literal["encoder", "decoder"] = "encoder" if USES[recipe.task].encodes else "decoder"
+    side: Literal["encoder", "decoder"] = "encoder" if recipe.use.encodes else "decoder"
     own = recipe.model.side(side).kind
     found: dict[str, Callable[[], Layer]] = {}
     for kind in dict.fromkeys((own, *BESIDE)):
-        forwards = {} if kind == "transformer" else {"bidirectional": False}
         try:
-            body = recipe.changed("model.kind", kind).resolved().model.side(side).model_copy(update=forwards)
+            body = recipe.changed("model.kind", kind).resolved().model.side(side)
         except RecipeError:  # what the own body can, such as reading gaps, not every other can
             continue
         if kind != "gru-d":
@@ -75,8 +73,8 @@ def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]
     return found
 
 
-def _body(body: Body, inputs: int) -> Layer:
-    layer = build_encoder(body, inputs).layer
+def _body(body: Architecture, inputs: int) -> Layer:
+    layer = body.build_encoder(inputs, ahead=body.kind == "transformer").layer
     assert isinstance(layer, Layer)
     return layer
 

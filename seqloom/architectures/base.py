@@ -1,0 +1,149 @@
+"""What the settings of every architecture have in common. Settings know no torch until something is built of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from ..config.section import Section
+
+if TYPE_CHECKING:
+    from ..layers.attention import Attention
+    from ..layers.base import Encoder, Layer, Pool
+    from ..layers.cells import MakeCell
+    from ..layers.recurrent import FinalStateSizes
+
+MOST_LAYERS = 1000
+
+
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _check_layers(size: int | tuple[int, ...]) -> int | tuple[int, ...]:
+    if isinstance(size, tuple) and len(size) > MOST_LAYERS:
+        raise ValueError(f"{len(size)} layers are listed, but there can be at most {MOST_LAYERS}")
+    return size
+
+
+Width = Annotated[int, Field(ge=1, le=2**16)]
+Widths = Annotated[list[Width], Field(min_length=1, max_length=MOST_LAYERS)]
+Size = Annotated[
+    Width | Annotated[tuple[Width, ...], Field(min_length=1)],
+    BeforeValidator(_as_tuple, json_schema_input_type=Width | Widths),
+    AfterValidator(_check_layers),
+]
+
+
+class Architecture(Section):
+    """The settings of one side of a network. A subclass has a `kind` and what only that kind reads."""
+
+    kind: str = Field(description="The architecture.")
+    size: Size = Field(
+        default=128, description="Features of a hidden layer; a list gives each recurrent layer a size of its own."
+    )
+    dropout: float = Field(
+        default=0.1,
+        ge=0,
+        lt=1,
+        description="The share of features that dropout sets to 0 in training: of the embedding, between layers, "
+        "and before the head.",
+    )
+
+    encoder_settings: ClassVar[type[Section]] = Section  # what only an encoder has that may read ahead
+    decoder_settings: ClassVar[type[Section]] = Section  # what only a decoder has that looks at a source
+    only_numbers: ClassVar[bool] = False  # whether it reads numbers of which some are missing, and nothing else
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # what only some kinds have: ask for `kind` first
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The size of each layer."""
+        return self.size if isinstance(self.size, tuple) else (self.size,)
+
+    @property
+    def width(self) -> int:
+        """The features that come out."""
+        return self.sizes[-1]
+
+    @property
+    def shape(self) -> str:
+        """In few words: "gru 128 × 2", or "gru 64, 32" where the layers differ."""
+        if isinstance(self.size, tuple):
+            return f"{self.kind} {', '.join(map(str, self.size))}"
+        return f"{self.kind} {self.size} × {len(self.sizes)}"
+
+    def derived(self) -> dict[str, object]:
+        """The settings that follow from others where they are 0."""
+        return {}
+
+    def complete(self) -> Self:
+        """With nothing left to derive."""
+        return self.model_copy(update=self.derived())
+
+    def fault(self) -> str:
+        """Why no network can be built of these settings, or nothing."""
+        return ""
+
+    def build_encoder(self, inputs: int, *, ahead: bool = True, pool: str = "", own: MakeCell | None = None) -> Encoder:
+        """What reads vectors of so many features; `ahead` says whether it may see what comes later."""
+        raise NotImplementedError
+
+    def build_decoder(
+        self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
+    ) -> Layer:
+        """What writes, about a memory of so many features if there is one."""
+        raise NotImplementedError
+
+
+class Layered(Architecture):
+    """What has layers on top of each other."""
+
+    depth: int = Field(
+        default=0,
+        ge=0,
+        le=MOST_LAYERS,
+        description="Layers on top of each other; 0 is one, or as many as model.size lists.",
+    )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.size if isinstance(self.size, tuple) else (self.size,) * (self.depth or 1)
+
+    def derived(self) -> dict[str, object]:
+        return {"depth": len(self.sizes)}
+
+    def fault(self) -> str:
+        if isinstance(self.size, tuple) and self.depth not in (0, len(self.size)):
+            return f"has depth {self.depth}, but its size lists {len(self.size)} layers: depth 0 is as many as listed"
+        return ""
+
+
+class SourceAttention(Section):
+    """How a decoder without an attention of its own looks at the source."""
+
+    attention: Literal["none", "dot", "scaled", "additive"] = Field(
+        default="additive", description="How the decoder scores the elements of the source that it looks at."
+    )
+    hard_attention: bool = Field(
+        default=False, description="Whether the decoder looks at the best-scored element only instead of a mean."
+    )
+
+
+def build_attention(side: Architecture, query: int, memory: int) -> Attention:
+    from ..layers.attention import SCORES
+
+    return SCORES[side.attention](query, memory, side.hard_attention)
+
+
+def build_pool(name: str, width: int, last: Pool | None = None) -> Pool:
+    """What sums up a sequence; `last` is what takes its last element, if that is not simply the last."""
+    from ..layers import base
+    from ..layers.attention import Pooling
+
+    if name == "attention":
+        return Pooling(width, queries=4)
+    return {"last": last or base.last_pool, "max": base.max_pool, "mean": base.mean_pool}[name]

@@ -1,0 +1,80 @@
+"""Windows that slide over a sequence: convolutions upon convolutions, or one linear filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from ..config.section import Section
+from .base import Architecture, Layered, SourceAttention, build_attention, build_pool
+
+if TYPE_CHECKING:
+    from ..layers.base import Encoder, Layer
+    from ..layers.cells import MakeCell
+    from ..layers.recurrent import FinalStateSizes
+
+
+class BothSides(Section):
+    bidirectional: bool = Field(
+        default=True, description="Whether the encoder's window reaches to both sides of an element, or only back."
+    )
+
+
+class Sliding(Architecture):
+    """What convolution and linear share."""
+
+    kernel_size: int = Field(default=5, ge=1, le=10**6, description="How many elements a window holds.")
+
+    encoder_settings: ClassVar[type[Section]] = BothSides
+    decoder_settings: ClassVar[type[Section]] = SourceAttention
+    activates: ClassVar[bool] = True
+
+    def fault(self) -> str:
+        if isinstance(self.size, tuple):
+            return f'lists sizes, but all layers of kind "{self.kind}" have the same'
+        if getattr(self, "bidirectional", False) and self.kernel_size % 2 == 0:
+            return f"has the even kernel_size {self.kernel_size}, but with bidirectional a window has a middle"
+        return ""
+
+    def build_encoder(self, inputs: int, *, ahead: bool = True, pool: str = "", own: MakeCell | None = None) -> Encoder:
+        from ..layers.base import Encoder
+
+        causal = not (ahead and getattr(self, "bidirectional", False))
+        return Encoder(self._build(inputs, causal), build_pool(pool or "mean", self.width))
+
+    def build_decoder(
+        self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
+    ) -> Layer:
+        from ..layers.attention_decoders import Luong
+        from ..layers.base import Stack
+
+        layer = self._build(inputs, causal=True)
+        if not memory:
+            return layer
+        return Stack(layer, Luong(self.width, memory, build_attention(self, self.width, memory)))
+
+    def _build(self, inputs: int, causal: bool) -> Layer:
+        from ..layers.convolution import convolution
+
+        return convolution(
+            inputs,
+            self.width,
+            len(self.sizes),
+            self.kernel_size,
+            causal=causal,
+            dropout=self.dropout,
+            act=self.activates,
+        )
+
+
+class Convolution(Sliding, Layered):
+    kind: Literal["convolution"] = "convolution"
+
+
+class Linear(Sliding):
+    """One linear filter; a forecast is a linear function of the whole window."""
+
+    kind: Literal["linear"] = "linear"
+
+    activates: ClassVar[bool] = False

@@ -1,0 +1,329 @@
+"""Recurrent architectures: the settings of each cell beside the equations that they choose.
+
+To add a cell: its class in `layers/cells.py`, a class here with its `kind`, its settings and `cell`, and a line in
+`architectures/__init__.py`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from ..config.section import Section
+from .base import Layered, SourceAttention, build_attention, build_pool
+
+if TYPE_CHECKING:
+    from ..layers.base import Encoder, Layer
+    from ..layers.cells import Cell, MakeCell
+    from ..layers.recurrent import FinalStateSizes
+
+
+class Bidirectional(Section):
+    bidirectional: bool = Field(default=True, description="Whether the encoder reads from both ends.")
+    merge: Literal["concatenate", "mean", "sum", "project"] = Field(
+        default="concatenate",
+        description="How the two directions are joined; concatenated, each has half the size, otherwise all of it.",
+    )
+
+
+class RecurrentAttention(SourceAttention):
+    attention_style: Literal["bahdanau", "luong"] = Field(
+        default="bahdanau",
+        description="When the decoder looks at the source: before each step, feeding the cell, or after it.",
+    )
+
+
+class Recurrence(Layered):
+    """What every recurrence has, also one without recurrent weights."""
+
+    variational_dropout: bool = Field(
+        default=False, description="Whether dropout between layers sets the same features to 0 at every step."
+    )
+    initial_state: Literal["zero", "learned"] = Field(
+        default="zero", description="Where a recurrence starts that no encoder gives a state to."
+    )
+    bias: bool = Field(default=True, description="Whether linear layers have a bias.")
+    init: Literal["uniform", "xavier", "orthogonal", "identity", "normal"] = Field(
+        default="uniform",
+        description="How weights are initialized; uniform is within one over the square root of the size.",
+    )
+
+    encoder_settings: ClassVar[type[Section]] = Bidirectional
+    decoder_settings: ClassVar[type[Section]] = RecurrentAttention
+
+    def fault(self) -> str:
+        odd = next((size for size in self.sizes if size % 2), 0)
+        if odd and self._merge() == "concatenate":
+            return f'has the odd size {odd}, but with bidirectional and merge "concatenate" each way gets half of it'
+        return super().fault()
+
+    def cell(self) -> MakeCell:
+        """The equations, before anything is done to their weights."""
+        raise NotImplementedError
+
+    def build_cell(self) -> MakeCell:
+        """The cell with its weights initialized, constrained and dropped out as the settings say."""
+        return partial(_build_cell, self, self.cell())
+
+    def _merge(self, ahead: bool = True) -> str:
+        """How two directions are joined, or "none" for one."""
+        both: bool = ahead and getattr(self, "bidirectional", False)
+        return str(self.merge) if both else "none"
+
+    def build_encoder(self, inputs: int, *, ahead: bool = True, pool: str = "", own: MakeCell | None = None) -> Encoder:
+        from ..layers.base import Encoder, last_bidirectional_pool
+
+        merge = self._merge(ahead)
+        last = last_bidirectional_pool if merge == "concatenate" else None
+        usual = "last" if merge in ("concatenate", "none") else "mean"
+        return Encoder(self._build_layers(inputs, merge, own), build_pool(pool or usual, self.width, last))
+
+    def _build_layers(self, inputs: int, merge: str, own: MakeCell | None) -> Layer:
+        from ..layers.recurrent import recurrent_encoder
+
+        return recurrent_encoder(
+            own or self.build_cell(),
+            inputs,
+            self.sizes,
+            merge=merge,
+            initial_state=self.initial_state,
+            dropout=self.dropout,
+            variational_dropout=self.variational_dropout,
+        )
+
+    def build_decoder(
+        self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
+    ) -> Layer:
+        from ..layers.attention_decoders import bahdanau_decoder, luong_decoder
+        from ..layers.recurrent import recurrent_decoder
+
+        cell, sizes = own or self.build_cell(), self.sizes
+        drop = {"dropout": self.dropout, "variational_dropout": self.variational_dropout}
+        if not memory or self.attention == "none":
+            start = self.initial_state
+            return recurrent_decoder(cell, inputs, sizes, memory, final_states, initial_state=start, **drop)  # type: ignore[arg-type]
+        early = self.attention_style == "bahdanau"
+        attention = build_attention(self, sizes[0] if early else sizes[-1], memory)
+        build = bahdanau_decoder if early else luong_decoder
+        return build(cell, inputs, sizes, memory, attention, final_states, **drop)  # type: ignore[arg-type]
+
+
+def _build_cell(settings: Recurrence, make: MakeCell, inputs: int, size: int) -> Cell:
+    from torch.nn.utils.parametrizations import orthogonal, spectral_norm
+
+    from ..layers.cells import Zoneout, constrain_weights, drop_weights, initialize
+
+    forget: float | None = getattr(settings, "forget_bias", None)
+    constraint: str = getattr(settings, "weight_constraint", "none")
+    dropped: float = getattr(settings, "recurrent_weight_dropout", 0.0)
+    zoneout: float = getattr(settings, "zoneout", 0.0)
+    cell = initialize(make(inputs, size), settings.init, forget, getattr(settings, "init_gain", 1.0))
+    if constraint != "none":
+        cell = constrain_weights(cell, orthogonal if constraint == "orthogonal" else spectral_norm)
+    if dropped:
+        cell = drop_weights(cell, dropped)
+    return Zoneout(cell, zoneout) if zoneout else cell
+
+
+# --- what some cells have --------------------------------------------------------------------------------------------
+
+
+class ZoneoutSettings(Recurrence):
+    zoneout: float = Field(
+        default=0.0, ge=0, lt=1, description="The share of units that keep their state at a step, in training."
+    )
+
+
+class RecurrentWeights(Recurrence):
+    recurrent_weight_dropout: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="The share of recurrent weights that dropout sets to 0 in training, the same at all steps.",
+    )
+    init_gain: float = Field(
+        default=1.0, ge=0, le=100, description="The factor by which recurrent weights start larger than model.init."
+    )
+
+
+class ConstrainedWeights(RecurrentWeights):
+    weight_constraint: Literal["none", "orthogonal", "spectral"] = Field(
+        default="none",
+        description="What holds the recurrent matrix: nothing, all singular values at 1, or the largest at 1.",
+    )
+
+
+class ForgetBias(Recurrence):
+    forget_bias: float = Field(
+        default=1.0,
+        ge=-100,
+        le=100,
+        description="The bias of the forget gate at the start of training; a higher one remembers longer.",
+    )
+
+
+class LayerNorm(Recurrence):
+    layer_norm: bool = Field(default=False, description="Whether the gates' inputs are normalized at every step.")
+
+
+class Activated(Recurrence):
+    activation: Literal["tanh", "relu", "identity"] = Field(default="tanh", description="The activation function.")
+
+
+# --- the kinds -------------------------------------------------------------------------------------------------------
+
+
+class RNN(Activated, ZoneoutSettings, ConstrainedWeights):
+    kind: Literal["rnn"] = "rnn"
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import RNNCell
+
+        return partial(RNNCell, activation=self.activation, bias=self.bias)
+
+
+class Orthogonal(Activated, ZoneoutSettings, RecurrentWeights):
+    """An RNN whose recurrent matrix stays orthogonal."""
+
+    kind: Literal["orthogonal"] = "orthogonal"
+
+    weight_constraint: ClassVar[str] = "orthogonal"
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import RNNCell
+
+        return partial(RNNCell, activation=self.activation, bias=self.bias)
+
+
+class LSTM(LayerNorm, ForgetBias, ZoneoutSettings, ConstrainedWeights):
+    kind: Literal["lstm"] = "lstm"
+    candidate_activation: Literal["tanh", "sigmoid"] = Field(
+        default="tanh", description="The activation function of the candidate for the memory c."
+    )
+    memory_size: int = Field(
+        default=0, ge=0, le=2**16, description="Units of the memory c, of which h is a projection; 0 is as many as h."
+    )
+
+    def fault(self) -> str:
+        if self.layer_norm and self.memory_size:
+            return "has layer_norm and a memory_size, but there is no cell with both"
+        if self.candidate_activation != "tanh" and (self.layer_norm or self.memory_size):
+            return (
+                f'has the candidate_activation "{self.candidate_activation}", but with layer_norm or a memory_size '
+                'it is "tanh"'
+            )
+        return super().fault()
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import LSTMCell, NormedLSTMCell, ProjectedLSTMCell
+
+        if self.layer_norm:
+            return partial(NormedLSTMCell, bias=self.bias)
+        if self.memory_size:
+            return partial(ProjectedLSTMCell, memory=self.memory_size, bias=self.bias)
+        return partial(LSTMCell, candidate=self.candidate_activation, bias=self.bias)
+
+
+class Peephole(ForgetBias, ZoneoutSettings, ConstrainedWeights):
+    """An LSTM whose gates see its memory c (Gers et al., 2002)."""
+
+    kind: Literal["peephole"] = "peephole"
+    peephole: Literal["diagonal", "full"] = Field(
+        default="diagonal", description="What a gate sees of the memory: each unit its own value, or all of them."
+    )
+    peephole_gates: Literal["ifo", "if", "io", "fo", "i", "f", "o"] = Field(
+        default="ifo", description="Which gates see the memory: input (i), forget (f), output (o)."
+    )
+    peephole_output: Literal["new", "old"] = Field(
+        default="new", description="Which memory the output gate sees: that after the step, as published, or before it."
+    )
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import PeepholeLSTMCell
+
+        late, full = self.peephole_output == "new", self.peephole == "full"
+        return partial(PeepholeLSTMCell, full=full, sees=self.peephole_gates, late=late, bias=self.bias)
+
+
+class Coupled(ForgetBias, ZoneoutSettings, ConstrainedWeights):
+    """An LSTM that forgets exactly what it writes anew."""
+
+    kind: Literal["coupled"] = "coupled"
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import CoupledLSTMCell
+
+        return partial(CoupledLSTMCell, bias=self.bias)
+
+
+class GRU(LayerNorm, ZoneoutSettings, ConstrainedWeights):
+    kind: Literal["gru"] = "gru"
+    reset_gate: Literal["after", "before"] = Field(
+        default="after", description="Where the state is reset: after the matrix product, as in torch, or before it."
+    )
+
+    def fault(self) -> str:
+        if self.layer_norm and self.reset_gate == "before":
+            return 'has layer_norm, but a gru takes it only with reset_gate "after"'
+        return super().fault()
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import GRUCell, NormedGRUCell, ResetBeforeGRUCell
+
+        if self.layer_norm:
+            return partial(NormedGRUCell, bias=self.bias)
+        return partial(GRUCell if self.reset_gate == "after" else ResetBeforeGRUCell, bias=self.bias)
+
+
+class GRUD(ConstrainedWeights):
+    """A GRU for numbers of which some are missing: what was seen last fades (Che et al., 2018).
+
+    What was missing is a matter of the lowest layer; those above it are plain GRUs, which read states.
+    """
+
+    kind: Literal["gru-d"] = "gru-d"
+
+    encoder_settings: ClassVar[type[Section]] = Section  # it remembers what it saw last, so it reads forwards
+    only_numbers: ClassVar[bool] = True
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import DecayGRUCell
+
+        return partial(DecayGRUCell, bias=self.bias)
+
+    def _build_layers(self, inputs: int, merge: str, own: MakeCell | None) -> Layer:
+        from ..layers.cells import GRUCell
+        from ..layers.recurrent import recurrent_encoder, stack_levels
+
+        first, *rest = self.sizes
+        start, drop = self.initial_state, (self.dropout, self.variational_dropout)
+        lowest = recurrent_encoder(own or self.build_cell(), inputs, [first], merge="none", initial_state=start)
+        if not rest:
+            return lowest
+        gru = own or partial(_build_cell, self, partial(GRUCell, bias=self.bias))
+        above = recurrent_encoder(
+            gru, first, rest, merge="none", initial_state=start, dropout=drop[0], variational_dropout=drop[1]
+        )
+        return stack_levels([lowest, above], *drop)
+
+
+class MinGRU(ZoneoutSettings):
+    """A GRU whose gates do not see its state, so that all steps are computed at once (Feng et al., 2024)."""
+
+    kind: Literal["mingru"] = "mingru"
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import MinGRUCell
+
+        return partial(MinGRUCell, bias=self.bias)
+
+
+class MinLSTM(ForgetBias, ZoneoutSettings):
+    kind: Literal["minlstm"] = "minlstm"
+
+    def cell(self) -> MakeCell:
+        from ..layers.cells import MinLSTMCell
+
+        return partial(MinLSTMCell, bias=self.bias)

@@ -1,0 +1,68 @@
+"""Who has a setting that a recipe does not have: other architectures, other tasks, the other side."""
+
+from collections.abc import Iterable, Sequence
+
+from ..architectures import ARCHITECTURES, Architecture
+from .model import SIDES
+from .names import UNITS, named_elsewhere, renamed
+from .tasks import USES
+
+
+def explain_unknown(task: str, kinds: dict[str, str], path: Sequence[str], known: Iterable[str]) -> str:
+    """What is known about a name that is none of the `known` settings of a task whose tables have these kinds."""
+    name, table, key = ".".join(path), ".".join(path[:-1]), path[-1]
+    if not all(part.isidentifier() for part in path):
+        return ""
+    if now := renamed(name):
+        return f"{name} is now {now}"
+    ours = named_elsewhere(name)
+    if ours in known:
+        return f"there is no setting {name}; here it is {ours}" + (f" ({UNITS[ours]})" if ours in UNITS else "")
+    if table in kinds and (sentence := _explain_kind(task, kinds, table, key)):
+        return sentence
+    if tasks := [other for other in USES if name in settings_of(other)]:
+        return f"{task} has no setting {name}; {join_has(tasks)}"
+    if ours and (why := explain_unknown(task, kinds, ours.split("."), known)):
+        return f"there is no setting {name}; {ours} is meant, but {why}"
+    return ""
+
+
+def _explain_kind(task: str, kinds: dict[str, str], table: str, key: str) -> str:
+    """Why a table of one architecture does not have a setting that another, or the other side, has."""
+    shape, side = USES[task].model, table.rpartition("model.")[2]
+    roles = (side,) if side in SIDES else SIDES if shape.two_sided else ("encoder",) if shape.reads_ahead else ()
+    if having := [kind for kind, own in ARCHITECTURES.items() if key in names_of(own, roles)]:
+        there = [f"model.{one}.{key}" for one in SIDES if kinds.get(f"model.{one}") in having and table == "model"]
+        return f"{kinds[table]} has no setting {key}; {join_has(having)}" + (f": {there[0]}" if there else "")
+    other = "decoder" if side == "encoder" else "encoder"
+    if side in SIDES and key in names_of(ARCHITECTURES[kinds[table]], (other,)):
+        why = ", for a decoder may not see the future" if key == "bidirectional" else ""
+        return f"the {side} has no setting {key}; the {other} has{why}"
+    return ""
+
+
+def names_of(own: type[Architecture], roles: Iterable[str]) -> set[str]:
+    """The settings of an architecture in these roles."""
+    parts = {"encoder": own.encoder_settings, "decoder": own.decoder_settings}
+    return {name for one in (own, *(parts[role] for role in roles)) for name in one.model_fields}
+
+
+def settings_of(task: str) -> set[str]:
+    """The dotted names of all settings of a task, whatever its architecture."""
+    use = USES[task]
+    found = {f"data.{name}" for name in use.data.model_fields} | {f"train.{name}" for name in use.train.model_fields}
+    found |= {f"search.{name}" for name in use.search.model_fields} | {
+        f"model.{name}" for name in use.model.model_fields
+    }
+    two, ahead = use.model.two_sided, use.model.reads_ahead
+    for own in ARCHITECTURES.values():
+        both = names_of(own, SIDES if two else ("encoder",) if ahead else ())
+        found |= {f"model.{name}" for name in both}
+        found |= {f"model.{side}.{name}" for side in SIDES if two for name in names_of(own, (side,))}
+    return found
+
+
+def join_has(names: Sequence[str]) -> str:
+    """`transformer has`, `lstm and gru have`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last} have" if others else f"{last} has"
