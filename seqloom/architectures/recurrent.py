@@ -168,6 +168,12 @@ class LayerNorm(Recurrence):
     layer_norm: bool = Field(default=False, description="Whether the gates' inputs are normalized at every step.")
 
 
+class ResetGate(Recurrence):
+    reset_gate: Literal["after", "before"] = Field(
+        default="after", description="Where a GRU resets its state: after the matrix product, as torch, or before it."
+    )
+
+
 class Activated(Recurrence):
     activation: Literal["tanh", "relu", "identity"] = Field(default="tanh", description="The activation function.")
 
@@ -258,11 +264,8 @@ class Coupled(ForgetBias, ZoneoutSettings, ConstrainedWeights):
         return partial(CoupledLSTMCell, bias=self.bias)
 
 
-class GRU(LayerNorm, ZoneoutSettings, ConstrainedWeights):
+class GRU(ResetGate, LayerNorm, ZoneoutSettings, ConstrainedWeights):
     kind: Literal["gru"] = "gru"
-    reset_gate: Literal["after", "before"] = Field(
-        default="after", description="Where the state is reset: after the matrix product, as in torch, or before it."
-    )
 
     def fault(self) -> str:
         if self.layer_norm and self.reset_gate == "before":
@@ -277,7 +280,7 @@ class GRU(LayerNorm, ZoneoutSettings, ConstrainedWeights):
         return partial(GRUCell if self.reset_gate == "after" else ResetBeforeGRUCell, bias=self.bias)
 
 
-class GRUD(ConstrainedWeights):
+class GRUD(ResetGate, ConstrainedWeights):
     """A GRU for numbers of which some are missing: what was seen last fades (Che et al., 2018).
 
     What was missing is a matter of the lowest layer; those above it are plain GRUs, which read states.
@@ -294,7 +297,7 @@ class GRUD(ConstrainedWeights):
         return partial(DecayGRUCell, bias=self.bias)
 
     def _build_layers(self, inputs: int, merge: str, own: MakeCell | None) -> Layer:
-        from ..layers.cells import GRUCell
+        from ..layers.cells import GRUCell, ResetBeforeGRUCell
         from ..layers.recurrent import recurrent_encoder, stack_levels
 
         first, *rest = self.sizes
@@ -302,7 +305,8 @@ class GRUD(ConstrainedWeights):
         lowest = recurrent_encoder(own or self.build_cell(), inputs, [first], merge="none", initial_state=start)
         if not rest:
             return lowest
-        gru = own or partial(_build_cell, self, partial(GRUCell, bias=self.bias))
+        make = partial(GRUCell if self.reset_gate == "after" else ResetBeforeGRUCell, bias=self.bias)
+        gru = own or partial(_build_cell, self, make)
         above = recurrent_encoder(
             gru, first, rest, merge="none", initial_state=start, dropout=drop[0], variational_dropout=drop[1]
         )

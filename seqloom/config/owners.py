@@ -21,7 +21,8 @@ def explain_unknown(task: str, kinds: dict[str, str], path: Sequence[str], known
     if table in kinds and (sentence := _explain_kind(task, kinds, table, key)):
         return sentence
     if tasks := [other for other in USES if name in settings_of(other)]:
-        return f"{task} has no setting {name}; {join_has(tasks)}"
+        why = f", for {task} may not see the future" if key == "bidirectional" else ""
+        return f"{task} has no setting {name}; {join_has(tasks)}{why}"
     if ours and (why := explain_unknown(task, kinds, ours.split("."), known)):
         return f"there is no setting {name}; {ours} is meant, but {why}"
     return ""

@@ -3,11 +3,11 @@
 import json
 import random
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
-from seqloom.config.body import Kind
+from seqloom.architectures import ARCHITECTURES
 from seqloom.config.recipe import Recipe
 from seqloom.runs.run import Run
 from seqloom.tasks import TASKS
@@ -15,8 +15,8 @@ from seqloom.tasks import TASKS
 from ..laws.zoo import stirred
 from ..recipes import walks
 
-KINDS = get_args(get_args(Kind)[0])
-SMALL = ("model.size=8", "model.heads=2", "model.depth=2")
+KINDS = tuple(ARCHITECTURES)
+SMALL = ("model.size=8", "model.depth=2")
 WORDS = ["the", "cat", "sat", "on", "a", "mat", ",", "and", "so", "did", "(the", "dog)", "."]
 DAYS = np.datetime64("2024-01-01") + np.arange(160)
 
@@ -146,6 +146,6 @@ def cases(folder: Path) -> dict[str, Case]:
 
 def untrained(case: Case, kind: str, *more: str) -> Run:
     settings, examples, _ = case
-    recipe = Recipe().override(*settings, f"model.kind={kind}", *SMALL, *more).resolved()
+    recipe = Recipe().override(*settings, *SMALL).override(f"model.kind={kind}").override(*more).resolved()
     task, _ = TASKS[recipe.task].form(recipe).prepare(recipe, print, examples)
     return Run(Path("run"), task, stirred(task.build()).eval())

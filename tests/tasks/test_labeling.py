@@ -321,11 +321,11 @@ def test_japanese_vowels_and_mnist_are_read(shared_data, tmp_path):
 @pytest.mark.parametrize(
     ("task", "override", "reason"),
     [
-        ("classify", "model.attention=dot", "means nothing"),
-        ("classify", "search.beam_size=2", "means nothing"),
-        ("tag", "model.pool=mean", "means nothing"),
-        ("tag", "model.decoder.size=3", "means nothing"),
-        ("seq2seq", "train.class_weights=true", "means nothing"),
+        ("classify", "model.attention=dot", "has no setting"),
+        ("classify", "search.beam_size=2", "has no setting"),
+        ("tag", "model.pool=mean", "has no setting"),
+        ("tag", "model.decoder.size=3", "has no setting"),
+        ("seq2seq", "train.class_weights=true", "has no setting"),
     ],
 )
 def test_a_setting_that_a_task_has_no_use_for_is_refused(task, override, reason):

@@ -81,7 +81,9 @@ def test_words_subwords_and_paragraphs_are_learned_too(settings, tmp_path):
 
 @pytest.mark.parametrize("kind", ["gru", "transformer"])
 def test_a_model_may_not_see_what_it_is_to_write(kind):
-    with pytest.raises(RecipeError, match=r"model.bidirectional is true, but .* may not see the future"):
+    with pytest.raises(
+        RecipeError, match=r"has no setting model.bidirectional; .* for language may not see the future"
+    ):
         Recipe.read("language", f"model.kind={kind}", "model.bidirectional=true")
 
 
