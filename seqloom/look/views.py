@@ -160,7 +160,8 @@ def measure_vectors(look: "Look") -> Vectors:
     weight = symbol_vectors(look.model, look.side)
     assert weight is not None, "it reads no symbols"
     known = list(look.read_symbols)[: len(weight)]
-    return Vectors(weight, [*known, *map(str, range(len(known), len(weight)))])
+    symbols = [*known, *map(str, range(len(known), len(weight)))]
+    return Vectors(weight, symbols, [name for name in look.names.of(look.side) if name in set(symbols)])
 
 
 def measure_neighbors(look: "Look", *symbols: str) -> list[Neighbors]:
@@ -305,7 +306,7 @@ VIEWS = {
     ),
     "embedding": View(
         measure_vectors,
-        lambda vectors: map_chart(vectors.map()),
+        lambda vectors: map_chart(vectors.map(), vectors.marked),
         "Symbols that the model treats alike lie together. Zoom in to tell them apart.",
         embed_symbols,
     ),

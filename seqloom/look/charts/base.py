@@ -37,6 +37,7 @@ COLORS = (
     "#E69F00",
     "#56B4E9",
 )  # apart for every eye (Okabe and Ito, 2008)
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3]]  # lines differ in more than their color
 LABELS = 60  # tokens that fit beside one another on an axis
 CELLS = 20_000  # rectangles of a heat map, at most: more is slow to draw and nothing to see
 SIDE = 120  # cells along an axis, at most
@@ -87,7 +88,7 @@ def token_axis(names: Sequence[str], title: str, across: bool = False) -> Any:
     return altair().Axis(
         title=title,
         labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
-        labelAngle=-45 if leaning else 0,
+        **_angle(leaning),
         labelOverlap=len(names) > LABELS,
         labelLimit=240 if not across else 120,
         ticks=False,
@@ -102,8 +103,14 @@ def step_axis(names: Sequence[str], title: str) -> Any:
         title=title,
         values=list(range(len(names))),
         labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
-        labelAngle=-45 if max(map(len, names), default=0) > 3 else 0,
+        labelOverlap="parity",
+        **_angle(max(map(len, names), default=0) > 3),
     )
+
+
+def _angle(leaning: bool) -> dict[str, Any]:
+    """Labels that are too long to stand side by side lean, and end at their tick."""
+    return {"labelAngle": -45, "labelAlign": "right", "labelBaseline": "middle"} if leaning else {"labelAngle": 0}
 
 
 def data(rows: list[dict[str, Any]]) -> Any:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Floats
-from .base import COLORS, altair, data, number, pieces, titled
+from .base import COLORS, DASHES, altair, data, number, pieces, titled
 
 if TYPE_CHECKING:
     import altair as alt
 
 FAINTEST = 1e-8  # what is less is drawn as this
 CELLS = 41  # of a row, at most
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3])  # lines differ in more than their color
 
 
 def beside_chart(
@@ -33,9 +32,7 @@ def beside_chart(
             x=alt.X("x:Q", title=across),
             y=alt.Y("y:Q", title=up, scale=scale, axis=alt.Axis(format="%") if share else alt.Axis()),
             color=alt.Color("model:N", sort=names, scale=alt.Scale(domain=names, range=list(COLORS)), title=None),
-            strokeDash=alt.StrokeDash(
-                "model:N", sort=names, scale=alt.Scale(domain=names, range=list(DASHES)), title=None
-            ),
+            strokeDash=alt.StrokeDash("model:N", sort=names, scale=alt.Scale(domain=names, range=DASHES), title=None),
             tooltip=["model:N", alt.Tooltip("x:Q", title=across), alt.Tooltip("y:Q", title=up)],
         )
         .properties(width=520, height=300)
@@ -43,7 +40,7 @@ def beside_chart(
 
 
 def reach_chart(
-    reaches: Mapping[str, Mapping[str, Floats]], title: str = "How far back the gradient reaches"
+    reaches: Mapping[str, Mapping[str, Floats]], title: str = "Gradient norm by distance from the end"
 ) -> "alt.VConcatChart":
     """A panel for each time (before and after training), a row for each model: ‖∂L/∂h‖ by steps back from the end,
     over the largest of its row."""
@@ -78,7 +75,7 @@ def reach_chart(
             .properties(width=560, height=alt.Step(26))
         )
     return alt.vconcat(*panels).properties(
-        title=titled(title, "‖∂L/∂h‖ at each step, over the largest of its row; each color step is a power of ten")
+        title=titled(title, "‖∂L/∂h_t‖ as a share of the largest of its row, logarithmic")
     )
 
 

@@ -12,74 +12,77 @@ from ..measures.gradients import QueryKeyValue
 from ..measures.jacobians import Decay
 from ..measures.norms import Shrinkage
 from ..measures.spectra import ScalarDecay, Spectrum
-from .base import COLORS, LABELS, above_zero, altair, data, number, step_axis, titled, zoom
+from .base import COLORS, DASHES, LABELS, above_zero, altair, data, number, step_axis, titled, zoom
 
 if TYPE_CHECKING:
     import altair as alt
 
 GATES = {
-    "i": "i: lets in",
-    "f": "f: keeps",
-    "o": "o: lets out",
-    "r": "r: lets the old into the new",
-    "u": "u: keeps",
+    "i": "input gate i (lets in)",
+    "f": "forget gate f (keeps)",
+    "o": "output gate o (lets out)",
+    "r": "reset gate r (opens the old state)",
+    "u": "update gate u (keeps)",
+    "g": "candidate g (what is new)",
+    "n": "candidate n (what is new)",
 }
+STATES = {"h": "hidden state h (output)", "c": "cell state c (memory)"}
+JACOBIANS = ("‖∂s_T/∂s_t‖ (measured)", "product of one-step norms (bound)", "(γ·λ₁)^k (bound by the weights)")
 PARTS = ["W_q", "W_k", "W_v"]
 POINTS = 400  # of a line, at most
+BANDS = "Line: mean over the units. Band: from the 10th to the 90th percentile"
 
 
-def gates_chart(traces: Sequence[Trace], title: str = "What the gates do") -> "alt.VConcatChart":
-    """The mean of each gate over its units at every step, in the band between which most units lie."""
+def gates_chart(traces: Sequence[Trace], title: str = "Gate activations at every step") -> "alt.VConcatChart":
+    """A panel for each gate of each layer: the mean over its units, in the band between which most units lie."""
+    rows = [(trace, GATES, list(trace.gates)) for trace in traces if trace.gates]
+    words = f"0 is closed, 1 is open. {BANDS}" if rows else "No layer here has gates"
+    return _band_panels(rows, "activation", [0, 1]).properties(title=titled(title, words))
+
+
+def states_chart(traces: Sequence[Trace], title: str = "Values of the states at every step") -> "alt.VConcatChart":
+    """The same for what a cell remembers and gives on."""
+    rows = [(trace, STATES, list(trace.entries)) for trace in traces]
+    return _band_panels(rows, "value").properties(title=titled(title, BANDS))
+
+
+def _band_panels(
+    rows: Sequence[tuple[Trace, dict[str, str], list[str]]], label: str, domain: list[float] | None = None
+) -> Any:
+    """A row of panels for each layer, one for each of its gates or states."""
     alt = altair()
-    charts = []
-    for trace in traces:
-        rows = [row for gate in trace.gates for row in _bands(trace, gate)]
-        if rows:
-            charts.append(_band_chart(trace, rows, [0, 1], "openness: 0 is closed, 1 is open"))
-    subtitle = "Line: mean over the units. Band: four fifths of them" if charts else "No layer here has gates"
-    return alt.vconcat(*(charts or [_empty()])).properties(title=titled(title, subtitle))
+    lines = [
+        alt.hconcat(
+            *(_band_panel(trace, name, words.get(name, name), label, domain) for name in names), title=trace.name
+        )
+        for trace, words, names in rows
+        if len(trace.steps)
+    ]
+    return alt.vconcat(*(lines or [_empty()]))
 
 
-def states_chart(traces: Sequence[Trace], title: str = "What the states hold") -> "alt.VConcatChart":
-    """The same for what a cell remembers and says."""
+def _band_panel(trace: Trace, name: str, words: str, label: str, domain: list[float] | None) -> Any:
     alt = altair()
-    charts = []
-    for trace in traces:
-        rows = [row for entry in trace.entries for row in _bands(trace, entry)]
-        charts.append(_band_chart(trace, rows, None, "value of the units"))
-    return alt.vconcat(*(charts or [_empty()])).properties(
-        title=titled(title, "Line: mean over the units. Band: four fifths of them")
-    )
-
-
-def _bands(trace: Trace, quantity: str) -> list[dict[str, Any]]:
-    if not len(trace.steps):
-        return []
-    mean, (low, high) = trace.mean(quantity), trace.quantiles(quantity)
-    words = GATES.get(quantity, quantity)
-    return [
-        {"step": n, "token": trace.steps[n], "what": words, "mean": number(m), "low": number(a), "high": number(b)}
+    mean, (low, high) = trace.mean(name), trace.quantiles(name)
+    rows = [
+        {"step": n, "token": trace.steps[n], "mean": number(m), "low": number(a), "high": number(b)}
         for n, (m, a, b) in enumerate(zip(mean, low, high, strict=True))
     ]
-
-
-def _band_chart(trace: Trace, rows: list[dict[str, Any]], domain: list[float] | None, label: str) -> Any:
-    alt = altair()
-    base = alt.Chart(data(rows), title=trace.name).encode(
-        x=alt.X("step:Q", axis=step_axis(trace.steps, "what is read")),
-        color=alt.Color("what:N", scale=alt.Scale(range=list(COLORS)), title=None, legend=alt.Legend(symbolOpacity=1)),
-    )
     scale = alt.Scale(domain=domain) if domain else alt.Scale(zero=False)
-    band = base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=label, scale=scale), y2="high:Q")
-    line = base.mark_line(point=len(trace.steps) <= LABELS).encode(
-        y=alt.Y("mean:Q", title=label, scale=scale), tooltip=["token:N", "what:N", "mean:Q", "low:Q", "high:Q"]
+    color = COLORS[list(GATES).index(name) % len(COLORS) if name in GATES else 0]
+    base = alt.Chart(data(rows), title=alt.Title(words, fontSize=11, fontWeight="normal")).encode(
+        x=alt.X("step:Q", axis=step_axis(trace.steps, "element read"))
     )
-    chart = alt.layer(band, line).properties(width=560, height=160)
-    return chart.interactive(name=zoom(trace.name), bind_y=False) if len(trace.steps) > LABELS else chart
+    band = base.mark_area(opacity=0.2, color=color).encode(y=alt.Y("low:Q", title=label, scale=scale), y2="high:Q")
+    line = base.mark_line(point={"color": color} if len(trace.steps) <= LABELS else False, color=color).encode(
+        y=alt.Y("mean:Q", title=label, scale=scale), tooltip=["token:N", "mean:Q", "low:Q", "high:Q"]
+    )
+    chart = alt.layer(band, line).properties(width=min(420, max(160, 16 * len(trace.steps))), height=120)
+    return chart.interactive(name=zoom(f"{trace.name} {name}"), bind_y=False) if len(trace.steps) > LABELS else chart
 
 
 def memory_path_chart(
-    traces: Sequence[Trace], title: str = "How much of each step is left at the end"
+    traces: Sequence[Trace], title: str = "Memory path: how much of each step is left at the end"
 ) -> "alt.VConcatChart":
     """The product of the keeping gates after each step: the path on which an LSTM's memory lives."""
     alt = altair()
@@ -93,105 +96,100 @@ def memory_path_chart(
             for n, v in _thinned(above_zero(trace.kept.mean(1)))
         ]
         charts.append(
-            _log_lines(rows, "step", step_axis(steps, "what is read"), "left", "share left", "layer", "", part)
+            _log_lines(rows, "step", step_axis(steps, "element read"), "left", "∏ f (share left)", "layer", "", part)
         )
     return (
         alt.vconcat(*(charts or [_empty()]))
-        .resolve_scale(color="independent")
-        .properties(title=titled(title, "Product of the keeping gates over all later steps, mean over the units"))
+        .resolve_scale(color="independent", strokeDash="independent")
+        .properties(title=titled(title, "Product of the forget (or update) gates of all later steps, mean over units"))
     )
 
 
-def decay_chart(decays: Sequence[Decay], title: str = "How much a step still moves the last state") -> "alt.Chart":
-    """The norm of the Jacobian by lag, and the bounds it keeps below."""
-    rows = []
-    for decay in decays:
-        kinds: list[tuple[str, Floats | None]] = [
-            ("measured", decay.norms),
-            ("product of single steps", decay.steps),
-            ("bound (γ·λ₁)^lag", decay.bound),
-        ]
-        for kind, values in kinds:
-            if values is not None:
-                rows += [
-                    {"lag": n, "norm": number(v), "layer": decay.name, "kind": kind}
-                    for n, v in _thinned(above_zero(np.minimum(values, 1e300)))
-                ]
+def decay_chart(
+    decays: Sequence[Decay], title: str = "Jacobian norms: how much a state still moves the last one"
+) -> "alt.ConcatChart":
+    """A panel for each layer: the norm of the Jacobian by lag, and the bounds it keeps below."""
     alt = altair()
-    axis = alt.Axis(title="steps back from the end", tickMinStep=1)
-    chart = _log_lines(
-        rows,
-        "lag",
-        axis,
-        "norm",
-        "‖∂s_T/∂s_t‖",
-        "layer",
-        titled(title, "Log scale: a straight line down vanishes, a straight line up explodes"),
-    )
-    return chart.encode(strokeDash=alt.StrokeDash("kind:N", title=None, sort=["measured"]))
+    panels = []
+    for place, decay in enumerate(decays):
+        rows = [
+            {"lag": n, "norm": number(v), "kind": kind}
+            for kind, values in zip(JACOBIANS, (decay.norms, decay.steps, decay.bound), strict=True)
+            if values is not None
+            for n, v in _thinned(above_zero(np.minimum(values, 1e300)))
+        ]
+        axis = alt.Axis(title="lag k = T − t (steps back from the end)", tickMinStep=1)
+        chart = _log_lines(rows, "lag", axis, "norm", "norm", "kind", decay.name, place, list(JACOBIANS))
+        panels.append(chart.properties(width=300, height=180))
+    words = "Log scale: a straight line down vanishes, a straight line up explodes"
+    return alt.concat(*(panels or [_empty()]), columns=2).properties(title=titled(title, words))
 
 
 def scalar_chart(
-    found: ScalarDecay, own: float | None = None, title: str = "One unit, one weight: what is left of the gradient"
+    found: ScalarDecay, own: float | None = None, title: str = "A single linear unit: what is left of its gradient"
 ) -> "alt.Chart":
     """(γ̄ w)^lag for each weight; `own` adds that of a model's own largest eigenvalue."""
     lags = np.arange(found.left.shape[1])
     curves = [(f"w = {weight:g}", values) for weight, values in zip(found.weights, found.left, strict=True)]
-    curves += [] if own is None else [(f"this model: {own:.3g}", np.power(found.slope * own, lags.astype(float)))]
+    curves += [] if own is None else [(f"w = {own:.3g} (this model)", np.power(found.slope * own, lags.astype(float)))]
     rows = [
         {"lag": n, "left": number(v), "weight": words}
         for words, values in curves
         for n, v in _thinned(above_zero(np.abs(values)))
     ]
-    axis = altair().Axis(title="steps back from the end", tickMinStep=1)
-    return _log_lines(
-        rows,
-        "lag",
-        axis,
-        "left",
-        f"({found.slope:g} · w)^lag",
-        "weight",
-        titled(title, "Below 1 it vanishes, above 1 it explodes"),
-    )
+    axis = altair().Axis(title="lag k (steps back from the end)", tickMinStep=1)
+    words = titled(title, "Below a weight of 1 it vanishes, above 1 it explodes")
+    names = [name for name, _ in curves]
+    return _log_lines(rows, "lag", axis, "left", f"gradient left, ({found.slope:g} · w)^k", "weight", words, 1, names)
 
 
 def spectrum_chart(
-    spectra: Sequence[Spectrum], title: str = "How far the recurrent weights stretch"
-) -> "alt.ConcatChart":
-    """All singular values of each recurrent matrix; the line at 1 is where nothing shrinks or grows."""
+    spectra: Sequence[Spectrum], title: str = "Singular values of the recurrent weights"
+) -> "alt.FacetChart":
+    """A panel for each recurrent matrix of each layer; the line at 1 is where nothing shrinks or grows."""
     alt = altair()
-    panels = []
-    for level in dict.fromkeys(one.name.partition(", ")[0] for one in spectra):
-        rows = [
-            {
-                "index": n + 1,
-                "value": number(v),
-                "matrix": one.name.partition(", ")[2],
-                "radius": number(one.radius or 0),
-            }
-            for one in spectra
-            if one.name.partition(", ")[0] == level
-            for n, v in _thinned(one.singular)
-        ]
-        lines = (
-            alt.Chart(data(rows))
-            .mark_line(point=True)
-            .encode(
-                x=alt.X("index:Q", axis=alt.Axis(title="singular value, the largest first", tickMinStep=1)),
-                y=alt.Y("value:Q", title="how many times as long", scale=alt.Scale(domainMin=0)),
-                color=alt.Color("matrix:N", title=None, scale=alt.Scale(range=list(COLORS))),
-                tooltip=["matrix:N", "index:Q", "value:Q", alt.Tooltip("radius:Q", title="spectral radius")],
-            )
+    rows = [
+        {
+            "k": n + 1,
+            "value": number(v),
+            "layer": layer,
+            "matrix": name_matrix(matrix),
+            "radius": number(one.radius or 0),
+        }
+        for one in spectra
+        for layer, _, matrix in [one.name.partition(", ")]
+        for n, v in _thinned(one.singular)
+    ]
+    lines = (
+        alt.Chart()
+        .mark_line(point=True, color=COLORS[0])
+        .encode(
+            x=alt.X("k:Q", axis=alt.Axis(title="k (largest first)", tickMinStep=1)),
+            y=alt.Y("value:Q", title="singular value σ_k", scale=alt.Scale(domainMin=0)),
+            tooltip=["layer:N", "matrix:N", "k:Q", "value:Q", alt.Tooltip("radius:Q", title="spectral radius")],
         )
-        rule = alt.Chart(data([{"value": 1}])).mark_rule(strokeDash=[4, 4], color="#888888").encode(y="value:Q")
-        panels.append(alt.layer(rule, lines).properties(width=240, height=180, title=level))
-    return alt.concat(*(panels or [_empty()]), columns=3).properties(
-        title=titled(title, "Below the dashed line a state shrinks, above it grows")
+    )
+    rule = alt.Chart().mark_rule(strokeDash=[4, 4], color="#888888").encode(y=alt.datum(1))
+    order = {field: list(dict.fromkeys(row[field] for row in rows)) for field in ("layer", "matrix")}
+    return (
+        alt.layer(rule, lines, data=data(rows))
+        .properties(width=150, height=110)
+        .facet(
+            row=alt.Row("layer:N", sort=order["layer"], title=None),
+            column=alt.Column("matrix:N", sort=order["matrix"], title=None),
+        )
+        .properties(title=titled(title, "Above the dashed line at 1 a state can grow, below it shrinks"))
     )
 
 
+def name_matrix(matrix: str) -> str:
+    """ "W_h of f" as a person would say it; a plain recurrence has one matrix and no gates."""
+    gate = matrix.partition(" of ")[2]
+    return f"{matrix}, {GATES[gate]}" if gate in GATES else matrix
+
+
 def query_key_value_chart(
-    found: Sequence[QueryKeyValue], title: str = "Who gets the gradient: queries, keys or values"
+    found: Sequence[QueryKeyValue], title: str = "Gradients of queries, keys and values"
 ) -> "alt.Chart":
     alt = altair()
     rows = [
@@ -200,12 +198,12 @@ def query_key_value_chart(
         for part, value, weight in zip(PARTS, (one.query, one.key, one.value), one.weights, strict=True)
     ]
     return (
-        alt.Chart(data(rows), title=titled(title, "Norm of the gradient over the norm of the weights"))
+        alt.Chart(data(rows), title=titled(title, "Gradient norm over weight norm, ‖∂L/∂W‖ / ‖W‖"))
         .mark_bar()
         .encode(
             y=alt.Y("layer:N", sort=[one.name for one in found], title="attention", axis=alt.Axis(labelLimit=240)),
             yOffset=alt.YOffset("part:N", sort=PARTS),
-            x=alt.X("share:Q", title="gradient / weight"),
+            x=alt.X("share:Q", title="relative gradient ‖∂L/∂W‖ / ‖W‖"),
             color=alt.Color("part:N", sort=PARTS, scale=alt.Scale(range=list(COLORS)), title=None),
             tooltip=["layer:N", "part:N", "share:Q", "gradient:Q"],
         )
@@ -214,7 +212,7 @@ def query_key_value_chart(
 
 
 def shrinkage_chart(
-    found: Sequence[Shrinkage], title: str = "What each norm does to a gradient on its way back"
+    found: Sequence[Shrinkage], title: str = "How much each normalization scales a gradient on its way back"
 ) -> "alt.Chart":
     alt = altair()
     rows = [
@@ -222,23 +220,26 @@ def shrinkage_chart(
         for one in found
     ]
     return (
-        alt.Chart(data(rows), title=titled(title, "Below 1 it shrinks: the gain over the spread of what comes in"))
+        alt.Chart(
+            data(rows),
+            title=titled(title, "The learned gain over the standard deviation of the input; below 1 it shrinks"),
+        )
         .mark_bar(color=COLORS[0])
         .encode(
             y=alt.Y(
                 "norm:N",
                 sort=[one.name for one in found],
-                title="norm, from the input up",
+                title="normalization, from the input up",
                 axis=alt.Axis(labelLimit=240),
             ),
-            x=alt.X("gradient:Q", title="times as long"),
+            x=alt.X("gradient:Q", title="factor (gain / σ)"),
             tooltip=["norm:N", "gradient:Q", "spread:Q", "size:Q"],
         )
         .properties(width=420)
     )
 
 
-def cost_chart(found: Sequence[Cost], title: str = "What each body costs as sequences grow") -> "alt.HConcatChart":
+def cost_chart(found: Sequence[Cost], title: str = "Time and memory by sequence length") -> "alt.HConcatChart":
     alt = altair()
     rows = [
         {
@@ -253,7 +254,7 @@ def cost_chart(found: Sequence[Cost], title: str = "What each body costs as sequ
     base = alt.Chart(data(rows)).mark_line(point=True)
     panels = [
         base.encode(
-            x=alt.X("length:Q", title="steps", scale=alt.Scale(type="log", base=2)),
+            x=alt.X("length:Q", title="sequence length", scale=alt.Scale(type="log", base=2)),
             y=alt.Y(f"{name}:Q", title=words, scale=alt.Scale(type="log")),
             color=alt.Color(
                 "body:N",
@@ -264,13 +265,13 @@ def cost_chart(found: Sequence[Cost], title: str = "What each body costs as sequ
             tooltip=["body:N", "length:Q", f"{name}:Q"],
         ).properties(width=220, height=220, title=heading)
         for name, words, heading in (
-            ("forward", "milliseconds a sequence", "Reading"),
-            ("training", "milliseconds a sequence", "Reading and learning"),
-            ("memory", "megabytes a sequence", "Memory while learning"),
+            ("forward", "milliseconds per sequence", "Forward pass"),
+            ("training", "milliseconds per sequence", "Forward and backward pass"),
+            ("memory", "megabytes per sequence", "Memory of training"),
         )
     ]
     return alt.hconcat(*panels).properties(
-        title=titled(title, "Both axes in powers: a steeper line grows with a higher power of the length")
+        title=titled(title, "Both axes are logarithmic: a steeper line grows with a higher power of the length")
     )
 
 
@@ -281,16 +282,29 @@ def _thinned(values: Floats) -> list[tuple[int, float]]:
 
 
 def _log_lines(
-    rows: list[dict[str, Any]], x: str, axis: Any, y: str, label: str, color: str, title: Any, number: int = 1
+    rows: list[dict[str, Any]],
+    x: str,
+    axis: Any,
+    y: str,
+    label: str,
+    color: str,
+    title: Any,
+    number: int = 1,
+    names: Sequence[str] = (),
 ) -> Any:
+    """Lines on a logarithmic axis that differ in color and in dashes."""
     alt = altair()
+    names = list(names or dict.fromkeys(row[color] for row in rows))
+    legend = alt.Legend(labelLimit=320, symbolType="stroke", symbolSize=300, symbolStrokeWidth=2)
+    short = "format(datum.value, datum.value > 1e5 || datum.value < 1e-4 ? '.0e' : '~g')"
     return (
         alt.Chart(data(rows), title=title)
         .mark_line(point=len(rows) <= 3 * LABELS)
         .encode(
             x=alt.X(f"{x}:Q", axis=axis),
-            y=alt.Y(f"{y}:Q", title=label, scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e", tickCount=6)),
-            color=alt.Color(f"{color}:N", scale=alt.Scale(range=list(COLORS)), title=None),
+            y=alt.Y(f"{y}:Q", title=label, scale=alt.Scale(type="log"), axis=alt.Axis(labelExpr=short, tickCount=6)),
+            color=alt.Color(f"{color}:N", scale=alt.Scale(domain=names, range=list(COLORS)), title=None, legend=legend),
+            strokeDash=alt.StrokeDash(f"{color}:N", scale=alt.Scale(domain=names, range=DASHES), title=None),
             tooltip=[f"{color}:N", f"{x}:Q", alt.Tooltip(f"{y}:Q", format=".3g")],
         )
         .properties(width=520, height=260)

@@ -13,6 +13,7 @@ from ..measures.gradients import GradientFlow
 from ..measures.positions import PositionVectors
 from ..measures.receptive_field import Field
 from .base import CELLS, SIDE, above_zero, altair, data, extent, number, piece_names, pieces, pooled, titled, token_axis
+from .lines import GATES, STATES
 
 if TYPE_CHECKING:
     import altair as alt
@@ -108,11 +109,18 @@ def _heads_panel(found: AttentionMap, cells: int) -> Any:
 
 def _small_axis(names: Sequence[str], size: int, across: bool = False) -> Any:
     """The tokens, where they fit beside a small map."""
-    fits = len(names) * 9 <= size and (not across or max(map(len, names), default=0) <= 1)
-    return token_axis(names, "", across) if fits else None
+    longest = max(map(len, names), default=0)
+    if len(names) * 9 > size or longest > 8:
+        return None
+    axis = token_axis(names, "", across)
+    if across and longest > 1:
+        axis.labelAngle, axis.labelAlign, axis.labelBaseline = -90, "right", "middle"
+    return axis
 
 
-def flow_chart(flows: Sequence[GradientFlow], title: str = "How far back the gradient reaches") -> "alt.VConcatChart":
+def flow_chart(
+    flows: Sequence[GradientFlow], title: str = "Gradient norm at every layer and step"
+) -> "alt.VConcatChart":
     """The gradient of the loss at every step of every layer, in powers of ten: dark is vanished."""
     alt = altair()
     charts = []
@@ -126,37 +134,39 @@ def flow_chart(flows: Sequence[GradientFlow], title: str = "How far back the gra
         charts.append(
             _heat(values, "")
             .encode(
-                x=alt.X(
-                    "column:O", axis=token_axis(piece_names(flow.steps, columns), f"{flow.side}, step by step", True)
-                ),
+                x=alt.X("column:O", axis=token_axis(piece_names(flow.steps, columns), f"{flow.side} element", True)),
                 y=alt.Y("row:O", sort="descending", axis=token_axis(flow.levels, "layer")),
                 color=alt.Color(
                     "value:Q",
                     scale=alt.Scale(type="log", scheme="viridis", domain=domain),
-                    title="‖∂L/∂h‖",
+                    title="gradient norm ‖∂L/∂h_t‖",
                     legend=alt.Legend(format=".0e", tickCount=5),
                 ),
-                tooltip=[_tip("layer", "y"), _tip("step", "x"), alt.Tooltip("value:Q", title="‖∂L/∂h‖", format=".2e")],
+                tooltip=[
+                    _tip("layer", "y"),
+                    _tip("step", "x"),
+                    alt.Tooltip("value:Q", title="gradient norm", format=".2e"),
+                ],
             )
             .properties(width=extent(len(columns)), height=extent(len(rows)))
         )
     return alt.vconcat(*charts).properties(
-        title=titled(title, "The norm of the loss's gradient at each step's state; each color step is a power of ten")
+        title=titled(title, "‖∂L/∂h_t‖: of the loss by the output of each layer at each step; logarithmic colors")
     )
 
 
-def field_chart(field: Field, title: str = "How far the model sees") -> "alt.Chart":
+def field_chart(field: Field, title: str = "Receptive field: how much each element moves each output") -> "alt.Chart":
     """How much each element read moves each output."""
     alt = altair()
     rows, columns = pieces(len(field.outputs), SIDE), pieces(len(field.read), SIDE)
     values = list(_cells(field.influence, rows, columns, field.outputs, field.read, "max"))
     return (
-        _heat(values, titled(title, "Norm of the output's derivative; where nothing is drawn, nothing can be seen"))
+        _heat(values, titled(title, "Norm of the derivative ‖∂y_t/∂x_s‖; an empty cell cannot be seen at all"))
         .transform_filter("datum.value > 0")
         .encode(
-            x=alt.X("column:O", axis=token_axis(piece_names(field.read, columns), "what is read", True)),
-            y=alt.Y("row:O", axis=token_axis(piece_names(field.outputs, rows), "output")),
-            color=alt.Color("value:Q", scale=alt.Scale(type="log", scheme="viridis"), title="influence"),
+            x=alt.X("column:O", axis=token_axis(piece_names(field.read, columns), "element read x_s", True)),
+            y=alt.Y("row:O", axis=token_axis(piece_names(field.outputs, rows), "output y_t")),
+            color=alt.Color("value:Q", scale=alt.Scale(type="log", scheme="viridis"), title="derivative ‖∂y_t/∂x_s‖"),
             tooltip=[_tip("output", "y"), _tip("read", "x"), alt.Tooltip("value:Q", title="influence", format=".2e")],
         )
         .properties(width=extent(len(columns)), height=extent(len(rows)))
@@ -173,11 +183,11 @@ def units_chart(trace: Trace, quantity: str = "", title: str = "") -> "alt.Chart
     most = 1.0 if gate else float(np.abs(values).max(initial=1e-9))
     scale = alt.Scale(scheme="viridis", domain=[0, 1]) if gate else alt.Scale(scheme="blueorange", domain=[-most, most])
     cells = list(_cells(values, rows, columns, [str(n + 1) for n in range(len(values))], trace.steps, "max"))
-    words = f"Gate {quantity}: 0 is closed, 1 is open" if gate else f"State {quantity}"
+    words = f"{GATES.get(quantity, quantity)}: 0 is closed, 1 is open" if gate else STATES.get(quantity, quantity)
     return (
         _heat(cells, titled(title or f"Every unit of {trace.name}", words))
         .encode(
-            x=alt.X("column:O", axis=token_axis(piece_names(trace.steps, columns), "what is read", True)),
+            x=alt.X("column:O", axis=token_axis(piece_names(trace.steps, columns), "element read", True)),
             y=alt.Y("row:O", axis=alt.Axis(title="unit", labels=len(rows) <= 24)),
             color=alt.Color("value:Q", scale=scale, title=quantity),
             tooltip=[_tip("unit", "y"), _tip("step", "x"), alt.Tooltip("value:Q", title=quantity)],
@@ -186,9 +196,7 @@ def units_chart(trace: Trace, quantity: str = "", title: str = "") -> "alt.Chart
     )
 
 
-def position_chart(
-    found: PositionVectors, title: str = "How the model knows where an element stands"
-) -> "alt.HConcatChart":
+def position_chart(found: PositionVectors, title: str = "Position vectors") -> "alt.HConcatChart":
     """The vectors themselves, and how alike the vectors of two places are."""
     alt = altair()
     places = [str(n) for n in range(len(found.values))]
@@ -196,7 +204,7 @@ def position_chart(
     charts = []
     for values, across, label, words in (
         (found.values, features, "feature", "The vector of each position"),
-        (found.alike, places, "position", "How alike two positions are (cosine)"),
+        (found.alike, places, "position", "Cosine similarity of two positions"),
     ):
         rows, columns = pieces(len(places), SIDE), pieces(len(across), SIDE)
         most = float(np.abs(values).max(initial=1e-9))

@@ -1,5 +1,6 @@
 """Charts about symbols: what drove a decision, what comes next, who lies near whom, which layer knows what."""
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,46 +18,55 @@ if TYPE_CHECKING:
     import altair as alt
 
 FOR, AGAINST = COLORS[0], COLORS[1]
+SPECIAL = re.compile("<.*>")  # symbols that stand for no text
+NAMED = 48  # symbols of a map that are named
 
 
 def attribution_chart(
-    found: Sequence[Attribution], trust: Sequence[Faithfulness] = (), title: str = "What drove the decision"
+    found: Sequence[Attribution],
+    trust: Sequence[Faithfulness] = (),
+    title: str = "Attribution: which elements drove the answer",
 ) -> "alt.VConcatChart":
     """A bar for each element and method, and under its name how far it may be trusted."""
     alt = altair()
     scores = {one.method: one for one in trust}
     charts = []
     for one in found:
-        parts = pieces(len(one.elements), SIDE)
+        parts, total = pieces(len(one.elements), SIDE), float(abs(one.shares).sum()) or 1.0
         rows = [
-            {"place": n, "element": name, "share": number(float(one.shares[part].sum()))}
+            {"place": n, "element": name, "share": number(float(one.shares[part].sum()) / total)}
+            | {"nats": number(float(one.shares[part].sum()))}
             for n, (part, name) in enumerate(zip(parts, piece_names(one.elements, parts), strict=True))
         ]
         charts.append(
-            alt.Chart(data(rows), title=titled(one.method, _trust(scores.get(one.method)), _missing(one)))
+            alt.Chart(data(rows), title=titled(one.method, _sum(one), _trust(scores.get(one.method)), _missing(one)))
             .mark_bar()
             .encode(
-                x=alt.X("place:O", axis=token_axis(piece_names(one.elements, parts), "what was read", across=True)),
-                y=alt.Y("share:Q", title="for (up) or against (down)"),
+                x=alt.X("place:O", axis=token_axis(piece_names(one.elements, parts), "element read", across=True)),
+                y=alt.Y(
+                    "share:Q", title=["share of all contributions", "for ↑   against ↓"], axis=alt.Axis(format="%")
+                ),
                 color=alt.condition("datum.share >= 0", alt.value(FOR), alt.value(AGAINST)),
-                tooltip=["element:N", "share:Q"],
+                tooltip=["element:N", alt.Tooltip("share:Q", format=".1%"), alt.Tooltip("nats:Q", title="in nats")],
             )
             .properties(width=extent(len(parts)), height=120)
         )
     about = (
-        f"Log-probability of {found[0].about}: {found[0].whole:.2f}, with nothing read {found[0].nothing:.2f}"
+        f"Log-probability of {found[0].about}: {found[0].whole:.2g} nats; with nothing read {found[0].nothing:.2g} nats"
         if found
         else ""
     )
     return alt.vconcat(*charts).properties(title=titled(title, about))
 
 
+def _sum(found: Attribution) -> str:
+    return f"contributions sum to {found.shares.sum():+.2g} nats"
+
+
 def _trust(found: Faithfulness | None) -> str:
     if found is None:
-        return "not checked by taking elements away"
-    verdict = (
-        "better than chance" if found.score > 0.02 and found.beaten > 0.8 else "no better than chance: do not trust it"
-    )
+        return "faithfulness not measured"
+    verdict = "better than chance" if found.score > 0.02 and found.beaten > 0.8 else "no better than chance"
     return f"faithfulness {found.score:+.2f}, beats {found.beaten:.0%} of random orders: {verdict}"
 
 
@@ -68,15 +78,13 @@ def _missing(found: Attribution) -> str:
     return f"the bars add up to {found.shares.sum():.1f}, but the input did {done:.1f}: the way there is too rough"
 
 
-def faithfulness_chart(
-    found: Faithfulness, title: str = "Does the attribution know what matters?"
-) -> "alt.HConcatChart":
+def faithfulness_chart(found: Faithfulness, title: str = "Faithfulness of the attribution") -> "alt.HConcatChart":
     """Deletion must fall faster and insertion rise faster than when elements are taken at random."""
     alt = altair()
     panels = []
     for words, own, rivals in (
-        ("Taking elements away", found.deletion, found.random_deletion),
-        ("Bringing elements back", found.insertion, found.random_insertion),
+        ("Deletion: the most important elements first", found.deletion, found.random_deletion),
+        ("Insertion: the most important elements first", found.insertion, found.random_insertion),
     ):
         curves = {"by attribution": own} | ({"at random": rivals.mean(0)} if len(rivals) else {})
         rows = [{"count": n, "value": number(v), "order": name} for name, c in curves.items() for n, v in enumerate(c)]
@@ -84,8 +92,8 @@ def faithfulness_chart(
             alt.Chart(data(rows), title=words)
             .mark_line(point=len(own) <= LABELS)
             .encode(
-                x=alt.X("count:Q", title="elements", axis=alt.Axis(tickMinStep=1)),
-                y=alt.Y("value:Q", title="log-probability of the decision", scale=alt.Scale(zero=False)),
+                x=alt.X("count:Q", title="elements deleted or inserted", axis=alt.Axis(tickMinStep=1)),
+                y=alt.Y("value:Q", title="log-probability of the answer", scale=alt.Scale(zero=False)),
                 color=alt.Color("order:N", scale=alt.Scale(range=list(COLORS)), title=None),
                 tooltip=["order:N", "count:Q", "value:Q"],
             )
@@ -95,7 +103,7 @@ def faithfulness_chart(
 
 
 def next_chart(
-    found: Expectations, vocabulary: Sequence[str] = (), title: str = "What the model expects next"
+    found: Expectations, vocabulary: Sequence[str] = (), title: str = "Most probable next tokens"
 ) -> "alt.Chart":
     """The most probable symbols at every position; the temperature can be moved in the page."""
     alt = altair()
@@ -123,7 +131,7 @@ def next_chart(
         alt.Chart(data(rows))
         .transform_filter(pick)
         .encode(
-            x=alt.X("step:O", axis=token_axis(columns, "what was read last → what came", across=True)),
+            x=alt.X("step:O", axis=token_axis(columns, "last token read → true next token", across=True)),
             y=alt.Y("rank:O", title="rank", axis=alt.Axis(labelAngle=0)),
         )
     )
@@ -131,7 +139,7 @@ def next_chart(
         base.mark_rect()
         .encode(
             color=alt.Color("probability:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1])),
-            tooltip=["symbol:N", "probability:Q", "temperature:Q", alt.Tooltip("right:N", title="came")],
+            tooltip=["symbol:N", "probability:Q", "temperature:Q", alt.Tooltip("right:N", title="true")],
         )
         .add_params(pick)
     )
@@ -142,7 +150,7 @@ def next_chart(
     return alt.layer(cells, words).properties(
         width=extent(len(steps), 56, 1600),
         height=extent(int(found.symbols.shape[1])),
-        title=titled(title, "The likeliest symbols at every position, the likeliest on top"),
+        title=titled(title, "At every position, the most probable on top"),
     )
 
 
@@ -150,23 +158,32 @@ def _at(names: Sequence[str], place: int) -> str:
     return names[place] if place < len(names) else ""
 
 
-def map_chart(found: Map, title: str = "Which symbols lie together", at_most: int = 500) -> "alt.LayerChart":
-    """Symbols in the plane of their largest differences; zoom in to tell them apart."""
+def map_chart(
+    found: Map, marked: Sequence[str] = (), title: str = "Embeddings in two dimensions (PCA)", at_most: int = 500
+) -> "alt.LayerChart":
+    """Symbols in the plane of their largest differences: those of the example and the most frequent are named."""
     alt = altair()
+    own = set(marked)
+    named = [symbol for symbol in dict.fromkeys([*marked, *found.symbols]) if not SPECIAL.fullmatch(symbol)][:NAMED]
     rows = [
         {"symbol": shown(symbol), "x": number(place[0]), "y": number(place[1])}
+        | {"kind": "in this example" if symbol in own else "other", "label": shown(symbol) if symbol in named else ""}
         for symbol, place in zip(found.symbols[:at_most], found.places[:at_most], strict=False)
     ]
     left = len(found.symbols) - len(rows)
+    colors = alt.Scale(domain=["in this example", "other"], range=[COLORS[1], COLORS[0]])
     base = alt.Chart(data(rows)).encode(
-        x=alt.X("x:Q", title=f"first direction ({found.explained[0]:.0%} of the differences)"),
-        y=alt.Y("y:Q", title=f"second direction ({found.explained[1]:.0%})"),
+        x=alt.X("x:Q", title=f"first component ({found.explained[0]:.0%} of the variance)"),
+        y=alt.Y("y:Q", title=f"second component ({found.explained[1]:.0%})"),
+        color=alt.Color("kind:N", scale=colors, title=None, legend=alt.Legend() if own else None),
+        opacity=alt.condition("datum.label == ''", alt.value(0.25), alt.value(1)),
         tooltip=["symbol:N"],
     )
-    dots = base.mark_circle(size=30, color=COLORS[0]).interactive()
-    words = base.mark_text(dy=-8, fontSize=11, color="#777777").encode(text="symbol:N")
+    dots = base.mark_circle(size=30).interactive()
+    words = base.mark_text(dy=-9, fontSize=12).encode(text="label:N")
+    about = f"{min(len(named), len(rows))} symbols are named, the others are dots" if len(rows) > len(named) else ""
     return alt.layer(dots, words).properties(
-        width=520, height=420, title=titled(title, f"{left:,} more are not drawn" if left else "")
+        width=560, height=460, title=titled(title, about, f"{left:,} more are not drawn" if left else "")
     )
 
 
@@ -179,13 +196,14 @@ def neighbors_chart(found: Sequence[Neighbors], title: str = "") -> "alt.Chart":
         for name, one in zip(asked, found, strict=True)
         for rank, (symbol, cosine) in enumerate(zip(one.symbols, one.cosines, strict=True))
     ]
-    words = f"Nearest to: {asked[0]}" if len(asked) == 1 else "Who lies nearest to whom"
+    words = f"Nearest neighbors of {asked[0]} in embedding space"
+    other = "" if len(asked) == 1 else f"In the page: {len(asked)} symbols to choose from"
     chart = (
-        alt.Chart(data(rows), title=titled(title or words, "Cosine of the angle between the vectors; 1 is the same"))
+        alt.Chart(data(rows), title=titled(title or words, other))
         .mark_bar(color=COLORS[0])
         .encode(
-            y=alt.Y("symbol:N", sort=alt.EncodingSortField("rank"), title="symbol"),
-            x=alt.X("cosine:Q", title="cosine", scale=alt.Scale(domainMax=1)),
+            y=alt.Y("symbol:N", sort=alt.EncodingSortField("rank"), title="nearest symbols"),
+            x=alt.X("cosine:Q", title="cosine similarity", scale=alt.Scale(domainMax=1)),
             tooltip=["asked:N", "symbol:N", "cosine:Q"],
         )
         .properties(width=320)
@@ -198,7 +216,7 @@ def neighbors_chart(found: Sequence[Neighbors], title: str = "") -> "alt.Chart":
     return chart.add_params(pick).transform_filter(pick)
 
 
-def probe_chart(found: Sequence[Probe], title: str = "Which layer knows what") -> "alt.LayerChart":
+def probe_chart(found: Sequence[Probe], title: str = "Linear probes of every layer") -> "alt.LayerChart":
     """How well the labels can be read off each layer by a linear probe; the mark is the most frequent label alone."""
     alt = altair()
     rows = [{"layer": p.name, "accuracy": number(p.accuracy), "majority": number(p.majority)} for p in found]
@@ -209,12 +227,12 @@ def probe_chart(found: Sequence[Probe], title: str = "Which layer knows what") -
     )
     marks = base.mark_tick(color=COLORS[1], thickness=3).encode(x="majority:Q")
     return alt.layer(bars, marks).properties(
-        width=360, title=titled(title, "Bar: a linear probe. Mark: always the most frequent label")
+        width=360, title=titled(title, "Bar: accuracy of a linear probe. Mark: always the most frequent label")
     )
 
 
 def order_chart(
-    found: OrderMatters, pairs: Swaps | None = None, title: str = "Does order matter?"
+    found: OrderMatters, pairs: Swaps | None = None, title: str = "Effect of the order of the elements"
 ) -> "alt.VConcatChart":
     """The loss as it is and shuffled; below, what it costs to swap every two neighbors."""
     alt = altair()
@@ -225,7 +243,7 @@ def order_chart(
         .mark_point(filled=True, size=80, opacity=0.7, color=COLORS[0])
         .encode(
             y=alt.Y("input:N", sort=None, title="input"),
-            x=alt.X("loss:Q", title="loss", scale=alt.Scale(zero=False)),
+            x=alt.X("loss:Q", title="loss (nats per target element)", scale=alt.Scale(zero=False)),
             tooltip=["input:N", "loss:Q"],
         )
         .properties(width=360)
@@ -238,16 +256,16 @@ def order_chart(
             for n, (name, cost) in enumerate(zip(names, pairs.costs, strict=True))
         ]
         charts.append(
-            alt.Chart(data(bars), title="Two neighbors change places")
+            alt.Chart(data(bars), title="Two neighbors swapped")
             .mark_bar()
             .encode(
-                x=alt.X("place:O", axis=token_axis(names, "which two", across=True)),
-                y=alt.Y("cost:Q", title="more surprise"),
+                x=alt.X("place:O", axis=token_axis(names, "pair", across=True)),
+                y=alt.Y("cost:Q", title="increase of the loss"),
                 color=alt.condition("datum.cost >= 0", alt.value(FOR), alt.value(AGAINST)),
                 tooltip=["pair:N", "cost:Q"],
             )
             .properties(width=extent(len(names)), height=120)
         )
     return alt.vconcat(*charts).properties(
-        title=titled(title, f"Shuffling costs {found.cost:+.3f} of surprise an element")
+        title=titled(title, f"Shuffling changes the loss by {found.cost:+.3f} nats per target element")
     )

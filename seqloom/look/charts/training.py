@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     import altair as alt
 
 PANEL = {"width": 480, "height": 220}
+KINDS = dict(
+    zip(SPECTRUM, ("largest singular value", "median", "smallest singular value", "spectral radius"), strict=True)
+)
 
 
-def curves_chart(found: Curves, title: str = "How training went") -> "alt.VConcatChart":
+def curves_chart(found: Curves, title: str = "Loss and scores over training") -> "alt.VConcatChart":
     """Training against validation: where they part, the model learns by heart. Below, the validation's scores."""
     alt = altair()
     loss = _lines(
@@ -31,7 +34,7 @@ def curves_chart(found: Curves, title: str = "How training went") -> "alt.VConca
         rows = [{"step": int(step), "value": number(value), "of": "validation"} for step, value in points.tolist()]
         panels.append(_lines(rows, name).properties(height=120))
     return alt.vconcat(*panels).properties(
-        title=titled(title, "Loss is the mean surprise at each target element; lower is better")
+        title=titled(title, "Loss: mean negative log-likelihood per target element; lower is better")
     )
 
 
@@ -51,12 +54,12 @@ def _lines(rows: list[dict[str, Any]], label: str) -> Any:
     )
 
 
-def schedule_chart(found: Rates, title: str = "The learning rate of each step") -> "alt.VConcatChart":
+def schedule_chart(found: Rates, title: str = "Learning rate schedule") -> "alt.VConcatChart":
     """And, where a decoder is not always given the truth, how often it is."""
     alt = altair()
     panels = [("rate", found.rates, "learning rate", "~g")]
     if (found.truths < 1).any():
-        panels.append(("truth", found.truths, "share of true elements read", "%"))
+        panels.append(("truth", found.truths, "teacher forcing (share of true elements read)", "%"))
     charts = []
     for name, values, label, form in panels:
         rows = [{"step": int(s), name: float(v)} for s, v in zip(found.steps, values, strict=True)]
@@ -73,19 +76,21 @@ def schedule_chart(found: Rates, title: str = "The learning rate of each step") 
     return alt.vconcat(*charts).properties(title=titled(title, "It rises during the warm-up, then falls"))
 
 
-def training_flow_chart(
-    found: Watched, title: str = "How much gradient each layer got, over training"
-) -> "alt.VConcatChart":
+def training_flow_chart(found: Watched, title: str = "Gradient norm of each layer over training") -> "alt.VConcatChart":
     """The norm of the gradient at each layer's weights, step by step of training: dark is starved."""
     return _over_training(
-        found, found.gradients, title, "‖∂L/∂W‖", "Each color step is a power of ten; the first layer is at the bottom"
+        found,
+        found.gradients,
+        title,
+        "gradient norm ‖∂L/∂W‖",
+        "Logarithmic colors; the first layer is at the bottom, a row that stays dark learns little",
     )
 
 
-def updates_chart(found: Watched, title: str = "How far each layer moved in one step") -> "alt.VConcatChart":
+def updates_chart(found: Watched, title: str = "Relative size of each update") -> "alt.VConcatChart":
     """The optimizer's move over the weights' own length: about a thousandth is usual."""
-    words = "Length of the move over the length of the weights; about 10⁻³ is usual, 10⁻¹ is a jump"
-    return _over_training(found, found.updates, title, "move / weight", words)
+    words = "‖ΔW‖ / ‖W‖ of one step; about 10⁻³ is common, 10⁻¹ is very large"
+    return _over_training(found, found.updates, title, "relative update ‖ΔW‖ / ‖W‖", words)
 
 
 def _over_training(found: Watched, values: Floats, title: str, label: str, words: str) -> Any:
@@ -126,13 +131,13 @@ def _over_training(found: Watched, values: Floats, title: str, label: str, words
 
 
 def training_spectra_chart(
-    found: Watched, title: str = "How far the recurrent weights stretched, over training"
+    found: Watched, title: str = "Singular values of the recurrent weights over training"
 ) -> "alt.FacetChart":
     """The largest, the median and the smallest singular value of each recurrent matrix, and its spectral radius."""
     alt = altair()
     parts = pieces(len(found.steps), 100)
     rows = [
-        {"step": int(found.steps[part.start]), "matrix": matrix, "of": kind, "value": number(mean), "one": 1}
+        {"step": int(found.steps[part.start]), "matrix": matrix, "of": KINDS[kind], "value": number(mean)}
         for place, matrix in enumerate(found.matrices)
         for part in parts
         for kind, mean in zip(SPECTRUM, found.spectra[part, place].mean(0), strict=True)
@@ -141,14 +146,14 @@ def training_spectra_chart(
     base = alt.Chart(data(rows))
     lines = base.mark_line(point=len(parts) <= 12).encode(
         x=alt.X("step:Q", title="step of training"),
-        y=alt.Y("value:Q", title="times as long", scale=alt.Scale(domainMin=0)),
-        color=alt.Color("of:N", sort=list(SPECTRUM), scale=alt.Scale(range=list(COLORS)), title=None),
+        y=alt.Y("value:Q", title="singular value", scale=alt.Scale(domainMin=0)),
+        color=alt.Color("of:N", sort=list(KINDS.values()), scale=alt.Scale(range=list(COLORS)), title=None),
         tooltip=["matrix:N", "of:N", "step:Q", "value:Q"],
     )
-    rule = base.mark_rule(strokeDash=[4, 4], color="#888888").encode(y="min(one):Q")
+    rule = base.mark_rule(strokeDash=[4, 4], color="#888888").encode(y=alt.datum(1))
     return (
         alt.layer(rule, lines)
         .properties(width=170, height=110)
-        .facet(facet=alt.Facet("matrix:N", sort=found.matrices, title=None), columns=3)
-        .properties(title=titled(title, "Singular values and spectral radius; below the dashed line a state shrinks"))
+        .facet(facet=alt.Facet("matrix:N", sort=found.matrices, title=None), columns=4)
+        .properties(title=titled(title, "Above the dashed line at 1 a state can grow, below it shrinks"))
     )

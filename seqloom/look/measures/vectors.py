@@ -36,13 +36,13 @@ class Map:
 
 
 class Vectors:
-    """A vector for each symbol."""
+    """A vector for each symbol; those of an example are `marked`."""
 
-    def __init__(self, weight: Tensor | Floats, symbols: Sequence[str]) -> None:
+    def __init__(self, weight: Tensor | Floats, symbols: Sequence[str], marked: Sequence[str] = ()) -> None:
         values = weight.detach().cpu().double().numpy() if isinstance(weight, Tensor) else np.asarray(weight, float)
         if len(values) != len(symbols):
             raise ValueError(f"{len(values)} vectors cannot belong to {len(symbols)} symbols")
-        self.values, self.symbols = values, list(symbols)
+        self.values, self.symbols, self.marked = values, list(symbols), list(dict.fromkeys(marked))
         lengths = np.linalg.norm(values, axis=1, keepdims=True)
         self.directions: Floats = values / np.where(lengths > 0, lengths, 1)
 
