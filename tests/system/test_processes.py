@@ -62,5 +62,5 @@ def test_processes_of_which_one_is_killed_train_what_torchrun_trains(recipe: Pat
         time.sleep(0.01)
     os.kill(children(process.pid)[1], signal.SIGKILL)
     said = finished(process)
-    assert "2 processes with one each" in said and "a process was killed (signal 9): going on" in said
+    assert "2 processes with 1 thread each" in said and "a process was killed (signal 9): going on" in said
     assert outcome(folder) == outcome(tmp_path / "torchrun")
