@@ -230,6 +230,7 @@ class FinalScores(Shape):
     examples: Count
     cut: Count = 0
     scores: dict[Name, Scored]
+    validation: dict[Name, Number] = {}  # of the best weights, on the whole validation part
 
 
 class Scores(FinalScores):

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.config.recipe import Recipe
+from seqloom.data.prepare import FEWEST, Split
+from seqloom.data.ragged import Ragged, Texts
 from seqloom.errors import DataError, RecipeError
 from seqloom.runs import pipeline
 from seqloom.runs.notes import yield_notes
@@ -16,7 +19,7 @@ from seqloom.tasks.seq2seq import Seq2Seq
 from seqloom.training import files, manifests, tensors
 from seqloom.training.probe import Stopped
 
-from .recipes import measured, small, texts
+from .recipes import backwards, measured, small, texts
 
 TIMINGS = ("seconds", "tokens_per_second")
 
@@ -304,3 +307,35 @@ def test_processes_are_a_number_or_tried_out_and_only_when_asked(tmp_path, monke
     assert seqloom("train", path, "--into", tmp_path / "plain")[0] == 0 and not tried.calls
     assert seqloom("train", path, "--into", tmp_path / "run", "--processes", "auto")[0] == 0
     assert sum(tried.calls.values()) == 1
+
+
+# --- validations ------------------------------------------------------------------------------------------------------
+
+
+def test_validations_read_a_tenth_of_what_is_trained_on_and_all_of_it_at_the_end(tmp_path, monkeypatch):
+    sizes, plain = [], Seq2Seq.validate
+
+    def validate(self, model, prepared):
+        sizes.append(len(prepared.splits["validation"]))
+        return plain(self, model, prepared)
+
+    monkeypatch.setattr(Seq2Seq, "validate", validate)
+    recipe = Recipe.read(write_recipe(tmp_path))
+    backwards(tmp_path, count=4000)
+    *_, end = train(recipe, tmp_path / "run")
+    prepared = load(tmp_path / "run").own_data().splits["validation"]
+    assert sizes == [FEWEST] * 3 + [len(prepared)] and len(prepared) > FEWEST
+    assert load(tmp_path / "run").recipe.train.validation_tokens == 4 * 256 // 10
+    assert end.final["validation"].keys() == end.scores.keys()
+
+
+def test_a_sample_is_from_all_over_the_part_and_of_the_size_asked_for():
+    ids = Ragged.of([[number] * 10 for number in range(1000)])
+    raws = Texts.of([str(number) for number in range(1000)])
+    pairs = Split({"source": ids, "target": ids}, {"source": raws, "target": raws})
+    sample = pairs.sample(4000)
+    assert len(sample) == 200 and sample.ids["source"][-1][0] >= 990
+    assert [int(row[0]) for row in sample.ids["target"]] == [int(text) for text in sample.raws["source"]]
+    assert len(pairs.sample(1)) == FEWEST and pairs.sample(20_000) is pairs
+    text = Split({"target": Ragged.of([list(range(5000))])}, {"target": Texts.of(["x"])})
+    assert text.sample(300).ids["target"][0].tolist() == list(range(300))

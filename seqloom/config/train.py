@@ -112,6 +112,13 @@ class Train(Family):
         description="Steps between validations; 0 is a twentieth of all, at most 500, and with train.time so many that "
         "they take about a tenth of it.",
     )
+    validation_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=10**12,
+        description="Tokens of the validation part that a validation during training reads: examples from all over it, "
+        "at least 50; 0 is a tenth of the tokens trained on in between. At the end the whole part is read.",
+    )
     select_by: Literal["", "loss", "score"] = Field(
         default="",
         description="What says which weights are best, and when to stop: the validation loss, or its score; "
@@ -146,6 +153,8 @@ class Train(Family):
                 "steps": steps,
                 "warmup": self.warmup or min(1000, max(1, steps // 20)),
                 "validate_every": validate_every,
+                "validation_tokens": self.validation_tokens
+                or max(1, validate_every * self.batch_tokens * self.accumulate_batches // 10),
                 "checkpoint_every": self.checkpoint_every or even_part(validate_every, usual),
             }
         )

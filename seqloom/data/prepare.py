@@ -7,9 +7,11 @@ time, mapped into memory, and never stale. Knows no network and no training.
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from seqloom.data import cache as store
 from seqloom.data.datasets import PARTS, Origin, origin_of
@@ -19,6 +21,7 @@ from seqloom.data.report import DataReport
 from seqloom.data.schema import Raw, Schema
 from seqloom.errors import DataError, RunError
 
+FEWEST = 50  # examples of a sample: of fewer, a score says little
 FORMAT = 4  # of the cache's entries; another number, other keys
 
 
@@ -39,6 +42,19 @@ class Split:
     def examples(self) -> list[tuple[Raw, ...]]:
         return list(zip(*self.raws.values(), strict=True))
 
+    def sample(self, tokens: int) -> "Split":
+        """Examples of about so many tokens together, from all over the split: files are often sorted. At least FEWEST,
+        unless there is one side only, as a text has it: then the beginnings of a few."""
+        alone, total = len(self.ids) == 1, sum(int(ids.offsets[-1]) for ids in self.ids.values())
+        count = min(len(self), max(1 if alone else FEWEST, len(self) * tokens // max(total, 1)))
+        if total <= tokens or (count == len(self) and not alone):
+            return self
+        rows = np.linspace(0, len(self), count, endpoint=False).astype(np.int64)
+        ids = {side: ids.take(rows) for side, ids in self.ids.items()}
+        if alone:
+            ids = {side: one.cut(max(2, tokens // count)) for side, one in ids.items()}
+        return Split(ids, {side: raws.take(rows) for side, raws in self.raws.items()})
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -46,6 +62,10 @@ class Prepared:
     splits: dict[str, Split]  # train, validation, test
     report: DataReport
     fingerprint: str  # of the content and all settings, but not of the files' names
+
+    def sample_validation(self, tokens: int) -> "Prepared":
+        """The same with no more of the validation split than about so many tokens."""
+        return replace(self, splits={**self.splits, "validation": self.splits["validation"].sample(tokens)})
 
 
 def silent(line: str) -> None:

@@ -6,7 +6,7 @@ follow one another in time; the context of a part's first windows reaches back i
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -25,6 +25,7 @@ from seqloom.data.windows import split_by_counts, split_by_shares, time_features
 from seqloom.errors import DataError
 
 Starts = npt.NDArray[np.int64]
+FEWEST = 50  # windows of a sample
 MOST = 10_000  # windows of a part that is scored: of more, every second or third one is as telling
 
 
@@ -126,6 +127,12 @@ class Prepared:
     scale: Scale
     report: DataReport
     fingerprint: str
+
+    def sample_validation(self, tokens: int) -> "Prepared":
+        """The same with no more windows to validate on, from all over the part, than about so many rows are in."""
+        whole = self.parts["validation"]
+        apart = -(-len(whole) // max(FEWEST, tokens // (whole.context + whole.horizon)))
+        return replace(self, parts={**self.parts, "validation": whole.take(whole.starts[:: max(apart, 1)])})
 
 
 def prepare(data: Data, tell: Callable[[str], object], examples: object = None, known: Scale | None = None) -> Prepared:

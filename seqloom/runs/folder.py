@@ -235,9 +235,8 @@ def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
     """The recipe of a run, with the steps that are given; all else that is given beside it must be the same."""
     ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
     settled = {"train.steps", "train.time"}  # and what is left open: that followed from other settings at the beginning
-    settled |= {
-        f"train.{name}" for name in ("warmup", "validate_every", "checkpoint_every") if not getattr(given.train, name)
-    }
+    intervals = ("warmup", "validate_every", "validation_tokens", "checkpoint_every")
+    settled |= {f"train.{name}" for name in intervals if not getattr(given.train, name)}
     settled |= {f"train.{name}" for name in ("device", "precision") if getattr(given.train, name) == "auto"}
     if not given.search.max_length:
         settled.add("search.max_length")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..training.checkpoints import Checkpoints
 from ..training.devices import Machine, choose_device, choose_machine, use_threads
 from ..training.events import Events
 from ..training.files import json_bytes, read_json, sha256, write_atomically
-from ..training.loop import fit
+from ..training.loop import evaluating, fit
 from ..training.manifests import check_manifest, read_manifest, replace_file, sums_of, write_manifest
 from ..training.parallelism import measure_parallelism
 from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time
@@ -263,7 +264,7 @@ class Pipeline:
         objective = task.objective(self.model)
         if budget := task.recipe.train.time:
             yield self.note(f"measuring how many steps fit into {budget}")
-            steps, every = fit_steps_to_time(seconds(budget), objective, feed, task.recipe.train, self.validate)
+            steps, every = fit_steps_to_time(seconds(budget), objective, feed, task.recipe.train, self.validate_for)
             task.recipe = task.recipe.changed("train.steps", steps).changed("train.validate_every", every).resolved()
             duration = float(seconds(budget))
         else:
@@ -319,8 +320,14 @@ class Pipeline:
 
     # --- the steps ---
 
-    def validate(self) -> dict[str, float]:
-        return self.task.validate(self.model, self.prepared)
+    def sample_validation(self, settings: Train) -> Any:
+        """The data with as much of its validation part as a validation during training reads: counted, not timed, so
+        that the same run validates on the same examples."""
+        data: Any = self.prepared
+        return data.sample_validation(settings.validation_tokens)
+
+    def validate_for(self, settings: Train) -> dict[str, float]:
+        return self.task.validate(self.model, self.sample_validation(settings))
 
     def note_resuming(self, step: int) -> Iterator[Record]:
         """Training goes on with the record of this step: it, and what came after it, is written again."""
@@ -338,11 +345,12 @@ class Pipeline:
         """
         settings = self.task.recipe.train
         self.checkpoints.keep = settings.keep_checkpoints
+        sample = self.sample_validation(settings)
         records = fit(
             self.task.objective(self.model),
             Feed(self.task, self.prepared),
             settings,
-            self.validate,
+            lambda: self.task.validate(self.model, sample),
             self.checkpoints,
             self.stop,
             self.processes,
@@ -387,7 +395,11 @@ class Pipeline:
         scores = task.score(self.model, parts[part])
         if undefined := scores.keys() - defined(scores).keys():
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
-        result = report(folder, task, part, parts[part], scores)
+        with evaluating(self.model):
+            whole = {name: value for name, value in task.validate(self.model, self.prepared).items() if isfinite(value)}
+        result = report(folder, task, part, parts[part], scores) | {"validation": whole}
+        on = ", ".join(f"{name} {value:.3f}" for name, value in whole.items())
+        yield self.note(f"on all {len(parts['validation']):,} validation examples the best weights have {on}")
         text = card(folder, task.recipe, result, report_of(task, self.prepared))
         contents = {SCORES: json_bytes(result), CARD: text.encode()}
         for name, content in contents.items():

@@ -1,7 +1,7 @@
 """How many steps a time budget buys, measured by a few trial steps that leave no trace."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -9,7 +9,7 @@ from ..config.recipe import Train
 from ..config.train import DEFAULT_STEPS
 from ..errors import DataError
 from ..models import Batch, Objective
-from .loop import Feed, Rows, Training, Validate, evaluating
+from .loop import Feed, Rows, Training, evaluating
 from .randomness import preserve_random_state
 from .tensors import load_weights, weights_of
 
@@ -22,17 +22,19 @@ FEWEST = 2  # validations all the same
 
 
 def fit_steps_to_time(
-    seconds: float, objective: Objective, feed: Feed, settings: Train, validate: Validate
+    seconds: float, objective: Objective, feed: Feed, settings: Train, validate: Callable[[Train], object]
 ) -> tuple[int, int]:
     """The most steps that, with their validations, take no more than this time; at least one. And how often to look.
 
-    From then on only steps count: the caller stores both in the recipe, so that a run can be repeated.
+    One validation is tried, with the settings of about so many steps. From then on only steps count: the caller stores
+    both in the recipe, so that a run can be repeated.
     """
     with leave_untouched(objective):
         step = step_time(objective, feed, settings, seconds * SHARE)
+        likely = settings.model_copy(update={"steps": max(1, int(seconds / step)), "time": ""}).resolved()
         begun = perf_counter()
         with evaluating(objective):
-            validate()
+            validate(likely)
         validation = perf_counter() - begun
     return most_steps(seconds, step, validation, settings)
 

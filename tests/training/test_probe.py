@@ -29,7 +29,8 @@ def test_probing_leaves_no_trace(training: bool) -> None:
     weights, random = weights_of(objective), torch.get_rng_state()
     calm = validation(objective, feed)
 
-    def validate() -> dict[str, float]:
+    def validate(likely: Train) -> dict[str, float]:
+        assert likely.steps > 1 and likely.validation_tokens > 0
         torch.rand(3)
         assert not same(weights_of(objective), weights), "the steps of the trial are real ones"
         return calm()
@@ -72,7 +73,7 @@ def test_the_budget_is_divided_by_the_mean_step_and_validations_are_counted(monk
     monkeypatch.setattr(probe, "perf_counter", clock)
     objective, feed = Guesser(), Timed(clock, [8, 1, 7, 2, 6, 3, 5, 4] * 2)
 
-    def validate() -> dict[str, float]:
+    def validate(likely: Train) -> dict[str, float]:
         clock.now += 9.0
         return {"loss": 1.0}
 
@@ -87,7 +88,7 @@ def test_a_small_budget_is_not_spent_on_trials(monkeypatch: pytest.MonkeyPatch) 
     clock = Clock()
     monkeypatch.setattr(probe, "perf_counter", clock)
     feed = Timed(clock, [4] * 20)
-    fit_steps_to_time(20.0, Guesser(), feed, unresolved(), lambda: {"loss": 1.0})
+    fit_steps_to_time(20.0, Guesser(), feed, unresolved(), lambda likely: {"loss": 1.0})
     assert len(feed.asked) == 1 + probe.TRIALS_AT_LEAST
 
 
@@ -147,4 +148,4 @@ def test_the_trial_batches_are_of_all_lengths(sizes: list[int]) -> None:
 
 def test_no_data_is_one_sentence() -> None:
     with pytest.raises(DataError, match="not a single example"):
-        fit_steps_to_time(5.0, Guesser(), Rows(rows=0), settings(), lambda: {"loss": 0.0})
+        fit_steps_to_time(5.0, Guesser(), Rows(rows=0), settings(), lambda likely: {"loss": 0.0})
