@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from ..config.ranges import Over
 from ..config.recipe import Recipe
-from ..config.train import seconds
+from ..config.train import Train, seconds
 from ..errors import RecipeError
 from ..tasks import TASKS
 from ..tasks.base import Feed, Prepared, Task
@@ -77,10 +77,12 @@ class Workshop:
         """How many steps of a variant fit into a time, and how often to validate."""
         task = self.task_of(recipe)
         model: Any = task.build()
-        objective, feed = task.objective(model), Feed(task, self.prepared)
-        return fit_steps_to_time(
-            seconds(budget), objective, feed, task.recipe.train, lambda: task.validate(model, self.prepared)
-        )
+        objective, feed, data = task.objective(model), Feed(task, self.prepared), cast(Any, self.prepared)
+
+        def validate(likely: Train) -> dict[str, float]:
+            return task.validate(model, data.sample_validation(likely.validation_tokens))
+
+        return fit_steps_to_time(seconds(budget), objective, feed, task.recipe.train, validate)
 
 
 # --- parameters ---------------------------------------------------------------------------------------------------
