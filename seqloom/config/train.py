@@ -116,8 +116,8 @@ class Train(Family):
         default=0,
         ge=0,
         le=10**12,
-        description="Tokens of the validation part that a validation during training reads: examples from all over it, "
-        "at least 50; 0 is a tenth of the tokens trained on in between. At the end the whole part is read.",
+        description="Tokens of a validation during training, of examples from all over the part, at least 50; 0 is a "
+        "tenth of those trained on in between, and at the end all are read.",
     )
     select_by: Literal["", "loss", "score"] = Field(
         default="",
