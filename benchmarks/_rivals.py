@@ -13,7 +13,7 @@ from seqloom.data.formats.tables import Skipped
 from seqloom.data.series_datasets import read_histories
 from seqloom.metrics.score import ratio, score_sums
 from seqloom.runs.run import load, train
-from seqloom.tasks.rivals import block, blocked
+from seqloom.tasks.forecast_baselines import block, blocked
 
 
 class Rival(NamedTuple):
@@ -24,13 +24,15 @@ class Rival(NamedTuple):
 def statistician(folder: Path) -> Rival:
     """AutoETS with a season of a week, fitted on the training series, then applied to all that came before a window."""
     run = load(folder)
-    task, prepared = type(run.task).prepare(run.recipe, lambda line: None)
+    task, prepared = run.task.declaration.prepare(run.recipe, lambda line: None)
     windows, [training] = prepared.parts["test"], prepared.training
-    count = len(task.facts.variables)
+    count = len(task.fields["series"].variables)
     past = [filled(windows.panel.values[: start + windows.context], np.zeros(count)) for start in windows.starts]
     said = statistical("AutoETS", prepared.scale.apply(training.values), past, windows.horizon, 7)
     errors = np.nanmean(np.abs(said - windows.targets()) * prepared.scale.spread, (0, 1))
-    return Rival({f"MAE of {name}": float(error) for name, error in zip(task.facts.variables, errors, strict=True)})
+    return Rival(
+        {f"MAE of {name}": float(error) for name, error in zip(task.fields["series"].variables, errors, strict=True)}
+    )
 
 
 def forward_filled(folder: Path) -> Rival:
@@ -45,10 +47,10 @@ def forward_filled(folder: Path) -> Rival:
         other = load(Path(place) / "run")
         errors = []
         for one, given in ((run, series), (other, whole)):
-            _, prepared = type(one.task).prepare(one.recipe, lambda line: None, given)
+            _, prepared = one.task.declaration.prepare(one.recipe, lambda line: None, given)
             windows = prepared.parts["test"]
             rows = windows.starts[:, None] + np.arange(windows.context, windows.context + windows.horizon)
-            said = one.task.point(one.task.forecast(one.model, windows))[..., 0]
+            said = one.task.shape.point(one.task.shape.forecast(one.model, windows))[..., 0]
             said = said * prepared.scale.spread[0] + prepared.scale.mean[0]
             errors.append(np.abs(said - series.values[rows, 0]))
     less = blocked((errors[0] - errors[1])[..., None], block(len(rows), windows))[..., 0]

@@ -87,9 +87,9 @@ def main() -> None:
     by_name = {}
     for number, name in enumerate(NAMES):
         texts = run.generate(name, temperature=TEMPERATURE, count=EACH, seed=number).finish()
-        drawn = np.stack([run.task.image(text.tokens) for text in texts])
+        drawn = np.stack([run.task.target.read_names(text.tokens) for text in texts])
         by_name[name] = float((read(model, drawn) == number).mean())
-    mosaic = np.concatenate([image for image, _ in run.task.read(part("t10k"))])
+    mosaic = np.concatenate([image for image, _ in run.task.read_files(part("t10k"))])
     squares = run.task.target.encode_many(list(mosaic[:, None]))
     rebuilt = np.stack([run.task.target.decode(row.tolist()) for row in squares])
     found = {

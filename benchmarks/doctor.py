@@ -101,8 +101,8 @@ def lag(kind: str, distance: int, seed: int, work: Path) -> dict[str, Any]:
     scores = trained(recipe, work / "lag")
     run = load(work / "lag")
     examples = distant(distance)()["validation"]
-    encoded = run.task.encode(examples[:64])
-    memory = memory_of(run.model, run.task.batch_of(encoded, range(64)))
+    encoded = run.task.shape.encode(examples[:64])
+    memory = memory_of(run.model, run.task.shape.collate(encoded, range(64)))
     return {"accuracy": scores["accuracy"], "memory": memory.length, "uses": memory.uses}
 
 

@@ -27,8 +27,8 @@ from torch.nn import functional as F
 
 from seqloom.config.recipe import Recipe
 from seqloom.layers.chunked_cross_entropy import LinearCrossEntropy
-from seqloom.tasks import TASKS
-from seqloom.tasks.base import Feed
+from seqloom.tasks import declare
+from seqloom.tasks.task import Feed
 from seqloom.training.loop import Training
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,12 +110,12 @@ class Ours:
 
     def __init__(self, settings: str, examples: list[tuple[str, str]], most: int) -> None:
         recipe = Recipe().override(*settings.split(), "train.steps=1000000").resolved()
-        form, few = TASKS[recipe.task].form(recipe), {"validation": examples[:2], "test": examples[:2]}
+        form, few = declare(recipe), {"validation": examples[:2], "test": examples[:2]}
         # Words are learned from all, as is how much is padding; the first so many of them are trained on.
         task, everything = form.prepare(recipe, lambda text: None, {"train": examples, **few})
         self.padding = task.padded_share(everything)
         self.task, self.prepared = form.prepare(
-            recipe, lambda text: None, {"train": examples[:most], **few}, task.saved()
+            recipe, lambda text: None, {"train": examples[:most], **few}, task.to_json()
         )
         torch.manual_seed(0)
         model = self.task.build()
@@ -140,7 +140,7 @@ class Ours:
 
 def acts_of(case: Case, ours: Ours) -> dict[str, Callable[[], float]]:
     sources, labels = ours.lists()
-    sizes = ours.task.vocabularies()
+    sizes = ours.task.sizes()
     shape = case.shape | {"source": sizes["source"], "target": sizes["target"]}
     acts: dict[str, Callable[[], float]] = {"ours": ours}
     examples = Examples(sources, labels)
@@ -161,7 +161,7 @@ def whole(number: int) -> None:
         reviews = name.startswith("imdb")
         ours = Ours(case.settings, examples_of(name), (512 if QUICK else 1536) if reviews else (384 if QUICK else 1024))
         acts = acts_of(case, ours)
-        tokens = int(ours.task.lengths(ours.prepared.splits["train"].ids).sum())
+        tokens = int(ours.task.shape.lengths(ours.prepared.splits["train"].ids).sum())
         times = {way: float("inf") for way in acts}
         for turn in range(3 if QUICK else 4):
             for way, act in acts.items():

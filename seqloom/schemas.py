@@ -242,28 +242,28 @@ class Scores(FinalScores):
 Chance = Annotated[float, Field(gt=0, lt=1)]
 
 
-class Usual(Shape):
-    usual: str  # the answer that is most frequent
+class MostFrequent(Shape):
+    most_frequent: str  # the answer that is most frequent
 
 
-class UsualLabel(Shape):
-    usual: str
+class MostFrequentLabel(Shape):
+    most_frequent: str
     weights: list[Annotated[Number, Field(ge=0)]]  # of each label, where all are to count alike
 
 
 class TagsOfWords(Shape):
-    usual: str
-    tags: dict[str, str]  # of words whose tag is not the usual one
+    most_frequent: str
+    tags: dict[str, str]  # of words whose tag is not the most frequent one
 
 
 class Constant(Shape):
     constant: str  # the caption that does best for every image
 
 
-class Counted(Shape):
+class SymbolCounts(Shape):
     counts: Annotated[list[Count], Field(min_length=1)]  # of each symbol in training
 
 
-class Chances(Shape):
+class KeyChances(Shape):
     sounds: Annotated[list[Chance], Field(min_length=1)]  # of each key to sound …
-    goes_on: Annotated[list[list[Chance]], Field(alias="goes on", min_length=2, max_length=2)]  # … after none, or one
+    continues: Annotated[list[list[Chance]], Field(min_length=2, max_length=2)]  # … after none, or one

@@ -10,7 +10,7 @@ import pytest
 from seqloom import Recipe, load, train
 from seqloom.errors import SeqloomError
 from seqloom.search import Sampling
-from seqloom.tasks.asking import Answering, Rules
+from seqloom.tasks.decoding_options import DecodingOptions, Rules
 
 from .data.mutations import kinds, write
 
@@ -102,9 +102,9 @@ def test_an_input_of_a_wrong_kind_is_one_sentence(runs, task, name, value):
     if value is not None:  # which stands for one of the run's own
         assert told == sentence(lambda: run.look(value))
     if task in WRITERS:
-        assert told == sentence(lambda: run.answer([value], Answering(2)))
+        assert told == sentence(lambda: run.answer([value], DecodingOptions(2)))
         assert told == sentence(lambda: list(run.stream(value)))
-        assert told == sentence(lambda: run.searched(value))
+        assert told == sentence(lambda: run.record_beam(value))
 
 
 @pytest.mark.parametrize("task", TRAINED)
@@ -168,7 +168,7 @@ ANSWERS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), ANSWERS, ids=[f"{name}={called(value)}" for name, value in ANSWERS])
 def test_a_way_of_searching_that_is_none_is_one_sentence(name, value):
-    told = sentence(lambda: Answering(**({"beam_size": 1} | {name: value})))
+    told = sentence(lambda: DecodingOptions(**({"beam_size": 1} | {name: value})))
     assert name in told.replace("beam size", "beam_size")
 
 
@@ -181,8 +181,8 @@ def test_rules_of_a_wrong_kind_are_one_sentence(wrong):
 
 def test_a_way_of_searching_is_told_by_its_class(runs):
     for wrong in (3, {"beam_size": 2}, Sampling(), "beam"):
-        assert "Answering was expected" in sentence(lambda wrong=wrong: runs["seq2seq"].answer(["abc"], wrong))
-        assert "Answering was expected" in sentence(lambda wrong=wrong: runs["seq2seq"].stream("abc", wrong))
+        assert "DecodingOptions were expected" in sentence(lambda wrong=wrong: runs["seq2seq"].answer(["abc"], wrong))
+        assert "DecodingOptions were expected" in sentence(lambda wrong=wrong: runs["seq2seq"].stream("abc", wrong))
 
 
 PATHS = [3, 1.5, b"abc", ["a"], object(), "a\0b", "x" * 5000, True]

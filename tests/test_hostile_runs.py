@@ -19,7 +19,7 @@ from seqloom.data.vocabulary import SPECIALS, Vocabulary
 from seqloom.errors import RunError, SeqloomError
 from seqloom.runs.folder import RecordLog
 from seqloom.runs.run import diagnose, load, train
-from seqloom.tasks.seq2seq import Seq2Seq
+from seqloom.tasks.task import Task
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import largest
@@ -157,8 +157,8 @@ def test_a_report_that_is_missing_and_text_for_a_number_are_refused_with_their_p
 
 
 def test_facts_of_another_type_or_number_are_refused(run):
-    edit(run, "task.json", lambda task: task["facts"].update(usual=3))
-    refused(lambda: load(run), "task.json", "'usual' is 3")
+    edit(run, "task.json", lambda task: task["facts"].update(most_frequent=3))
+    refused(lambda: load(run), "task.json", "'most_frequent' is 3")
 
 
 def test_a_recipe_that_leaves_something_open_is_settled_or_refused(run):
@@ -173,10 +173,14 @@ def test_a_recipe_that_leaves_something_open_is_settled_or_refused(run):
 @pytest.mark.parametrize("step", ["x ms", "0 ms", "1 weeks", "99999999999999999999 ms"])
 def test_a_step_from_row_to_row_that_is_none_is_refused(tmp_path, step):
     list(train(forecasting(), tmp_path / "run", examples=walks(90)))
-    edit(tmp_path / "run", "task.json", lambda task: task.update(step=step))
+
+    def repair(task):
+        task["fields"]["series"]["step"], task["fields"]["series"]["spread"][0] = "", 0.0
+
+    edit(tmp_path / "run", "task.json", lambda task: task["fields"]["series"].update(step=step))
     refused(lambda: load(tmp_path / "run"), "task.json", "'step'")
-    edit(tmp_path / "run", "task.json", lambda task: (task.update(step=""), task["spread"].__setitem__(0, 0.0)))
-    refused(lambda: load(tmp_path / "run"), "task.json, spread", "greater than 0")
+    edit(tmp_path / "run", "task.json", repair)
+    refused(lambda: load(tmp_path / "run"), "task.json, series, spread", "greater than 0")
 
 
 def test_a_refusal_is_one_line_whatever_a_file_holds(run):
@@ -246,7 +250,7 @@ def test_weights_may_be_as_large_as_the_recipe_makes_them_and_no_larger(run):
 def test_layers_without_weights_are_refused_before_they_are_made(run, monkeypatch):
     recipe = (run / "recipe.toml").read_text().replace("depth = 1\n", "depth = 1000\n")
     replace_file(run, "recipe.toml", recipe.encode())
-    monkeypatch.setattr(Seq2Seq, "build", lambda task: pytest.fail("they are made"))
+    monkeypatch.setattr(Task, "build", lambda task: pytest.fail("they are made"))
     refused(lambda: load(run), "2000 layers", "tensors")
 
 

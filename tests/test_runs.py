@@ -295,12 +295,12 @@ def test_changed_series_stay_on_the_scale_that_was_learned(tmp_path):
     for record in train(recipe, tmp_path / "run", examples=values):
         if record.step == 2:
             break
-    scale = load(tmp_path / "run").task.facts.scale
+    scale = load(tmp_path / "run").task.fields["series"].scale
     with pytest.raises(DataError, match="series are of"):
         next(measured(train(recipe, tmp_path / "run", examples=walks(variables=3), resume=True, changed_data=True)))
     records = list(train(recipe, tmp_path / "run", examples=2 * values + 1, resume=True, changed_data=True))
     assert records[-1].kind == "end"
-    assert (load(tmp_path / "run").task.facts.scale.mean == scale.mean).all()
+    assert (load(tmp_path / "run").task.fields["series"].scale.mean == scale.mean).all()
 
 
 def test_resuming_what_is_finished_changes_nothing(run):

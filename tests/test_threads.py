@@ -13,7 +13,7 @@ import torch
 from seqloom.config.recipe import Recipe
 from seqloom.look.measures.attribution import gradient_times_input, question
 from seqloom.runs.run import load, train
-from seqloom.tasks.asking import Answering
+from seqloom.tasks.decoding_options import DecodingOptions
 
 from .recipes import small
 
@@ -69,8 +69,8 @@ def asks(run, file, text):
         "field": lambda: look().measure("field"),
     }
     if run.recipe.task == "seq2seq":
-        found["stream"] = lambda: list(run.stream(text, Answering(1, max_length=12)))
-        found["beam"] = lambda: run.searched(text, 3)
+        found["stream"] = lambda: list(run.stream(text, DecodingOptions(1, max_length=12)))
+        found["beam"] = lambda: run.record_beam(text, 3)
     if writes:
         found["generate"] = lambda: run.generate(text[:3], length=20, seed=7, count=2, alternatives=2).finish()
         found["pieces"] = lambda: list(run.generate(text[:3], length=20, temperature=0))

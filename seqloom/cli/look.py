@@ -29,7 +29,7 @@ def look(
     from ..runs.run import load
 
     loaded = load(run)
-    given = text if text is None or loaded.task.reads_text else next(iter(loaded.task.inputs(text)))[1]
+    given = text if text is None or loaded.task.reads_text else next(iter(loaded.task.read_inputs(text)))[1]
     given = given if tag is None else (given, tag)
     if view == "all":
         page = out or Path(f"{run.resolve().name}.html")

@@ -14,7 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..search import Sampling
-    from ..tasks.asking import Rules
+    from ..tasks.decoding_options import Rules
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an error.")]
@@ -101,7 +101,7 @@ class RuleOptions:
     ] = False
 
     def rules(self) -> "Rules":
-        from ..tasks.asking import Rules
+        from ..tasks.decoding_options import Rules
 
         words = self.ban or (), self.require or (), self.prefix, self.stop or ()
         return Rules(*words, self.no_repeat, self.repetition_penalty, self.min_length, self.allow_unknown)

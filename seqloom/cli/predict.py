@@ -26,7 +26,7 @@ from .options import (
 if TYPE_CHECKING:
     from ..fields import Prediction
     from ..runs.run import Run
-    from ..tasks.asking import Answering
+    from ..tasks.decoding_options import DecodingOptions
 
 Item = TypeVar("Item")
 
@@ -68,13 +68,12 @@ def predict(
     shown = draw or searching.best or searching.beam or 1
     for some in batched(asked, PREDICT_AT_ONCE):
         values = [value for _, value in some]
-        left = loaded.task.unread(values)
         if plain:
             found = loaded.predict_many(values, searching.beam)
         else:
             found = loaded.answer(values, replace(ask, beam_size=searching.beam or loaded.recipe.search.beam_size))
-        for (text, _), answers, unread in zip(some, found, left, strict=True):
-            if unread:
+        for (text, _), answers in zip(some, found, strict=True):
+            if unread := answers.unread:
                 longest = loaded.recipe.data.max_length
                 print(f"{text[:40]!r}: read up to data.max_length = {longest}; {unread} left unread", file=sys.stderr)
             say_if_late(text, answers)
@@ -83,11 +82,11 @@ def predict(
 
 def decoding_options(
     searching: BeamOptions, drawing: SamplingOptions, obeying: RuleOptions, writing: WritingOptions, draw: int
-) -> "Answering":
+) -> "DecodingOptions":
     """How answers are searched for, as the options say it, but for the beam size: one by one."""
-    from ..tasks.asking import Answering
+    from ..tasks.decoding_options import DecodingOptions
 
-    return Answering(
+    return DecodingOptions(
         1,
         groups=searching.groups,
         diversity=searching.diversity,
@@ -118,7 +117,7 @@ def given_inputs(loaded: "Run", asking: InputOptions) -> Iterator[tuple[str, Any
     if not loaded.task.reads_text and not asking.file:
         raise DataError("this model reads no text: name a file of inputs with --file")
     if asking.file:
-        asked = loaded.task.inputs(str(asking.file))
+        asked = loaded.task.read_inputs(str(asking.file))
     else:
         asked = ((text, text) for text in given_lines(asking.inputs))
     return ((text, value if asking.tag is None else (value, asking.tag)) for text, value in asked)

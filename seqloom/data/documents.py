@@ -45,6 +45,11 @@ class Documents(Origin):
             for part, files in self._texts.items()
         }
 
+    @classmethod
+    def read_files(cls, files: Sequence[str], data: Data) -> Iterator[str]:
+        """The documents of files, each whole."""
+        return read_whole(files, data, Skipped())
+
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         return read_documents(self._texts[part], self._schema.data, skipped)
 

@@ -3,12 +3,13 @@
 A file is an object with a list of pieces for each of train, valid (or validation) and test, as `chorales` reads it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.config.recipe import Data
 from seqloom.data.datasets import Origin
 from seqloom.data.files import digest, files_by_part
 from seqloom.data.formats.chorales import HIGHEST, LOWEST, read_chorales
@@ -55,6 +56,15 @@ class Pieces(Origin):
 
     def content(self) -> dict[str, list[str]]:
         return {part: [digest(file)] for part, file in self._files.items()}
+
+    @classmethod
+    def read_files(cls, files: Sequence[str], data: Data) -> list[Frame]:
+        """The test part of a file; all of one that has only one part."""
+        found = read_pieces(files[0], data.encoding)
+        [part, *others] = found
+        if others and "test" not in found:
+            raise DataError(f"the file has no test; there are {', '.join(found)}", files[0])
+        return found["test" if others else part]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         file = self._files[part]

@@ -105,7 +105,8 @@ def _prepare(schema: Schema, origin: Origin, fingerprint: str, entry: Path, tell
 
 def _fingerprint(schema: Schema, origin: Origin) -> str:
     settings = schema.data.model_dump(mode="json", exclude={*PARTS, "format"})
-    whole = {"format": FORMAT, "task": schema.task, "settings": settings, "content": origin.content()}
+    kinds = {name: side.field.kind for name, side in schema.sides.items()}
+    whole = {"format": FORMAT, "task": schema.task, "fields": kinds, "settings": settings, "content": origin.content()}
     whole |= {"known": schema.known} if schema.known else {}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 

@@ -6,8 +6,8 @@ follow one another in time; the context of a part's first windows reaches back i
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,7 @@ class Prepared:
     scale: Scale
     report: DataReport
     fingerprint: str
+    fields: dict[str, Any] = field(default_factory=dict)
 
     def sample_validation(self, tokens: int) -> "Prepared":
         """The same with no more windows to validate on, from all over the part, than about so many rows are in."""

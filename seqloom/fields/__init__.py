@@ -8,6 +8,7 @@ from .image import Image
 from .image_tokens import ImageTokens
 from .labels import Label, LabelSet, Number, Tags
 from .numbers import Numbers
+from .series import TimeSeries
 from .text import TEXTS, Text
 from .word_list import SpelledWordList, WordList
 
@@ -27,6 +28,7 @@ __all__ = [
     "SymbolField",
     "Tags",
     "Text",
+    "TimeSeries",
     "WordList",
     "source_side",
     "text_side",

@@ -6,9 +6,9 @@ new kind of data is one class: nothing else asks what a side is. Knows no file a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -19,10 +19,11 @@ from ..arguments import no_text
 from ..config.recipe import Data, Model, Recipe
 from ..data.ragged import Ragged
 from ..data.schema import Raw
-from ..data.vocabulary import SPECIALS
+from ..data.streams import Places
 from ..errors import DataError, RecipeError
 from ..layers.heads import Head
 from ..layers.padding import lengths_to_mask
+from ..search import Constraint, Hypothesis
 
 Rows = Sequence[int] | NDArray[np.int64]
 Body = Literal["encoder", "decoder"]
@@ -34,6 +35,11 @@ class Prediction:
 
     output: str
     score: float  # what answers are ranked by: a log-probability, unless it is said otherwise
+
+    @property
+    def exact(self) -> str:
+        """What is scored of it: of a number all of its digits, not as it is shown."""
+        return self.output
 
     def __str__(self) -> str:
         return self.output
@@ -99,13 +105,31 @@ class Field(ABC):
         """The pixels (height, width, channels), if the raw value is an image."""
         return None
 
+    def prompt(self, raw: Raw) -> str:
+        """A raw value as the text that free generation begins with."""
+        return str(raw)
+
+    def parse(self, text: str) -> Raw:
+        """The raw value that an answer, or such a text, says."""
+        return text
+
+    def beginnings(self, raw: Raw, at_most: int) -> Iterator[tuple[str, str]]:
+        """Some beginnings of a raw value that can be written freely, and what comes after each."""
+        raise RecipeError(f"what is written is {self.kind}, which has no beginnings")
+
     # --- numbers ---
 
     @abstractmethod
-    def encode_many(self, raws: Sequence[Raw]) -> Ragged: ...
+    def encode_many(self, raws: Sequence[Raw]) -> Ragged:
+        """The numbers of raw values. Of arrays these numbers are all that is kept of an example: what is scaled, is
+        scaled in `collate`, or `restore` has to undo it."""
 
     def encode(self, raw: Raw) -> NDArray[Any]:
         return self.encode_many([raw])[0]
+
+    def restore(self, stored: Raw) -> Raw:
+        """The raw value of an example as it is stored beside its numbers."""
+        return stored
 
     def known_rows(self, encoded: Ragged) -> NDArray[np.int64]:
         """The rows that hold nothing but what was learned: the others have no loss."""
@@ -153,6 +177,16 @@ class Field(ABC):
         """Begin an embedding with the vectors of a file; the share of the symbols that it has."""
         raise RecipeError(f"data.vectors is set, but the source is {self.kind}: only words have vectors")
 
+    # --- where it is written freely ---
+
+    def places(self, encoded: Ragged) -> Places:
+        """What is to be predicted one after the other, and what is read right before that."""
+        raise RecipeError(f"what is written is {self.kind}, which cannot be written without a source")
+
+    def place_names(self, encoded: Ragged) -> list[str]:
+        """The places of one document as a chart names them."""
+        return [str(number) for number in range(1, len(self.places(encoded)) + 1)]
+
     # --- where it is answered ---
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
@@ -172,6 +206,14 @@ class Field(ABC):
         return float(prediction.output != answer)
 
 
+class Limits(NamedTuple):
+    """How many symbols are written at most, which of them ends it, and what may not be written."""
+
+    steps: int
+    end: int | None
+    constraints: Sequence[Constraint]
+
+
 class SymbolField(Field):
     """Numbers that stand for symbols, which can be written one after the other; the special ones come first."""
 
@@ -186,9 +228,23 @@ class SymbolField(Field):
     def decode(self, ids: Any) -> Raw:
         """The raw value of numbers."""
 
-    @property
-    def specials(self) -> range:
-        return range(len(SPECIALS))
+    @abstractmethod
+    def limits(self, recipe: Recipe) -> Limits:
+        """What bounds a value that is written about a source."""
+
+    @abstractmethod
+    def read_hypothesis(self, found: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
+        """What a search has found, for a person; it may have ended at a `stop` text, and took so many seconds."""
+
+    def meaning(self, stop: Sequence[str]) -> Callable[[Hypothesis], Hashable] | None:
+        """What makes two hypotheses of a beam the same one, if not their symbols."""
+        return None
+
+
+def pick_evenly(count: int, at_most: int) -> list[int]:
+    """So many places out of `count`, evenly over all of them."""
+    step = max(1, -(-count // max(at_most, 1)))
+    return list(range(0, count, step))
 
 
 def pad_to_one(values: Tensor, lengths: NDArray[np.int64]) -> tuple[Tensor, Tensor]:

@@ -10,13 +10,15 @@ from torch import nn
 from ..arguments import described
 from ..config.recipe import Data, Model, Recipe
 from ..data.formats.chorales import HIGHEST, LOWEST
-from ..data.frames import KEYS, Frame
+from ..data.frames import KEYS, Frame, FramePlaces
 from ..data.ragged import Ragged
 from ..data.schema import Raw
-from ..errors import DataError, RunError
+from ..errors import DataError, RecipeError, RunError
 from ..layers.embeddings import NoteEmbedding
 from ..layers.heads import Bernoulli, Head
 from .base import ArrayField, Body, as_array
+
+BEFORE = 40  # frames that are read before one is asked for
 
 
 class Frames(ArrayField):
@@ -50,13 +52,30 @@ class Frames(ArrayField):
         return ""
 
     def encode_many(self, raws: Sequence[Raw]) -> Ragged:
-        """Of frames, or of text as `generate` writes it: a line a step, the pitches that sound."""
-        return Ragged.stacked([parse_frames(raw) if isinstance(raw, str) else raw for raw in raws])
+        return Ragged.stacked(raws)
+
+    def prompt(self, raw: Raw) -> str:
+        return "\n".join(map(frame_text, raw))
+
+    def parse(self, text: str) -> Frame:
+        return parse_frames(text)
+
+    def beginnings(self, raw: Raw, at_most: int) -> Iterator[tuple[str, str]]:
+        """The first half of a piece, and the frame that comes after it."""
+        lines = [frame_text(frame) for frame in raw]
+        half = len(lines) // 2
+        yield "\n".join(lines[max(0, half - BEFORE) : half]), lines[half]
+
+    def places(self, encoded: Ragged) -> FramePlaces:
+        return FramePlaces(encoded)
 
     def embedding(self, model: Model, body: Body = "decoder") -> nn.Module:
         return NoteEmbedding(KEYS, model.embedding, model.side(body).dropout)
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
+        for name, given in (("model.tied", recipe.model.tied), ("train.label_smoothing", recipe.train.label_smoothing)):
+            if given:
+                raise RecipeError(f"{name} is for what chooses one of many, but here every key is predicted on its own")
         return Bernoulli(features, KEYS)
 
 

@@ -6,17 +6,19 @@ k-means (Lloyd, 1982; begun as Arthur and Vassilvitskii say, 2007). Knows no net
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Bytes, Singles
-from ..config.recipe import Data
+from ..config.recipe import Data, Recipe
 from ..data.ragged import Ragged
 from ..data.vocabulary import SPECIALS
 from ..errors import DataError, RunError
-from .base import SymbolField
+from ..search import Banned, Hypothesis
+from .base import Limits, Prediction, SymbolField
 from .image import ImageField
 
 DEFAULT_SIZE = 256  # squares, where nobody says how many
@@ -25,6 +27,14 @@ ROUNDS = 15  # of k-means: after them hardly a square moves
 AT_ONCE = 1 << 12  # squares whose distances are held together
 LARGEST = 1 << 26  # numbers of an image
 SHADES = " ░▒▓█"  # from dark to bright
+
+
+@dataclass(frozen=True)
+class ImagePrediction(Prediction):
+    """A drawing in five shades, and as numbers; the score is that of its squares, as of the tokens of a text."""
+
+    squares: list[str]
+    pixels: list[Any]  # rows of pixels from 0 to 255, or of their colors
 
 
 class ImageTokens(ImageField, SymbolField):
@@ -98,6 +108,29 @@ class ImageTokens(ImageField, SymbolField):
     def names(self, ids: Iterable[int]) -> list[str]:
         return [self.symbols[number] for number in ids]
 
+    def read_names(self, squares: Iterable[str]) -> Bytes:
+        """The image (height, width, channels) of squares by name."""
+        return self.decode(len(SPECIALS) + int(square) for square in squares)
+
+    def restore(self, stored: Any) -> Bytes:
+        """The image as its squares show it: nothing else is kept of it."""
+        return self.decode(stored.tolist())[None]
+
+    def describe(self, raw: Any) -> str:
+        return "\n".join(to_shades(self.picture(raw)))
+
+    def parse(self, text: str) -> Bytes:
+        return parse_shades(text, self.size)
+
+    def limits(self, recipe: Recipe) -> Limits:
+        """An image has its number of squares, and nothing else."""
+        return Limits(self.count, None, [Banned(range(len(SPECIALS)))])
+
+    def read_hypothesis(self, found: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
+        image = self.decode(found.tokens)
+        pixels = image[..., 0] if image.shape[-1] == 1 else image
+        return ImagePrediction("\n".join(to_shades(image)), found.score, self.names(found.tokens), pixels.tolist())
+
     def to_json(self) -> dict[str, Any]:
         squares = [square.tobytes().hex() for square in self.squares]
         return {"kind": self.kind, "size": list(self.size), "side": self.side, "squares": squares}
@@ -163,13 +196,13 @@ def _sample(images: Iterable[Bytes]) -> list[Bytes]:
     return kept
 
 
-def in_shades(image: Bytes) -> list[str]:
+def to_shades(image: Bytes) -> list[str]:
     """An image as lines of text: five shades, two characters a pixel, which is about square."""
     bright = image.mean(-1) / 256 * len(SHADES)
     return ["".join(2 * SHADES[int(shade)] for shade in row) for row in bright]
 
 
-def from_shades(text: str, size: Sequence[int]) -> Bytes:
+def parse_shades(text: str, size: Sequence[int]) -> Bytes:
     """The image that such lines show, as far as five shades tell; what they do not reach is black."""
     height, width, channels = size
     image = np.zeros((height, width, channels), dtype=np.uint8)

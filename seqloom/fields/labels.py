@@ -53,6 +53,10 @@ class NumberPrediction(Prediction):
     value: float
     spread: float
 
+    @property
+    def exact(self) -> str:
+        return repr(self.value)
+
 
 class Named(Field):
     """Names by number, the most frequent first."""

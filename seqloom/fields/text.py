@@ -8,7 +8,7 @@ import re
 from abc import abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,12 +18,14 @@ from torch import nn
 from ..config.recipe import Data, Model, Recipe
 from ..data.ragged import Ragged, offsets_of
 from ..data.schema import Raw
+from ..data.streams import Stream
 from ..data.vocabulary import END, NEVER_WRITTEN, PAD, SPECIALS, START, UNKNOWN, Vocabulary
 from ..errors import RunError
 from ..layers.embeddings import TokenEmbedding
 from ..layers.heads import Categorical, Head
 from ..layers.sampled_softmax import SampledSoftmax
-from .base import Body, SymbolField
+from ..search import Hypothesis
+from .base import Body, Limits, Prediction, SymbolField, pick_evenly
 from .id_table import MOST_UNITS, UnitTable
 from .subwords import PIECE, UNIT, BytePairs, Pieces, batched, pieces
 from .vectors import load_vectors
@@ -35,9 +37,22 @@ WORD = re.compile(r"\w+|[^\w\s]")  # every character that is not white space is 
 WORD_OR_BREAK = re.compile(r"\n|\S+")
 MOST_COUNTED = 1 << 22  # different tokens in memory while counting
 CODE_POINTS = 0x110000
+BEFORE = 40  # tokens that are read before one is asked for
 LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
 LOGITS = 1 << 25  # numbers in such a piece
 VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
+
+
+@dataclass(frozen=True)
+class TextPrediction(Prediction):
+    """An answer token by token; the score is the sum of their log-probabilities, over a power of their number
+    (`search.length_penalty`): to the power of 1 it is their mean."""
+
+    tokens: list[str]
+    logs: list[float]  # the log-probability of each token; one more for the end, if it was reached
+    finish: str = "end"  # or "stop" at a string that was to end it, "length" or "time" where there was no more of that
+    seconds: float = 0.0  # that it took, with the answers beside it
+    alternatives: Sequence[dict[str, float]] = ()  # likely tokens at each step, where that was asked for
 
 
 class Text(SymbolField):
@@ -94,6 +109,37 @@ class Text(SymbolField):
 
     def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
         return self.names(encoded[0])
+
+    def places(self, encoded: Ragged) -> Stream:
+        return Stream(encoded)
+
+    def place_names(self, encoded: Ragged) -> list[str]:
+        return [*self.names(encoded[0]), SPECIALS[END]]
+
+    def beginnings(self, raw: str, at_most: int) -> Iterator[tuple[str, str]]:
+        """Stretches of the text, and the token that comes after each."""
+        ids = self.encode(raw).tolist()
+        before = min(BEFORE, len(ids) - 1)
+        for start in pick_evenly(len(ids) - before, at_most) if ids else ():
+            [answer] = self.names(ids[start + before : start + before + 1])
+            yield self.decode(ids[start : start + before]), answer
+
+    def limits(self, recipe: Recipe) -> Limits:
+        return Limits(recipe.search.max_length, END, ())
+
+    def meaning(self, stop: Sequence[str]) -> Callable[[Hypothesis], Hashable]:
+        """Answers mean the same if their texts do, however they are cut into tokens and spaced."""
+        return lambda one: " ".join(self.read_hypothesis(one, stop).output.split())
+
+    def read_hypothesis(self, found: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
+        text = self.decode(found.tokens)
+        if found.finish == "stop":  # a stop may begin in the middle of a token
+            text = text[: min(place for end in stop if end and (place := text.find(end)) >= 0)]
+        others = [
+            dict(zip(self.names([token for token, _ in step]), [log for _, log in step], strict=True))
+            for step in found.alternatives
+        ]
+        return TextPrediction(text, found.score, self.names(found.tokens), found.logs, found.finish, seconds, others)
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
         return token_head(features, len(self), recipe)

@@ -30,6 +30,18 @@ class Head(nn.Module):
     def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         """One draw per element; at temperature 0, the likeliest. The mask matters to heads that span the sequence."""
 
+    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
+        """How surprising each element of the target (N, ...) is, (N,)."""
+        raise NotImplementedError(f"{type(self).__name__} has no likelihood of single elements")
+
+    def log_probability(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
+        """Of all that a row of the target (B, T) says together, where the mask is true: (B,)."""
+        raise NotImplementedError(f"{type(self).__name__} has no probability of a sequence")
+
+    def tie(self, weight: nn.Parameter) -> None:
+        """Share the weight of an embedding."""
+        raise NotImplementedError(f"{type(self).__name__} has no weight to share")
+
     def fast_answer(self) -> Callable[[Tensor], Any]:
         """`forward` for features (B, D) of one step, prepared for many without gradient; with time again: (B, 1, …)."""
         return lambda y: self(y[:, None])
@@ -101,6 +113,9 @@ class Categorical(Head):
         weights = self.weights if self.training and len(self.weights) else None
         return weights, self.smoothing if self.training else 0.0
 
+    def tie(self, weight: nn.Parameter) -> None:
+        self.project.weight = weight
+
     def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
         weights, smoothing = self.rules
         logits = single(self(features))
@@ -118,9 +133,8 @@ class Categorical(Head):
         total = LinearCrossEntropy.apply(features, target, layer.weight, layer.bias, *rules, self.chunk)
         return total, total.new_tensor(len(features))
 
-    def log_probability(self, expected: Tensor, told: Tensor, mask: Tensor) -> Tensor:
-        """Of all that is `told` (B, T) together, where the mask is true: (B,)."""
-        logs = single(expected).log_softmax(-1).gather(-1, told[..., None]).squeeze(-1)
+    def log_probability(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        logs = single(expected).log_softmax(-1).gather(-1, target[..., None]).squeeze(-1)
         return logs.masked_fill(~mask, 0).sum(-1)
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
@@ -254,6 +268,12 @@ class MLPHead(Head):
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         return self.head.loss(self.hidden(features), target, mask)
+
+    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
+        return self.head.negative_log_likelihood(self.hidden(features), target)
+
+    def log_probability(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
+        return self.head.log_probability(expected, target, mask)
 
     def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         return self.head.sample(expected, temperature, mask)

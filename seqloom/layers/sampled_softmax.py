@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .heads import Categorical, Head, Loss, select_valid, sum_and_count
@@ -49,6 +49,12 @@ class SampledSoftmax(Head):
         truth = (features * own).sum(-1) + shift_own
         told = torch.cat([truth[:, None], rivals], 1)
         return sum_and_count(F.cross_entropy(told, torch.zeros_like(target), reduction="none"))
+
+    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
+        return self.head.negative_log_likelihood(features, target)
+
+    def tie(self, weight: nn.Parameter) -> None:
+        self.head.tie(weight)
 
     def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         return self.head.sample(expected, temperature, mask)

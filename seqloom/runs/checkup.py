@@ -16,7 +16,7 @@ from ..look.doctor.findings import NOTHING, Checkup
 from ..look.doctor.trials import Trials
 from ..look.measures.schedules import curves
 from ..models import Batch, Generator, Labeler, Objective
-from ..tasks.base import Feed, Prepared, Task
+from ..tasks.task import Feed, Prepared, Task
 from ..training.randomness import preserve_random_state
 
 COUNTED = 60  # batches that are read to be counted
@@ -77,9 +77,8 @@ def begun(task: Task, recipe: Recipe) -> Labeler | Generator:
     other = changed(task, recipe)
     with preserve_random_state():
         torch.manual_seed(recipe.train.seed)
-        model = other.build()
-        other.begin(model, lambda line: None)
-    assert isinstance(model, Labeler | Generator)
+        model: Any = other.build()
+        other.initialize(model, lambda line: None)
     return model
 
 

@@ -249,19 +249,19 @@ def measure(into: Path, examples: object) -> dict[str, Any]:
     run = load(into)
     records, _ = read_records(into / RECORDS)
     steps = [record for record in records if record["kind"] != "note"]
-    _, questions = run.questions(ASKED, examples)
-    for question in questions[:1]:  # what is set up at the first answer is not counted
-        run.predict(question.given)
+    _, asked = run.pick_examples(ASKED, examples)
+    for one in asked[:1]:  # what is set up at the first answer is not counted
+        run.predict(one.input)
     begun = time.perf_counter()
-    for question in questions:
-        run.predict(question.given)
+    for one in asked:
+        run.predict(one.input)
     found, kept = read_scores(into), ("value", "better", "baselines")
     return {
         "scores": {name: {key: one[key] for key in kept} for name, one in found["scores"].items()},
         "task": found["task"],
         "steps": steps[-1]["step"],
         "seconds": steps[-1]["seconds"],
-        "milliseconds": 1000 * (time.perf_counter() - begun) / max(len(questions), 1),
+        "milliseconds": 1000 * (time.perf_counter() - begun) / max(len(asked), 1),
         "megabytes": (into / WEIGHTS).stat().st_size / 1e6,
     }
 

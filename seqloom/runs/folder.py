@@ -16,7 +16,7 @@ checkpoints/       what training goes on from; events.* for TensorBoard
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -26,11 +26,12 @@ import torch
 from torch import nn
 
 from ..config.recipe import Recipe
+from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Config, Data, NoteLine, RecordLine, Scores, checked
-from ..tasks import TASKS
-from ..tasks.base import Prepared, Task
+from ..tasks import declare
+from ..tasks.task import Prepared, Task
 from ..training.files import (
     LOCK,
     PARTIAL,
@@ -50,7 +51,7 @@ from ..training.files import (
 from ..training.manifests import MANIFEST, read_manifest, replace_file, sums_of, write_manifest
 from .json_output import to_line
 
-FORMAT = 2  # of the layout; a folder of another one is refused
+FORMAT = 3  # of the layout; a folder of another one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
 EIGHT = "int8.json"
@@ -114,12 +115,12 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
                 "format": FORMAT,
                 "task": task.recipe.task,
                 "cell": name_of(task.cell),
-                "vocabularies": task.vocabularies(),
+                "vocabularies": task.sizes(),
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
             }
             | about
         ),
-        "task.json": json_bytes(task.saved()),
+        "task.json": json_bytes(task.to_json()),
         "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
         "version": version.encode(),
     }
@@ -173,11 +174,13 @@ def read_scores(folder: Path) -> dict[str, Any]:
     return read_shaped(Scores, folder / SCORES).model_dump(exclude_unset=True) | {"run": str(folder)}
 
 
-def read_task(folder: Path, recipe: Recipe, cell: MakeCell | None) -> Task:
-    """The task as it has learned to read; a cell of one's own must be the one it was trained with."""
+def read_task(
+    folder: Path, recipe: Recipe, cell: MakeCell | None, fields: Mapping[str, FieldKind] | None = None
+) -> Task:
+    """The task as it has learned to read; a cell or fields of one's own must be those it was trained with."""
     saved = read_json(folder / "task.json")
     try:
-        task = TASKS[recipe.task].form(recipe).restore(recipe, saved)
+        task = declare(recipe, fields).restore(recipe, saved)
     except RunError as error:
         raise RunError(f"{folder / 'task.json'}: {str(error).removeprefix('task.json ')}") from None
     check_cell(folder, cell)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..fields import Prediction
-    from ..tasks.base import Scored
-    from ..tasks.generating import Continuation, Piece
+    from ..tasks.generation import Continuation, Piece
+    from ..tasks.results import Scored
     from ..training.records import Record
 
 

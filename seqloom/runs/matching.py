@@ -10,8 +10,8 @@ from ..config.ranges import Over
 from ..config.recipe import Recipe
 from ..config.train import Train, seconds
 from ..errors import RecipeError
-from ..tasks import TASKS
-from ..tasks.base import Feed, Prepared, Task
+from ..tasks import declare
+from ..tasks.task import Feed, Prepared, Task
 from ..training.probe import fit_steps_to_time
 
 APART = 0.02  # the share that the parameters of matched variants may differ by
@@ -60,14 +60,14 @@ class Workshop:
         resolved = base.resolved()
         self.task: Task
         self.prepared: Prepared
-        self.task, self.prepared = TASKS[base.task].form(resolved).prepare(resolved, lambda line: None, examples)
+        self.task, self.prepared = declare(resolved).prepare(resolved, lambda line: None, examples)
 
     def task_of(self, recipe: Recipe) -> Task:
         """The task as it was learned, with a variant's network."""
         settled = recipe.resolved()
         if hasattr(settled, "search") and not settled.search.max_length:  # which follows from the data
             settled = settled.changed("search.max_length", self.task.recipe.search.max_length)
-        return type(self.task).restore(settled, self.task.saved())
+        return declare(settled).restore(settled, self.task.to_json())
 
     def count(self, recipe: Recipe) -> int:
         """The parameters of a variant's network."""

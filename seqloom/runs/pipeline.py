@@ -6,7 +6,7 @@ All that is said on the way is a record: it is written to records.jsonl and yiel
 import json
 import resource
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from math import isfinite
@@ -18,10 +18,12 @@ from torch import Tensor, nn
 
 from ..arguments import described, path
 from ..config.recipe import Recipe, Train, seconds
+from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
-from ..tasks import TASKS
-from ..tasks.base import Feed, Prepared, Scored, Task
+from ..tasks import declare
+from ..tasks.results import Scored
+from ..tasks.task import Feed, Prepared, Task
 from ..training.checkpoints import Checkpoints
 from ..training.devices import Machine, choose_device, choose_machine, use_threads
 from ..training.events import Events
@@ -65,6 +67,7 @@ def train(
     examples: object = None,
     resume: bool = False,
     cell: MakeCell | None = None,
+    fields: Mapping[str, FieldKind] | None = None,
     changed_data: bool = False,
     stop: threading.Event | None = None,
 ) -> Iterator[Record]:
@@ -73,7 +76,8 @@ def train(
     `examples` from Python take the place of the recipe's files: a list of (source, target), a data frame with the
     recipe's columns, or either by part: {"train": …, "validation": …, "test": …}. Resuming needs them again.
     Data that has changed since the run began is refused, unless `changed_data` allows it: then the next epoch begins.
-    A `cell` of one's own takes the place of the recipe's recurrent one; `load` needs it again.
+    A `cell` of one's own takes the place of the recipe's recurrent one, and `fields` of one's own, by side, take the
+    place of those that the recipe names; `load` needs them again.
     Set `stop` to end after the step that is under way, with a checkpoint; before the first step, with nothing. The
     last record of a run that comes to its end holds the final scores.
     """
@@ -81,7 +85,7 @@ def train(
         raise RecipeError(f"the recipe is {described(recipe)}, but a Recipe was expected, as Recipe.read gives it")
     folder, processes = path("the run folder", into), join_process_group()
     if not processes.first:
-        run_worker(processes, cell, stop)
+        run_worker(processes, cell, fields, stop)
         return
     if recipe is None and not (resume and (folder / "manifest.json").exists()):
         raise RunError(f"{folder}: there is nothing to go on with: it holds no run that has begun")
@@ -102,7 +106,7 @@ def train(
         if begun:
             machine = replace(machine, threads=read_config(folder).machine.threads)
         with use_threads(machine.threads):
-            pipeline = Pipeline(folder, machine, processes, stop)
+            pipeline = Pipeline(folder, machine, processes, stop, fields)
             try:
                 yield from pipeline.run(recipe, examples, cell, before, changed_data)
             except Stopped:
@@ -113,7 +117,7 @@ def choose_processes(recipe: Recipe) -> tuple[int, str]:
     """How many processes make a step fastest on this machine, by trial steps, and a sentence about it; one process and
     no sentence where there is no choice, or where the differences are noise."""
     recipe.check_data()
-    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), lambda text: None)
+    task, prepared = declare(recipe).prepare(recipe.resolved(), lambda text: None)
     objective = task.objective(task.build())
     measured = measure_parallelism(objective, Feed(task, prepared), task.recipe.train)
     if measured is None or not measured.clear:
@@ -121,7 +125,12 @@ def choose_processes(recipe: Recipe) -> tuple[int, str]:
     return measured.count if measured.better == "processes" else 1, str(measured)
 
 
-def run_worker(processes: ProcessGroup, cell: MakeCell | None, stop: threading.Event | None) -> None:
+def run_worker(
+    processes: ProcessGroup,
+    cell: MakeCell | None,
+    fields: Mapping[str, FieldKind] | None,
+    stop: threading.Event | None,
+) -> None:
     """Be one of several processes, but not the first: train as it says, and leave everything else to it."""
     try:
         orders = json.loads(processes.share())
@@ -129,7 +138,7 @@ def run_worker(processes: ProcessGroup, cell: MakeCell | None, stop: threading.E
         raise RunError("the first process ended before the training began") from None
     if orders:
         recipe = Recipe.of(orders["recipe"])
-        task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe, lambda text: None, known=orders["known"])
+        task, prepared = declare(recipe, fields).prepare(recipe, lambda text: None, known=orders["known"])
         if prepared.fingerprint != orders["data"]:
             raise RunError(f"process {processes.rank} finds other data than the first one: the files must be the same")
         task.cell = cell
@@ -147,8 +156,16 @@ class Pipeline:
     prepared: Prepared
     model: nn.Module
 
-    def __init__(self, folder: Path, machine: Machine, processes: ProcessGroup, stop: threading.Event | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        machine: Machine,
+        processes: ProcessGroup,
+        stop: threading.Event | None,
+        fields: Mapping[str, FieldKind] | None = None,
+    ) -> None:
         self.folder, self.machine, self.processes, self.stop = folder, machine, processes, stop
+        self.fields = fields  # a person's own, by side
         self.log = RecordLog(folder / RECORDS)
         self.checkpoints = Checkpoints(folder / "checkpoints")
         self.step = next(iter(self.checkpoints.steps()), 0)  # which a note is about
@@ -174,7 +191,7 @@ class Pipeline:
             "recipe": self.task.recipe.model_dump(mode="json"),
             "data": self.prepared.fingerprint,
             "changed": changed,
-            "known": None if changed < 0 else self.task.saved(),
+            "known": None if changed < 0 else self.task.to_json(),
         }
         self.processes.share(json_bytes(orders))
         end = yield from self.fit(begun, changed)
@@ -201,7 +218,7 @@ class Pipeline:
         def prepare(note: Note) -> tuple[Task, Prepared]:
             if begun:
                 return self.prepare_again(recipe, examples, changed_data, note)
-            return TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), note, examples)
+            return declare(recipe, self.fields).prepare(recipe.resolved(), note, examples)
 
         sentences = yield_notes(prepare, self.stop)
         self.task, self.prepared = yield from self.note_each(sentences)
@@ -218,13 +235,10 @@ class Pipeline:
 
     def prepare_again(self, recipe: Recipe, examples: object, allowed: bool, note: Note) -> tuple[Task, Prepared]:
         """The data as it was or, if that is allowed, changed, but read as the run has learned to."""
-        form, known, saved = (
-            TASKS[recipe.task].form(recipe),
-            read_data(self.folder),
-            read_json(self.folder / "task.json"),
-        )
+        declared, known = declare(recipe, self.fields), read_data(self.folder)
+        saved = read_json(self.folder / "task.json")
         changes = [change.model_dump() for change in known.changes]
-        task, prepared = form.prepare(recipe, note, examples, saved if changes else None)
+        task, prepared = declared.prepare(recipe, note, examples, saved if changes else None)
         if known.fingerprint == prepared.fingerprint:
             return task, prepared
         if not allowed:
@@ -232,7 +246,7 @@ class Pipeline:
                 f"{self.folder}: the data has changed since this run began; go on with it all the same with "
                 "--changed-data, or begin anew in another folder"
             )
-        task, prepared = form.prepare(recipe, note, examples, saved)
+        task, prepared = declared.prepare(recipe, note, examples, saved)
         newest = self.checkpoints.newest()
         changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.fingerprint}]
         about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
@@ -251,7 +265,7 @@ class Pipeline:
         torch.manual_seed(task.recipe.train.seed)
         self.model = task.build()  # drawn on the processor, so that it is the same everywhere
         sentences: list[str] = []
-        task.begin(self.model, sentences.append)
+        task.initialize(self.model, sentences.append)
         self.model.to(choose_device(self.machine.device))
         for sentence in () if begun else sentences:
             yield self.note(sentence)
@@ -428,4 +442,4 @@ def format_duration(seconds: float) -> str:
 
 def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
     """Scores as they are stored and as `score --json` prints them."""
-    return scores_json(str(folder), task.recipe.task, split, len(examples), task.cut_in(examples), scores)
+    return scores_json(str(folder), task.recipe.task, split, len(examples), task.count_cut(examples), scores)

@@ -12,7 +12,8 @@ from ..look import Look
 from ..look.doctor.findings import Finding
 from ..look.report.page import Answered, Story
 from ..schemas import Config, Data
-from ..tasks.base import Prepared, Question, Task
+from ..tasks.results import Example
+from ..tasks.task import Prepared, Task
 from ..training.files import read_bytes, read_shaped
 from .model_card import data_lines, network
 
@@ -27,7 +28,7 @@ def prepare_own_data(folder: Path, task: Task, examples: object = None) -> Prepa
     data = task.recipe.data
     if examples is None and not data.sample and not data.train:
         raise RunError(f"{folder}: was trained on examples from Python; give them again, or name an input")
-    prepared: Prepared = type(task).prepare(task.recipe, lambda line: None, examples)[1]
+    prepared: Prepared = task.declaration.prepare(task.recipe, lambda line: None, examples)[1]
     if prepared.fingerprint != read_shaped(Data, folder / "data.json").fingerprint:
         raise RunError(
             f"{folder}: the data has changed since this run was trained; name an input, or a file of your own"
@@ -35,23 +36,23 @@ def prepare_own_data(folder: Path, task: Task, examples: object = None) -> Prepa
     return prepared
 
 
-def questions(task: Task, prepared: Prepared, at_most: int) -> tuple[str, list[Question]]:
+def pick_examples(task: Task, prepared: Prepared, at_most: int) -> tuple[str, list[Example]]:
     """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
     for part in ("test", "validation"):
         if len(found := task.examples(prepared, part)):
             break
-    return part, task.questions(found, at_most)
+    return part, task.pick_examples(found, at_most)
 
 
 def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[Answered] | str]:
     """Answers to some examples of a part, which is named; or why there are none."""
     try:
-        part, asked = run.questions(ASKED, examples)
+        part, asked = run.pick_examples(ASKED, examples)
     except SeqloomError as error:
         return "", f"There are no examples to show: {error}."
-    predictions = run.task.predict(run.model, [one.given for one in asked], 1)
+    predictions = run.task.predict(run.model, [one.input for one in asked], 1)
     return part, [
-        Answered(one.words, one.truth, best.output, run.task.wrong(best, one), one.picture)
+        Answered(one.text, one.answer, best.output, run.task.error(best, one), one.picture)
         for one, (best, *_) in zip(asked, predictions, strict=True)
     ]
 

@@ -1,6 +1,6 @@
 """A run that can be asked: for answers, texts and scores, what is inside, what ails it. Making one is `train`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,17 +12,15 @@ from ..arguments import described, several, text, whole
 from ..arguments import path as path_of
 from ..config.recipe import Recipe
 from ..config.tasks import USES
-from ..data.ragged import Texts
+from ..data.schema import FieldKind
 from ..errors import DataError, RunError, SearchError, SeqloomError
-from ..fields import Prediction
 from ..layers.cells import MakeCell
-from ..models import Batch, Generator, Labeler, device_of
+from ..models import Batch, device_of
 from ..search import Recorder, Tree
-from ..tasks.about import About
-from ..tasks.asking import Answering, Rules
-from ..tasks.base import Prepared, Question, Task
-from ..tasks.generating import Ask, Continuation, Generates, Generation
-from ..tasks.tells import Tells
+from ..tasks.decoding_options import DecodingOptions, Rules
+from ..tasks.generation import Continuation, Generation, SamplingOptions
+from ..tasks.results import Example, Predictions
+from ..tasks.task import Prepared, Task, Writer
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
 from ..training.manifests import check_manifest, read_checked, read_manifest, replace_file
@@ -58,6 +56,8 @@ TRIED = 15.0  # seconds that the trials of a diagnosis may take
 class Run:
     """A trained run, ready to be asked."""
 
+    model: Any  # a Labeler or a Generator, as the task has it
+
     def __init__(self, folder: Path, task: Task, model: nn.Module) -> None:
         self.folder, self.task, self.model = folder, task, model
         self._data: tuple[object, Prepared] | None = None  # the training data, and the examples it was prepared from
@@ -69,60 +69,58 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.recipe.task} by {self.recipe.model.kind})"
 
-    def predict(self, given: Any, beam: int | None = None) -> Sequence[Prediction]:
+    def predict(self, given: Any, beam: int | None = None) -> Predictions:
         """The best answers to one input, best first."""
         [answers] = self.predict_many([given], beam)
         return answers
 
-    def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> Sequence[Sequence[Prediction]]:
+    def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The best answers to each input."""
         beam = None if beam is None else whole("the beam size", beam, 1)
         return self.task.predict(self.model, self._accepted(inputs), beam)
 
     def _accepted(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
-        return [self.task.accepted(given) for given in several("the inputs", inputs)]
+        return [self.task.accept_input(given) for given in several("the inputs", inputs)]
 
-    def answer(self, inputs: Sequence[Any], ask: Answering) -> Sequence[Sequence[Prediction]]:
+    def answer(self, inputs: Sequence[Any], options: DecodingOptions) -> list[Predictions]:
         """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
-        return self._answerer.answer(self._generator, self._accepted(inputs), way(ask))
+        return self._answerer.answer(self.model, self._accepted(inputs), check_options(options))
 
-    def stream(self, given: Any, ask: Answering | None = None) -> Iterator[str]:
+    def stream(self, given: Any, options: DecodingOptions | None = None) -> Iterator[str]:
         """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
-        return self._answerer.pieces(self._generator, self.task.accepted(given), way(ask or Answering(1)))
+        return self._answerer.stream(
+            self.model, self.task.accept_input(given), check_options(options or DecodingOptions(1))
+        )
 
     @property
-    def _generator(self) -> Generator:
-        assert isinstance(self.model, Generator)
-        return self.model
-
-    @property
-    def _answerer(self) -> Tells:
-        if not isinstance(self.task, Tells):
+    def _answerer(self) -> Any:
+        if not self.task.shape.answers_in_text:
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} does not write its answers, so there is "
                 "no way of searching for them to choose"
             )
-        return self.task
+        return self.task.shape
 
     def generate(
         self,
         prompt: str = "",
         *,
-        length: int = Ask.length,
-        temperature: float = Ask.temperature,
-        top_k: int = Ask.top_k,
-        top_p: float = Ask.top_p,
-        min_p: float = Ask.min_p,
-        seed: int = Ask.seed,
-        count: int = Ask.count,
-        alternatives: int = Ask.alternatives,
+        length: int = SamplingOptions.length,
+        temperature: float = SamplingOptions.temperature,
+        top_k: int = SamplingOptions.top_k,
+        top_p: float = SamplingOptions.top_p,
+        min_p: float = SamplingOptions.min_p,
+        seed: int = SamplingOptions.seed,
+        count: int = SamplingOptions.count,
+        alternatives: int = SamplingOptions.alternatives,
         rules: Rules | None = None,
-        timeout: float = Ask.timeout,
+        timeout: float = SamplingOptions.timeout,
     ) -> Generation:
         """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
-        ask = Ask(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules or Rules(), timeout)
-        return self._writer.generate(self.model, text("the beginning", prompt), ask)
+        rules = rules or Rules()
+        options = SamplingOptions(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules, timeout)
+        return self._writer.generate(self.model, text("the beginning", prompt), options)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
         """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
@@ -138,28 +136,29 @@ class Run:
             prepared: Any = self.own_data()
         except SeqloomError:
             return ()
-        found = prepared.splits["train"].raws.get("target")
-        return found if isinstance(found, Texts) else ()
+        texts: Iterable[str] = prepared.splits["train"].raws["target"] if self.task.target.is_text else ()
+        return texts
 
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
         writer, folder = self._writer, path_of("the folder", folder)
         with explain_errors(folder, "cannot be written into"):
             folder.mkdir(parents=True, exist_ok=True)
-            return list(writer.keep(texts, folder))
+            return list(writer.save(texts, folder))
 
     @property
-    def _writer(self) -> Generates:
-        if not isinstance(self.task, Generates):
+    def _writer(self) -> Writer:
+        writer: Writer | None = self.task.writer
+        if writer is None:
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} answers what it is asked: seqloom predict; "
                 "only language and music are written freely, and images drawn"
             )
-        return self.task
+        return writer
 
     def score(self, *files: Path | str) -> dict[str, Any]:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
-        examples = self.task.read(names_of(files))
+        examples = self.task.read_files(names_of(files))
         scores = self.task.score(self.model, examples)
         return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
@@ -180,23 +179,22 @@ class Run:
         from ..look import Look
         from ..look.measures.attention import Picture
 
-        assert isinstance(self.model, Generator | Labeler)
-        given = self._first(examples) if given is None else self.task.accepted(given)
+        given = self._first(examples) if given is None else self.task.accept_input(given)
         answer = self.predict(given)[0].output if answer is None else text("the answer", answer)
-        shown = self.task.show(given, answer)
+        shown = self.task.inspect(given, answer)
         model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
         picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)
         return Look(
             model,
-            (shown.batch, shown.elements, shown.told),
+            (shown.batch, shown.elements, shown.answers),
             title,
-            shown.read,
-            shown.symbols,
+            shown.input_symbols,
+            shown.output_symbols,
             self.history,
             partial(self._some_batches, examples),
             picture,
-            (lambda: self.searched(given)) if isinstance(self.task, About) else None,
+            (lambda: self.record_beam(given)) if self.task.shape.searches else None,
         )
 
     def report(
@@ -235,11 +233,11 @@ class Run:
             self._data = examples, prepare_own_data(self.folder, self.task, examples)
         return self._data[1]
 
-    def questions(self, at_most: int, examples: object = None) -> tuple[str, list[Question]]:
+    def pick_examples(self, at_most: int, examples: object = None) -> tuple[str, list[Example]]:
         """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
-        from .report import questions
+        from .report import pick_examples
 
-        return questions(self.task, self.own_data(examples), at_most)
+        return pick_examples(self.task, self.own_data(examples), at_most)
 
     def _some_batches(self, examples: object) -> list[Batch]:
         """Some of what was trained on, if it is at hand."""
@@ -250,16 +248,15 @@ class Run:
         return [self.task.batch(prepared, rows) for rows in self.task.order(prepared, 0)[:BATCHES]]
 
     def _first(self, examples: object) -> Any:
-        _, asked = self.questions(1, examples)
+        _, asked = self.pick_examples(1, examples)
         if not asked:
             raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
-        return asked[0].given if asked[0].whole is None else asked[0].whole
+        return asked[0].input if asked[0].inspected is None else asked[0].inspected
 
-    def searched(self, given: Any, beam: int | None = None) -> Tree:
+    def record_beam(self, given: Any, beam: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
-        assert isinstance(self.task, About)
-        recorder, ask = Recorder(), Answering(self.recipe.search.beam_size if beam is None else beam)
-        self.task.searched(self._generator, self._accepted([given]), ask, recorder)
+        recorder = Recorder()
+        self.task.shape.record_search(self.model, self.task.accept_input(given), beam, recorder)
         return recorder.trees[0]
 
     def quantize(self, *files: Path | str) -> dict[str, Any]:
@@ -268,7 +265,7 @@ class Run:
         They are kept in the run folder; afterwards this run goes on with eight bits.
         """
         if files:
-            examples, part = self.task.read(names_of(files)), " ".join(map(str, files))
+            examples, part = self.task.read_files(names_of(files)), " ".join(map(str, files))
         else:
             examples, part = self.task.examples(self.own_data(), "validation"), "validation"
         found = []
@@ -319,14 +316,11 @@ def diagnose(
     return examine(folder, task, None, lambda: prepare_own_data(folder, task, examples), seconds)
 
 
-def examine(
-    folder: Path, task: Task, model: nn.Module | None, prepare: Callable[[], Prepared], seconds: float
-) -> Diagnosis:
+def examine(folder: Path, task: Task, model: Any, prepare: Callable[[], Prepared], seconds: float) -> Diagnosis:
     """What ails a run of which these parts are there."""
     from ..look.doctor.diagnosis import diagnose as judge
     from .checkup import Known, checkup
 
-    assert model is None or isinstance(model, Generator | Labeler)
     records, notes = read_records(folder / RECORDS)
     scores = read_scores(folder).get("scores", {})
     known = Known([record for record in records if record["kind"] != "note"], scores, read_report(folder))
@@ -340,20 +334,26 @@ def examine(
     return diagnosis
 
 
-def load(folder: Path | str, cell: MakeCell | None = None, device: str = "auto", int8: bool = False) -> Run:
+def load(
+    folder: Path | str,
+    cell: MakeCell | None = None,
+    device: str = "auto",
+    int8: bool = False,
+    fields: Mapping[str, FieldKind] | None = None,
+) -> Run:
     """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run.
 
-    A run that was trained with a cell of one's own needs that `cell` again. The `device`, as `train.device` has them,
-    need not be the one it was trained on. With `int8`, what it writes with are weights of eight bits: quicker, and less
-    exact; `Run.quantize` says by how much.
+    A run that was trained with a cell or fields of one's own needs them again. The `device`, as `train.device` has
+    them, need not be the one it was trained on. With `int8`, what it writes with are weights of eight bits: quicker,
+    and less exact; `Run.quantize` says by how much.
     """
     folder = path_of("the run folder", folder)
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
     sums = check_manifest(folder, SETTLED, later=[WEIGHTS])
-    task = read_task(folder, own_recipe(folder), cell)
-    if read_config(folder).vocabularies != task.vocabularies():
+    task = read_task(folder, own_recipe(folder), cell, fields)
+    if read_config(folder).vocabularies != task.sizes():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
     model = build_model(folder, task)
     data = read_checked(folder / WEIGHTS, sums[WEIGHTS], most_bytes(model))
@@ -376,11 +376,11 @@ def build_model(folder: Path, task: Task) -> nn.Module:
         return task.build()
 
 
-def way(ask: Answering) -> Answering:
-    """A way of searching, if it is one."""
-    if not isinstance(ask, Answering):
-        raise SearchError(f"the way of searching is {described(ask)}, but Answering was expected")
-    return ask
+def check_options(options: DecodingOptions) -> DecodingOptions:
+    """How answers are to be searched for, if that is what it is."""
+    if not isinstance(options, DecodingOptions):
+        raise SearchError(f"the options are {described(options)}, but DecodingOptions were expected")
+    return options
 
 
 def names_of(files: Sequence[Path | str]) -> list[str]:
@@ -390,9 +390,9 @@ def names_of(files: Sequence[Path | str]) -> list[str]:
     return [str(path_of("a file", file)) for file in files]
 
 
-def eight_bits(run: Run, model: nn.Module) -> Generator:
+def eight_bits(run: Run, model: Any) -> Any:
     """A model of the run, which from now on writes with weights of eight bits."""
-    if not isinstance(model, Generator):
+    if not model.generates:
         raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")
     model.quantize_weights()
     return model

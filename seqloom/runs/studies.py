@@ -122,7 +122,7 @@ def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
         with preserve_random_state():
             torch.manual_seed(run.recipe.train.seed)
             model = run.task.build()
-    shown = [run.task.show(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]
+    shown = [run.task.inspect(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]
     flows = [gradient_flow(model, batch)[0].norms[0] for batch in shown]
     return backwards(np.mean(flows, 0))
 

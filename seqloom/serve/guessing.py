@@ -41,11 +41,12 @@ def score_passages(model: Model) -> Scored:
         room -= len(text)
         if room <= 0:
             break
-    encoded = task.encode(texts)
-    stream = task.stream(encoded)
-    bits = {name: (losses / np.log(2)).tolist() for name, losses in task.rivals(encoded).items()}
+    shape = task.shape
+    encoded = shape.encode(texts)
+    stream = shape.places(encoded)
+    bits = {name: (losses / np.log(2)).tolist() for name, losses in task.declaration.baselines(task, encoded).items()}
     ids = stream.targets(np.arange(len(stream))).tolist()
-    return Scored(ids, (task.losses(model.generator, encoded) / np.log(2)).tolist(), bits)
+    return Scored(ids, (shape.losses(model.generator, encoded) / np.log(2)).tolist(), bits)
 
 
 def choose_passage(model: Model, seed: int) -> dict[str, Any]:

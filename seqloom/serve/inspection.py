@@ -99,14 +99,14 @@ def list_examples(model: Model) -> dict[str, Any]:
 def read_examples(model: Model) -> dict[str, Any]:
     """From the files that the recipe names."""
     check_files(model)
-    part, asked = model.run.questions(EXAMPLES)
+    part, asked = model.run.pick_examples(EXAMPLES)
     found = []
     for one in asked:
-        given, truth = shortened(one.given, one.truth)
+        given, truth = shortened(one.input, one.answer)
         picture = {} if one.picture is None else {"picture": as_png(one.picture)}
         ahead = {"ahead": finite(one.target)} if isinstance(one.target, dict) else {}  # of a series
         if np.size(given) <= SHOWN:
-            found.append({"input": given, "words": one.words, "target": truth, **picture, **ahead})
+            found.append({"input": given, "words": one.text, "target": truth, **picture, **ahead})
     return {"part": part, "examples": found}
 
 

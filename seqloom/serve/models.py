@@ -18,10 +18,8 @@ from ..runs.folder import WEIGHTS
 from ..runs.json_output import finite, prediction_json
 from ..runs.run import load
 from ..search import Sampling
-from ..tasks.asking import Answering, Rules
-from ..tasks.generating import Generates
-from ..tasks.tells import Tells
-from ..tasks.texts import WritesText
+from ..tasks.decoding_options import DecodingOptions, Rules
+from ..tasks.task import Task
 from ..training.manifests import read_manifest
 
 LOOKS = 4  # inputs whose measures are kept
@@ -79,12 +77,12 @@ class Model:
     @property
     def writes_on(self) -> bool:
         """Whether it continues a beginning; others answer an input."""
-        return isinstance(self.run.task, Generates)
+        return self.run.task.writer is not None
 
     @property
     def answers_in_text(self) -> bool:
         """Whether its answers are searched for token by token."""
-        return isinstance(self.run.task, Tells)
+        return bool(self.run.task.shape.answers_in_text)
 
     @property
     def reads_text(self) -> bool:
@@ -95,14 +93,14 @@ class Model:
     def predict(self, inputs: Sequence[Any], beam: int | None) -> list[dict[str, Any]]:
         """Each input with its best answers: the JSON of `seqloom predict --json`."""
         given = [self.read_input(one) for one in inputs]
-        return self._told(inputs, given, self.run.predict_many(given, beam))
+        return self._told(inputs, self.run.predict_many(given, beam))
 
     def answer(self, inputs: Sequence[Any], how: Writing) -> list[dict[str, Any]]:
         """The same, searched for in a way of one's own, of a task that writes its answers."""
         given = [self.read_input(one) for one in inputs]
         drawn = how.sampling if how.temperature else None
         beam = 1 if drawn or how.temperature == 0 or how.alternatives else how.beam
-        asked = Answering(
+        asked = DecodingOptions(
             beam or self.run.recipe.search.beam_size,
             max_length=how.max_tokens,
             sampling=drawn,
@@ -111,12 +109,11 @@ class Model:
             rules=Rules(stop=how.stop),
             timeout=0.0,  # the server's own limit holds
         )
-        return self._told(inputs, given, self.run.answer(given, asked))
+        return self._told(inputs, self.run.answer(given, asked))
 
-    def _told(self, inputs: Sequence[Any], given: Sequence[Any], found: Sequence[Any]) -> list[dict[str, Any]]:
-        unread = self.run.task.unread(given)
-        told = zip(inputs, found, unread, strict=True)
-        return [finite(prediction_json(shown(one), answers, left)) for one, answers, left in told]
+    def _told(self, inputs: Sequence[Any], found: Sequence[Any]) -> list[dict[str, Any]]:
+        told = zip(inputs, found, strict=True)
+        return [finite(prediction_json(shown(one), answers, answers.unread)) for one, answers in told]
 
     def read_input(self, given: Any) -> Any:
         """An input from JSON: a text, a text with its tag, or nested lists of numbers, where null is a gap."""
@@ -153,29 +150,34 @@ class Model:
             yield Token(one.number, one.text, one.name, one.log, one.finish, others)
 
     @property
-    def language(self) -> WritesText:
-        if not isinstance(self.run.task, WritesText):
+    def language(self) -> Task:
+        """The task, if it writes on texts of tokens."""
+        if not self.writes_text:
             raise RunError(f"{self.name} is a run whose task is {self.task}, which does not write on texts of tokens")
         return self.run.task
 
     @property
+    def writes_text(self) -> bool:
+        return self.writes_on and bool(self.run.task.target.is_text)
+
+    @property
     def generator(self) -> Generator:
-        assert isinstance(self.run.model, Generator)
-        return self.run.model
+        model: Generator = self.run.model
+        return model
 
     def count_tokens(self, prompt: str) -> int:
         """Tokens of a beginning; characters where it is no text of tokens."""
         task = self.run.task
-        return len(task.target.encode(prompt)) if isinstance(task, WritesText) else len(prompt)
+        return len(task.target.encode(prompt)) if self.writes_text else len(prompt)
 
     @torch.no_grad()
     def score_prompt(self, prompt: str, alternatives: int) -> list[Token]:
         """The tokens of a beginning, each with its log-probability after those before it; the first has none."""
         task, ids = self.language, self.language.target.encode(prompt).tolist()
-        read = task.opening(prompt)
-        if not task.carries and len(read) > task.window:
+        read, shape = task.writer.opening(prompt), task.shape
+        if not shape.carries and len(read) > shape.window:
             raise DataError(
-                f"the prompt has {len(ids)} tokens, but the probabilities of at most {task.window} are told: "
+                f"the prompt has {len(ids)} tokens, but the probabilities of at most {shape.window} are given: "
                 "this model's attention was trained on windows of that length (train.bptt_window)"
             )
         if not ids:

@@ -5,6 +5,7 @@ A state is never changed, only replaced, so that a fork is another name for the 
 
 import base64
 import binascii
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,13 +17,9 @@ from torch import Tensor
 from ..data.pretokenized import BETWEEN, elements
 from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RunError
-from ..layers.crf import CRF
 from ..layers.state import Leaf, State
-from ..models import Labeler
 from ..runs.json_output import finite
-from ..tasks.forecast import Forecast
-from ..tasks.tag import Tag
-from ..tasks.texts import SHOWN, WritesText
+from ..tasks.text_writer import LISTED
 from ..training.tensors import parse_tensors, tensor_bytes
 from .models import Model
 
@@ -45,13 +42,10 @@ class Reader(Protocol):
 
 def reader_of(model: Model) -> Reader:
     """How a run reads step by step; refused where what comes later changes what was answered before."""
-    task = model.run.task
-    if isinstance(task, Forecast):
-        return SeriesReader(model)
-    if isinstance(task, WritesText):
+    if model.writes_text:
         return TextReader(model)
-    if isinstance(task, Tag):
-        return TagReader(model)
+    if model.task in READERS:
+        return READERS[model.task](model)
     raise RunError(
         f"{model.name}: its task is {model.task}, which answers a whole input; step by step go language, tag, forecast"
     )
@@ -62,6 +56,7 @@ class TextReader:
 
     def __init__(self, model: Model) -> None:
         self.model, self.task = model.generator, model.language
+        self.shape, self.writer = self.task.shape, self.task.writer
 
     def start(self) -> Kept:
         return Kept(0, self.model.initial_state(1))
@@ -69,19 +64,19 @@ class TextReader:
     @torch.no_grad()
     def read(self, kept: Kept, piece: Any) -> tuple[dict[str, Any], Kept]:
         task = self.task
-        piece = task.accepted(piece)
+        piece = task.accept_input(piece)
         ids: list[int] = task.target.encode(piece).tolist()
-        if not kept.read and (ids or not task.is_text(task.recipe)):
-            ids = task.opening(piece)  # a document has a beginning, which can be read by itself
+        if not kept.read and (ids or not self.shape.one_text):
+            ids = self.writer.opening(piece)  # a document has a beginning, which can be read by itself
         if not ids:
             raise DataError("a piece of a text is empty: there is nothing to read")
-        if not task.carries and kept.read + len(ids) > task.window:
+        if not self.shape.carries and kept.read + len(ids) > self.shape.window:
             raise DataError(
                 f"this session would have read {kept.read + len(ids)} tokens, but the model's attention sees "
-                f"{task.window} (train.bptt_window): begin another"
+                f"{self.shape.window} (train.bptt_window): begin another"
             )
         logits, state = self.model(torch.tensor([ids]), kept.state)
-        logs, places = logits[0, -1].double().log_softmax(-1).topk(min(SHOWN, len(task.target) - len(NEVER_WRITTEN)))
+        logs, places = logits[0, -1].double().log_softmax(-1).topk(min(LISTED, len(task.target) - len(NEVER_WRITTEN)))
         found = zip(task.target.names(places.tolist()), logs.tolist(), logs.exp().tolist(), strict=True)
         told = [{"output": name, "score": log, "probability": chance} for name, log, chance in found]
         return {"predictions": told}, Kept(kept.read + len(ids), state)
@@ -91,11 +86,11 @@ class TagReader:
     """A tag for every element as it comes: the same as `predict` of all of them."""
 
     def __init__(self, model: Model) -> None:
-        assert isinstance(model.run.task, Tag) and isinstance(model.run.model, Labeler)
-        self.task, self.model, name = model.run.task, model.run.model, model.name
+        self.task, self.shape, name = model.run.task, model.run.task.shape, model.name
+        self.model: Any = model.run.model
         if not self.model.encoder.layer.causal:
             raise RunError(f"{name}: reads in both directions, so a tag depends on words that are still to come")
-        if isinstance(self.model.head, CRF):
+        if self.model.head.outcome == "path":
             raise RunError(f"{name}: chooses all tags together (model.crf), so a tag depends on those still to come")
         if self.task.source.depends_on_past(self.task.recipe.model):
             raise RunError(f"{name}: reads for how long a value has been missing, which takes the whole series")
@@ -106,13 +101,14 @@ class TagReader:
     @torch.no_grad()
     def read(self, kept: Kept, piece: Any) -> tuple[dict[str, Any], Kept]:
         task, model, tags, score = self.task, self.model, list[str](), 0.0
-        rest = elements(task.accepted(piece)) if task.reads_text else list(task.accepted(piece))
+        rest = elements(task.accept_input(piece)) if task.reads_text else list(task.accept_input(piece))
         if not rest:
             raise DataError("a piece holds no element: there is nothing to tag")
         while rest:
-            if kept.read and kept.read % task.most == 0:  # where `predict` begins a new piece, too
+            if kept.read and kept.read % self.shape.most == 0:  # where `predict` begins a new piece, too
                 kept = replace(self.start(), read=kept.read)
-            some, rest = rest[: task.most - kept.read % task.most], rest[task.most - kept.read % task.most :]
+            room = self.shape.most - kept.read % self.shape.most
+            some, rest = rest[:room], rest[room:]
             raw = BETWEEN.join(some) + BETWEEN if task.reads_text else np.asarray(some, np.float32)
             inputs, mask = task.source.collate(task.source.encode_many([raw]), [0], task.recipe.model)
             features, state = model.encoder.layer(model.embed(inputs), kept.state, mask)
@@ -121,14 +117,13 @@ class TagReader:
             tags += [task.target.names[place] for place in places.tolist()]
             score += float(logs.sum())
             kept = Kept(kept.read + len(some), state)
-        return finite({"predictions": [asdict(task.read_out(piece, tags, score))]}), kept
+        return finite({"predictions": [asdict(self.shape.prediction(piece, tags, score))]}), kept
 
 
 class SeriesReader:
     """The forecast after every row, from as many of the last rows as the model reads: that of `predict`."""
 
     def __init__(self, model: Model) -> None:
-        assert isinstance(model.run.task, Forecast)
         self.model, self.task = model, model.run.task
         self.context = self.task.recipe.data.context
 
@@ -137,7 +132,7 @@ class SeriesReader:
 
     def read(self, kept: Kept, piece: Any) -> tuple[dict[str, Any], Kept]:
         rows = np.asarray(self.model.read_input(piece), np.float64)
-        columns = len(self.task.facts.variables) + len(self.task.facts.inputs)
+        columns = len(self.task.fields["series"].columns)
         rows = rows.reshape(-1, 1) if rows.ndim == 1 and columns == 1 else np.atleast_2d(rows)
         if rows.ndim != 2 or rows.shape[1] != columns or not len(rows):
             shape = " × ".join(map(str, rows.shape))
@@ -151,6 +146,8 @@ class SeriesReader:
         found = self.model.run.predict(np.array(recent))
         return finite({"predictions": [asdict(one) for one in found]}), kept
 
+
+READERS: dict[str, Callable[[Model], Reader]] = {"tag": TagReader, "forecast": SeriesReader}
 
 # --- saving --------------------------------------------------------------------------------------------------------
 

@@ -1,22 +1,25 @@
 """The tasks there are, one line each."""
 
-from .base import Task
-from .caption import Caption
-from .classify import Classify
-from .draw import Draw
-from .forecast import Forecast
-from .language import Language
-from .music import Tunes
-from .seq2seq import Seq2Seq
-from .tag import Tag
+from collections.abc import Callable, Mapping
 
-TASKS: dict[str, type[Task]] = {
-    "seq2seq": Seq2Seq,
-    "classify": Classify,
-    "tag": Tag,
-    "caption": Caption,
-    "language": Language,
-    "music": Tunes,
-    "forecast": Forecast,
-    "draw": Draw,
+from ..config.recipe import Recipe
+from ..data.schema import FieldKind
+from . import caption, classify, draw, forecast, language, music, seq2seq, tag
+from .task import Declaration
+
+TASKS: dict[str, Callable[[Recipe], Declaration]] = {
+    "seq2seq": seq2seq.declare,
+    "classify": classify.declare,
+    "tag": tag.declare,
+    "caption": caption.declare,
+    "language": language.declare,
+    "music": music.declare,
+    "forecast": forecast.declare,
+    "draw": draw.declare,
 }
+
+
+def declare(recipe: Recipe, fields: Mapping[str, FieldKind] | None = None) -> Declaration:
+    """The task of a recipe; `fields` of one's own, by side, take the place of those that the recipe names."""
+    declaration = TASKS[recipe.task](recipe)
+    return declaration.with_fields(fields) if fields else declaration

@@ -1,59 +1,62 @@
-"""Images to sentences, with attention over the image where the model has it. Knows no files."""
+"""Images to sentences, with attention over the image where the model has it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..arrays import Bytes
 from ..baselines.captions import constant_caption, nearest_captions, nearest_images
 from ..config.recipe import Recipe
-from ..data.prepare import Prepared, Split
+from ..data.prepare import Split
 from ..data.schema import Schema, Side
 from ..fields import Image, text_side
 from ..metrics import bleu, chrf
 from ..schemas import Constant
-from .scoring import Measure
-from .tells import Tells
+from .conditional_generation import ConditionalGeneration
+from .scoring import Metric
+from .task import Declaration, Task
 
-FIELDS = 8  # the side to which images are shrunk before the most alike is looked for
-
-
-class Caption(Tells):
-    learned = Constant
-
-    @classmethod
-    def schema(cls, recipe: Recipe) -> Schema:
-        data = recipe.data
-        sides = {
-            "source": Side(data.source, Image),
-            "target": text_side((data.target,), data.target_tokenizer),
-        }
-        return Schema("caption", data, sides)
-
-    @classmethod
-    def learn(cls, recipe: Recipe, prepared: Prepared) -> tuple[Recipe, dict[str, Any]]:
-        """The constant caption is the one that does best as the answer to every training image."""
-        _, captions = by_image(prepared.splits["train"])
-        best = constant_caption(captions, lambda told, true: chrf(told, true, intervals=False).value, images=200)
-        return cls.settled(recipe, prepared), {"constant": best}
-
-    def rivals(self, inputs: Sequence[Any]) -> dict[str, list[str]]:
-        """The caption of the image most alike only while the training images are at hand."""
-        told = {"constant": [self.facts["constant"]] * len(inputs)}
-        if self.prepared is not None:
-            images, captions = by_image(self.prepared.splits["train"])
-            side = np.gcd.reduce([FIELDS, *images.shape[1:3]])
-            places = nearest_images(images, np.concatenate(list(inputs)), int(side))
-            told["most alike"] = nearest_captions(captions, places)
-        return told
-
-    def measures(self) -> dict[str, Measure]:
-        lowercase = self.recipe.data.lowercase
-        return {"BLEU": partial(bleu, lowercase=lowercase), "chrF": partial(chrf, lowercase=lowercase)}
+SHRUNK = 8  # the side to which images are shrunk before the most alike is looked for
 
 
-def by_image(part: Split) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], list[list[str]]]:
+def declare(recipe: Recipe) -> Declaration:
+    data = recipe.data
+    sides = {"source": Side(data.source, Image), "target": text_side((data.target,), data.target_tokenizer)}
+    return Declaration(
+        schema=Schema("caption", data, sides),
+        shape=ConditionalGeneration,
+        facts=Constant,
+        learn=learn,
+        baselines=baselines,
+        metrics=metrics,
+    )
+
+
+def learn(task: Task, prepared: Any) -> Constant:
+    """The constant caption is the one that does best as the answer to every training image."""
+    _, captions = group_by_image(prepared.splits["train"])
+    return Constant(constant=constant_caption(captions, lambda *both: chrf(*both, intervals=False).value, images=200))
+
+
+def baselines(task: Task, images: Sequence[Any]) -> dict[str, list[str]]:
+    """The caption of the image most alike only while the training images are at hand."""
+    answers = {"constant": [task.facts.constant] * len(images)}
+    if task.prepared is not None:
+        known, captions = group_by_image(task.prepared.splits["train"])
+        side = np.gcd.reduce([SHRUNK, *known.shape[1:3]])
+        places = nearest_images(known, np.concatenate(list(images)), int(side))
+        answers["most alike"] = nearest_captions(captions, places)
+    return answers
+
+
+def metrics(task: Task) -> Mapping[str, Metric]:
+    lowercase = task.recipe.data.lowercase
+    return {"BLEU": partial(bleu, lowercase=lowercase), "chrF": partial(chrf, lowercase=lowercase)}
+
+
+def group_by_image(part: Split) -> tuple[Bytes, list[list[str]]]:
     """Each image once, with all of its captions."""
     images: dict[bytes, Any] = {}
     captions: dict[bytes, list[str]] = {}

@@ -1,22 +1,88 @@
 """Language: prose, verse, proteins; characters, words or subwords; one long text, or documents of their own."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
+
+from ..arrays import Doubles
+from ..baselines.language import NGram, uniform
 from ..config.recipe import Recipe
-from ..data.documents import is_text
-from .generating import Continuation
-from .texts import WritesText
+from ..data.cache import release
+from ..data.documents import Documents, is_text
+from ..data.schema import Schema
+from ..data.vocabulary import END, NEVER_WRITTEN, UNKNOWN
+from ..fields import text_side
+from ..metrics import Score, bits_per_character, perplexity
+from ..schemas import SymbolCounts
+from .free_generation import FreeGeneration
+from .scoring import Metric
+from .shape import Encoded
+from .task import Declaration, Task, check_per_symbol
+from .text_writer import TextWriter
+
+LETTERS, OTHERS = 6, 4  # the order of the n-gram model to beat: of characters, and of anything longer
+COUNTED = 3_000_000  # tokens it counts at most: each takes about a hundred bytes
 
 
-class Language(WritesText):
-    @classmethod
-    def is_text(cls, recipe: Recipe) -> bool:
-        return is_text(recipe.data)
+def declare(recipe: Recipe) -> Declaration:
+    data = recipe.data
+    sides = {"target": text_side((data.target,), data.target_tokenizer)}
+    ordered = recipe.task == "language" and is_text(data)
+    return Declaration(
+        schema=Schema(recipe.task, data, sides, origin=Documents, ordered=ordered, limited=False),
+        shape=FreeGeneration,
+        facts=SymbolCounts,
+        learn=learn,
+        baselines=baselines,
+        metrics=metrics,
+        quick={"perplexity": np.exp},
+        writer=TextWriter,
+        check=lambda task: check_per_symbol(task, counts=task.facts.counts),
+    )
 
-    def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
-        """A file a text."""
-        for number, text in enumerate(texts, 1):
-            path = folder / f"text-{number}.txt"
-            path.write_text(text.output + "\n", encoding="utf-8")
-            yield str(path)
+
+def learn(task: Task, prepared: Any) -> SymbolCounts:
+    """How often each token occurs in training, the end of a document being one."""
+    texts = prepared.splits["train"].ids["target"]
+    counts = np.zeros(len(task.target), dtype=np.int64)
+    for rows in np.array_split(texts.values, max(1, len(texts.values) >> 22)):
+        counts += np.bincount(rows, minlength=len(counts))
+        release(texts.values)
+    counts[END] = len(texts)
+    return SymbolCounts(counts=counts.tolist())
+
+
+def baselines(task: Task, encoded: Encoded) -> dict[str, Doubles]:
+    """The losses of models that only count; that of longer stretches only where the training text is at hand.
+
+    They too know what is never written: tokens are counted without it.
+    """
+    field = task.target
+    places, size = field.places(encoded["target"]), len(field) - len(NEVER_WRITTEN)
+    number = np.cumsum(~np.isin(np.arange(len(field)), NEVER_WRITTEN)) - 1  # among those that are
+    targets = number[places.targets(np.arange(len(places)))]
+    seen = np.delete(np.array(task.facts.counts, dtype=np.float64), NEVER_WRITTEN) + 1  # any of them may come
+    losses = {"uniform": uniform(targets, size), "unigram": -np.log(seen / seen.sum())[targets]}
+    if task.prepared is not None:
+        text = field.places(task.prepared.splits["train"].ids["target"])
+        order = LETTERS if field.unit == "character" else OTHERS
+        counted = number[text.targets(np.arange(min(len(text), COUNTED)))]
+        if len(counted) >= order:
+            losses[f"{order}-gram"] = NGram.fit(counted, size, order).losses(targets)
+    return losses
+
+
+def metrics(task: Task, encoded: Encoded, examples: Sequence[Sequence[str]]) -> Mapping[str, Metric]:
+    """Perplexity a token; bits per character where nothing is unknown, since that would not have been spelled."""
+    measures: dict[str, Metric] = {"perplexity": partial(perplexity, unit=task.target.unit)}
+    if (encoded["target"].values != UNKNOWN).all():
+        places = len(task.target.places(encoded["target"]))
+        letters = sum(len(text) for (text,) in examples) / places  # characters a token
+
+        def bits(sums: Doubles, counts: Doubles, /, *, intervals: bool = True) -> Score:
+            return bits_per_character(sums, counts * letters, intervals=intervals)
+
+        measures["bits per character"] = bits
+    return measures

@@ -9,7 +9,7 @@ from seqloom.data.documents import is_text, read_documents
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.prepare import prepare
 from seqloom.errors import DataError
-from seqloom.tasks.language import Language
+from seqloom.tasks import declare
 
 TEXT = "One line.\nAnother.\n\n  A paragraph.\n\n\nThe last one,\nof two lines."
 
@@ -69,7 +69,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path):
 def parts(folder, text, *settings):
     path = written(folder, "long.txt", text)
     recipe = Recipe.read("language", f"data.train={path}", *settings)
-    prepared = prepare(Language.schema(recipe), folder / "cache")
+    prepared = prepare(declare(recipe).schema, folder / "cache")
     return {part: "".join(text for (text,) in split.examples()) for part, split in prepared.splits.items()}, prepared
 
 

@@ -11,13 +11,13 @@ from seqloom.data.documents import Documents
 from seqloom.data.files import digest, find_files
 from seqloom.data.formats.tables import Skipped
 from seqloom.errors import DataError
-from seqloom.tasks import TASKS
+from seqloom.tasks import declare
 
 
 def read(task: str, part: str = "train", *overrides: str) -> tuple[list, list[str]]:
     recipe = Recipe.read(task, *overrides)
     skipped = Skipped()
-    origin = (Documents if task == "language" else Files)(TASKS[task].form(recipe).schema(recipe))
+    origin = (Documents if task == "language" else Files)(declare(recipe).schema)
     return list(origin.read(part, skipped)), skipped.notes
 
 

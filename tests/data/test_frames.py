@@ -12,7 +12,7 @@ from seqloom.data.prepare import prepare
 from seqloom.data.ragged import Ragged
 from seqloom.errors import DataError
 from seqloom.fields.frames import Frames, frame_text, parse_frames
-from seqloom.tasks.music import Polyphony
+from seqloom.tasks import declare
 
 PIECES = {"train": [[[60, 64], []], [[21], [108], [60]]], "valid": [[[61]]], "test": [[[62]], [[63], [64]]]}
 
@@ -40,7 +40,7 @@ def test_a_file_holds_pieces_by_part(name, tmp_path):
 
 def test_the_parts_of_one_file_or_of_several_are_prepared(tmp_path):
     def sizes(*settings):
-        schema = Polyphony.schema(Recipe.read("chorales", *settings))
+        schema = declare(Recipe.read("chorales", *settings)).schema
         return {part: len(split) for part, split in prepare(schema, tmp_path / "cache").splits.items()}
 
     whole = saved(tmp_path, PIECES)

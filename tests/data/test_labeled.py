@@ -16,7 +16,7 @@ from seqloom.data.formats.idx import read_idx, read_labeled
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.formats.ts import read_ts
 from seqloom.errors import DataError
-from seqloom.tasks import TASKS
+from tests.preparing import prepare_task
 
 
 def write(folder: Path, name: str, content: str | bytes) -> str:
@@ -238,7 +238,7 @@ def test_any_bytes_are_sentences_or_a_refusal(tmp_path_factory, raw, name, skip)
 @pytest.mark.parametrize("name", ["a.conllu", "a.conllu.gz"])
 def test_universal_columns_are_tagged_by_the_ending_of_their_file(tmp_path, name):
     recipe = Recipe.of({"task": "tag"}).override(f"data.train={write(tmp_path, name, UNIVERSAL * 20)}")
-    task, prepared = TASKS["tag"].prepare(recipe.resolved(), print)
+    task, prepared = prepare_task(recipe.resolved(), print)
     assert {*task.target.names} == {"VERB", "PRON", "ADV"}
     assert task.examples(prepared, "test")[0] == ("vamos\tnos\tya mismo", "VERB\tPRON\tADV")
 

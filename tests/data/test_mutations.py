@@ -12,7 +12,7 @@ from seqloom.config.recipe import Recipe
 from seqloom.errors import SeqloomError
 from seqloom.runs.folder import report_of
 from seqloom.runs.run import train
-from seqloom.tasks import TASKS
+from seqloom.tasks import declare
 
 from .mutations import kinds, tables_of_numbers, write
 
@@ -22,8 +22,8 @@ FEW, MANY = 10, 1000
 
 def work(recipe: Recipe) -> None:
     """All that reads data before the first step of a training, and one validation."""
-    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), lambda line: None)
-    json.dumps([task.saved(), report_of(task, prepared)], allow_nan=False)
+    task, prepared = declare(recipe).prepare(recipe.resolved(), lambda line: None)
+    json.dumps([task.to_json(), report_of(task, prepared)], allow_nan=False)
     model = task.build()
     task.begin(model, lambda line: None)
     loss, _, _ = task.objective(model)(task.batch(prepared, task.order(prepared, 0)[0]), None)

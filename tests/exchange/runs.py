@@ -10,7 +10,7 @@ import numpy as np
 from seqloom.architectures import ARCHITECTURES
 from seqloom.config.recipe import Recipe
 from seqloom.runs.run import Run
-from seqloom.tasks import TASKS
+from seqloom.tasks import declare
 
 from ..laws.zoo import stirred
 from ..recipes import walks
@@ -147,5 +147,5 @@ def cases(folder: Path) -> dict[str, Case]:
 def untrained(case: Case, kind: str, *more: str) -> Run:
     settings, examples, _ = case
     recipe = Recipe().override(*settings, *SMALL).override(f"model.kind={kind}").override(*more).resolved()
-    task, _ = TASKS[recipe.task].form(recipe).prepare(recipe, print, examples)
+    task, _ = declare(recipe).prepare(recipe, print, examples)
     return Run(Path("run"), task, stirred(task.build()).eval())

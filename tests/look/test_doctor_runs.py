@@ -125,7 +125,7 @@ def test_examples_from_python_are_given_again(tmp_path):
 
 def test_trials_leave_no_trace_and_give_the_same_again(tmp_path):
     run = load(trained(tmp_path, parts(2, length=12)))
-    _, prepared = type(run.task).prepare(run.recipe, lambda line: None)
+    _, prepared = run.task.declaration.prepare(run.recipe, lambda line: None)
 
     class Feed:
         def order(self, epoch):

@@ -111,14 +111,14 @@ def test_a_forecaster_has_a_page_of_its_nearest_and_furthest(tmp_path):
     run = quick(tmp_path / "run", "forecast", walks())
     text = run.report(tmp_path / "page.html", examples=walks()).read_text()
     assert "The nearest" in text and "The furthest" in text
-    [_, asked] = run.questions(3, walks())
+    [_, asked] = run.pick_examples(3, walks())
     for one in asked:
-        assert len(one.given.values) == 8 and len(one.whole.values) == 11
-        np.testing.assert_array_equal(one.whole.values[:8], one.given.values)
-        answer = run.predict(one.given)[0]
+        assert len(one.input.values) == 8 and len(one.inspected.values) == 11
+        np.testing.assert_array_equal(one.inspected.values[:8], one.input.values)
+        answer = run.predict(one.input)[0]
         errors = [np.abs(np.array(answer.values[name]) - one.target[name]) for name in answer.values]
-        wanted = np.nanmean(np.array(errors) / np.array(run.task.facts.spread)[:, None])
-        assert run.task.wrong(answer, one) == pytest.approx(np.nan_to_num(wanted))
+        wanted = np.nanmean(np.array(errors) / np.array(run.task.fields["series"].scale.spread)[:, None])
+        assert run.task.error(answer, one) == pytest.approx(np.nan_to_num(wanted))
 
 
 def test_charts_that_would_make_a_page_too_large_are_left_out_with_the_command_that_draws_them(tmp_path, monkeypatch):

@@ -12,8 +12,8 @@ from seqloom.config.recipe import Recipe
 from seqloom.errors import SearchError
 from seqloom.runs.run import load, train
 from seqloom.search import Patience, Recorder, base, beam, beams, likeliest, stream, write, writing
-from seqloom.tasks import music
-from seqloom.tasks.asking import Answering, Rules
+from seqloom.tasks import frame_writer
+from seqloom.tasks.decoding_options import DecodingOptions, Rules
 
 from ..recipes import small
 from .toy import END, Toy
@@ -23,7 +23,7 @@ from .toy import END, Toy
 def clock(monkeypatch):
     """A second passes whenever somebody looks at it: a step, at whose begin and end it is looked at, takes one."""
     seconds = itertools.count()
-    for module in (base, beams, writing, music):
+    for module in (base, beams, writing, frame_writer):
         monkeypatch.setattr(module, "perf_counter", lambda: float(next(seconds)))
 
 
@@ -90,7 +90,7 @@ def test_a_run_that_never_ends_its_answers_is_ended_by_its_recipe_or_who_asks(en
     for width in (1, 2):
         [best, *_] = endless.predict("abc", beam=width)
         assert best.finish == "time" and len(best.tokens) == 5
-    [[best], [other]] = endless.answer(["abc", "ab"], Answering(1, timeout=3))
+    [[best], [other]] = endless.answer(["abc", "ab"], DecodingOptions(1, timeout=3))
     assert best.finish == other.finish == "time" and len(best.tokens) == 6  # two answers have twice the time
     assert "".join(endless.stream("abc")) == endless.predict("abc", beam=1)[0].output
 

@@ -91,8 +91,8 @@ def test_records_are_followed_line_by_line_and_begin_anew_when_taken_back(client
 
 def test_examples_are_those_of_the_test_part_or_it_is_said_why_there_are_none(client, offline):
     told = client.get("/runs/text/examples").json()
-    part, asked = offline("text").questions(40)
-    assert told["part"] == part and [one["input"] for one in told["examples"]] == [one.given for one in asked]
+    part, asked = offline("text").pick_examples(40)
+    assert told["part"] == part and [one["input"] for one in told["examples"]] == [one.input for one in asked]
     none = client.get("/runs/mood/examples").json()
     assert none["examples"] == [] and "from Python" in none["why"]
 

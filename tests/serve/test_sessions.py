@@ -60,7 +60,7 @@ def test_words_are_tagged_as_they_come(client):
 
 def test_beyond_the_longest_sequence_of_training_tags_go_on_as_offline(client, offline):
     """`predict` reads what is longer in pieces of that length; so does a session, across its own pieces."""
-    most = offline("tags").task.most
+    most = offline("tags").task.shape.most
     assert most < 5000
     words = CHANCE.choices(WORDS, k=most + 7)
     first = feed(client, "tags", "long", " ".join(words[: most - 3]), sequence_start=True)["predictions"][0]["tags"]

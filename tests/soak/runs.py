@@ -13,8 +13,7 @@ from tempfile import mkdtemp
 
 from seqloom.config.recipe import Recipe
 from seqloom.runs.run import train
-from seqloom.tasks import TASKS as TASKS_BY_NAME
-from seqloom.tasks.base import Task
+from seqloom.tasks.task import Task
 from seqloom.training.checkpoints import STATE
 from tests.recipes import small
 
@@ -66,7 +65,7 @@ def recipe(kind: str) -> Recipe:
 
 def task(kind: str) -> type[Task]:
     """The class whose methods are called while this kind is trained."""
-    return TASKS_BY_NAME[recipe(kind).task].form(recipe(kind))
+    return Task
 
 
 @cache

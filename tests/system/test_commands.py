@@ -292,7 +292,7 @@ def test_a_streamed_answer_is_the_answer(seqloom, run):
         (("--temperature", 0.5), "say --draw 1, or more"),
         (("--require", "ab"), "a token can be required, but 'ab' is 2 of them: a b"),
         (("--ban", "%"), "holds what this model never writes"),
-        (("--beam", 3, "--alternatives", 2), "width 1"),
+        (("--beam", 3, "--alternatives", 2), "a beam of 1"),
         (("--beam", 3, "--groups", 2), "cannot be shared out evenly"),
     ],
 )

@@ -8,10 +8,12 @@ import torch
 
 from seqloom.config.recipe import Recipe
 from seqloom.fields import Prediction
+from seqloom.fields.base import pick_evenly
 from seqloom.fields.labels import NumberPrediction
-from seqloom.tasks import TASKS, forecast, rows
-from seqloom.tasks.base import Question, evenly
-from seqloom.tasks.forecast import Outlook
+from seqloom.tasks import forecast_windows, shape
+from seqloom.tasks.forecast_windows import ForecastPrediction
+from seqloom.tasks.results import Example
+from tests.preparing import prepare_task
 
 from ..recipes import forecasting, walks
 
@@ -21,7 +23,7 @@ TEXTS = [f"{word} film" for word in ("good", "bad", "fine", "awful")] * 5
 def made(task, targets, *overrides):
     examples = list(zip(TEXTS, targets, strict=True))
     parts = {part: examples for part in ("train", "validation", "test")}
-    return TASKS[task].prepare(Recipe.of({"task": task}).override(*overrides).resolved(), print, parts)
+    return prepare_task(Recipe.of({"task": task}).override(*overrides).resolved(), print, parts)
 
 
 def test_a_rating_and_its_doubt_are_told_on_the_scale_of_training():
@@ -45,50 +47,50 @@ def test_every_label_that_is_likelier_than_not_is_told():
 
 
 def asked(truth, target=None):
-    return Question("", "", truth, target=target)
+    return Example("", "", truth, target=target)
 
 
 def test_an_answer_is_wrong_if_it_is_another_one_and_a_number_by_as_much_as_it_is_off():
     task, _ = made("classify", ["a", "b"] * 10)
-    assert [task.wrong(Prediction(told, 0.0), asked("a")) for told in ("a", "b")] == [0, 1]
+    assert [task.error(Prediction(told, 0.0), asked("a")) for told in ("a", "b")] == [0, 1]
     task, _ = made("classify", ["a, b", "b", "c", "-"] * 5, "data.target_type=labels")
     answers = ("a, b", "b, a", "a", "-")
-    assert [task.wrong(Prediction(told, 0.0), asked("b, a")) for told in answers] == [0, 0, 1, 1]
+    assert [task.error(Prediction(told, 0.0), asked("b, a")) for told in answers] == [0, 0, 1, 1]
     task, _ = made("classify", map(str, range(20)), "data.target_type=number")
-    assert task.wrong(NumberPrediction("7", 0.0, 7.0, 1.0), asked("4.5")) == pytest.approx(2.5)
+    assert task.error(NumberPrediction("7", 0.0, 7.0, 1.0), asked("4.5")) == pytest.approx(2.5)
 
 
 def test_a_forecast_is_wrong_by_its_error_over_the_spread_of_each_variable():
     recipe = forecasting()
-    task, _ = TASKS["forecast"].prepare(recipe, print, walks() * [1, 100])
-    first, second = task.facts.spread
-    names = task.facts.variables
+    task, _ = prepare_task(recipe, print, walks() * [1, 100])
+    first, second = task.fields["series"].scale.spread
+    names = task.fields["series"].variables
     true = dict(zip(names, ([1.0, 2.0, math.nan], [10.0, 20.0, 30.0]), strict=True))
     told = dict(zip(names, ([2.0, 4.0, 9.0], [10.0, 20.0, 60.0]), strict=True))
     expected = np.mean([1 / first, 2 / first, 0, 0, 30 / second])
-    assert task.wrong(Outlook("", 0.0, [], told, {}), asked("", true)) == pytest.approx(expected)
+    assert task.error(ForecastPrediction("", 0.0, [], told, {}), asked("", true)) == pytest.approx(expected)
 
 
 def test_a_forecast_is_told_in_the_unit_of_what_was_read():
     """Relative to what was seen last, a model that adds nothing says it again."""
     values = walks(missing=0.0) * [1, 100] + [0, 5000]
-    task, _ = TASKS["forecast"].prepare(forecasting("model.relative=last"), print, values)
+    task, _ = prepare_task(forecasting("model.relative=last"), print, values)
     model = task.build().eval()
     for parameter in model.head.parameters():
         torch.nn.init.zeros_(parameter)
     [[answer]] = task.predict(model, [values])
-    for name, column in zip(task.facts.variables, values.T, strict=True):
+    for name, column in zip(task.fields["series"].variables, values.T, strict=True):
         assert answer.values[name] == pytest.approx([column[-1]] * 3, rel=1e-5)
 
 
 def test_a_quick_look_at_forecasts_is_the_mean_over_all_cells_that_are_known_however_they_are_read(monkeypatch):
-    task, prepared = TASKS["forecast"].prepare(forecasting(), print, walks())
+    task, prepared = prepare_task(forecasting(), print, walks())
     torch.manual_seed(0)
     model, windows = task.build().eval(), prepared.parts["validation"]
-    error = (task.point(task.forecast(model, windows)) - windows.targets()[..., :2])[None]
+    error = (task.shape.point(task.shape.forecast(model, windows)) - windows.targets()[..., :2])[None]
     expected = {"MSE": np.nanmean(error**2), "MAE": np.nanmean(np.abs(error))}
-    for room in (forecast.ROOM, 1, 40):
-        monkeypatch.setattr(forecast, "ROOM", room)
+    for room in (forecast_windows.ROOM, 1, 40):
+        monkeypatch.setattr(forecast_windows, "ROOM", room)
         found = task.validate(model, prepared)
         assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-5)
 
@@ -101,12 +103,12 @@ def test_the_validation_loss_is_the_mean_over_elements_however_they_are_read(tas
         targets[::2] = ["y"] * 10
     examples = list(zip(sources, targets, strict=True))
     given = {part: examples for part in ("train", "validation", "test")}
-    made, prepared = TASKS[task].prepare(Recipe.of({"task": task}).resolved(), print, given)
+    made, prepared = prepare_task(Recipe.of({"task": task}).resolved(), print, given)
     torch.manual_seed(0)
     model = made.build().eval()
     loss, count, _ = made.objective(model)(made.batch(prepared, np.arange(20), "validation"))
-    for room in (rows.ROOM, 1, 20):
-        monkeypatch.setattr(rows, "ROOM", room)
+    for room in (shape.ROOM, 1, 20):
+        monkeypatch.setattr(shape, "ROOM", room)
         assert made.validate(model, prepared)["loss"] == pytest.approx(loss.item() / count.item(), rel=1e-4)
 
 
@@ -114,7 +116,7 @@ def test_a_tag_that_training_never_saw_is_read_but_not_counted():
     tags = ["X\tY", "Y\tX"] * 10
     examples = [("a\tb", each) for each in tags]
     parts = {"train": examples, "validation": [("a\tb", "X\tNEW"), ("b\ta", "Y\tY")], "test": examples}
-    task, prepared = TASKS["tag"].prepare(Recipe.of({"task": "tag"}).resolved(), print, parts)
+    task, prepared = prepare_task(Recipe.of({"task": "tag"}).resolved(), print, parts)
     batch = task.batch(prepared, np.arange(2), "validation")
     assert batch.mask.all() and batch.loss_mask.tolist() == [[True, False], [True, True]]
 
@@ -122,7 +124,7 @@ def test_a_tag_that_training_never_saw_is_read_but_not_counted():
 @pytest.mark.parametrize("count", range(12))
 def test_some_places_are_spread_evenly_from_the_first_on_and_never_too_many(count):
     for most in range(1, 12):
-        found = evenly(count, most)
+        found = pick_evenly(count, most)
         assert len(found) <= most and found == sorted({*found}) and all(0 <= place < count for place in found)
         assert len({after - before for before, after in zip(found, found[1:], strict=False)}) <= 1
         assert found[:1] == [0][:count] and (count > most or found == list(range(count)))

@@ -15,10 +15,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from seqloom.config.recipe import Recipe
-from seqloom.runs.pipeline import silent
-from seqloom.tasks import TASKS
-from seqloom.tasks.base import Feed
-from seqloom.tasks.generating import Ask, Generates
+from seqloom.tasks import declare
+from seqloom.tasks.generation import SamplingOptions
+from seqloom.tasks.task import Feed
 from seqloom.training.loop import Training, evaluating
 
 from ..recipes import forecasting, walks
@@ -95,7 +94,7 @@ def test_a_model_that_is_elsewhere_trains_validates_answers_and_is_scored(case: 
         recipe, examples = recipe.override(f"data.train={tmp_path / 'text.txt'}"), None
     elif isinstance(examples, list):
         examples = {part: examples for part in ("train", "validation", "test")}
-    task, prepared = TASKS[recipe.task].form(recipe).prepare(recipe.resolved(), silent, examples)
+    task, prepared = declare(recipe).prepare(recipe.resolved(), lambda line: None, examples)
     model = sent(task.build())
     objective = task.objective(model)
     with Elsewhere():
@@ -106,8 +105,8 @@ def test_a_model_that_is_elsewhere_trains_validates_answers_and_is_scored(case: 
             assert np.isfinite(task.validate(model, prepared)["loss"])
             assert task.predict(model, [asked])[0]
             assert task.score(model, task.examples(prepared, "test"))
-            if isinstance(task, Generates):
-                assert task.generate(model, asked, Ask(length=20, count=2)).finish()
+            if task.writer:
+                assert task.writer.generate(model, asked, SamplingOptions(length=20, count=2)).finish()
 
 
 def test_the_pretence_refuses_what_torch_would() -> None:

@@ -58,7 +58,7 @@ def test_the_score_of_a_drawing_is_that_of_its_squares_when_they_are_given(run):
     task, model = run.task, run.model
     for answers, name in ((run.predict("down", width), "down") for width in (1, 3)):
         for one in answers:
-            state = model.initial_state(1, *task.about(task.encode_inputs([name]), [0]))
+            state = task.shape.begin(model, task.shape.inputs.encode([name]), [0])[1]
             ids = [len(SPECIALS) + int(square) for square in one.squares]
             [known] = score(model, torch.tensor([[START]]), state, [ids], end=None, piece=100)
             assert one.score == pytest.approx(sum(known.logs) / len(ids), abs=1e-4)
@@ -96,7 +96,7 @@ def test_pieces_are_lines_of_the_drawing_and_the_seed_decides(run):
 
 def test_a_drawing_that_is_cut_short_is_dark_where_nothing_was_drawn(run):
     [text] = run.generate("all", length=4).finish()
-    image = run.task.image(text.tokens)
+    image = run.task.target.read_names(text.tokens)
     assert text.finish == "length" and image.shape == (6, 6, 1) and not image[2:, 2:].any() and image[:2].all()
     assert len(text.output.splitlines()) == 6
 
@@ -105,13 +105,13 @@ def test_drawings_are_kept_as_images(run, tmp_path):
     texts = run.generate("across", count=2).finish()
     [first, second] = run.keep(texts, tmp_path / "drawings")
     with Image.open(first) as opened:
-        assert (np.asarray(opened)[..., None] == run.task.image(texts[0].tokens)).all()
+        assert (np.asarray(opened)[..., None] == run.task.target.read_names(texts[0].tokens)).all()
 
 
 def test_an_answer_in_shades_can_be_looked_at(run):
     [best] = run.predict("down", 1)
-    shown = run.task.show("down", best.output)
-    assert shown.told[:-1] == best.squares and shown.elements == ["down"]
+    shown = run.task.inspect("down", best.output)
+    assert shown.answers[:-1] == best.squares and shown.elements == ["down"]
 
 
 def idx(array: np.ndarray) -> bytes:

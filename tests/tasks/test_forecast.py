@@ -18,9 +18,9 @@ from seqloom.data.series_windows import prepare
 from seqloom.errors import DataError
 from seqloom.layers.heads import Mean, Quantiles
 from seqloom.runs.run import load, train
-from seqloom.tasks.forecast import Forecast
-from seqloom.tasks.rivals import blocked
-from seqloom.tasks.views import View
+from seqloom.tasks.forecast_baselines import blocked
+from seqloom.tasks.forecast_inputs import ForecastInputs
+from tests.preparing import prepare_task, restore_task
 
 from ..recipes import forecasting, walks
 
@@ -39,31 +39,33 @@ def silent(line: str) -> None:
 def test_what_comes_after_the_last_row_read_never_changes_a_forecast(kind, more):
     values = walks()
     recipe = forecasting(f"model.kind={kind}", "data.inputs=variable 2", *more.split())
-    task, prepared = Forecast.prepare(recipe, silent, pandas.DataFrame(values, columns=["variable 1", "variable 2"]))
+    task, prepared = prepare_task(recipe, silent, pandas.DataFrame(values, columns=["variable 1", "variable 2"]))
     torch.manual_seed(0)
     model = task.build().eval()
     assert model.encoder.layer.causal
     window = prepared.parts["test"][2:3]
-    before = task.forecast(model, window)
+    before = task.shape.forecast(model, window)
     panel, origin = window.panel, int(window.starts[0]) + CONTEXT
     panel.values[origin:] = 99
-    assert np.array_equal(task.forecast(model, window), before)
+    assert np.array_equal(task.shape.forecast(model, window), before)
     panel.values[origin - 1] = 7  # and the last row read does, so the first half of the test says something
-    assert not np.array_equal(task.forecast(model, window), before)
+    assert not np.array_equal(task.shape.forecast(model, window), before)
 
 
 def test_nothing_that_is_learned_from_data_has_seen_validation_or_test():
     values = walks()
-    task, prepared = Forecast.prepare(forecasting(), silent, values)
+    task, prepared = prepare_task(forecasting(), silent, values)
     end = round(0.8 * len(values))
     changed = values.copy()
     changed[end:] = 1e6
-    assert Forecast.prepare(forecasting(), silent, changed)[0].saved() == task.saved()
+    assert prepare_task(forecasting(), silent, changed)[0].to_json() == task.to_json()
     changed = values.copy()
     changed[end - 1] = 1e6  # the last row of training
-    assert Forecast.prepare(forecasting(), silent, changed)[0].saved() != task.saved()
+    assert prepare_task(forecasting(), silent, changed)[0].to_json() != task.to_json()
     rows = values[:end]
-    assert np.allclose(task.facts.mean, np.nanmean(rows, 0)) and np.allclose(task.facts.spread, np.nanstd(rows, 0))
+    assert np.allclose(task.fields["series"].scale.mean, np.nanmean(rows, 0)) and np.allclose(
+        task.fields["series"].scale.spread, np.nanstd(rows, 0)
+    )
 
 
 def test_looking_ahead_is_refused_with_the_reason():
@@ -132,15 +134,15 @@ def test_parts_in_files_of_their_own_stand_for_themselves(tmp_path):
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(values, overrides, sentence):
     with pytest.raises(DataError, match=sentence):
-        Forecast.prepare(forecasting(*overrides), silent, values)
+        prepare_task(forecasting(*overrides), silent, values)
 
 
 # --- what is read ---
 
 
-def views() -> list[View]:
+def views() -> list[ForecastInputs]:
     return [
-        View(2, 1, 2, decays, gaps, relative, alone, span)
+        ForecastInputs(2, 1, 2, decays, gaps, relative, alone, span)
         for decays, gaps, span in ((True, True, 1), (False, True, 2), (False, False, 4))
         for relative in ("none", "last", "mean")
         for alone in (False, True)
@@ -153,17 +155,17 @@ def test_what_is_told_about_a_window_leads_back_to_its_targets(view):
     values, calendar = chance.standard_normal((5, 8, 3)).astype(np.float32), np.zeros((5, 8, 2), np.float32)
     values[chance.random(values.shape) < 0.3] = np.nan
     targets = chance.standard_normal((5, 4, 3)).astype(np.float32)
-    seen = view.see(values, calendar)
+    seen = view.read(values, calendar)
     assert seen.inputs.shape[1:] == (8 // view.span, view.features) and np.isfinite(seen.inputs).all()
     told = view.target(seen, targets)
     assert told.shape == ((10, 4, 1) if view.alone else (5, 4, 2))
-    assert np.allclose(view.back(seen, told[..., None])[..., 0], targets[..., :2], atol=1e-5)
+    assert np.allclose(view.restore(seen, told[..., None])[..., 0], targets[..., :2], atol=1e-5)
 
 
 def test_gaps_are_filled_from_before_with_a_mask_and_an_age():
-    view = View(1, 0, 0, True, True, "none", False, 1)
+    view = ForecastInputs(1, 0, 0, True, True, "none", False, 1)
     values = np.array([[[np.nan], [3], [np.nan], [np.nan], [5], [6]]], np.float32)
-    filled, observed, age = view.see(values, np.zeros((1, 6, 0), np.float32)).inputs[0].T
+    filled, observed, age = view.read(values, np.zeros((1, 6, 0), np.float32)).inputs[0].T
     assert filled.tolist() == [0, 3, 3, 3, 5, 6]
     assert observed.tolist() == [0, 1, 0, 0, 1, 1]
     assert np.allclose(np.expm1(age), [1, 0, 1, 2, 0, 0])
@@ -172,7 +174,7 @@ def test_gaps_are_filled_from_before_with_a_mask_and_an_age():
 def test_relative_to_mean_and_spread_a_window_has_none_of_its_own():
     values = 7 + 3 * np.random.default_rng(3).standard_normal((2, 50, 1)).astype(np.float32)
     values[:, 10:20] = np.nan
-    read = View(1, 0, 0, True, True, "mean", False, 1).see(values, np.zeros((2, 50, 0), np.float32)).inputs
+    read = ForecastInputs(1, 0, 0, True, True, "mean", False, 1).read(values, np.zeros((2, 50, 0), np.float32)).inputs
     for row in read:
         known = row[row[:, 1] == 1, 0]
         assert known.mean() == pytest.approx(0, abs=1e-4) and known.std() == pytest.approx(1, abs=1e-3)
@@ -181,10 +183,10 @@ def test_relative_to_mean_and_spread_a_window_has_none_of_its_own():
 def test_each_variable_alone_is_read_as_if_there_were_no_other():
     chance = np.random.default_rng(2)
     values, calendar = chance.standard_normal((3, 8, 2)).astype(np.float32), np.zeros((3, 8, 0), np.float32)
-    together = View(2, 0, 0, False, False, "last", True, 2).see(values, calendar).inputs
-    one = View(1, 0, 0, False, False, "last", True, 2)
+    together = ForecastInputs(2, 0, 0, False, False, "last", True, 2).read(values, calendar).inputs
+    one = ForecastInputs(1, 0, 0, False, False, "last", True, 2)
     for variable in range(2):
-        assert np.array_equal(together[variable::2], one.see(values[..., [variable]], calendar).inputs)
+        assert np.array_equal(together[variable::2], one.read(values[..., [variable]], calendar).inputs)
 
 
 @pytest.mark.parametrize("make", [lambda: Mean(4, 3, 2), lambda: Quantiles(4, 3, 2, (0.2, 0.5, 0.7))])
@@ -256,12 +258,12 @@ def test_a_linear_map_finds_the_autoregression_that_made_a_series(tmp_path):
 
 def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
     values = walks(520, missing=0.1)  # the last block of windows is not full
-    task, prepared = Forecast.prepare(forecasting(), silent, values)
+    task, prepared = prepare_task(forecasting(), silent, values)
     torch.manual_seed(0)
     model, windows = task.build().eval(), prepared.parts["test"]
     scores = task.score(model, windows)
     contexts, targets = windows.contexts()[0].astype(float), windows.targets().astype(float)
-    said = task.forecast(model, windows)
+    said = task.shape.forecast(model, windows)
     mse = scores["MSE (scaled)"]
     assert mse.score.value == pytest.approx(metrics.mse(said[..., 1], targets).value)
     assert mse.score.missing == np.isnan(targets).sum()
@@ -269,7 +271,7 @@ def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
     for name, season in (("persistence", 1), ("seasonal naive", 4)):
         expected = metrics.mse(last_known(contexts, season, level), targets).value
         assert mse.baselines[name] == pytest.approx(expected)
-    spread = np.array(task.facts.spread)
+    spread = np.array(task.fields["series"].scale.spread)
     errors = (said[..., 1] - targets) * spread
     assert scores["MAE of variable 2"].score.value == pytest.approx(np.nanmean(np.abs(errors[..., 1])))
     assert scores["RMSE of variable 1"].score.value == pytest.approx(np.nanmean(errors[..., 0] ** 2) ** 0.5)
@@ -312,12 +314,12 @@ def unlike() -> list[np.ndarray]:
 
 def test_an_error_is_scaled_by_the_training_part_of_its_own_series():
     series = unlike()
-    task, prepared = Forecast.prepare(forecasting(), silent, series)
+    task, prepared = prepare_task(forecasting(), silent, series)
     torch.manual_seed(0)
     model, windows = task.build().eval(), prepared.parts["test"]
     score = task.score(model, windows)["MASE"]
-    said, targets = task.forecast(model, windows)[..., 1], windows.targets().astype(float)
-    contexts, spread = windows.contexts()[0].astype(float), task.facts.spread[0]
+    said, targets = task.shape.forecast(model, windows)[..., 1], windows.targets().astype(float)
+    contexts, spread = windows.contexts()[0].astype(float), task.fields["series"].scale.spread[0]
     each = len(windows) // 4  # the series are equally long
     scaled, rival = [], []
     for number, one in enumerate(series[:3]):
@@ -340,13 +342,16 @@ def test_series_of_another_file_are_scaled_by_those_of_the_same_name(tmp_path):
         return str(tmp_path / f"{names}.csv")
 
     columns = "data.series=id", "data.time=time", "data.variables=value"
-    task, _ = Forecast.prepare(forecasting(f"data.train={table('abd')}", *columns), silent)
-    windows = task.read([table("cb")])  # one is new, and one is known
+    task, _ = prepare_task(forecasting(f"data.train={table('abd')}", *columns), silent)
+    windows = task.read_files([table("cb")])  # one is new, and one is known
     torch.manual_seed(0)
     model = task.build().eval()
     score = task.score(model, windows)["MASE"].score
     each = len(windows) // 2
-    errors = np.abs(task.forecast(model, windows)[each:, :, :, 1] - windows.targets()[each:]) * task.facts.spread[0]
+    errors = (
+        np.abs(task.shape.forecast(model, windows)[each:, :, :, 1] - windows.targets()[each:])
+        * task.fields["series"].scale.spread[0]
+    )
     training = series["b"][:160]
     assert score.value == pytest.approx(errors.mean() / np.abs(training[4:] - training[:-4]).mean(), rel=1e-4)
     assert score.missing == each * HORIZON
@@ -359,21 +364,25 @@ def test_gaps_are_told_from_the_series_itself_and_not_from_all_of_them():
         one[chance.random(one.shape) < 0.5] = np.nan
         one[:20] = np.nan
         one[170:180] = np.nan  # longer than a context: some windows know nothing at all
-    task, prepared = Forecast.prepare(forecasting(), silent, series)
+    task, prepared = prepare_task(forecasting(), silent, series)
     windows = prepared.parts["test"]
-    contexts, mean, spread = windows.contexts()[0].astype(float), task.facts.mean[0], task.facts.spread[0]
+    contexts, mean, spread = (
+        windows.contexts()[0].astype(float),
+        task.fields["series"].scale.mean[0],
+        task.fields["series"].scale.spread[0],
+    )
     each = len(windows) // 4
     levels = np.repeat([(np.nanmean(one[:160]) - mean) / spread for one in series], each)
-    said = task.facts.rivals.forecasts(windows, 1)
+    said = task.facts.forecasts(windows, 1)
     assert np.isnan(contexts).all(1).any() and np.isnan(contexts[:, 0]).any()
     for name, season in (("persistence", 1), ("seasonal naive", 4)):
         assert said[name] == pytest.approx(last_known(contexts, season, levels[:, None]), abs=1e-5)
     scaled = [(one[:160, 0] - mean) / spread for one in series]
     whole = np.array([carried(one, np.nanmean(one)) for one in scaled])
     fitted = LinearAutoregression.fit(whole[..., None], CONTEXT)
-    assert task.facts.rivals.weights[0] == pytest.approx(fitted.weights[0, :, 0], abs=1e-3)
+    assert task.facts.weights[0] == pytest.approx(fitted.weights[0, :, 0], abs=1e-3)
     # A linear map reads, before the first known value, the mean of what the window knows.
-    rivals, lags = task.facts.rivals, len(task.facts.rivals.weights[0])
+    rivals, lags = task.facts, len(task.facts.weights[0])
     for window, context in enumerate(contexts[..., 0]):
         known = context[~np.isnan(context)]
         past = [value - rivals.center[0] for value in carried(context, known.mean() if len(known) else levels[window])]
@@ -450,7 +459,7 @@ def test_a_table_with_other_steps_is_refused(daily, tmp_path):
     folder, frame = daily
     frame.iloc[::2].to_csv(tmp_path / "sparse.csv", index=False)
     with pytest.raises(DataError, match="a row every"):
-        list(load(folder / "run").task.inputs(str(tmp_path / "sparse.csv")))
+        list(load(folder / "run").task.read_inputs(str(tmp_path / "sparse.csv")))
 
 
 # --- samples ---
@@ -460,23 +469,26 @@ def test_a_table_with_other_steps_is_refused(daily, tmp_path):
 def test_a_sample_is_the_same_every_time_and_long_enough(name):
     one, other = SERIES[name](), SERIES[name]()
     assert all(np.array_equal(a.values, b.values, equal_nan=True) for a, b in zip(one, other, strict=True))
-    task, prepared = Forecast.prepare(forecasting(f"data.sample={name}"), silent)
-    assert task.facts.gaps == (name != "ball") and min(map(len, prepared.parts.values())) > 30
+    task, prepared = prepare_task(forecasting(f"data.sample={name}"), silent)
+    assert task.fields["series"].gaps == (name != "ball") and min(map(len, prepared.parts.values())) > 30
 
 
 def test_a_sample_of_texts_has_no_series_and_the_other_way_round():
     with pytest.raises(DataError, match="no series of numbers"):
-        Forecast.prepare(forecasting("data.sample=dates"), silent)
-    from seqloom.tasks import TASKS
+        prepare_task(forecasting("data.sample=dates"), silent)
 
     with pytest.raises(DataError, match="which the task forecast reads"):
-        TASKS["classify"].prepare(Recipe().override("task=classify", "data.sample=ball").resolved(), silent)
+        prepare_task(Recipe().override("task=classify", "data.sample=ball").resolved(), silent)
 
 
 def test_damaged_facts_are_refused():
-    task, _ = Forecast.prepare(forecasting(), silent, walks())
-    saved = task.saved()
-    assert Forecast.restore(task.recipe, saved).saved() == saved
-    for damaged in ({}, saved | {"mean": [1.0]}, saved | {"spread": ["x", "y"]}, saved | {"more": 1}):
+    task, _ = prepare_task(forecasting(), silent, walks())
+    saved = task.to_json()
+    assert restore_task(task.recipe, saved).to_json() == saved
+    series, facts = saved["fields"]["series"], saved["facts"]
+    worse = ({"mean": [1.0]}, {"spread": ["x", "y"]}, {"more": 1})
+    fields = [saved | {"fields": {"series": series | one}} for one in worse]
+    baselines = [saved | {"facts": facts | one} for one in ({"center": []}, {"series": []}, {"more": 1})]
+    for damaged in ({}, *fields, *baselines):
         with pytest.raises(Exception, match="task.json"):
-            Forecast.restore(task.recipe, damaged)
+            restore_task(task.recipe, damaged)

@@ -12,7 +12,7 @@ import torch
 from seqloom.config.recipe import Recipe
 from seqloom.errors import DataError, RecipeError, RunError
 from seqloom.runs.run import load, train
-from seqloom.tasks import TASKS
+from tests.preparing import prepare_task, restore_task
 
 CHANCE = random.Random(0)
 WORDS = ["good", "bad", "fine", "awful", "plot", "film", "the", "a"]
@@ -100,7 +100,7 @@ def test_sources_and_targets_of_every_sort_are_learned_by_heart_and_resumed(name
 
 def fresh(task: str, examples, *overrides: str):
     """A task and a model of it whose opinions are strong and learned from nothing."""
-    made, _ = TASKS[task].prepare(recipe(task, *overrides).resolved(), str, {"train": examples, "test": examples})
+    made, _ = prepare_task(recipe(task, *overrides).resolved(), str, {"train": examples, "test": examples})
     torch.manual_seed(0)
     model = made.build().eval()
     with torch.no_grad():
@@ -117,7 +117,7 @@ def test_the_score_of_tags_is_their_log_probability_among_all_tags_of_that_lengt
     examples = [("\t".join(text.split()), tag) for text, tag in zip(texts, tags, strict=True)]
     task, model = fresh("tag", examples, f"model.crf={str(crf).lower()}", *filter(None, [hidden]))
     for text, [answer] in zip(texts, task.predict(model, texts), strict=True):
-        batch = task.batch_of(task.encode([("\t".join(text.split()), "\t".join(answer.tags))]), [0])
+        batch = task.shape.collate(task.shape.encode([("\t".join(text.split()), "\t".join(answer.tags))]), [0])
         with torch.no_grad():
             scores = model(batch.inputs, batch.mask)[0].double().numpy()
         head = getattr(model.head, "head", model.head)
@@ -139,7 +139,7 @@ def test_the_score_of_a_label_is_its_log_probability_and_that_of_several_theirs_
         task, model = fresh("classify", examples, W, *more)
         given = [text for text, _ in examples[:5]]
         for text, answers in zip(given, task.predict(model, given, 2), strict=True):
-            batch = task.batch_of(task.encode([(text, examples[0][1])]), [0])
+            batch = task.shape.collate(task.shape.encode([(text, examples[0][1])]), [0])
             with torch.no_grad():
                 logits = model(batch.inputs, batch.mask)[0].double().numpy()
             if not more:
@@ -191,7 +191,7 @@ def test_a_rating_is_a_number_with_its_doubt(tmp_path):
 
 def test_padding_and_neighbors_change_no_answer():
     for name, (task, examples, overrides, *_) in CASES.items():
-        made, prepared = TASKS[task].prepare(recipe(task, *overrides).resolved(), print, examples)
+        made, prepared = prepare_task(recipe(task, *overrides).resolved(), print, examples)
         torch.manual_seed(0)
         model = made.build().eval()
         given = [source for source, _ in examples[:7]]
@@ -204,7 +204,7 @@ def test_padding_and_neighbors_change_no_answer():
 
 def test_parts_are_drawn_with_equal_shares_of_labels():
     uneven = [(text, "rare" if number % 10 == 0 else "usual") for number, text in enumerate(REVIEWS)]
-    _, prepared = TASKS["classify"].prepare(recipe("classify").resolved(), print, uneven)
+    _, prepared = prepare_task(recipe("classify").resolved(), print, uneven)
     assert {part: report.sides["target"].balance for part, report in prepared.report.splits.items()} == {
         "train": {"usual": 44, "rare": 4}, "validation": {"usual": 5, "rare": 1}, "test": {"usual": 5, "rare": 1},
     }  # fmt: skip
@@ -235,12 +235,12 @@ def test_a_table_of_numbers_is_a_sequence_of_one_and_may_have_gaps(tmp_path):
         tmp_path, f"data.train={file}", "data.source=hours,sleep", "data.target=passed", "data.source_type=numbers"
     )
     assert run.task.source.gaps and run.task.source.inputs == 6
-    inputs = [given for _, given in run.task.inputs(str(file))]
+    inputs = [given for _, given in run.task.read_inputs(str(file))]
     assert len(inputs) == 40 and inputs[1].shape == (1, 2) and np.isnan(inputs[0][0, 1])
     assert len(run.predict_many(inputs)) == 40
     file.write_text("hours,sleep,passed\n3,much,yes\n")
     with pytest.raises(DataError, match="students.csv, line 2: 'sleep' is 'much', but a number"):
-        list(run.task.inputs(str(file)))
+        list(run.task.read_inputs(str(file)))
 
 
 def test_rows_of_a_series_are_one_sequence(tmp_path):
@@ -255,7 +255,7 @@ def test_rows_of_a_series_are_one_sequence(tmp_path):
         "data.target=act",
     )
     whole = recipe("classify", *common, "data.validation_share=0.0", "data.test_share=0.0")
-    _, prepared = TASKS["classify"].prepare(whole.resolved(), print)
+    _, prepared = prepare_task(whole.resolved(), print)
     assert prepared.splits["train"].ids["source"].lengths.tolist() == [1 + n % 4 for n in range(20)]
     frames = trained(tmp_path, *common, task="tag")
     assert set(frames.task.target.names) == {"walk", "run"}
@@ -311,7 +311,7 @@ def test_japanese_vowels_and_mnist_are_read(shared_data, tmp_path):
     for kind in ("numbers", "image"):
         run = trained(tmp_path / kind, f"data.train={both}", f"data.source_type={kind}", "model.patch=2")
         assert run.task.target.names == ("0", "1")
-        given = [image for _, image in run.task.inputs(str(tmp_path / "images-ubyte.gz"))]
+        given = [image for _, image in run.task.read_inputs(str(tmp_path / "images-ubyte.gz"))]
         assert len(run.predict_many(given)) == 20
 
 
@@ -337,10 +337,10 @@ def test_a_folder_whose_fields_are_of_another_kind_is_refused(tmp_path):
     parts = {part: TOKENS for part in ("train", "validation", "test")}
     list(train(recipe("classify", "train.steps=2"), tmp_path / "run", examples=parts))
     run = load(tmp_path / "run")
-    saved = json.loads(json.dumps(run.task.saved()))
+    saved = json.loads(json.dumps(run.task.to_json()))
     saved["fields"]["source"] = saved["fields"]["target"]
     with pytest.raises(RunError, match="source is 'label', but the recipe says 'characters'"):
-        TASKS["classify"].restore(run.recipe, saved)
+        restore_task(run.recipe, saved)
     for broken in ({}, {"fields": {}, "facts": {}}, {"fields": [], "facts": {}}):
         with pytest.raises(RunError):
-            TASKS["classify"].restore(run.recipe, broken)
+            restore_task(run.recipe, broken)

@@ -13,8 +13,8 @@ from seqloom.data.vocabulary import END, NEVER_WRITTEN, START
 from seqloom.errors import RecipeError, RunError, SearchError
 from seqloom.models import Batch
 from seqloom.runs.run import Run, load, train
-from seqloom.tasks.generating import Ask
-from seqloom.tasks.language import Language
+from seqloom.tasks.generation import SamplingOptions
+from tests.preparing import prepare_task
 
 from ..recipes import measured, small
 
@@ -29,7 +29,7 @@ def recipe_of(folder, *settings, text=TEXT):
 
 
 def prepared_of(folder, *settings, text=TEXT):
-    task, prepared = Language.prepare(recipe_of(folder, *settings, text=text).resolved(), print)
+    task, prepared = prepare_task(recipe_of(folder, *settings, text=text).resolved(), print)
     torch.manual_seed(0)
     return task, prepared, task.build().eval()
 
@@ -50,7 +50,7 @@ def trains_goes_on_and_writes(tmp_path, *settings):
     recipe = recipe_of(tmp_path, *settings)
     told = [record for record in train(recipe, tmp_path / "whole") if record.best]
     run = load(tmp_path / "whole")
-    _, prepared = Language.prepare(run.recipe, print)
+    _, prepared = prepare_task(run.recipe, print)
     assert run.task.validate(run.model, prepared) == told[-1].scores
     [written] = run.generate("1 green", length=20).finish()
     assert written.output.startswith("1 green") and len(written.logs) <= 20
@@ -127,7 +127,7 @@ def test_the_loss_is_the_sum_over_documents_read_one_by_one(kind, tmp_path):
     ids = prepared.splits["validation"].ids
     with torch.no_grad():
         expected = sum(alone(task, model, text).sum().item() for (text,) in task.examples(prepared, "validation"))
-    assert math.isclose(task.losses(model, ids).sum(), expected, rel_tol=1e-5)
+    assert math.isclose(task.shape.losses(model, ids).sum(), expected, rel_tol=1e-5)
 
 
 def test_a_text_is_scored_as_a_whole_though_it_is_read_in_windows(tmp_path):
@@ -135,7 +135,7 @@ def test_a_text_is_scored_as_a_whole_though_it_is_read_in_windows(tmp_path):
     [[text]] = task.examples(prepared, "validation")
     with torch.no_grad():
         expected = alone(task, model, text)
-    np.testing.assert_allclose(task.losses(model, prepared.splits["validation"].ids), expected, atol=1e-5)
+    np.testing.assert_allclose(task.shape.losses(model, prepared.splits["validation"].ids), expected, atol=1e-5)
 
 
 def test_streams_of_a_long_text_are_read_in_with_a_lead(tmp_path, monkeypatch):
@@ -146,14 +146,17 @@ def test_streams_of_a_long_text_are_read_in_with_a_lead(tmp_path, monkeypatch):
     [[text]] = task.examples(prepared, "validation")
     with torch.no_grad():
         expected = alone(task, model, text)
-    np.testing.assert_allclose(task.losses(model, prepared.splits["validation"].ids), expected, atol=1e-5)
+    np.testing.assert_allclose(task.shape.losses(model, prepared.splits["validation"].ids), expected, atol=1e-5)
 
 
 def test_a_transformer_is_scored_by_overlapping_windows(tmp_path):
     task, prepared, model = prepared_of(tmp_path, "model.kind=transformer", "train.bptt_window=10")
-    stream, losses = task.stream(prepared.splits["test"].ids), task.losses(model, prepared.splits["test"].ids)
+    stream, losses = (
+        task.shape.places(prepared.splits["test"].ids),
+        task.shape.losses(model, prepared.splits["test"].ids),
+    )
     inputs, targets = (torch.from_numpy(of(np.arange(len(stream)))) for of in (stream.inputs, stream.targets))
-    assert not task.carries and len(stream) > 30
+    assert not task.shape.carries and len(stream) > 30
     for start, counts, stop in ((0, 0, 10), (5, 10, 15), (10, 15, 20)):
         with torch.no_grad():
             features, _ = model.features(inputs[None, start:stop], model.initial_state(1))
@@ -163,7 +166,7 @@ def test_a_transformer_is_scored_by_overlapping_windows(tmp_path):
 
 def test_what_is_compared_with_was_counted_in_the_training_text(tmp_path):
     task, prepared, _ = prepared_of(tmp_path)
-    rivals = task.rivals(prepared.splits["test"].ids)
+    rivals = task.declaration.baselines(task, prepared.splits["test"].ids)
     [[seen]], [[unseen]] = task.examples(prepared, "train"), task.examples(prepared, "test")
     written = [number for number in range(len(task.target)) if number not in NEVER_WRITTEN]
     size = len(written)
@@ -177,7 +180,7 @@ def test_what_is_compared_with_was_counted_in_the_training_text(tmp_path):
 def test_bits_per_character_are_the_same_loss_in_another_unit(tmp_path):
     task, prepared, model = prepared_of(tmp_path, "data.target_tokenizer=bpe", "data.vocabulary_size=280")
     examples = task.examples(prepared, "train")
-    scores, losses = task.score(model, examples), task.losses(model, prepared.splits["train"].ids)
+    scores, losses = task.score(model, examples), task.shape.losses(model, prepared.splits["train"].ids)
     assert math.isclose(scores["bits per character"].score.value, losses.sum() / math.log(2) / len(examples[0][0]))
     assert math.isclose(scores["perplexity"].score.value, math.exp(losses.mean()), rel_tol=1e-9)
 
@@ -301,5 +304,5 @@ def test_texts_from_python_are_read_as_one_or_each_on_its_own(tmp_path):
 
 
 def test_defaults_are_the_same_wherever_they_are_said():
-    ask = Ask()
+    ask = SamplingOptions()
     assert (ask.length, ask.temperature, ask.top_k, ask.top_p, ask.seed, ask.count) == (400, 1.0, 0, 1.0, 0, 1)

@@ -59,7 +59,7 @@ def test_every_kind_trains_answers_and_resumes(kind, tmp_path):
     recipe = small(tmp_path, f"model.kind={kind}", "train.steps=6", "train.checkpoint_every=2")
     told = [record for record in train(recipe, tmp_path / "whole") if record.best]
     run = load(tmp_path / "whole")
-    _, prepared = type(run.task).prepare(run.recipe, print)
+    _, prepared = run.task.declaration.prepare(run.recipe, print)
     assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     assert len(run.predict("abc", beam=2)) == 2
     assert set(run.scores["scores"]) == {"exact", "token error rate", "BLEU", "chrF"}
@@ -89,7 +89,7 @@ def test_every_kind_forecasts_and_resumes(kind, tmp_path):
     recipe = forecasting(f"model.kind={kind}", *["model.depth=2"] * (kind != "linear"))
     told = [record for record in train(recipe, tmp_path / "whole", examples=values) if record.best]
     run = load(tmp_path / "whole")
-    _, prepared = type(run.task).prepare(run.recipe, print, values)
+    _, prepared = run.task.declaration.prepare(run.recipe, print, values)
     assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     [answer] = run.predict(values)
     assert [len(one) for one in answer.values.values()] == [recipe.data.horizon] * 2
@@ -160,7 +160,7 @@ def test_every_kind_serves_every_task_that_reads(kind, task, tmp_path):
     recipe = Recipe.of({"task": task}).override(f"model.kind={kind}", "model.size=16", "train.steps=2", *more)
     told = [record for record in train(recipe, tmp_path / "run", examples=parts) if record.best]
     run = load(tmp_path / "run")
-    _, prepared = type(run.task).prepare(run.recipe, print, parts)
+    _, prepared = run.task.declaration.prepare(run.recipe, print, parts)
     assert run.task.validate(run.model, prepared) == told[-1].scores  # saving and loading changed nothing
     assert len(run.predict(examples[0][task == "draw"], 2)) >= 1
     assert all(score["baselines"] for score in run.scores["scores"].values())

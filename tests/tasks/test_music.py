@@ -15,8 +15,11 @@ from seqloom.data.samples import SAMPLES
 from seqloom.errors import RecipeError, SearchError
 from seqloom.fields.frames import parse_frames
 from seqloom.runs.run import Run, load, train
-from seqloom.tasks.generating import Continuation
-from seqloom.tasks.music import Polyphony, Tunes, faults, sounds_in
+from seqloom.tasks.frame_writer import play_frames
+from seqloom.tasks.generation import Continuation
+from seqloom.tasks.tune_writer import TuneWriter
+from seqloom.tasks.tune_writer import find_faults as faults
+from tests.preparing import prepare_task
 
 from ..recipes import measured
 
@@ -45,7 +48,7 @@ def pieces(folder):
 
 def polyphony(folder, *settings):
     recipe = Recipe.read("chorales", f"data.train={pieces(folder)}", *SETTINGS, "train.bptt_window=8", *settings)
-    task, prepared = Polyphony.prepare(recipe.resolved(), print)
+    task, prepared = prepare_task(recipe.resolved(), print)
     torch.manual_seed(0)
     return task, prepared, task.build().eval()
 
@@ -101,7 +104,7 @@ def test_the_loss_of_chords_is_the_sum_over_pieces_read_one_by_one(kind, tmp_pat
             features, _ = model.features(inputs[None], model.initial_state(1))
             logits = model.head(features)[0]
         total -= torch.distributions.Bernoulli(logits=logits).log_prob(frames).sum().item()
-    assert math.isclose(task.losses(model, prepared.splits["test"].ids).sum(), total, rel_tol=1e-5)
+    assert math.isclose(task.shape.losses(model, prepared.splits["test"].ids).sum(), total, rel_tol=1e-5)
 
 
 def test_what_chords_are_compared_with_are_frequencies_of_the_training_part(tmp_path):
@@ -110,7 +113,7 @@ def test_what_chords_are_compared_with_are_frequencies_of_the_training_part(tmp_
     [[piece], *_] = task.examples(prepared, "test")
     often = (np.concatenate(seen).sum(0) + 0.5) / (sum(map(len, seen)) + 1)
     expected = -(np.log(often) * piece + np.log(1 - often) * (1 - piece)).sum(1)
-    rivals = task.rivals(prepared.splits["test"].ids)
+    rivals = task.declaration.baselines(task, prepared.splits["test"].ids)
     np.testing.assert_allclose(rivals["frame frequency"][: len(piece)], expected, rtol=1e-5)
     assert rivals["the last frame again"].mean() < rivals["frame frequency"].mean()
 
@@ -141,7 +144,7 @@ def test_what_chooses_one_of_many_is_refused_for_chords(tmp_path):
 
 
 def test_a_key_that_goes_on_is_one_note():
-    assert [(float(s.start), float(s.length), s.pitch) for s in sounds_in(parse_frames("60 64\n60\n-\n60"))] == [
+    assert [(float(s.start), float(s.length), s.pitch) for s in play_frames(parse_frames("60 64\n60\n-\n60"))] == [
         (0.0, 0.25, 64),
         (0.0, 0.5, 60),
         (0.75, 0.25, 60),
@@ -157,7 +160,7 @@ def test_tunes_are_learned_checked_and_kept_as_files_to_play(tmp_path):
     recipe = Recipe.read("music", f"data.train={tunes}", *SETTINGS, "train.bptt_window=64")
     list(train(recipe, tmp_path / "run"))
     run = load(tmp_path / "run")
-    assert isinstance(run.task, Tunes) and not run.task.is_text(run.recipe)
+    assert isinstance(run.task.writer, TuneWriter) and not run.task.shape.one_text
     assert run.scores["scores"]["well formed"]["baselines"] == {"real tunes": 1.0}
     assert run.scores["scores"]["perplexity"]["baselines"].keys() == {"uniform", "unigram", "6-gram"}
     told = run.keep([of(TUNE), of(TUNE.replace("a3 d3", "a3"), "length"), of("nonsense")], tmp_path / "made")
@@ -192,7 +195,7 @@ def test_the_sample_of_tunes_is_well_formed_and_of_unlike_tunes():
 
 
 def test_what_is_copied_from_training_is_counted_by_its_notes_alone():
-    task = Tunes.__new__(Tunes)
+    task = TuneWriter.__new__(TuneWriter)
     tune = TUNE.replace("X:1\nT:One", "X:7\nT:Another").replace("def def", "d e f!\ndef")
     written = [Continuation(text, 0.0, text, [], [], "end", 0.0, []) for text in (tune, TUNE.replace("a3", "g3"))]
     found = task.check(written, [TUNE])
@@ -202,7 +205,7 @@ def test_what_is_copied_from_training_is_counted_by_its_notes_alone():
 
 
 def test_shares_tell_apart_what_cannot_be_read_what_is_too_long_and_what_does_not_end():
-    task = Tunes.__new__(Tunes)
+    task = TuneWriter.__new__(TuneWriter)
     texts = [(TUNE, "end"), (TUNE.replace("a3", "a4"), "end"), ("no tune", "end"), (TUNE, "length")]
     found = task.check([Continuation(text, 0.0, text, [], [], finish, 0.0, []) for text, finish in texts])
     assert (found["parse"], found["fill their bars"], found["end"], found["well formed"]) == (0.75, 0.5, 0.75, 0.25)

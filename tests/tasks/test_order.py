@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from seqloom.config.recipe import Recipe
-from seqloom.tasks import TASKS
-from seqloom.tasks.base import Feed
+from seqloom.tasks import TASKS, declare
+from seqloom.tasks.task import Feed
 
 from ..recipes import forecasting, small, walks
 
@@ -62,7 +62,7 @@ def test_every_epoch_has_an_order_of_its_own_that_seed_and_epoch_decide(name: st
 
     def orders(seed: int) -> list[str]:
         asked = recipe.changed("train.seed", seed).resolved()
-        task, prepared = TASKS[asked.task].form(asked).prepare(asked, print, examples)
+        task, prepared = declare(asked).prepare(asked, print, examples)
         feed = Feed(task, prepared)
         return [json.dumps([rows.tolist() for rows in feed.order(epoch)]) for epoch in range(4)]
 

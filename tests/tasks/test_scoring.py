@@ -8,8 +8,8 @@ from seqloom.config.recipe import Recipe
 from seqloom.data.ragged import Ragged
 from seqloom.metrics import accuracy
 from seqloom.runs.run import load, train
-from seqloom.tasks.scoring import BINS, FEWEST, scored
-from seqloom.tasks.tag import in_pieces
+from seqloom.tasks.labeling import split_long
+from seqloom.tasks.scoring import BINS, FEWEST, score_answers
 
 FEW = ("model.size=8", "train.steps=2", "train.validate_every=1", "data.max_length=3", "data.too_long=cut")
 LONG = {  # each twice: the second is the same as the first up to the third element
@@ -37,7 +37,7 @@ def run(request, tmp_path):
 def test_bins_hold_all_examples_and_their_own_scores():
     chance = np.random.default_rng(0)
     lengths, right = chance.integers(1, 30, 500), chance.integers(0, 2, 500)
-    found = scored({"accuracy": accuracy}, right.tolist(), [1] * 500, {"none": [0] * 500}, lengths)["accuracy"]
+    found = score_answers({"accuracy": accuracy}, right.tolist(), [1] * 500, {"none": [0] * 500}, lengths)["accuracy"]
     assert len(found.by_length) == BINS and found.baselines == {"none": 0.0}
     for name, one in found.by_length.items():
         low, high = map(int, name.split("–"))
@@ -49,17 +49,17 @@ def test_bins_hold_all_examples_and_their_own_scores():
 @pytest.mark.parametrize("lengths", [np.full(500, 7), np.arange(2 * FEWEST - 1)])
 def test_there_are_no_bins_where_all_are_of_one_length_or_few(lengths):
     told = [0] * len(lengths)
-    assert scored({"accuracy": accuracy}, told, told, {}, lengths)["accuracy"].by_length == {}
+    assert score_answers({"accuracy": accuracy}, told, told, {}, lengths)["accuracy"].by_length == {}
 
 
 def test_what_lies_behind_the_greatest_length_is_not_read_and_that_is_said(run):
     run, _ = run
     if run.recipe.task == "tag":
-        assert run.task.unread(["a b c d e"]) == [0]  # which is read in pieces instead
+        assert run.predict("a b c d e").unread == 0  # which is read in pieces instead
         return
     both = run.predict_many(["a b c", "a b c d e"], 2)
     assert [one.score for one in both[0]] == [one.score for one in both[1]]
-    assert run.task.unread(["a b c", "a b c d e"]) == [0, 2] and run.scores["cut"] == 12
+    assert [one.unread for one in both] == [0, 2] and run.scores["cut"] == 12
 
 
 def test_the_final_score_is_that_of_validation_on_the_same_examples(run):
@@ -80,7 +80,7 @@ def test_every_element_gets_its_tag_however_long_the_sequence(run):
 
 def test_pieces_cover_every_element_once():
     rows = [list(range(n)) for n in (0, 1, 3, 4, 7, 9, 12)]
-    pieces, owner = in_pieces(Ragged.of(rows), 3)
+    pieces, owner = split_long(Ragged.of(rows), 3)
     again = [[] for _ in rows]
     for row, piece in zip(owner, pieces, strict=True):
         assert len(piece) <= 3

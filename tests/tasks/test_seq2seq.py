@@ -11,8 +11,8 @@ from PIL import Image
 from seqloom.config.recipe import Recipe
 from seqloom.errors import DataError, RecipeError
 from seqloom.runs.run import load, train
-from seqloom.tasks import TASKS, tells
-from seqloom.tasks.seq2seq import Seq2Seq
+from seqloom.tasks import conditional_generation
+from tests.preparing import prepare_task, restore_task
 
 WORDS = ["abc", "bca", "cab", "bac", "acb", "cba", "aab", "bba", "cca", "abb"]
 QUICK = (
@@ -49,11 +49,11 @@ def test_the_tag_decides_what_is_written(both_ways_round):
 
 def test_a_tag_is_one_more_element_in_front_of_the_source(both_ways_round):
     task = both_ways_round.task
-    shown = task.show(("abc", "turned"), "cba")
+    shown = task.inspect(("abc", "turned"), "cba")
     batch = shown.batch
     assert shown.elements == ["<turned>", "a", "b", "c"]
     tokens, mask = batch.source
-    assert tokens[0, 0] == len(task.source) + task.tags.index("turned") and mask.all()
+    assert tokens[0, 0] == len(task.source) + task.shape.inputs.tags.index("turned") and mask.all()
     assert tokens[0, 1:].tolist() == task.source.encode("abc").tolist()
     assert both_ways_round.model.source.embed.weight.shape[0] == len(task.source) + 2
 
@@ -73,10 +73,10 @@ def test_a_tag_for_a_model_without_one_is_refused(tmp_path):
 
 def test_one_vocabulary_serves_both_sides():
     recipe = Recipe().override("data.shared=true").resolved()
-    task, prepared = Seq2Seq.prepare(recipe, print, [("abc", "xyz")] * 12)
+    task, prepared = prepare_task(recipe, print, [("abc", "xyz")] * 12)
     assert task.source.symbols == task.target.symbols and {"a", "z"} <= set(task.source.symbols)
     assert task.build().embed.weight.shape == task.build().source.embed.weight.shape
-    again = Seq2Seq.restore(recipe, task.saved())
+    again = restore_task(recipe, task.to_json())
     assert again.source.symbols == again.target.symbols == task.source.symbols
     with pytest.raises(RecipeError, match="cut alike"):
         Recipe().override("data.shared=true", "data.source_tokenizer=words")
@@ -95,12 +95,17 @@ def test_lists_and_data_frames_from_python_train_alike(tmp_path):
 
 def test_the_quick_look_at_validation_goes_over_all_of_a_sorted_file(monkeypatch):
     pairs = [(word, word) for word in sorted("".join(pair) for pair in itertools.product("abcd", repeat=2))]
-    task, prepared = Seq2Seq.prepare(Recipe().override(*QUICK).resolved(), print, {"train": pairs, "validation": pairs})
-    asked, answer = [], task.answer
-    monkeypatch.setattr(task, "answer", lambda model, inputs, ask: asked.extend(inputs) or answer(model, inputs, ask))
+    task, prepared = prepare_task(Recipe().override(*QUICK).resolved(), print, {"train": pairs, "validation": pairs})
+    asked, answer = [], conditional_generation.ConditionalGeneration.answer
+
+    def listening(self, model, inputs, options):
+        asked.extend(inputs)
+        return answer(self, model, inputs, options)
+
+    monkeypatch.setattr(conditional_generation.ConditionalGeneration, "answer", listening)
     for most, expected in ((4, ["aa", "ba", "ca", "da"]), (16, [word for word, _ in pairs])):
         asked.clear()
-        monkeypatch.setattr(tells, "QUICK", most)
+        monkeypatch.setattr(conditional_generation, "QUICK", most)
         task.validate(task.build(), prepared)
         assert asked == expected
 
@@ -123,7 +128,7 @@ def test_several_source_columns_are_joined(tmp_path):
     file = tmp_path / "rows.csv"
     file.write_text("a,b,target\n" + "x,y,z\n" * 12)
     recipe = Recipe().override(f"data.train={file}", "data.source=a,b").resolved()
-    _, prepared = Seq2Seq.prepare(recipe, print)
+    _, prepared = prepare_task(recipe, print)
     assert prepared.splits["train"].raws["source"][0] == "x | y"
 
 
@@ -133,7 +138,7 @@ def test_what_stands_in_two_parts_is_counted(tmp_path):
         "validation": [("a", "x")],
         "test": [("e", "f"), ("c", "d")],
     }
-    _, prepared = Seq2Seq.prepare(Recipe().resolved(), print, parts)
+    _, prepared = prepare_task(Recipe().resolved(), print, parts)
     splits = prepared.report.splits
     assert (splits["train"].repeated, splits["train"].overlap) == (1, 0)
     assert [(splits[part].repeated, splits[part].overlap) for part in ("validation", "test")] == [(0, 1), (0, 1)]
@@ -143,9 +148,9 @@ def test_a_tagged_batch_reads_like_its_rows_alone(both_ways_round):
     """The tag in front shifts nothing: padding and neighbors change nothing."""
     task, model = both_ways_round.task, both_ways_round.model
     rows = [("ab", "ba", "turned"), ("abcabc", "abcabc", "same")]
-    encoded = task.encode(rows)
-    together = task.objective(model)(task.batch_of(encoded, [0, 1]))[0]
-    alone = sum(task.objective(model)(task.batch_of(encoded, [row]))[0] for row in (0, 1))
+    encoded = task.shape.encode(rows)
+    together = task.objective(model)(task.shape.collate(encoded, [0, 1]))[0]
+    alone = sum(task.objective(model)(task.shape.collate(encoded, [row]))[0] for row in (0, 1))
     assert torch.allclose(together, alone, atol=1e-4)
 
 
@@ -174,8 +179,8 @@ def test_images_are_told_in_words(tmp_path):
     assert scores["value"] > scores["baselines"]["constant"] and set(scores["baselines"]) == {"constant", "most alike"}
     [best, *_] = run.predict(images[1])
     assert best.output in CAPTIONS[1]
-    shown = run.task.show(images[1], best.output)
-    assert shown.elements == ["1", "2", "3", "4"] and shown.told[-1] == "<eos>"  # four squares of the image
+    shown = run.task.inspect(images[1], best.output)
+    assert shown.elements == ["1", "2", "3", "4"] and shown.answers[-1] == "<eos>"  # four squares of the image
 
 
 CAPTIONS = (("the sea at night is dark", "a dark sea at night"), ("the sun on a wall of white", "a wall in the sun"))
@@ -189,8 +194,8 @@ def test_a_folder_of_images_and_its_table_are_read(tmp_path):
     recipe = Recipe.of({"task": "caption"}).override(
         f"data.train={table}", "data.format=images", "data.image_size=8", "model.patch=4", "train.steps=1", *QUICK
     )
-    task, prepared = TASKS["caption"].prepare(recipe.resolved(), print)
+    task, prepared = prepare_task(recipe.resolved(), print)
     assert sum(len(split) for split in prepared.splits.values()) == 24 and task.source.shape == (8, 8, 3)
     table.write_text("image,caption\n../0.png,out of the folder\n")
     with pytest.raises(DataError, match="captions.csv, line 2"):
-        TASKS["caption"].prepare(recipe.resolved(), print)
+        prepare_task(recipe.resolved(), print)

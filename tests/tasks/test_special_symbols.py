@@ -16,10 +16,10 @@ from seqloom.models import Generator
 from seqloom.runs.run import load, train
 from seqloom.search import Sampling, score
 from seqloom.search.choosing import leading
-from seqloom.tasks import TASKS
-from seqloom.tasks.asking import Answering, Rules
-from seqloom.tasks.base import Task
-from seqloom.tasks.generating import Ask
+from seqloom.tasks.decoding_options import DecodingOptions, Rules
+from seqloom.tasks.generation import SamplingOptions
+from seqloom.tasks.task import Task
+from tests.preparing import prepare_task
 
 from ..search.exact import exact
 
@@ -38,7 +38,7 @@ CASES = {
 def eager(name: str, *overrides: str) -> tuple[Task, Generator]:
     """A model that would write nothing but special symbols if it could, as one may that was taught with smoothing."""
     kind, examples, given = CASES[name]
-    task, _ = TASKS[kind].prepare(Recipe.of({"task": kind}).override(*given, *overrides).resolved(), str, examples)
+    task, _ = prepare_task(Recipe.of({"task": kind}).override(*given, *overrides).resolved(), str, examples)
     torch.manual_seed(0)
     model = task.build().eval()
     with torch.no_grad():
@@ -49,11 +49,11 @@ def eager(name: str, *overrides: str) -> tuple[Task, Generator]:
 
 
 WAYS = {
-    "greedy": Answering(1),
-    "beam": Answering(4),
-    "groups": Answering(4, groups=2),
-    "drawn": Answering(1, sampling=Sampling(2.0, seed=3), count=20),
-    "told": Answering(1, alternatives=100),
+    "greedy": DecodingOptions(1),
+    "beam": DecodingOptions(4),
+    "groups": DecodingOptions(4, groups=2),
+    "drawn": DecodingOptions(1, sampling=Sampling(2.0, seed=3), count=20),
+    "told": DecodingOptions(1, alternatives=100),
 }
 
 
@@ -61,7 +61,7 @@ WAYS = {
 @pytest.mark.parametrize("name", ["seq2seq", "subwords"])
 def test_no_special_symbol_is_in_any_answer(name, way):
     task, model = eager(name)
-    for answers in task.answer(model, INPUTS, WAYS[way]):
+    for answers in task.shape.answer(model, INPUTS, WAYS[way]):
         for one in answers:
             assert not SPECIAL & set(one.tokens)
             for step in one.alternatives:
@@ -70,7 +70,7 @@ def test_no_special_symbol_is_in_any_answer(name, way):
 
 def test_prepared_steps_give_them_no_probability_either(kernels):
     task, model = eager("seq2seq")
-    state = model.initial_state(3, *task.about(task.encode_inputs(INPUTS), [0, 1, 2]))
+    state = task.shape.begin(model, task.shape.inputs.encode(INPUTS), [0, 1, 2])[1]
     last, step = torch.tensor([[START], [5], [6]]), model.stepper()
     with torch.no_grad():
         expected, found = model(last, state)[0], step(last, state)[0]
@@ -83,16 +83,18 @@ def test_prepared_steps_give_them_no_probability_either(kernels):
 
 def test_an_answer_that_is_streamed_has_none_either():
     task, model = eager("seq2seq")
-    text = "".join(task.pieces(model, INPUTS[0], Answering(1, max_length=50)))
+    text = "".join(task.shape.stream(model, INPUTS[0], DecodingOptions(1, max_length=50)))
     assert text and set(text.split()) <= set(WORDS)
 
 
 def test_the_exact_search_finds_none_either():
     task, model = eager("seq2seq")
-    last, state = torch.tensor([[START]]), model.initial_state(1, *task.about(task.encode_inputs(INPUTS[:1]), [0]))
+    last, state = torch.tensor([[START]]), task.shape.begin(model, task.shape.inputs.encode(INPUTS[:1]), [0])[1]
     [proof] = exact(model.stepper(), last, state, steps=3, end=END)
     assert not {PAD, START} & set(proof.best.tokens)
-    [answers] = task.answer(model, INPUTS[:1], Answering(1000, max_length=3, rules=Rules(allow_unknown=True)))
+    [answers] = task.shape.answer(
+        model, INPUTS[:1], DecodingOptions(1000, max_length=3, rules=Rules(allow_unknown=True))
+    )
     assert answers[0].score == pytest.approx(proof.best.score, abs=1e-5)
 
 
@@ -100,7 +102,7 @@ def test_the_exact_search_finds_none_either():
 def test_no_special_symbol_is_in_any_text_that_is_written_on(temperature):
     task, model = eager("language")
     for rules in (Rules(), Rules(no_repeat=3)):
-        for one in task.generate(model, "the", Ask(30, temperature, count=5, rules=rules)).finish():
+        for one in task.writer.generate(model, "the", SamplingOptions(30, temperature, count=5, rules=rules)).finish():
             assert not SPECIAL & set(one.tokens) and len(one.tokens) > 1
     [answers] = task.predict(model, ["the"], 1000)
     assert not {"<pad>", "<sos>"} & {one.output for one in answers}
@@ -110,11 +112,11 @@ def test_no_special_symbol_is_in_any_text_that_is_written_on(temperature):
 def test_the_unknown_is_written_where_that_is_allowed():
     task, model = eager("seq2seq")
     allowed, _ = eager("seq2seq", "search.allow_unknown=true")
-    asked = (task, Answering(4, rules=Rules(allow_unknown=True))), (allowed, Answering(4))
+    asked = (task, DecodingOptions(4, rules=Rules(allow_unknown=True))), (allowed, DecodingOptions(4))
     for teller, ask in asked:
-        assert any("<unk>" in one.tokens for row in teller.answer(model, INPUTS, ask) for one in row)
+        assert any("<unk>" in one.tokens for row in teller.shape.answer(model, INPUTS, ask) for one in row)
     writer, model = eager("language")
-    [text] = writer.generate(model, "the", Ask(20, 0.0, rules=Rules(allow_unknown=True))).finish()
+    [text] = writer.writer.generate(model, "the", SamplingOptions(20, 0.0, rules=Rules(allow_unknown=True))).finish()
     assert "<unk>" in text.tokens
 
 
@@ -123,8 +125,8 @@ def test_the_unknown_is_written_where_that_is_allowed():
 def test_the_score_of_an_answer_is_that_of_its_tokens_when_they_are_given(way, penalty):
     """Whatever was forbidden: the logs are the model's own, and their sum over a power of their number ranks."""
     task, model = eager("seq2seq", f"search.length_penalty={penalty}")
-    for given, answers in zip(INPUTS, task.answer(model, INPUTS, WAYS[way]), strict=True):
-        state = model.initial_state(1, *task.about(task.encode_inputs([given]), [0]))
+    for given, answers in zip(INPUTS, task.shape.answer(model, INPUTS, WAYS[way]), strict=True):
+        state = task.shape.begin(model, task.shape.inputs.encode([given]), [0])[1]
         last = torch.full((len(answers), 1), START)
         ids = [[task.target.symbols.index(token) for token in one.tokens] for one in answers]
         told = score(model, last, repeat(state, len(answers)), ids, end=END, piece=100)
@@ -138,24 +140,24 @@ def test_the_score_of_an_answer_is_that_of_its_tokens_when_they_are_given(way, p
 def test_probabilities_of_all_that_can_come_next_sum_to_one_without_padding_and_start():
     """By hand: the loss of a text is that of a softmax over all other symbols."""
     task, model = eager("language")
-    encoded = task.encode([("the red cat",)])
+    encoded = task.shape.encode([("the red cat",)])
     ids = [*encoded["target"][0].tolist(), END]
     with torch.no_grad():
-        read = torch.tensor([[*task.opening(""), *ids[:-1]]])
+        read = torch.tensor([[*task.writer.opening(""), *ids[:-1]]])
         features, _ = model.features(read, model.initial_state(1))
         raw = torch.nn.functional.linear(features, model.head.project.weight, model.head.project.bias)[0]
     possible = [number for number in range(len(task.target)) if number not in (PAD, START)]
     chances = raw[:, possible].double().softmax(-1)
     expected = [-math.log(chances[place, possible.index(token)]) for place, token in enumerate(ids)]
-    assert task.losses(model, encoded) == pytest.approx(np.array(expected), abs=1e-4)
+    assert task.shape.losses(model, encoded) == pytest.approx(np.array(expected), abs=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.5])
 def test_the_score_of_a_text_that_is_written_on_is_the_sum_of_its_tokens_when_they_are_given(temperature):
     task, model = eager("language")
-    [text] = task.generate(model, "the red", Ask(12, temperature)).finish()
+    [text] = task.writer.generate(model, "the red", SamplingOptions(12, temperature)).finish()
     ids = [task.target.symbols.index(token) for token in text.tokens]
-    last, state = task.prompted(model, [task.opening("the red")])
+    last, state = task.writer.read_prompt(model, [task.writer.opening("the red")])
     [known] = score(model, last, state, [ids], end=END if text.finish == "end" else None, piece=100)
     assert text.logs == pytest.approx(known.logs, abs=1e-4)
     assert text.score == pytest.approx(sum(known.logs), abs=1e-4)
@@ -165,7 +167,7 @@ def test_baselines_of_a_language_count_only_what_is_written():
     """By hand: every token as often as in training and once more, all of them alike, padding and start never."""
     kind, examples, given = CASES["language"]
     recipe = Recipe.of({"task": kind}).override(*given, "data.documents=lines").resolved()
-    task, prepared = TASKS[kind].prepare(recipe, str, {"train": examples, "test": examples[:5]})
+    task, prepared = prepare_task(recipe, str, {"train": examples, "test": examples[:5]})
     torch.manual_seed(0)
     found = task.score(task.build().eval(), task.examples(prepared, "test"))["perplexity"].baselines
     possible = [number for number in range(len(task.target)) if number not in (PAD, START)]
@@ -185,9 +187,9 @@ def test_no_text_is_among_the_answers_twice():
         for number in range(END, len(task.target)):  # one word, however it is cut, up to its end
             if number == END or task.target.decode([number]) in ("h", "a", "t", "at", "hat"):
                 model.head.project.bias[number] = 12.0
-    [answers] = task.answer(model, INPUTS[:1], Answering(300, max_length=4))
-    task.meaning = lambda ask: None
-    [every] = task.answer(model, INPUTS[:1], Answering(300, max_length=4))
+    [answers] = task.shape.answer(model, INPUTS[:1], DecodingOptions(300, max_length=4))
+    task.target.meaning = lambda stop: None
+    [every] = task.shape.answer(model, INPUTS[:1], DecodingOptions(300, max_length=4))
     ways: dict[str, list[float]] = {}
     for one in every:
         ways.setdefault(" ".join(one.output.split()), []).append(one.score)
@@ -208,5 +210,5 @@ def test_the_command_line_allows_the_unknown(tmp_path, capsys):
             app(["predict", str(tmp_path / "run"), INPUTS[0], "--json", "--beam", "1", *more])
         assert ended.value.code == 0
         [answer] = json.loads(capsys.readouterr().out)["predictions"]
-        [expected] = run.answer([INPUTS[0]], Answering(1, rules=Rules(allow_unknown=bool(more))))
+        [expected] = run.answer([INPUTS[0]], DecodingOptions(1, rules=Rules(allow_unknown=bool(more))))
         assert answer["tokens"] == expected[0].tokens

@@ -7,7 +7,7 @@ import torch
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
 from seqloom.runs.run import load, train
-from seqloom.tasks import TASKS
+from tests.preparing import prepare_task
 
 EXAMPLES = [("The cat sat .", "a"), ("a dog ran !", "b")] * 15
 VECTORS = {"the": [1, 2, 3, 4], "cat": [0, 1, 0, 1], "dog": [5, 5, 5, 5], ".": [9, 9, 9, 9]}
@@ -28,10 +28,10 @@ def recipe(task: str, file, *overrides: str) -> Recipe:
 @pytest.mark.parametrize(("task", "more"), [("classify", []), ("tag", []), ("tag", ["data.characters=4"])])
 def test_a_word_that_the_file_knows_begins_with_its_vector(file, task, more):
     examples = EXAMPLES if task == "classify" else [(text, " ".join("x" * 4)) for text, _ in EXAMPLES]
-    made, _ = TASKS[task].prepare(recipe(task, file, *more).resolved(), print, examples)
+    made, _ = prepare_task(recipe(task, file, *more).resolved(), print, examples)
     torch.manual_seed(0)
     model, drawn, told = made.build().eval(), made.build(), []
-    made.begin(model, told.append)
+    made.initialize(model, told.append)
     layer = getattr(model.embed, "words", model.embed)
     for word, numbers in {"The": VECTORS["the"], "dog": VECTORS["dog"], ".": VECTORS["."]}.items():
         place = made.source.symbols.index(word)

@@ -51,6 +51,6 @@ def test_labels_are_kept_by_their_accuracy_and_the_weights_of_the_run_are_those(
     recipe = Recipe.of({"task": "classify"}).override("model.size=8", "train.steps=24", "train.validate_every=2")
     told = [record.scores for record in train(recipe, tmp_path / "run", examples=examples) if record.scores]
     run = load(tmp_path / "run")
-    _, prepared = type(run.task).prepare(run.recipe, print, examples)
+    _, prepared = run.task.declaration.prepare(run.recipe, print, examples)
     kept = run.task.validate(run.model, prepared)
     assert kept["accuracy"] == max(scores["accuracy"] for scores in told)

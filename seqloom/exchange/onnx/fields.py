@@ -42,9 +42,9 @@ class Program:
 
 
 def describe_run(run: Run) -> Program:
-    saved, recipe = run.task.saved(), run.recipe
+    saved, recipe = run.task.to_json(), run.recipe
     if recipe.task == "forecast":
-        return describe_forecast(run, saved)
+        return describe_forecast(run, saved["fields"]["series"])
     fields = saved["fields"]
     if isinstance(run.model, Labeler):
         return describe_labeler(run.model, fields, recipe)

@@ -1,20 +1,19 @@
-"""Writing on from a beginning: what may be asked for, and texts while they are still coming. Knows no model."""
+"""Free generation from a beginning: its options, and texts while they are still coming. Knows no model."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from ..arguments import described, whole
 from ..errors import SearchError
 from ..fields import Prediction
 from ..search import Patience, Sampling
-from .asking import Rules
+from .decoding_options import Rules
 
 
 @dataclass(frozen=True)
-class Ask:
+class SamplingOptions:
     """How a text is to be written on."""
 
     length: int = 400  # tokens at most
@@ -24,7 +23,7 @@ class Ask:
     min_p: float = 0.0  # the share of the likeliest one's probability that each has at least
     seed: int = 0
     count: int = 1  # how many texts are written, each by chance of its own
-    alternatives: int = 0  # how many of the likeliest tokens are told for each step
+    alternatives: int = 0  # how many of the likeliest tokens are given for each step
     rules: Rules = Rules()
     timeout: float = 0.0  # seconds a text at most; 0 is no limit
 
@@ -68,7 +67,7 @@ class Continuation(Prediction):
     alternatives: list[dict[str, float]]  # tokens and their log-probabilities at each step, where that was asked for
 
 
-class Told(NamedTuple):
+class Token(NamedTuple):
     """One token, or whatever a model writes at a step, of one of the texts."""
 
     number: int  # of the text
@@ -85,9 +84,9 @@ class Generation:
     `finish` writes what is left, and gives all texts whole.
     """
 
-    def __init__(self, prompt: str, count: int, told: Iterator[Told]) -> None:
-        self.prompt, self._told = prompt, told
-        self._steps: list[list[Told]] = [[] for _ in range(count)]
+    def __init__(self, prompt: str, count: int, tokens: Iterator[Token]) -> None:
+        self.prompt, self._tokens = prompt, tokens
+        self._steps: list[list[Token]] = [[] for _ in range(count)]
         self._begun, self._seconds = perf_counter(), [0.0] * count
         self._coming = self._come()
 
@@ -99,9 +98,9 @@ class Generation:
             if one.text:
                 yield Piece(one.text, one.number)
 
-    def steps(self) -> Iterator[Told]:
+    def steps(self) -> Iterator[Token]:
         """Every token as it comes, those that make no text yet included; instead of iterating for pieces."""
-        for one in self._told:
+        for one in self._tokens:
             self._steps[one.number].append(one)
             self._seconds[one.number] = perf_counter() - self._begun
             yield one
@@ -111,7 +110,7 @@ class Generation:
             pass
         return [self._continuation(steps, seconds) for steps, seconds in zip(self._steps, self._seconds, strict=True)]
 
-    def _continuation(self, steps: list[Told], seconds: float) -> Continuation:
+    def _continuation(self, steps: list[Token], seconds: float) -> Continuation:
         text = "".join(step.text for step in steps)
         return Continuation(
             output=self.prompt + text,
@@ -123,16 +122,3 @@ class Generation:
             seconds=seconds,
             alternatives=[dict(step.alternatives) for step in steps if step.alternatives],
         )
-
-
-@runtime_checkable
-class Generates(Protocol):
-    """A task that can write on."""
-
-    def generate(self, model: Any, prompt: str, ask: Ask) -> Generation: ...
-
-    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
-        """Shares of what was written that can be told without a model; `known` texts are those of training."""
-
-    def keep(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
-        """Write files that a person can use into a folder that is there; a line about each."""

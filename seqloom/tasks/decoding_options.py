@@ -1,4 +1,4 @@
-"""What may be asked of a task that writes, as a person says it. Knows tokenizers, and no model."""
+"""How answers are searched for, and rules that every text obeys. Knows fields of text, and no model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,29 +43,29 @@ class Rules:
             whole(name, getattr(self, name), 0)
         real("repetition_penalty", self.repetition_penalty)
 
-    def constraints(self, tokenizer: Text, rows: int, steps: int) -> list[Constraint]:
+    def constraints(self, field: Text, rows: int, steps: int) -> list[Constraint]:
         """For so many rows and tokens at most."""
         found: list[Constraint] = [] if self.allow_unknown else [Banned([UNKNOWN])]
         if self.ban:
-            found.append(BannedPhrases([tokens_of(tokenizer, text) for text in self.ban]))
+            found.append(BannedPhrases([encode_rule(field, text) for text in self.ban]))
         if self.prefix:
-            found.append(Prefix([tokens_of(tokenizer, self.prefix)] * rows))
+            found.append(Prefix([encode_rule(field, self.prefix)] * rows))
         if self.min_length:
             found.append(MinLength(min(self.min_length, steps), END))
         if self.require:
-            found.append(Required([single(tokenizer, text) for text in self.require], END, steps))
+            found.append(Required([encode_single(field, text) for text in self.require], END, steps))
         if self.no_repeat:
             found.append(NoRepeat(self.no_repeat))
         if self.repetition_penalty != 1:
             found.append(RepetitionPenalty(self.repetition_penalty))
         return found
 
-    def stops(self, tokenizer: Text) -> list[Stop]:
-        return [StopText(tokenizer.decode, self.stop)] if any(self.stop) else []
+    def stops(self, field: Text) -> list[Stop]:
+        return [StopText(field.decode, self.stop)] if any(self.stop) else []
 
 
 @dataclass(frozen=True)
-class Answering:
+class DecodingOptions:
     """How answers are searched for: by a beam, or drawn where there is a sampling."""
 
     beam_size: int
@@ -76,7 +76,7 @@ class Answering:
     max_length: int = 0  # tokens at most; 0 is the recipe's
     sampling: Sampling | None = None
     count: int = 1  # how many answers are drawn
-    alternatives: int = 0  # how many of the likeliest tokens are told for each step
+    alternatives: int = 0  # how many of the likeliest tokens are given for each step
     rules: Rules = Rules()
     timeout: float | None = None  # seconds an answer at most; 0 is no limit, and the recipe's is taken if not given
 
@@ -91,20 +91,20 @@ class Answering:
             if value is not None and not isinstance(value, kind):
                 raise SearchError(f"the {name} is {described(value)}, but {kind.__name__} was expected")
         if self.alternatives and self.sampling is None and self.beam_size > 1:
-            raise SearchError("what else was likely is told of answers that are written one by one: width 1")
+            raise SearchError("alternatives are given of answers that are written one by one: a beam of 1")
 
 
-def tokens_of(tokenizer: Text, text: str) -> list[int]:
+def encode_rule(field: Text, text: str) -> list[int]:
     """The tokens of a text that is part of a rule; all of it must be known."""
-    found: list[int] = tokenizer.encode(text).tolist()
+    found: list[int] = field.encode(text).tolist()
     if not found or UNKNOWN in found:
         raise SearchError(f"the rule {text[:80]!r} is empty or holds what this model never writes")
     return found
 
 
-def single(tokenizer: Text, text: str) -> int:
-    found = tokens_of(tokenizer, text)
+def encode_single(field: Text, text: str) -> int:
+    found = encode_rule(field, text)
     if len(found) > 1:
-        names = " ".join(tokenizer.names(found))
+        names = " ".join(field.names(found))
         raise SearchError(f"a token can be required, but {text[:80]!r} is {len(found)} of them: {names[:80]}")
     return found[0]

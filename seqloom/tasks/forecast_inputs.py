@@ -1,4 +1,4 @@
-"""What a forecaster reads of a window, and the way back from what it says. Numbers in, numbers out: knows no network.
+"""What a forecaster reads of a window, and the way back from its forecasts. Numbers in, numbers out: knows no network.
 
 A window (context, D) holds the variables to forecast, then further inputs, with NaN where a value is missing. What is
 read of it depends on nothing but these rows, so a forecast is the same wherever they come from.
@@ -16,13 +16,15 @@ from ..data.windows import since_observed
 FLATTEST = 1e-2  # the spread of a window that hardly moves
 
 
-class Seen(NamedTuple):
+class WindowInputs(NamedTuple):
     inputs: Singles  # (rows, elements, features)
-    level: Singles  # (N, 1, variables): what the window is told relative to
+    level: Singles  # (N, 1, variables): what the window is read relative to
     spread: Singles  # (N, 1, variables)
 
 
-class View(NamedTuple):
+class ForecastInputs(NamedTuple):
+    """How windows are read: relative to what, with which of the features, each variable alone or all together."""
+
     variables: int  # to forecast
     inputs: int  # that are read besides
     calendar: int  # features that say when
@@ -40,7 +42,7 @@ class View(NamedTuple):
             return 3 * (numbers + self.calendar)
         return self.span * (numbers * (3 if self.gaps else 1) + self.calendar)
 
-    def see(self, values: Singles, calendar: Singles) -> Seen:
+    def read(self, values: Singles, calendar: Singles) -> WindowInputs:
         """Windows (N, T, D) and when they were (N, T, F), as they are read."""
         observed = ~np.isnan(values)
         level, spread = self.frame(values, observed)
@@ -58,10 +60,10 @@ class View(NamedTuple):
         inputs = np.concatenate(read, -1)
         rows, steps, _ = inputs.shape
         inputs = inputs.reshape(rows, steps // self.span, -1)
-        return Seen(inputs, level[..., : self.variables], spread[..., : self.variables])
+        return WindowInputs(inputs, level[..., : self.variables], spread[..., : self.variables])
 
     def frame(self, values: Singles, observed: NDArray[np.bool_]) -> tuple[Singles, Singles]:
-        """The level and the spread (N, 1, D) that a window is told relative to, from what was observed of it."""
+        """The level and the spread (N, 1, D) that a window is read relative to, from what was observed of it."""
         level = np.zeros_like(values[:, :1])
         if self.relative == "none":
             return level, np.ones_like(level)
@@ -80,13 +82,13 @@ class View(NamedTuple):
         shared = np.broadcast_to(field[:, None, :, self.variables :], (rows, self.variables, steps, self.inputs))
         return np.concatenate([own, shared], -1).reshape(rows * self.variables, steps, 1 + self.inputs)
 
-    def target(self, seen: Seen, targets: Singles) -> Singles:
-        """What follows (N, H, D), as it is to be told: (rows, H, channels)."""
-        told = ((targets[..., : self.variables] - seen.level) / seen.spread).astype(np.float32)
-        return told.swapaxes(1, 2).reshape(-1, told.shape[1], 1) if self.alone else told
+    def target(self, window: WindowInputs, targets: Singles) -> Singles:
+        """What follows (N, H, D), as it is to be forecast: (rows, H, channels)."""
+        scaled = ((targets[..., : self.variables] - window.level) / window.spread).astype(np.float32)
+        return scaled.swapaxes(1, 2).reshape(-1, scaled.shape[1], 1) if self.alone else scaled
 
-    def back(self, seen: Seen, said: Singles) -> Doubles:
-        """What was said (rows, H, channels, levels) on the scale of the windows: (N, H, variables, levels)."""
+    def restore(self, window: WindowInputs, forecasts: Singles) -> Doubles:
+        """What was forecast (rows, H, channels, levels) on the scale of the windows: (N, H, variables, levels)."""
         if self.alone:
-            said = said.reshape(-1, self.variables, said.shape[1], said.shape[-1]).swapaxes(1, 2)
-        return said.astype(np.float64) * seen.spread[..., None] + seen.level[..., None]
+            forecasts = forecasts.reshape(-1, self.variables, forecasts.shape[1], forecasts.shape[-1]).swapaxes(1, 2)
+        return forecasts.astype(np.float64) * window.spread[..., None] + window.level[..., None]

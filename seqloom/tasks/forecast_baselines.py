@@ -1,4 +1,4 @@
-"""The scores of forecasts, each beside what anyone could have said: the last value, the last season, a linear map.
+"""The scores of forecasts, each beside what anyone could have forecast: the last value, the last season, a linear map.
 
 Windows that follow one another share most of their rows, so they are resampled in blocks as long as the horizon: an
 interval from single windows would be far too sure of itself.
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import FiniteFloat
 
 from .. import metrics
 from ..arrays import Doubles
@@ -17,18 +17,17 @@ from ..config.recipe import Data
 from ..data.formats.series import Series
 from ..data.series_windows import Scale, Windows
 from ..metrics import Score
-from .base import Scored
+from ..schemas import Shape
+from .results import Scored
 
 LAGS = 200  # at most, of the linear autoregression
 FITTED = 50_000  # rows at most that it is fitted on: the last ones of training
-TOLD = 20  # variables at most that have scores of their own
+LISTED = 20  # variables at most that have scores of their own
 CHUNK = 512  # windows
 
 
-class Rivals(BaseModel):
+class ForecastBaselines(Shape):
     """What baselines know of the training part."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     season: int
     series: list[str]
@@ -38,7 +37,7 @@ class Rivals(BaseModel):
     center: list[FiniteFloat]
 
     @classmethod
-    def fit(cls, training: Sequence[Series], scale: Scale, variables: int, data: Data) -> "Rivals":
+    def fit(cls, training: Sequence[Series], scale: Scale, variables: int, data: Data) -> "ForecastBaselines":
         rows = [scale.apply(series.values)[-FITTED:, :variables].astype(np.float64) for series in training]
         level = [known_mean(one, np.zeros(variables)) for one in rows]
         known = [filled(one, own) for one, own in zip(rows, level, strict=True)]
@@ -57,7 +56,7 @@ class Rivals(BaseModel):
             center=fitted.center.tolist(),
         )
 
-    def of(self, windows: Windows, facts: list[list[float]]) -> Doubles:
+    def look_up(self, windows: Windows, facts: list[list[float]]) -> Doubles:
         """What is known of the series that each window is cut from, (N, variables); 0 of one that training had not.
 
         Where training had a single series, whatever its name, every other one is taken to go on from it.
@@ -68,41 +67,41 @@ class Rivals(BaseModel):
         return known[np.array(numbers)[windows.series()]]
 
     def forecasts(self, windows: Windows, variables: int) -> dict[str, Doubles]:
-        """What each of them says, (N, horizon, variables)."""
+        """What each of them forecasts, (N, horizon, variables)."""
         linear = LinearAutoregression(np.array(self.weights)[..., None], np.array(self.center))
         found: dict[str, list[Doubles]] = {}
         for start in range(0, len(windows), CHUNK):
             chunk = windows[start : start + CHUNK]
             values = chunk.contexts()[0][..., :variables].astype(np.float64)
-            # Gaps are told from the series itself: all of them together know nothing of where one of them stands.
-            level = known_mean(values, self.of(chunk, self.level))[:, None]
+            # Gaps are filled from the series itself: all of them together know nothing of where one of them stands.
+            level = known_mean(values, self.look_up(chunk, self.level))[:, None]
             values = np.where(np.isnan(values).all(1, keepdims=True), level, values)
             history = filled(values, level)
-            said = {"persistence": persistence(history, windows.horizon)}
+            forecast = {"persistence": persistence(history, windows.horizon)}
             if 1 < self.season <= windows.context:
-                said["seasonal naive"] = seasonal_naive(values, windows.horizon, self.season)
-            said["linear autoregression"] = linear.forecast(history, windows.horizon)
-            for name, one in said.items():
+                forecast["seasonal naive"] = seasonal_naive(values, windows.horizon, self.season)
+            forecast["linear autoregression"] = linear.forecast(history, windows.horizon)
+            for name, one in forecast.items():
                 found.setdefault(name, []).append(one)
         return {name: np.concatenate(pieces) for name, pieces in found.items()}
 
 
-def forecast_scores(
+def score_forecasts(
     point: Doubles,
     forecasts: Doubles,
     levels: Sequence[float],
     windows: Windows,
     scale: Scale,
     names: Sequence[str],
-    rivals: Rivals,
+    baselines: ForecastBaselines,
+    others: dict[str, Doubles],
 ) -> dict[str, Scored]:
     """All scores of forecasts (N, H, V), with quantiles (N, H, V, Q), on the scale of training and in its units."""
     variables = len(names)
     targets = windows.targets()[..., :variables].astype(np.float64)
-    said = rivals.forecasts(windows, variables)
     size = block(len(windows), windows)
     truth, ours = blocked(targets, size), blocked(point, size)
-    others = {name: blocked(one, size) for name, one in said.items()}
+    others = {name: blocked(one, size) for name, one in others.items()}
     padding = truth.size - targets.size
 
     def beside(metric: metrics.numbers.Metric, part: slice | int = slice(None)) -> Scored:
@@ -112,14 +111,14 @@ def forecast_scores(
         return Scored(plain, {name: metric(one[..., part], truth[..., part]).value for name, one in others.items()})
 
     scores = {"MSE (scaled)": beside(metrics.mse), "MAE (scaled)": beside(metrics.mae)}
-    unit = np.broadcast_to((rivals.of(windows, rivals.unit) / scale.spread)[:, None], targets.shape)
+    unit = np.broadcast_to((baselines.look_up(windows, baselines.unit) / scale.spread)[:, None], targets.shape)
     if (unit > 0).any():
         units = blocked(unit, size)
         scores["MASE"] = beside(lambda guess, given: metrics.mase(guess, given, units))
     if len(levels) > 1:
         quantiles = blocked(forecasts, size)
         scores |= spread_scores(quantiles, truth, others, levels, padding)
-    for place, name in enumerate(names) if variables <= TOLD else ():
+    for place, name in enumerate(names) if variables <= LISTED else ():
         end = f" of {name}" if variables > 1 else ""
         spread = float(scale.spread[place])
         scores[f"MAE{end}"] = beside(in_units(metrics.mae, spread), place)
@@ -130,16 +129,16 @@ def forecast_scores(
 def spread_scores(
     quantiles: Doubles, truth: Doubles, others: dict[str, Doubles], levels: Sequence[float], padding: int
 ) -> dict[str, Scored]:
-    """How good the quantiles are; a rival that says one number says it for all of them."""
+    """How good the quantiles are; a baseline that forecasts one number forecasts it for all of them."""
 
     def plain(score: Score) -> Score:
         return replace(score, missing=score.missing - padding)
 
     loss = metrics.quantile_loss(quantiles, truth, levels)
     repeated = {name: np.repeat(one[..., None], len(levels), -1) for name, one in others.items()}
-    rival = {name: metrics.quantile_loss(one, truth, levels, intervals=False).value for name, one in repeated.items()}
+    losses = {name: metrics.quantile_loss(one, truth, levels, intervals=False).value for name, one in repeated.items()}
     inside = metrics.coverage(quantiles[..., 0], quantiles[..., -1], truth, levels[-1] - levels[0])
-    return {"quantile loss (scaled)": Scored(plain(loss), rival), "coverage": Scored(plain(inside), {})}
+    return {"quantile loss (scaled)": Scored(plain(loss), losses), "coverage": Scored(plain(inside), {})}
 
 
 def seasonal_unit(values: Doubles, season: int) -> Doubles:

@@ -1,0 +1,148 @@
+"""Series of numbers that are continued: their variables, what is read besides, and the scale of training."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import Field as Limits
+from torch import nn
+
+from ..config.recipe import Data, Model, Recipe
+from ..data.formats.series import Series
+from ..data.formats.tables import Skipped
+from ..data.ragged import Ragged
+from ..data.schema import Raw
+from ..data.series_datasets import from_python, read_histories
+from ..data.series_windows import Scale, calendar_of
+from ..errors import DataError, RunError
+from ..layers.heads import Head, Mean, Quantiles
+from ..schemas import Number, Shape, checked
+from .base import Body, Field
+
+UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}  # in milliseconds
+STEP = r"^([1-9][0-9]{0,14} (ms|months)|[0-9.e+-]{1,30}|)$"  # as `Series.step` is written
+
+
+class Learned(Shape):
+    """What is kept of the training part."""
+
+    kind: str
+    variables: list[str]
+    inputs: list[str]
+    calendar: Annotated[int, Limits(ge=0, le=100)]  # features that say when
+    step: Annotated[str, Limits(pattern=STEP)]  # from row to row
+    gaps: bool  # whether values are missing
+    mean: list[Annotated[Number, Limits(ge=-1e38, le=1e38)]]
+    spread: list[Annotated[Number, Limits(gt=1e-30, le=1e38)]]
+
+
+class TimeSeries(Field):
+    """A raw value is a `Series`; what a model reads of one are windows (`data.series_windows`)."""
+
+    kind = "series"
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, learned: Learned) -> None:
+        self.learned = learned
+        self.variables, self.inputs = tuple(learned.variables), tuple(learned.inputs)
+        self.calendar, self.step, self.gaps = learned.calendar, learned.step, learned.gaps
+        self.scale = Scale(np.array(learned.mean), np.array(learned.spread))
+
+    @classmethod
+    def fit(cls, raws: Iterable[Series], settings: Data) -> Self:
+        training = list(raws)
+        columns = training[0].columns
+        variables = len(columns) - len(settings.inputs)
+        scale = Scale.fit(np.concatenate([one.values for one in training]), columns)
+        return cls(
+            Learned(
+                kind=cls.kind,
+                variables=list(columns[:variables]),
+                inputs=list(columns[variables:]),
+                calendar=calendar_of(training[0], settings.calendar).shape[1],
+                step=training[0].step,
+                gaps=any(bool(np.isnan(one.values).any()) for one in training),
+                mean=scale.mean.tolist(),
+                spread=scale.spread.tolist(),
+            )
+        )
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        learned = checked(Learned, values, "task.json, series")
+        columns = len(learned.variables) + len(learned.inputs)
+        if not learned.variables or {len(learned.mean), len(learned.spread)} != {columns}:
+            raise RunError("task.json does not hold one mean and one spread for each of its variables")
+        return cls(learned)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.learned.model_dump()
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def sizes(self, side: str) -> dict[str, int]:
+        return {"variables": len(self.variables), "inputs": len(self.inputs), "calendar": self.calendar}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.variables, *self.inputs)
+
+    def encode_many(self, raws: Sequence[Raw]) -> Ragged:
+        """The values of series on the scale of training."""
+        return Ragged.stacked([self.scale.apply(series.values) for series in raws])
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Refuse series of other variables than those that were learned."""
+        if tuple(columns) != self.columns:
+            raise DataError(
+                f"the series are of {', '.join(columns)}, but this run was trained on {', '.join(self.columns)}"
+            )
+
+    def read_one(self, given: Any, settings: Data) -> Series:
+        """The series that a person gives: an array, a data frame, or one that was read from a file."""
+        if isinstance(given, str):
+            raise DataError("a forecaster continues series of numbers, not a text: --file names a table of them")
+        found = from_python(given, self.settings(settings), Skipped())
+        if len(found) != 1:
+            raise DataError(f"{len(found)} series are given as one: ask for each by itself")
+        [series] = found
+        if len(series.times) < settings.context:
+            raise DataError(
+                f"{series.name!r} has {len(series.times)} rows, but a forecast is made from {settings.context}"
+            )
+        return series
+
+    def read_table(self, file: str, settings: Data) -> list[Series]:
+        """The series of a table, whose rows must be as far apart as those of training."""
+        found = read_histories(file, self.settings(settings), Skipped())
+        for series in found:
+            if series.step and self.step and series.step != self.step:
+                theirs, ours = format_step(series.step), format_step(self.step)
+                times = ", ".join(settings.time) or "none"
+                sentence = f"{series.name!r} has a row every {theirs}, but the model has learned from one every {ours}"
+                raise DataError(f"{sentence}; data.time of its recipe is {times}", file)
+        return found
+
+    def settings(self, data: Data) -> Data:
+        """How tables are read, now that the columns are known."""
+        return data.model_copy(update={"variables": self.variables, "inputs": self.inputs})
+
+    def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
+        return nn.Identity()
+
+    def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
+        """All steps of all variables at once, or of each alone; with quantiles, or the mean."""
+        channels = 1 if recipe.model.channel_independent else len(self.variables)
+        if recipe.model.quantiles:
+            return Quantiles(features, recipe.data.horizon, channels, recipe.model.quantiles)
+        return Mean(features, recipe.data.horizon, channels)
+
+
+def format_step(step: str) -> str:
+    """How far rows are apart, in words: "7 days"."""
+    number, _, unit = step.partition(" ")
+    for name, size in UNITS.items() if unit == "ms" else ():
+        if int(number) % size == 0:
+            return f"{int(number) // size} {name}"
+    return step

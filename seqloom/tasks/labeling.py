@@ -1,0 +1,205 @@
+"""Two shapes: an answer once a sequence, and a label for each of its elements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..architectures.build import build_labeler
+from ..config.recipe import Recipe
+from ..data import batching
+from ..data.pretokenized import BETWEEN, elements
+from ..data.ragged import Ragged
+from ..errors import DataError
+from ..fields import Prediction
+from ..fields.labels import NONE
+from ..models import Batch, Labeler, device_of
+from .results import Inspection, Predictions, Scored
+from .scoring import score_answers
+from .shape import ROOM, Encoded, Shape, check_length, check_positions
+
+LISTED = 5  # labels of a prediction, unless somebody asks for more
+
+
+class SequenceLabeling(Shape):
+    """One answer to the whole of a sequence: a label, several, a number."""
+
+    def settle(self, prepared: Any) -> Recipe:
+        model, source = self.recipe.model, prepared.splits["train"].ids["source"]
+        check_positions("encoder", model.side("encoder"), self.source.lengths(source, model))
+        if len(names := self.task.target.symbols) == 1:
+            raise DataError(f"every training example has the label {names[0]!r}: there is nothing to tell apart")
+        return self.recipe
+
+    def build(self) -> Labeler:
+        task, model = self.task, self.recipe.model
+        weights = task.facts.weights if self.recipe.train.class_weights else ()
+        head = partial(task.target.head, recipe=self.recipe, weights=weights)
+        features = self.source.features(model)
+        return build_labeler(model, self.source.embedding(model), head, False, task.cell, features)
+
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        return self.source.lengths(encoded["source"], self.recipe.model)[:, None]
+
+    def collate(self, encoded: Encoded, rows: Any) -> Batch:
+        inputs, mask = self.source.collate(encoded["source"], rows, self.recipe.model)
+        return Batch(inputs, mask, self.task.target.targets(encoded["target"], rows))
+
+    def validate(self, model: Labeler, prepared: Any) -> dict[str, float]:
+        part = prepared.splits["validation"]
+        known = self.task.target.known_rows(part.ids["target"])
+        scores = {"loss": self.loss(model, {side: ids.take(known) for side, ids in part.ids.items()})}
+        answers = [best.exact for best, *_ in self.answer(model, part.ids["source"], 1)]
+        for name, metric in (self.task.declaration.quick or {}).items():
+            scores[name] = metric(answers, list(part.raws["target"]), intervals=False).value
+        return scores
+
+    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+        declared, (inputs, targets) = self.task.declaration, zip(*examples, strict=True)
+        encoded = self.source.encode_many(inputs)
+        answers = [best.exact for best, *_ in self.predict_encoded(model, encoded, 1)]
+        lengths = self.source.lengths(encoded, self.recipe.model)
+        return score_answers(
+            declared.metrics(self.task), answers, targets, declared.baselines(self.task, inputs), lengths
+        )
+
+    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+        """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
+        return self.predict_encoded(model, self.source.encode_many(list(inputs)), beam or LISTED)
+
+    def predict_encoded(self, model: Labeler, encoded: Ragged, count: int) -> list[Predictions]:
+        cut, unread = encoded.cut(self.most), self.unread(encoded)
+        check_length(self.source.lengths(cut, self.recipe.model), self.recipe.model.side("encoder"))
+        answers = self.answer(model, cut, count)
+        return [Predictions(*one) for one in zip(answers, unread, strict=True)]
+
+    @torch.no_grad()
+    def answer(self, model: Labeler, encoded: Ragged, count: int) -> list[list[Prediction]]:
+        answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
+        for rows in batching.sequential(self.source.lengths(encoded, self.recipe.model), ROOM):
+            expected = model(*self.source.collate(encoded, rows, self.recipe.model))
+            for number, row in enumerate(rows):
+                one = tuple(part[number] for part in expected) if isinstance(expected, tuple) else expected[number]
+                answers[row] = self.task.target.predictions(one, count)
+        return answers
+
+    def inspect(self, given: Any, answer: str) -> Inspection:
+        target, model = self.task.target, self.recipe.model
+        encoded = self.encode([(given, target.normalize(answer))])
+        names = self.source.element_names(given, encoded["source"], model)
+        batch, picture = self.collate(encoded, [0]), self.source.picture(given)
+        return Inspection(batch, names, [answer], self.source.symbols, target.symbols, picture)
+
+
+@dataclass(frozen=True)
+class TagsPrediction(Prediction):
+    """A tag for each element; the score is the log-probability of all of them together, given what was read."""
+
+    words: list[str]  # as they were cut; numbers have none
+    tags: list[str]
+
+
+class ElementLabeling(Shape):
+    """A label for each element of a sequence. What is longer than an example of training is read in pieces of that
+    length: every element has its label."""
+
+    def settle(self, prepared: Any) -> Recipe:
+        body, source = self.recipe.model.side("encoder"), prepared.splits["train"].ids["source"]
+        check_positions("encoder", body, source.lengths)
+        return self.recipe
+
+    def build(self) -> Labeler:
+        task, model = self.task, self.recipe.model
+        head, features = partial(task.target.head, recipe=self.recipe), self.source.features(model)
+        return build_labeler(model, self.source.embedding(model), head, True, task.cell, features)
+
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        return encoded["source"].lengths[:, None]
+
+    def collate(self, encoded: Encoded, rows: Any) -> Batch:
+        """A label that was never seen in training is not counted: the mask leaves it out."""
+        inputs, mask = self.source.collate(encoded["source"], rows, self.recipe.model)
+        labels = self.task.target.targets(encoded["target"], rows)
+        labels = torch.nn.functional.pad(labels, (0, mask.shape[1] - labels.shape[1]), value=NONE)
+        return Batch(inputs, mask, labels.clamp(min=0), loss_mask=mask & (labels != NONE))
+
+    def validate(self, model: Labeler, prepared: Any) -> dict[str, float]:
+        part = prepared.splits["validation"]
+        answers = [labels for labels, _ in self.answer(model, part.ids["source"])]
+        targets = (elements(text) for text in part.raws["target"])  # which are whole, while what is long was cut
+        cut = [labels[: len(own)] for labels, own in zip(targets, answers, strict=True)]
+        scores = {"loss": self.loss(model, part.ids)}
+        for name, metric in (self.task.declaration.quick or {}).items():
+            scores[name] = metric(answers, cut, intervals=False).value
+        return scores
+
+    def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+        declared, (inputs, texts) = self.task.declaration, zip(*examples, strict=True)
+        answers = [labels for labels, _ in self.label(model, inputs)]
+        targets = [elements(text) for text in texts]
+        baselines = declared.baselines(self.task, inputs, targets)
+        lengths = np.array(list(map(len, targets)), dtype=np.int64)
+        return score_answers(declared.metrics(self.task, targets), answers, targets, baselines, lengths)
+
+    def answer_of(self, example: Sequence[Any]) -> str:
+        """As `predict` would say it."""
+        return self.prediction(example[0], elements(example[1]), 0.0).output
+
+    def count_cut(self, examples: Sequence[Any]) -> int:
+        return 0
+
+    def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+        """One answer each: the labels. A text is cut at tabs, or else at blanks."""
+        found = zip(inputs, self.label(model, inputs), strict=True)
+        return [Predictions([self.prediction(given, *answer)]) for given, answer in found]
+
+    def label(self, model: Labeler, inputs: Sequence[Any]) -> list[tuple[list[str], float]]:
+        """The labels of each input, and their log-probability."""
+        pieces, owner = split_long(self.source.encode_many(list(inputs)), self.most)
+        check_length(pieces.lengths, self.recipe.model.side("encoder"))
+        labels: list[list[str]] = [[] for _ in inputs]
+        logs = [0.0] * len(labels)
+        for row, (some, log) in zip(owner.tolist(), self.answer(model, pieces), strict=True):
+            labels[row] += some
+            logs[row] += log
+        return list(zip(labels, logs, strict=True))
+
+    @torch.no_grad()
+    def answer(self, model: Labeler, encoded: Ragged) -> list[tuple[list[str], float]]:
+        """The labels of each sequence and their log-probability, all together."""
+        answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
+        names = self.task.target.names
+        for rows in batching.sequential(encoded.lengths, ROOM):
+            read = self.source.collate(encoded, rows, self.recipe.model)
+            inputs, mask = (part.to(device_of(model)) for part in read)
+            expected = model(inputs, mask)
+            best = model.head.sample(expected, 0, mask)
+            logs = model.head.log_probability(expected, best, mask).tolist()
+            for number, row in enumerate(rows):
+                answers[row] = [names[place] for place in best[number][mask[number]].tolist()], logs[number]
+        return answers
+
+    def prediction(self, given: Any, tags: list[str], score: float) -> TagsPrediction:
+        words = elements(given) if self.source.is_text else []
+        output = " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)) if words else " ".join(tags)
+        return TagsPrediction(output, score, words, tags)
+
+    def inspect(self, given: Any, answer: str) -> Inspection:
+        """The answer is tags, or words with their tags as `predict` gives them."""
+        tags = [part.rpartition("/")[2] for part in elements(answer)]
+        encoded = self.encode([(given, BETWEEN.join(tags))])
+        names = self.source.element_names(given, encoded["source"], self.recipe.model)
+        return Inspection(self.collate(encoded, [0]), names, tags, self.source.symbols, self.task.target.symbols)
+
+
+def split_long(encoded: Ragged, longest: int) -> tuple[Ragged, NDArray[np.int64]]:
+    """Sequences in pieces of at most `longest` elements, end to end as before, and whose each piece is."""
+    counts = np.maximum(-(-encoded.lengths // longest), 1)
+    owner = np.repeat(np.arange(len(encoded)), counts)
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = encoded.offsets[owner] + number * longest
+    return Ragged(encoded.values, np.append(starts, encoded.offsets[-1])), owner

@@ -1,0 +1,213 @@
+"""How the answers of a task stand to what it reads, and all that follows from that: one class a shape.
+
+This is what they have in common where examples are rows with sides. Knows sides by name, and fields as `Field`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from ..architectures import Architecture
+from ..config.recipe import Recipe
+from ..data import batching
+from ..data.formats.tables import Skipped
+from ..data.preprocess import NO_LIMIT
+from ..data.ragged import Ragged
+from ..data.readers import read_files
+from ..errors import DataError, RecipeError
+from ..fields import Field, Prediction
+from ..fields.base import pick_evenly
+from ..models import Batch
+from .results import Example, Inspection, Predictions, Scored
+
+if TYPE_CHECKING:
+    from .task import Task
+
+ROOM = 16384  # padded elements that are read at once when nothing is trained
+Encoded = dict[str, Ragged]  # by side
+
+
+class Shape(ABC):
+    """Made anew for every question to a task: it holds nothing but that task."""
+
+    searches = False  # whether answers are searched for token by token
+    answers_in_text = False  # whether such answers are texts
+
+    def __init__(self, task: "Task") -> None:
+        self.task = task
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.task.recipe
+
+    @property
+    def source(self) -> Field:
+        return self.task.source
+
+    # --- training ---
+
+    @abstractmethod
+    def settle(self, prepared: Any) -> Recipe:
+        """The recipe with what follows from the data filled in; refused where the data does not fit the model."""
+
+    @abstractmethod
+    def build(self) -> nn.Module: ...
+
+    @abstractmethod
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        """What each example takes in a batch: (N, sides)."""
+
+    @abstractmethod
+    def collate(self, encoded: Encoded, rows: Any) -> Batch: ...
+
+    @abstractmethod
+    def validate(self, model: Any, prepared: Any) -> dict[str, float]: ...
+
+    def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
+        """What the metrics of the task measure; a task may have more scores than these."""
+        return {}
+
+    def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
+        lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
+        if not train.shuffle:
+            return batching.as_they_stand(lengths, train.batch_tokens)
+        return batching.order(lengths, train.batch_tokens, train.seed, epoch)
+
+    def padded_share(self, prepared: Any) -> float:
+        return batching.padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
+
+    def batch(self, prepared: Any, rows: Any, split: str) -> Batch:
+        return self.collate(prepared.splits[split].ids, rows)
+
+    @torch.no_grad()
+    def loss(self, model: Any, encoded: Encoded) -> float:
+        """The mean loss of an element of the target."""
+        objective, total, count = model.objective(), 0.0, 0
+        for rows in batching.sequential(self.lengths(encoded), ROOM):
+            loss, elements, _ = objective(self.collate(encoded, rows))
+            total, count = total + loss.item(), count + int(elements)
+        return total / max(count, 1)
+
+    # --- examples ---
+
+    def encode(self, examples: Sequence[Sequence[Any]]) -> Encoded:
+        columns = zip(self.task.fields.items(), zip(*examples, strict=True), strict=True)
+        return {side: field.encode_many(raws) for (side, field), raws in columns}
+
+    def examples(self, prepared: Any, split: str) -> Sequence[Any]:
+        part = prepared.splits[split]
+        columns = [map(field.restore, part.raws[side]) for side, field in self.task.fields.items()]
+        return list(zip(*columns, strict=True))
+
+    def side_of(self, example: Sequence[Any], side: str) -> Any:
+        """One side of an example."""
+        return example[list(self.task.fields).index(side)]
+
+    def input_of(self, example: Sequence[Any]) -> Any:
+        """What `predict` is asked with."""
+        return self.side_of(example, "source")
+
+    def answer_of(self, example: Sequence[Any]) -> str:
+        """What would be the right answer."""
+        return self.task.target.describe(self.side_of(example, "target"))
+
+    def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
+        return [self.example(examples[place]) for place in pick_evenly(len(examples), at_most)]
+
+    def example(self, example: Sequence[Any]) -> Example:
+        source, sides = self.source, zip(example, self.task.fields.values(), strict=True)
+        pictures = (field.picture(raw) for raw, field in sides)
+        return Example(
+            input=self.input_of(example),
+            text=source.describe(self.side_of(example, "source")),
+            answer=self.answer_of(example),
+            picture=next((picture for picture in pictures if picture is not None), None),
+        )
+
+    def error(self, prediction: Prediction, example: Example) -> float:
+        return self.task.target.error(prediction, example.answer)
+
+    def read_files(self, files: Sequence[str]) -> Sequence[Any]:
+        """The examples of files, as the fields have them."""
+        fields = list(self.task.fields.values())
+        rows = read_files(files, self.task.schema, Skipped())
+        return [tuple(field.normalize(raw) for field, raw in zip(fields, row, strict=True)) for row in rows]
+
+    # --- inputs ---
+
+    @property
+    def reads_text(self) -> bool:
+        return self.source.is_text
+
+    def accept_input(self, given: Any) -> Any:
+        if sentence := self.source.check(given):
+            raise DataError(f"an input {sentence}")
+        return given
+
+    def read_inputs(self, file: str) -> Iterator[tuple[str, Any]]:
+        """Lines of text; what is no text goes by its number."""
+        if self.reads_text:
+            yield from ((line, line) for line in read_lines(file))
+            return
+        for number, [source] in enumerate(read_files([file], self.task.schema.only("source"), Skipped()), 1):
+            yield str(number), source
+
+    def count_cut(self, examples: Sequence[Any]) -> int:
+        encoded = self.source.encode_many([self.side_of(example, "source") for example in examples])
+        return sum(left > 0 for left in self.unread(encoded))
+
+    @property
+    def most(self) -> int:
+        """The elements that are read of an input: as many as an example of training has at most."""
+        return self.recipe.data.max_length if self.task.schema.limited else NO_LIMIT
+
+    def unread(self, encoded: Ragged) -> list[int]:
+        """How many elements of each input lie behind what is read of it."""
+        return [max(length - self.most, 0) for length in encoded.lengths.tolist()]
+
+    # --- answers ---
+
+    @abstractmethod
+    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]: ...
+
+    @abstractmethod
+    def inspect(self, given: Any, answer: str) -> Inspection: ...
+
+
+def most_positions(body: Architecture) -> int:
+    """How long a sequence a body can read."""
+    return body.max_positions if body.kind == "transformer" and body.positions == "learned" else 10**6
+
+
+def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64]) -> None:
+    """Refuse learned positions that do not reach as far as the training examples."""
+    longest = int(lengths.max(initial=0))
+    if most_positions(body) < longest:
+        raise RecipeError(
+            f"model.{name}.max_positions is {body.max_positions}, but a training example has {longest} elements there"
+        )
+
+
+def check_length(lengths: NDArray[np.int64], body: Architecture) -> None:
+    """Refuse an input that reaches beyond the positions that a model has learned."""
+    longest = int(lengths.max(initial=0))
+    if most_positions(body) < longest:
+        raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
+
+
+def read_lines(file: str) -> Iterator[str]:
+    """The lines of a text file, without their ends."""
+    try:
+        with open(file, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    yield line.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    raise DataError("is not UTF-8 text", file, number) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", file) from None

@@ -1,0 +1,85 @@
+"""What a generator is given to write about: a source, and where a recipe has tags, one of them in front."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ..arguments import described, text
+from ..data.ragged import Ragged
+from ..errors import DataError
+from ..layers.embeddings import TokenEmbedding
+
+if TYPE_CHECKING:
+    from .task import Task
+
+Encoded = dict[str, Ragged]
+
+
+class SourceInput:
+    """An input is a source; with tags, a pair of source and tag. A tag is one more token, numbered after the others."""
+
+    def __init__(self, task: "Task") -> None:
+        self.field, self.tag, self.model = task.source, task.fields.get("tag"), task.recipe.model
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The languages or styles that the target may be asked for in."""
+        return self.tag.symbols if self.tag is not None else ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """All that can be read, by number."""
+        return (*self.field.symbols, *(f"<{tag}>" for tag in self.tags))
+
+    def from_sides(self, source: Any, tag: Any) -> Any:
+        return (source, tag) if self.tag is not None else source
+
+    def check(self, given: Any) -> None:
+        if isinstance(given, tuple) and len(given) != 2:
+            raise DataError(f"an input is {described(given)}, but a source was expected, or a pair of source and tag")
+        if sentence := self.field.check(self.source_of(given)):
+            raise DataError(f"an input {sentence}")
+        if isinstance(given, tuple):
+            text("a tag", given[1])
+
+    def source_of(self, given: Any) -> Any:
+        return given[0] if isinstance(given, tuple) else given
+
+    def encode(self, inputs: Sequence[Any]) -> Encoded:
+        encoded = {"source": self.field.encode_many([self.source_of(given) for given in inputs])}
+        tags = [given[1] if isinstance(given, tuple) else None for given in inputs]
+        if self.tag is None:
+            if any(tags):
+                raise DataError("a tag is given, but this model was trained without one (data.tag)")
+            return encoded
+        if unknown := [tag for tag in tags if tag not in self.tags]:
+            asked = f"the tag {unknown[0]!r}" if unknown[0] else "no tag"
+            raise DataError(f"this model is told what to write: one of {', '.join(self.tags)}, not {asked}")
+        return encoded | {"tag": self.tag.encode_many(tags)}
+
+    def embedding(self) -> nn.Module:
+        if self.tag is None:
+            embedding: nn.Module = self.field.embedding(self.model)
+            return embedding
+        symbols = len(self.field) + len(self.tags)
+        return TokenEmbedding(symbols, self.model.embedding, self.model.side("encoder").dropout)
+
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = self.field.lengths(encoded["source"], self.model) + (self.tag is not None)
+        return lengths
+
+    def collate(self, encoded: Encoded, rows: Any) -> tuple[Tensor, Tensor]:
+        """The sources side by side with their masks."""
+        tokens, mask = self.field.collate(encoded["source"], rows, self.model)
+        if self.tag is None:
+            return tokens, mask
+        tags = torch.from_numpy(encoded["tag"].padded(rows)[0]) + len(self.field)
+        return torch.cat([tags, tokens], 1), torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
+
+    def element_names(self, given: Any, encoded: Encoded) -> list[str]:
+        front = [f"<{given[1]}>"] if isinstance(given, tuple) else []
+        return [*front, *self.field.element_names(self.source_of(given), encoded["source"], self.model)]

@@ -1,0 +1,286 @@
+"""A task is the meaning around a model: which examples, how they are read, what a person sees, and how good it is.
+
+To add one: a file with a function that declares it, a line in `TASKS`, a recipe. Everything above (runs, commands) and
+below (training, models) knows a task only by what stands here.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import nn
+
+from ..config.recipe import Recipe
+from ..data.prepare import prepare
+from ..data.schema import FieldKind, Schema
+from ..errors import RecipeError, RunError
+from ..fields import Field, Prediction
+from ..layers.cells import MakeCell
+from ..models import Batch, Objective
+from ..schemas import Shape as JsonShape
+from ..schemas import checked
+from ..training.probe import Stopped
+from .generation import Continuation, Generation, SamplingOptions
+from .results import Example, Inspection, Predictions, Scored
+from .scoring import Metric
+from .shape import Shape
+
+Note = Callable[[str], object]  # what goes on, in a line for a person
+
+
+class Report(Protocol):
+    """What was done to the data, in numbers."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+class Prepared(Protocol):
+    """The examples of all parts, read and turned into numbers. What they look like is the business of the shape."""
+
+    @property
+    def fields(self) -> dict[str, Any]: ...
+
+    @property
+    def report(self) -> Report: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
+class Writer(Protocol):
+    """What writes freely from a beginning, and makes files of what it wrote."""
+
+    def generate(self, model: Any, prompt: str, options: SamplingOptions) -> Generation: ...
+
+    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
+        """Shares of what was written that can be measured without a model; `known` texts are those of training."""
+
+    def save(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
+        """Write files that a person can use into a folder that is there; a line about each."""
+
+
+def load_rows(recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Field] | None) -> Prepared:
+    """Examples that are rows with sides; `known` fields are not fitted again, and must know all labels."""
+    prepared = prepare(schema if known is None else schema.knowing(known), tell=note, examples=examples)
+    if known is not None:
+        train = prepared.splits["train"]
+        for side, field in prepared.fields.items():
+            field.check_known(train.ids[side], train.raws[side], side)
+    return prepared
+
+
+def no_measures(task: "Task", *of: Any) -> dict[str, Any]:
+    """Of a task whose scores are none of those that its shape measures."""
+    return {}
+
+
+Load = Callable[[Recipe, Schema, Note, object, "dict[str, Field] | None"], Prepared]
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a task consists of, for one recipe."""
+
+    schema: Schema  # the sides of an example and the field of each
+    shape: type[Shape]
+    facts: type[JsonShape]  # what baselines learn from the training part, small enough for JSON
+    learn: "Callable[[Task, Any], JsonShape]"
+    baselines: "Callable[..., dict[str, Any]]" = no_measures  # what each of them answers, or its losses
+    metrics: "Callable[..., Mapping[str, Metric]]" = no_measures
+    quick: Mapping[str, Any] | None = None  # what a validation measures beside the loss
+    more_scores: "Callable[[Task, Any, Any], dict[str, Scored]] | None" = None
+    writer: "Callable[[Task], Any] | None" = None  # of what writes freely
+    check: "Callable[[Task], None] | None" = None  # that facts from a file fit the fields
+    load: Load = load_rows
+
+    def with_fields(self, fields: Mapping[str, FieldKind]) -> "Declaration":
+        """The same with fields of one's own for some sides."""
+        sides = dict(self.schema.sides)
+        for side, field in fields.items():
+            if side not in sides:
+                raise RecipeError(
+                    f"there is no side {side!r} for the field {field.kind!r}; there are {', '.join(sides)}"
+                )
+            sides[side] = sides[side]._replace(field=field)
+        return replace(self, schema=replace(self.schema, sides=sides))
+
+    def prepare(
+        self, recipe: Recipe, note: Note, examples: object = None, known: dict[str, Any] | None = None
+    ) -> "tuple[Task, Any]":
+        """Fit the fields on the training examples, and read them all; what is `known`, as `to_json` gave it, is not
+        learned again. The examples are the recipe's, or such as were given from Python."""
+        before = None if known is None else self.restore(recipe, known)
+        prepared = self.load(recipe, self.schema, note, examples, before.fields if before else None)
+        task = Task(self, recipe, prepared.fields)
+        task.recipe = task.shape.settle(prepared)
+        task.facts = self.learn(task, prepared) if before is None else before.facts
+        task.prepared = prepared
+        return task, prepared
+
+    def restore(self, recipe: Recipe, saved: dict[str, Any]) -> "Task":
+        """The task again, from what `to_json` gave."""
+        fields, facts, sides = saved.get("fields"), saved.get("facts"), self.schema.sides
+        if not isinstance(fields, dict) or not isinstance(facts, dict) or set(fields) != set(sides):
+            raise RunError(f"task.json does not hold facts, and fields of {' and '.join(sides)}")
+        facts = checked(self.facts, facts, "task.json, facts")
+        task = Task(self, recipe, self.schema.read_fields(fields), facts)
+        if self.check is not None:
+            self.check(task)
+        return task
+
+
+class Task:
+    """Fields and facts, composed as declared. `recipe` is complete: what follows from the data has been filled in."""
+
+    def __init__(self, declaration: Declaration, recipe: Recipe, fields: dict[str, Any], facts: Any = None) -> None:
+        self.declaration, self.recipe, self.fields, self.facts = declaration, recipe, fields, facts
+        self.prepared: Any = None  # while the examples are at hand, for baselines that learn from them
+        self.cell: MakeCell | None = None  # a person's own, in place of the recipe's; never named in a file
+
+    @property
+    def schema(self) -> Schema:
+        return self.declaration.schema
+
+    @property
+    def shape(self) -> Any:
+        return self.declaration.shape(self)
+
+    @property
+    def writer(self) -> Any:
+        """What writes freely, if the task does."""
+        return None if self.declaration.writer is None else self.declaration.writer(self)
+
+    @property
+    def source(self) -> Any:
+        return self.fields["source"]
+
+    @property
+    def target(self) -> Any:
+        return self.fields["target"]
+
+    def to_json(self) -> dict[str, Any]:
+        """What was learned from the examples."""
+        fields = {side: field.to_json() for side, field in self.fields.items()}
+        return {"fields": fields, "facts": self.facts.model_dump()}
+
+    def sizes(self) -> dict[str, int]:
+        """The sizes that the model's first and last layers must have, by name."""
+        return {name: size for side, field in self.fields.items() for name, size in field.sizes(side).items()}
+
+    # --- training ---
+
+    def build(self) -> nn.Module:
+        """A new model, its weights drawn at random."""
+        model: nn.Module = self.shape.build()
+        return model
+
+    def initialize(self, model: Any, note: Note) -> None:
+        """Begin words with the vectors of a file, where the recipe names one."""
+        if file := self.recipe.data.vectors:
+            field = self.fields.get("source", self.target)
+            share = field.load_vectors(model.embedding_of("source"), file)
+            note(f"{share:.0%} of the {len(field):,} words have a vector in {file}")
+
+    def objective(self, model: Any) -> Objective:
+        """What training makes small."""
+        objective: Objective = model.objective()
+        return objective
+
+    def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
+        """The rows of each batch of an epoch: a pure function of the seed and the epoch."""
+        rows: Sequence[Any] = self.shape.order(prepared, epoch)
+        return rows
+
+    def padded_share(self, prepared: Any) -> float:
+        """How much of the training batches is padding."""
+        return float(self.shape.padded_share(prepared))
+
+    def batch(self, prepared: Any, rows: Any, split: str = "train") -> Batch:
+        batch: Batch = self.shape.batch(prepared, rows, split)
+        return batch
+
+    def validate(self, model: Any, prepared: Any) -> dict[str, float]:
+        """Quick scores on the validation examples, the loss among them."""
+        scores: dict[str, float] = self.shape.validate(model, prepared)
+        return scores
+
+    # --- examples and scores ---
+
+    def examples(self, prepared: Any, split: str) -> Sequence[Any]:
+        """The examples of a part as a person knows them, to be scored."""
+        examples: Sequence[Any] = self.shape.examples(prepared, split)
+        return examples
+
+    def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
+        """Some of these examples, evenly over all of them, as a person would ask them."""
+        picked: list[Example] = self.shape.pick_examples(examples, at_most)
+        return picked
+
+    def read_files(self, files: Sequence[str]) -> Sequence[Any]:
+        """The examples of files of one's own, read as the recipe says."""
+        examples: Sequence[Any] = self.shape.read_files(files)
+        return examples
+
+    def count_cut(self, examples: Sequence[Any]) -> int:
+        """Of how many examples not all is read."""
+        return int(self.shape.count_cut(examples))
+
+    def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
+        """All scores on these examples, each with its baselines beside it."""
+        scores: dict[str, Scored] = self.shape.score(model, examples)
+        more = self.declaration.more_scores
+        return scores if more is None else scores | more(self, model, examples)
+
+    # --- answers ---
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
+        return bool(self.shape.reads_text)
+
+    def accept_input(self, given: Any) -> Any:
+        """An input of `predict` that can be read; DataError says what was expected in place of another."""
+        return self.shape.accept_input(given)
+
+    def read_inputs(self, file: str) -> Iterator[tuple[str, Any]]:
+        """What a file asks, each input with what it is called."""
+        inputs: Iterator[tuple[str, Any]] = self.shape.read_inputs(file)
+        return inputs
+
+    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
+        """The best `beam` answers to each input, best first; None is as many as the recipe says."""
+        predictions: list[Predictions] = self.shape.predict(model, inputs, beam)
+        return predictions
+
+    def error(self, prediction: Prediction, example: Example) -> float:
+        """How wrong a prediction is: 0 or 1; of numbers, how far off."""
+        return float(self.shape.error(prediction, example))
+
+    def inspect(self, given: Any, answer: str) -> Inspection:
+        """An input and an answer, ready to be looked at."""
+        inspection: Inspection = self.shape.inspect(given, answer)
+        return inspection
+
+
+def check_per_symbol(task: Task, **facts: Sequence[Any]) -> None:
+    """Refuse facts from a file that are not one number for each symbol of the target."""
+    for name, values in facts.items():
+        if values and len(values) != (symbols := len(task.target)):
+            raise RunError(f"task.json has {len(values)} {name}, but the target has {symbols} symbols")
+
+
+class Feed:
+    """The training part of a task's data, as the loop wants it. Trial steps end at the next batch after `stop`."""
+
+    def __init__(self, task: Task, prepared: Prepared, stop: threading.Event | None = None) -> None:
+        self.task, self.prepared, self.stop = task, prepared, stop
+
+    def order(self, epoch: int) -> Sequence[Any]:
+        return self.task.order(self.prepared, epoch)
+
+    def batch(self, rows: Any) -> Batch:
+        if self.stop is not None and self.stop.is_set():
+            raise Stopped
+        return self.task.batch(self.prepared, rows)

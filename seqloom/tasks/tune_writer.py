@@ -1,0 +1,89 @@
+"""Tunes in ABC notation: written as text, checked bar by bar, saved as text, MIDI and sound."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..data.formats.abc import tune_of
+from ..data.music.abc_parser import bars_of
+from ..data.music.abc_playback import check
+from ..data.music.sound import write_midi, write_wav
+from ..errors import DataError
+from ..fields import Prediction
+from ..models import Generator
+from .generation import Continuation, Generation, SamplingOptions
+from .text_writer import TextWriter, check_texts, share
+
+if TYPE_CHECKING:
+    from .task import Task
+
+HEADER = re.compile(r"[A-Za-z]:|%")  # a line that holds no notes
+NO_NOTES = re.compile(r"[\s!\\]")
+
+
+class TuneWriter:
+    """A writer of text that knows whether what it wrote is a tune."""
+
+    def __init__(self, task: "Task") -> None:
+        self.writer = TextWriter(task)
+        self.opening = self.writer.opening
+
+    def predict(self, model: Generator, text: str, count: int | None) -> list[Prediction]:
+        return self.writer.predict(model, text, count)
+
+    def generate(self, model: Generator, prompt: str, options: SamplingOptions) -> Generation:
+        return self.writer.generate(model, prompt, options)
+
+    def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
+        """The same shares as for any text, and how many can be read as a tune, fill their bars, and do all of it."""
+        bare = [find_faults(text.output) for text in texts]
+        read = [is_readable(text.output) for text in texts]
+        good = share(not found and text.finish == "end" for found, text in zip(bare, texts, strict=True))
+        more = {"parse": share(read), "fill their bars": share(not found for found in bare), "well formed": good}
+        return check_texts(texts, known, notes_of) | more
+
+    def save(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
+        """Each tune as text, and if it can be read, as MIDI and as sound; what is wrong with it is said."""
+        good = 0
+        for number, text in enumerate(texts, 1):
+            path = folder / f"tune-{number}.abc"
+            path.write_text(text.output + "\n", encoding="utf-8")
+            found = find_faults(text.output, text.finish)
+            good += not found
+            made = [path.name]
+            try:
+                tune = tune_of(text.output, path.name)
+                write_midi(tune, path.with_suffix(".mid"))
+                write_wav(tune, path.with_suffix(".wav"))
+                made += [path.with_suffix(ending).name for ending in (".mid", ".wav")]
+            except DataError:
+                pass  # it is among the faults
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield f"{', '.join(made)}: {found[0] + more if found else 'well formed'}"
+        yield f"{good} of {len(texts)} tunes in {folder} parse, fill their bars and end"
+
+
+def notes_of(text: str) -> str:
+    """The notes, without the header, marks for line breaks and white space: those are nobody's own."""
+    lines = (line for line in text.split("\n") if not HEADER.match(line))
+    return NO_NOTES.sub("", "".join(lines))
+
+
+def is_readable(text: str) -> bool:
+    """Whether a text is a tune at all, whatever its bars are like."""
+    try:
+        return bool(bars_of(tune_of(text)))
+    except DataError:
+        return False
+
+
+def find_faults(text: str, finish: str = "end") -> tuple[str, ...]:
+    """What is wrong with a tune, a sentence each."""
+    unended = ("the tune does not come to an end",) if finish != "end" else ()
+    if not re.search("^X:", text, re.MULTILINE):
+        return (*unended, "there is no tune: no line begins with X:")
+    try:
+        return unended + check(tune_of(text))
+    except DataError as error:
+        return (*unended, str(error))
