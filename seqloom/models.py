@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
+from .layers.description import Described
 from .layers.fast.steps import change_of, prepare_step
 from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
@@ -25,7 +26,7 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 SOURCE, INPUTS = "source", "inputs"  # the sides of a batch: what is written about, and what is read step by step
-Bodies = dict[str, tuple[str, str, nn.Module]]  # by the side it reads: the name of a part, its prefix, and the module
+Bodies = dict[str, tuple[str, str, Described]]  # by the side it reads: the name of a part, its prefix, and the module
 
 
 class Labeler(nn.Module):

@@ -18,7 +18,10 @@ def look(
         str | None,
         typer.Argument(help="An input, or a file for a model that reads no text; one of the run's own if not given."),
     ] = None,
-    view: Annotated[str, typer.Option(help="Which picture; all is one page with every one that fits.")] = "attention",
+    view: Annotated[
+        str | None,
+        typer.Option(help="Which picture; all is one page with every one that fits; one that fits if not given."),
+    ] = None,
     answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
     tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
@@ -39,7 +42,12 @@ def look(
         return
     for note in loaded.history.notes:
         print(note, file=sys.stderr)
-    print(save(loaded.look(given, answer).draw(view), out or Path(f"{view}.html")))
+    looked = loaded.look(given, answer)
+    if view is None:
+        view = looked.best_view
+        others = ", ".join(name for name in looked.views if name != view)
+        print(f"this is the view {view}; --view draws another: {others}, all", file=sys.stderr)
+    print(save(looked.draw(view), out or Path(f"{view}.html")))
 
 
 def doctor(

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .base import Memory
+from .description import ONE, POOLING, SUMMARY, Described, Description, count_parameters
 from .fast import native_steps
 from .fast.cell_steps import Look
 from .fast.native_kernels import usable
@@ -143,8 +144,10 @@ class MultiHeadAttention(nn.Module):
         return self.join(seen)
 
 
-class Pooling(nn.Module):
+class Pooling(Described):
     """A whole sequence by learned queries: each stands for something worth asking, and answers with what it finds."""
+
+    looks_at = {SUMMARY: "weights"}
 
     def __init__(self, size: int, queries: int = 1) -> None:
         super().__init__()
@@ -158,6 +161,9 @@ class Pooling(nn.Module):
         seen = self.weights(weigh(scores, mask[:, None])) @ values  # (B, queries, D)
         summary: Tensor = self.join(seen.flatten(1))
         return summary
+
+    def describe(self) -> Description:
+        return Description("attention pooling", ONE, count_parameters(self), POOLING)
 
 
 class NonLocal(nn.Module):

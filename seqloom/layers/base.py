@@ -59,6 +59,11 @@ class Layer(Described):
         y, state = super().__call__(x, state, mask)
         return self.output_tap(y), state
 
+    def read(self, x: Tensor, mask: Tensor) -> Tensor:
+        """`forward` for whole sequences from their beginning: (B, T, D)."""
+        y, _ = self(x, self.initial_state(len(x)), mask)
+        return y
+
     def fast_step(self) -> steps.Step:
         """`forward` for one element a row, prepared for many steps without gradient; by default `forward` itself."""
         return steps.plain_step(self)
@@ -145,7 +150,7 @@ class Pointwise(Layer):
 Pool = Callable[[Tensor, Tensor], Tensor]  # values (B, T, D) and their mask to a summary (B, D)
 
 
-class Encoder(nn.Module):
+class Encoder(Described):
     """Reads whole sequences into a memory; `pool` makes the summary."""
 
     def __init__(self, layer: Layer, pool: Pool) -> None:
@@ -156,6 +161,11 @@ class Encoder(nn.Module):
         return self._remember(
             *self.layer(x, self.layer.initial_state(len(x)), mask), full_mask(x) if mask is None else mask
         )
+
+    def read(self, x: Tensor, mask: Tensor) -> Tensor:
+        """The values alone (B, T, D)."""
+        memory: Memory = self(x, mask)
+        return memory.values
 
     def encode(self, x: Tensor, mask: Tensor) -> Memory:
         """`forward`; without gradient, the fast way."""

@@ -16,9 +16,9 @@ EACH, FORWARDS, BOTH, AROUND, PAST, ONE = "each", "forwards", "both ways", "arou
 # What a part is for. A container is seen through its children; a `LAYER` is anything that says no more.
 CONTAINER, LAYER, RECURRENCE, CONVOLUTION = "container", "layer", "recurrence", "convolution"
 SELF_ATTENTION, SOURCE_ATTENTION, READOUT_ATTENTION = "self-attention", "source attention", "attention"
-FEED_FORWARD, POINTWISE, POSITIONS = "feed-forward", "pointwise", "positions"
+FEED_FORWARD, POINTWISE, POSITIONS, POOLING = "feed-forward", "pointwise", "positions", "pooling"
 
-SOURCE, ITSELF = "source", "itself"  # what attention looks at
+SOURCE, ITSELF, SUMMARY = "source", "itself", "summary"  # what attention looks at, or makes
 BACKWARDS = "backwards"
 
 
@@ -44,7 +44,9 @@ class Child(NamedTuple):
 class Described(nn.Module):
     """What layers and cells have in common."""
 
-    looks_at: dict[str, str] = {}  # `SOURCE` or `ITSELF` -> the tap of its attention weights
+    looks_at: dict[str, str] = {}  # `SOURCE`, `ITSELF` or `SUMMARY` -> the tap of its attention weights
+    projections: tuple[str, ...] = ()  # the weights that make queries, keys and values, in order, if it has these
+    query_size: int = 0  # how many rows of them make queries; keys have as many
     output: str = ""  # the tap of what it says
 
     # Ways to compute the same faster. They hold for the equations of the class that has them, and for no others.
@@ -102,6 +104,13 @@ def walk_parts(part: Described, path: str = "") -> Iterator[Place]:
     own = sum(parameter.numel() for parameter in part.parameters() if id(parameter) not in inside)
     if own:
         yield Place(path, part, Description(about.name, EACH, own, POINTWISE, about.looks))
+
+
+def find_described(module: nn.Module) -> Iterator[tuple[str, Described]]:
+    """Everything inside that describes itself, however deep, with where it stands."""
+    for path, part in module.named_modules():
+        if isinstance(part, Described):
+            yield path, part
 
 
 def join_path(*parts: str) -> str:

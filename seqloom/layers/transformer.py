@@ -28,13 +28,13 @@ from .windowed_attention import attend_window
 
 
 class MultiHeadLayer(Layer):
-    """Looks by queries, keys and values in several heads; `projections` names the weights that make these, in order."""
+    """Looks by queries, keys and values in several heads."""
 
     projections: tuple[str, ...] = ("project.weight",)
 
     def __init__(self, attend: MultiHeadAttention) -> None:
         super().__init__()
-        self.attend = attend
+        self.attend, self.query_size = attend, attend.query_size
 
 
 class OwnAttention(MultiHeadLayer):

@@ -14,7 +14,7 @@ from ..search.tree import Tree
 from .history import History
 from .measures.attention import Picture
 from .measures.reading import Names
-from .views import VIEWS
+from .views import CHOSEN, VIEWS
 
 if TYPE_CHECKING:
     import altair as alt
@@ -82,6 +82,11 @@ class Look:
     def missing(self) -> dict[str, str]:
         """The views that do not fit this model, and why."""
         return {name: reason for name, view in VIEWS.items() if (reason := view.missing(self))}
+
+    @property
+    def best_view(self) -> str:
+        """The view that says most about a model of this shape."""
+        return next((name for name in CHOSEN if name in VIEWS and not VIEWS[name].missing(self)), "model")
 
     @property
     def views(self) -> "dict[str, Callable[..., alt.TopLevelMixin | Drawing]]":

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..layers.base import Encoder
-from ..layers.description import EACH, ONE, POINTWISE, join_path, walk_parts
+from ..layers.description import EACH, ONE, POINTWISE, POOLING, join_path, walk_parts
 from ..layers.tap import recording
 from ..models import Batch
-from .measures.reading import INPUTS, SOURCE, Model, bodies, body_layer, features, quiet, shape_of, single
+from .measures.reading import INPUTS, SOURCE, Model, bodies, features, quiet, shape_of, single
 
 
 @dataclass(frozen=True)
@@ -45,20 +44,21 @@ def parts(model: Model, batch: Batch) -> list[Part]:
         top = features(model, batch)
     found: list[Part] = []
     shape = shape_of(model)
-    for side, (prefix, body) in bodies(model).items():
+    for side, (where, body) in bodies(model).items():
         embed = shape.embedding_of(side)
         with quiet(model), torch.no_grad():
             size = embed(batch.source[0] if side == SOURCE else batch.inputs).shape[-1]
         if shape.head is not None:
             found.append(Part(side, "embedding", EACH, size, count.of(embed)))
-        for path, part, about in walk_parts(*body_layer(prefix, body)):
+        for path, part, about in walk_parts(body, where):
+            if about.role == POOLING:
+                continue
             seen = tape.get(join_path(path, part.output))
             size = int(seen[0].shape[-1]) if seen else size
             if about.role != POINTWISE or about.parameters:  # dropout and the like have nothing to show
                 found.append(Part(side, about.name, about.shape, size, count.of(part), about.looks))
-        if isinstance(body, Encoder) and (side == SOURCE or not shape.per_element):
-            pool = count.of(body.pool) if isinstance(body.pool, nn.Module) else 0
-            found.append(Part(side, "summary", ONE, size, pool))
+        if side == SOURCE or not shape.per_element:
+            found.append(Part(side, "summary", ONE, size, count.of(body)))  # what is left of it makes the summary
     if shape.head is not None:
         flow = EACH if top.dim() == 3 else ONE
         with quiet(model), torch.no_grad():

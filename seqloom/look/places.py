@@ -15,6 +15,7 @@ from ..layers.description import (
     BACKWARDS,
     FEED_FORWARD,
     POINTWISE,
+    POOLING,
     POSITIONS,
     READOUT_ATTENTION,
     SELF_ATTENTION,
@@ -22,10 +23,10 @@ from ..layers.description import (
     join_path,
     walk_parts,
 )
-from .measures.reading import Model, bodies, body_layer, called
+from .measures.reading import Model, bodies, called
 
 Tape = Mapping[str, list[Tensor]]
-UNNUMBERED = {POINTWISE, POSITIONS}  # roles that are no levels
+UNNUMBERED = {POINTWISE, POSITIONS, POOLING}  # roles that are no levels
 WORDS = {role: role for role in (SELF_ATTENTION, SOURCE_ATTENTION, FEED_FORWARD, READOUT_ATTENTION)}
 
 
@@ -61,19 +62,19 @@ def joined(steps: list[Tensor], walked: bool) -> Tensor:
 def levels(model: Model) -> list[Level]:
     """Every level of the model, the lowest first, the encoder's before the decoder's."""
     found = []
-    for side, (prefix, body) in bodies(model).items():
+    for side, (where, body) in bodies(model).items():
         count, whose = 0, called(model, side)
-        for path, part, about in walk_parts(*body_layer(prefix, body)):
+        for path, part, about in walk_parts(body, where):
             if about.role in UNNUMBERED:
                 continue
             count += about.role not in (SOURCE_ATTENTION, FEED_FORWARD, READOUT_ATTENTION)
             number = "" if about.role == READOUT_ATTENTION else f"layer {count}"
             cells = list(find_cells(part, path))
-            for where, cell, direction in cells:
+            for place, cell, direction in cells:
                 name = " ".join(filter(None, [whose, number, direction]))
-                home = path if len(cells) == 1 else where.rpartition(".")[0]
-                taps, backwards = join_path(where, "taps."), direction == BACKWARDS
-                found.append(Level(side, name, join_path(where, cell.output), home, cell, taps, backwards))
+                home = path if len(cells) == 1 else place.rpartition(".")[0]
+                taps, backwards = join_path(place, "taps."), direction == BACKWARDS
+                found.append(Level(side, name, join_path(place, cell.output), home, cell, taps, backwards))
             if not cells:
                 name = " ".join(filter(None, [whose, number, WORDS.get(about.role, "")]))
                 found.append(Level(side, name, join_path(path, part.output), path))

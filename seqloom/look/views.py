@@ -53,6 +53,8 @@ from .measures.vectors import Neighbors, Vectors, symbol_vectors
 if TYPE_CHECKING:
     from . import Look
 
+INSIDE, TRAINING, SCORES, ANSWERS = "inside", "training", "scores", "answers"  # sections of a report
+CHOSEN = ("forecast", "attention", "gates", "next", "attribution")  # what is drawn if nobody asks for a view
 NEIGHBORS = 12  # symbols whose neighbors are shown together
 NO_RECURRENCE = "no part of this model is recurrent"
 NO_HISTORY = "it needs a run's records, and this model was given alone"
@@ -64,7 +66,12 @@ class View:
     chart: Callable[[Any], Any]
     reading: str  # how to read it, a sentence or two
     missing: "Callable[[Look], str]" = lambda look: ""  # why it does not fit a model; nothing if it does
-    of_training: bool = False  # whether it shows how training went, rather than the example
+    section: str = INSIDE  # where it stands in a report
+
+    @property
+    def of_training(self) -> bool:
+        """Whether it shows how training went, rather than the example."""
+        return self.section == TRAINING
 
 
 # --- why a view may not fit ---
@@ -333,35 +340,35 @@ VIEWS = {
         curves_chart,
         "Training and validation should fall together; where they part, the model overfits.",
         have_records,
-        of_training=True,
+        section=TRAINING,
     ),
     "schedule": View(
         lambda look: history_of(look).rates,
         schedule_chart,
         "The learning rate of each step.",
         have_recipe,
-        of_training=True,
+        section=TRAINING,
     ),
     "flow": View(
         lambda look: history_of(look).watched,
         training_flow_chart,
         "The gradient norm of each layer over training; a row that stays dark did not learn.",
         have_watched,
-        of_training=True,
+        section=TRAINING,
     ),
     "updates": View(
         lambda look: history_of(look).watched,
         updates_chart,
         "How far the optimizer moved each layer in one step, as a share of its weights.",
         have_watched,
-        of_training=True,
+        section=TRAINING,
     ),
     "spectrum-history": View(
         lambda look: history_of(look).watched,
         training_spectra_chart,
         "How the singular values of every recurrent matrix changed over training.",
         require(RECURRENT_MATRIX, have_watched),
-        of_training=True,
+        section=TRAINING,
     ),
     "cost": View(
         measure_costs,

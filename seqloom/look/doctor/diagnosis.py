@@ -6,9 +6,10 @@ the thresholds were taken from.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from . import rules_data, rules_inside, rules_training, rules_tried
-from .findings import Checkup, Finding
+from .findings import Checkup, Finding, can_change
 
 Rule = Callable[[Checkup], Finding | None]
 RULES: tuple[Rule, ...] = (
@@ -39,8 +40,9 @@ EXPLAINS = 0.58  # of the severity: what is found above it keeps a model from le
 def diagnose(checkup: Checkup) -> list[Finding]:
     """What the rules find, the worst first. A healthy run gives nothing.
 
-    Whether there is anything to learn is asked only where nothing found says why it was not learned; if there is not,
-    nothing about the model is said. Settings that are merely unusual are tried last.
+    A change that the recipe refuses is not prescribed. Whether there is anything to learn is asked only where nothing
+    found says why it was not learned; if there is not, nothing about the model is said. Settings that are merely
+    unusual are tried last.
     """
     found = _found(RULES, checkup)
     if not any(finding.severity > EXPLAINS for finding in found):
@@ -52,7 +54,8 @@ def diagnose(checkup: Checkup) -> list[Finding]:
 
 
 def _found(rules: "tuple[Rule, ...] | list[Rule]", checkup: Checkup) -> list[Finding]:
-    return [finding for rule in rules if (finding := rule(checkup)) is not None]
+    found = [finding for rule in rules if (finding := rule(checkup)) is not None]
+    return [one if can_change(checkup.recipe, one.change) else replace(one, change="") for one in found]
 
 
 def _ranked(found: list[Finding]) -> list[Finding]:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...config.recipe import Recipe
+from ...errors import SeqloomError
 from ..measures.schedules import Curves, learning_rates
 from .anatomy import Anatomy
 from .evidence import Evidence
@@ -39,6 +40,15 @@ class Finding:
     def settings(self) -> list[str]:
         """What is to be typed, one setting at a time."""
         return self.change.split()
+
+
+def can_change(recipe: Recipe, change: str) -> bool:
+    """Whether the recipe takes these settings: not every kind and task has every one."""
+    try:
+        recipe.override(*change.split()).resolved()
+    except SeqloomError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -2,34 +2,45 @@
 rule speaks.
 """
 
+from typing import Any
+
 from .findings import Checkup, Finding
 
 TRIVIAL = ("most frequent", "chance", "uniform", "unigram", "mean", "constant", "copy")  # what takes no reading
+SIGNS = {"higher": 1, "lower": -1}
 LEARNED = 0.02  # of the blind loss: a validation that saved less has shown nothing
 BY_HEART = 0.5  # of the first loss: a model that gets below this with a few examples can learn
 
 
 def below_baseline(checkup: Checkup) -> Finding | None:
-    """Not one score is better than what can be said without reading."""
-    worst: Finding | None = None
-    for name, score in checkup.scores.items():
-        sign = -1 if score.get("better") == "lower" else 1
-        rivals = {rival: sign * value for rival, value in (score.get("baselines") or {}).items() if rival in TRIVIAL}
-        if not rivals:
-            continue
-        rival = max(rivals, key=rivals.__getitem__)
-        if sign * score["value"] > rivals[rival]:
-            return None
-        beside = sign * rivals[rival]
-        worst = worst or Finding(
-            "no better than a baseline",
-            0.52,
-            f"{name} is {score['value']:.3g}, but {rival} alone gets {beside:.3g}.",
-            {"score": float(score["value"]), "baseline": float(beside)},
-            "",
-            "What was learned is not worth a model; what else is found here may say why.",
-        )
-    return worst
+    """A score is not clearly better than its best baseline: its 95 % interval reaches down to it, or lies below."""
+    found = [one for name, score in checkup.scores.items() if (one := _beside_baseline(name, score)) is not None]
+    return max(found, key=lambda finding: finding.severity, default=None)
+
+
+def _beside_baseline(name: str, score: dict[str, Any]) -> Finding | None:
+    baselines, better = score.get("baselines") or {}, score.get("better", "higher")
+    if not baselines or better not in SIGNS:
+        return None
+    sign, value = SIGNS[better], float(score["value"])
+    best = max(baselines, key=lambda baseline: sign * baselines[baseline])
+    beside, interval = float(baselines[best]), score.get("interval") or [value, value]
+    surely = min(sign * end for end in interval)
+    if surely > sign * beside:
+        return None
+    below = sign * value <= sign * beside
+    trivial = best in TRIVIAL or any(sign * value <= sign * baselines[one] for one in TRIVIAL if one in baselines)
+    reach = f" (95 % interval {min(interval):.3g} to {max(interval):.3g})" if score.get("interval") else ""
+    return Finding(
+        "no better than a baseline" if below else "not clearly better than a baseline",
+        0.52 if below and trivial else 0.45 if below else 0.25,
+        f"{name} is {value:.3g}{reach}; the baseline {best} has {beside:.3g}.",
+        {"score": value, "baseline": beside},
+        "",
+        "A baseline that needs no network does as well. More examples, or what else is found here, may change that."
+        if below
+        else "The difference may be chance: a larger test part would tell.",
+    )
 
 
 def nothing_to_learn(checkup: Checkup) -> Finding | None:
@@ -44,9 +55,8 @@ def nothing_to_learn(checkup: Checkup) -> Finding | None:
     return Finding(
         "nothing to learn",
         0.99,
-        f"On validation {checkup.skill:.1%} of what reading nothing leaves was saved, though a few "
-        "examples are learned "
-        f"by heart down to {left:.0%} of their loss, and no element by itself says anything about the answer.",
+        f"The validation loss is {max(checkup.skill, 0):.1%} below that of the best constant answer, though a few "
+        f"examples are learned by heart down to {left:.0%} of their loss. No single element predicts the answer.",
         {"saved": checkup.skill, "left by heart": left},
         "",
         "What is to be told does not follow from what is read: look at the labels, and leave the model as it is.",

@@ -14,7 +14,7 @@ from ...architectures import Architecture
 from ...config.owners import settings_of
 from ...config.recipe import Recipe
 from ...config.tasks import USES
-from .findings import Checkup, Finding
+from .findings import Checkup, Finding, can_change
 
 ROOM = 0.9  # a model that has taken more than this of the surprise away has nothing to gain
 STUCK = 0.05  # one that has taken less has learned next to nothing
@@ -46,11 +46,12 @@ class Cure:
         if checkup.skill > ROOM:
             return None
         suspicion = self.suspects(checkup)
-        if suspicion is None:
+        changes = [] if suspicion is None else [one for one in suspicion.changes if can_change(checkup.recipe, one)]
+        if suspicion is None or not changes:
             return None
-        told = best(checkup, suspicion.changes)
+        told = best(checkup, changes)
         if told is None or (suspicion.slow and -suspicion.helps < told[1] < suspicion.helps):
-            says, change, measured = suspicion.says, suspicion.changes[0], suspicion.measured
+            says, change, measured = suspicion.says, changes[0], suspicion.measured
             return Finding(self.name, 0.6, says, measured, change, self.why) if suspicion.certain else None
         change, gain = told
         if gain < suspicion.helps:

@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...arrays import Floats
-from ...layers.attention import Pooling
-from ...layers.base import Encoder
-from ...layers.description import ITSELF, SOURCE, Described, join_path
+from ...layers.description import ITSELF, SOURCE, Described, find_described, join_path
+from ...layers.description import SUMMARY as SUMMARY
 from ...layers.tap import recording
 from ...models import Batch
 from .reading import Model, Names, bodies, called, features, numbered, quiet, single
 
-OVER_SOURCE, OVER_ITSELF, SUMMARY = SOURCE, ITSELF, "summary"  # what is looked at, and by whom
+OVER_SOURCE, OVER_ITSELF = SOURCE, ITSELF  # what is looked at
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,9 @@ def attention_maps(model: Model, batch: Batch, names: Names | None = None) -> li
     with quiet(model), torch.no_grad(), recording(model, "*weights") as tape:
         features(model, batch)
     found = []
-    for side, (prefix, body) in bodies(model).items():
+    for side, (where, body) in bodies(model).items():
         for kind in (OVER_ITSELF, OVER_SOURCE, SUMMARY):
-            places = list(attention_places(body, prefix, kind))
+            places = list(attention_places(body, where, kind))
             if not places:
                 continue
             read = names.source if kind == OVER_SOURCE else names.of(side)
@@ -91,20 +90,11 @@ def _shown(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
     return alone, Names(names.inputs[:read], names.target[:read], names.source[:about])
 
 
-def attention_places(body: nn.Module, prefix: str, kind: str) -> Iterator[tuple[str, int]]:
+def attention_places(body: Described, where: str, kind: str) -> Iterator[tuple[str, int]]:
     """The taps of one kind of attention, each with the number of its layer."""
-    path = prefix.rstrip(".")
-    if kind == SUMMARY:
-        if isinstance(body, Encoder) and isinstance(body.pool, Pooling):
-            yield join_path(path, "pool.weights"), 1
-        return
-    looking = [
-        join_path(path, name, part.looks_at[kind])
-        for name, part in body.named_modules()
-        if isinstance(part, Described) and kind in part.looks_at
-    ]
-    for count, place in enumerate(looking, 1):
-        yield place, count
+    looking = [(path, part) for path, part in find_described(body) if kind in part.looks_at]
+    for count, (path, part) in enumerate(looking, 1):
+        yield join_path(where, path, part.looks_at[kind]), count
 
 
 def _collected(tape: dict[str, list[Tensor]], places: list[tuple[str, int]]) -> tuple[NDArray[np.float32], list[str]]:

@@ -74,9 +74,7 @@ def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]
 
 
 def _body(body: Architecture, inputs: int) -> Layer:
-    layer = body.build_encoder(inputs, ahead=body.kind == "transformer").layer
-    assert isinstance(layer, Layer)
-    return layer
+    return body.build_encoder(inputs, ahead=body.kind == "transformer").layer
 
 
 def _seconds(act: Callable[[Layer, Tensor], None], layer: Layer, x: Tensor) -> float:

@@ -1,6 +1,6 @@
 """Where the gradient goes: over time and layers, and over the weights. No parameter's own gradient is touched."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ...arrays import Floats
+from ...layers.description import find_described
 from ...layers.tap import recording
-from ...layers.transformer import MultiHeadLayer
 from ...models import Batch
 from ..places import Level, levels, place_name
 from .reading import Model, Names, loss, mask_of_side, numbered, quiet
@@ -75,7 +75,7 @@ def _mean(norms: Tensor, mask: Tensor) -> Floats:
 
 def query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
     """The gradients of W_q, W_k and W_v apart: early in training, those of the first two are often starved."""
-    parts = {name: part for name, part in model.named_modules() if isinstance(part, MultiHeadLayer)}
+    parts = {name: part for name, part in find_described(model) if part.projections}
     named = {
         f"{name}.{weight}": part.get_parameter(weight) for name, part in parts.items() for weight in part.projections
     }
@@ -83,15 +83,16 @@ def query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
     found = []
     for name, part in parts.items():
         grads, weights = (
-            _split(part, {w: values[f"{name}.{w}"] for w in part.projections}) for values in (gradients, named)
+            _split([values[f"{name}.{weight}"] for weight in part.projections], part.query_size)
+            for values in (gradients, named)
         )
         found.append(QueryKeyValue(place_name(model, name), *grads, weights=weights))
     return found
 
 
-def _split(part: MultiHeadLayer, values: Mapping[str, Tensor]) -> tuple[float, float, float]:
-    """The norms of the three parts of what one product makes of its input."""
-    whole, size = torch.cat(list(values.values())).detach(), part.attend.query_size
+def _split(values: Sequence[Tensor], size: int) -> tuple[float, float, float]:
+    """The norms of the three parts of what one product makes of its input; queries and keys are `size` wide."""
+    whole = torch.cat(list(values)).detach()
     query, key, value = (float(piece.norm()) for piece in whole.split([size, size, len(whole) - 2 * size]))
     return query, key, value
 

@@ -13,7 +13,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from ...layers.base import Encoder, Layer, Memory
+from ...layers.base import Encoder, Layer
+from ...layers.description import Described
 from ...layers.padding import full_mask, gather_steps, last_step
 from ...models import INPUTS as INPUTS
 from ...models import SOURCE as SOURCE
@@ -117,19 +118,15 @@ class Bare:
         return nn.Identity()
 
     def read(self, batch: Batch, vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
-        x = batch.inputs if vectors is None else vectors
-        if isinstance(self.part, Layer):
-            return self.part(x, self.part.initial_state(len(x)), batch.mask)[0]
-        memory: Memory = self.part(x, batch.mask)
-        return memory.values
+        return self.part.read(batch.inputs if vectors is None else vectors, batch.mask)
 
     def bodies(self) -> Bodies:
-        return {INPUTS: ("" if isinstance(self.part, Layer) else "encoder", "", self.part)}
+        return {INPUTS: ("", "", self.part)}
 
 
 def shape_of(model: Model) -> Labeler | Generator | Bare:
     """What answers for a model, whether it is whole or a part."""
-    return Bare(model) if isinstance(model, Encoder | Layer) else model
+    return Bare(model) if isinstance(model, Described) else model
 
 
 def features(model: Model, batch: Batch) -> Tensor:
@@ -144,16 +141,9 @@ def loss(model: Model, batch: Batch) -> Tensor:
     return mean
 
 
-def bodies(model: Model) -> dict[str, tuple[str, nn.Module]]:
-    """The parts that read sequences: by the side they read, their prefix in the model and the module."""
-    return {side: (prefix, body) for side, (_, prefix, body) in shape_of(model).bodies().items()}
-
-
-def body_layer(prefix: str, body: nn.Module) -> tuple[Layer, str]:
-    """The layer of a body, and where it stands in the model."""
-    layer, path = (body.layer, f"{prefix}layer") if isinstance(body, Encoder) else (body, prefix.rstrip("."))
-    assert isinstance(layer, Layer)
-    return layer, path
+def bodies(model: Model) -> dict[str, tuple[str, Described]]:
+    """The parts that read sequences: by the side they read, where they stand in the model, and the part."""
+    return {side: (prefix.rstrip("."), body) for side, (_, prefix, body) in shape_of(model).bodies().items()}
 
 
 def called(model: Model, side: str) -> str:

@@ -16,7 +16,7 @@ from ..charts.drawing import Drawing
 from ..charts.picture import png
 from ..charts.scores import lengths_chart, scores_chart
 from ..doctor.findings import Finding
-from ..views import VIEWS
+from ..views import INSIDE, TRAINING, VIEWS
 from .html import Html, folded, html, items, page, script, section, table, tag
 from .style import DRAW, STYLE
 
@@ -62,7 +62,7 @@ def report(story: Story) -> bytes:
         "scores": ("How good it is", _scores(story, charts)),
         "answers": ("What it gets right, and wrong", _answers(story)),
         "doctor": ("What ails it", _findings(story)),
-        "training": ("How training went", charts.views(of_training=True)),
+        "training": ("How training went", charts.views(TRAINING)),
         "inside": ("What happens inside", _inside(story, charts)),
         "data": ("The data", _data(story, charts)),
         "again": ("How to make it again", _again(story)),
@@ -84,10 +84,10 @@ class _Charts:
         self.story = story
         self.specs: dict[str, dict[str, Any]] = {}
 
-    def views(self, of_training: bool) -> Html:
-        """Every view that fits, with a sentence on how to read it: those of training, or those of the example."""
+    def views(self, section: str) -> Html:
+        """Every view of a section that fits, with a sentence on how to read it."""
         drawn = self.story.look.views.items()
-        shown = [(name, draw) for name, draw in drawn if VIEWS[name].of_training == of_training]
+        shown = [(name, draw) for name, draw in drawn if VIEWS[name].section == section]
         return html(*(self.figure(name, VIEWS[name].reading, draw()) for name, draw in shown))
 
     def figure(self, name: str, how: str, drawn: Any) -> Html:
@@ -187,7 +187,7 @@ def _inside(story: Story, charts: _Charts) -> Html:
     missing = [f"{name}: {why}." for name, why in story.look.missing.items()]
     return html(
         tag("p", "While it reads and answers: ", tag("span", story.look.title, kind="token")),
-        charts.views(of_training=False),
+        charts.views(INSIDE),
         folded(f"{len(missing)} views do not fit this model", items(missing)) if missing else Html(),
     )
 
