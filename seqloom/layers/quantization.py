@@ -1,7 +1,7 @@
 """Weights of eight bits: those of an output are whole numbers from −127 to 127, times a scale of their own.
 
-A model whose weights are rounded reads and scores as any other. When it writes, native steps read a byte for each
-weight instead of four: what a small batch waits for is memory.
+A model whose weights are rounded reads as any other. When it writes, each row that is multiplied with such weights is
+rounded alike, so that native kernels can multiply whole numbers (`fast/native/int8.h`), a byte for each, not four.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 LARGEST = 127
+NOTHING = 1e-30
 eight_bits: ContextVar[bool] = ContextVar("eight_bits", default=False)
 
 
@@ -29,6 +30,12 @@ def quantize_weight(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Bytes (outputs, inputs), and the scale of each output."""
     scale = weight.abs().amax(1) / LARGEST
     return (weight / scale.clamp(min=torch.finfo(weight.dtype).tiny)[:, None]).round().to(torch.int8), scale
+
+
+def round_rows(x: Tensor) -> Tensor:
+    """Each row (…, D) as what eight bits can say of it: its largest number becomes 127; what is next to nothing, 0."""
+    most = x.abs().amax(-1, keepdim=True)
+    return (x * (LARGEST / most.clamp(min=NOTHING))).round() * (most / LARGEST)
 
 
 @torch.no_grad()

@@ -7,7 +7,9 @@ from torch.nn import functional as F
 
 from seqloom.layers.cache import LEAST, Cache
 from seqloom.layers.fast import native_steps
-from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights
+from seqloom.layers.fast.native import library
+from seqloom.layers.fast.steps import product
+from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights, round_rows
 from seqloom.layers.state import Shared, repeat, select, walk_state
 from seqloom.search import beam
 from seqloom.search.choosing import leading
@@ -99,16 +101,48 @@ def test_a_native_encoder_is_the_encoder(name, side, native):
 # --- eight bits ---
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 7, 12])
-def test_a_product_by_bytes_is_that_by_rounded_weights(rows, native):
-    weight, bias, x = torch.randn(70, 33), torch.randn(70), torch.randn(rows, 33)
-    weight[3] = 0  # nothing to scale by
+@each_kind
+@pytest.mark.parametrize("rows", [0, 1, 2, 5, 7, 33])
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (33, 70), (64, 200), (7, 129)])
+def test_a_product_by_bytes_is_that_of_rounded_rows_and_weights(rows, inputs, outputs, dtype, kernels):
+    weight, bias = torch.randn(outputs, inputs, dtype=dtype), torch.randn(outputs, dtype=dtype)
+    x = torch.randn(rows, inputs + 3, dtype=dtype)[:, 1 : inputs + 1]
+    if outputs > 3:
+        weight[3] = 0  # nothing to scale by
     whole, scale = quantize_weight(weight)
+    weight = whole * scale[:, None]
     with in_eight_bits(True):
-        found = native_steps.product(weight, bias)(x)
-    close(found, F.linear(x, whole * scale[:, None], bias))
-    assert (found - F.linear(x, weight, bias)).abs().max() > 1e-3
-    close(whole * scale[:, None], weight, atol=float(scale.max()) / 2 * 1.001, rtol=0)
+        found = product(weight, bias)(x)
+    close(found, F.linear(round_rows(x), weight, bias), atol=1e-12 if dtype is torch.double else 1e-4, rtol=1e-5)
+
+
+def test_products_by_bytes_are_the_sums_of_whole_numbers(native):
+    """In double precision the sums can be worked out one by one, and nothing is rounded on the way."""
+    whole = torch.randint(-127, 128, (70, 1000))
+    whole[:, 0] = 127  # so that the scale is 1
+    x = torch.randint(-127, 128, (5, 1000))
+    x[:, 0] = 127
+    with in_eight_bits(True):
+        found = native_steps.product(whole.double(), None)(x.double())
+    assert torch.equal(found, (x @ whole.T).double())
+
+
+def test_a_row_by_bytes_does_not_depend_on_its_neighbors(native):
+    weight, x = torch.randn(70, 33), torch.randn(9, 33)
+    x[3], x[4, 5], x[5, 6] = 0, torch.nan, torch.inf  # nothing to scale by, and no numbers
+    with in_eight_bits(True):
+        change = native_steps.product(weight, None)
+    together, apart = change(x), torch.cat([change(row[None]) for row in x])
+    assert torch.equal(together.nan_to_num(), apart.nan_to_num())
+    assert together[3].eq(0).all() and together[4:6].isnan().all() and together[[0, 1, 2, 6, 7, 8]].isfinite().all()
+
+
+@each_kind
+def test_rounded_rows_are_as_near_as_eight_bits_can_be(dtype):
+    x = torch.randn(4, 50, dtype=dtype)
+    x[2] = 0
+    assert ((round_rows(x) - x).abs() <= x.abs().amax(1, keepdim=True) / 127 / 2 * 1.001).all()
+    close(round_rows(round_rows(x)), round_rows(x))
 
 
 def test_rounding_twice_is_rounding_once():
@@ -121,15 +155,20 @@ def test_rounding_twice_is_rounding_once():
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "transformer-post", "transformer-swiglu"])
 @torch.no_grad()
-def test_a_model_of_eight_bits_writes_what_its_rounded_weights_say(name, native):
-    model = talker(name).eval()
+def test_a_model_of_eight_bits_writes_alike_with_and_without_native_kernels(name, native):
+    """And near to what its rounded weights say: rows are rounded too."""
+    model = talker(name).double().eval()
     last, before = torch.tensor([[1], [5]]), model(torch.tensor([[1], [5]]), model.initial_state(2))[0]
     model.quantize_weights()
-    expected, state = model(last, model.initial_state(2))
-    found, fast = model.stepper()(last, model.initial_state(2))
-    close(found, expected)
-    close(model.stepper()(last, fast)[0], model(last, state)[0])
-    assert not torch.allclose(expected, before, atol=1e-5)
+    read, _ = model(last, model.initial_state(2))
+    with library.use_native(False):
+        plain = model.stepper()
+    fast, state, slow = model.stepper(), model.initial_state(2), model.initial_state(2)
+    for _ in range(3):
+        (found, state), (expected, slow) = fast(last, state), plain(last, slow)
+        close(found, expected, atol=1e-9, rtol=1e-9)
+    close(fast(last, model.initial_state(2))[0], read, atol=0.1, rtol=0.1)
+    assert not torch.allclose(read, before, atol=1e-5)
 
 
 # --- what a state holds ---

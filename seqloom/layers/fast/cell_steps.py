@@ -32,11 +32,11 @@ def advance_lstm(cell: "Cell") -> Advance:
     if usable(U):
         of_h, finish = native_steps.product(U, None), native_steps.lstm(size, U.dtype)
         return lambda share, entries: finish(share, of_h(entries[0]), entries[1])
-    turned = U.t()
+    of_h = product(U, None)
 
     def advance(share: Tensor, entries: Entries) -> Entries:
         h, c = entries
-        gates = torch.addmm(share, h, turned)
+        gates = of_h(h).add_(share)
         g = gates[:, 2 * size : 3 * size].tanh()
         i, f, _, o = gates.sigmoid_().split(size, 1)  # all gates in one go: a quarter for nothing is cheaper
         c = torch.addcmul(f * c, i, g)

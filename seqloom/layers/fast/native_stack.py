@@ -29,7 +29,7 @@ RELU, GELU, SWIGLU = range(3)
 
 class LinearPlaces(Structure):
     _fields_ = [
-        *((name, c_void_p) for name in ("weights", "scale", "bias")),
+        *((name, c_void_p) for name in ("weights", "scale", "bias", "totals")),
         *((name, c_long) for name in ("inputs", "outputs")),
     ]
 
@@ -70,7 +70,7 @@ class Block:
         for name, linear in (("into", self.into), ("out", self.out)):
             layout = native_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
             alive.append(layout)
-            pointers = [one.data_ptr() for one in layout] + [None] * (3 - len(layout))
+            pointers = [one.data_ptr() for one in layout] + [None] * (4 - len(layout))
             setattr(place, name, LinearPlaces(*pointers, linear.in_features, linear.out_features))
         if self.share is not None:
             place.share = self.share.data_ptr()
@@ -175,7 +175,7 @@ class Fused:
     def make_room(self, x: Tensor) -> None:
         """For what stands between the layers, of so many rows; what was pointed to is forgotten."""
         self.rows, self.pointed = x.shape[0], [None] * len(self.pointed)
-        self.room = x.new_empty(self.rows * (2 * self.widest + self.size), dtype=self.dtype)
+        self.room = x.new_empty(self.rows * (2 * self.widest + self.size + self.widest // 4 + 2), dtype=self.dtype)
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:
         """Whole sequences x (B, T, D) of an encoder's layers, which have no state; padding comes out as anything."""
@@ -202,7 +202,9 @@ class Fused:
         if rows != self.rows:
             self.make_room(x)
         wide, beside = self.room.data_ptr(), rows * self.widest * self.room.itemsize
-        self.act(len(self.each), byref(self.places), rows, size, y.data_ptr(), wide, wide + beside, wide + 2 * beside)
+        normal = wide + 2 * beside
+        room = normal + rows * size * self.room.itemsize
+        self.act(len(self.each), byref(self.places), rows, size, y.data_ptr(), wide, wide + beside, normal, room)
         return y
 
     def point_to_own(self, number: int, cache: Cache) -> Tensor | None:
@@ -235,5 +237,5 @@ class Fused:
 @cache
 def whole_run(dtype: torch.dtype) -> Any:
     found: Any = native_kernels.symbol("run", dtype)
-    found.argtypes, found.restype = [c_long, c_void_p, c_long, c_long, *[c_void_p] * 4], None
+    found.argtypes, found.restype = [c_long, c_void_p, c_long, c_long, *[c_void_p] * 5], None
     return found

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KINDS = {"n": c_long, "p": c_void_p, "d": c_double}
 ARGUMENTS = {
     "product": "nnnpnppn",
-    "rounded_product": "nnnpnppppn",
+    "int8_product": "nnnpnppppppn",
     "attend": "nnnnnpnpnnnnpnpp",
     "look": "nnnnnpppppp",
     "leading": "nnnppp",
@@ -92,23 +92,28 @@ def numbers_layout(weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def bytes_layout(weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+    """Bytes (panels, inputs / 4, width, 4), the scale, the bias and the sum of the bytes of each output."""
     width = panel(weight.dtype)
     whole, scale = quantize_weight(weight)
     room = -weight.shape[0] % width
-    return spread(whole, width).contiguous(), F.pad(scale, (0, room)), F.pad(bias, (0, room))
+    padded = F.pad(whole, (0, -weight.shape[1] % 4, 0, room))
+    fours = padded.view(-1, width, padded.shape[1] // 4, 4).transpose(1, 2).contiguous()
+    return fours, F.pad(scale, (0, room)), F.pad(bias, (0, room)), padded.sum(1, dtype=torch.int32)
 
 
 def product(weight: Tensor, bias: Tensor | None) -> Change:
     """W x + b of x (B, inputs)."""
     (outputs, inputs), eight = weight.shape, eight_bits.get()
     layout = kept_layout(weight, bias, eight)
-    act, places = function("rounded_product" if eight else "product", weight.dtype), [one.data_ptr() for one in layout]
+    act, places = function("int8_product" if eight else "product", weight.dtype), [one.data_ptr() for one in layout]
 
     def change(x: Tensor, alive: tuple[Tensor, ...] = layout) -> Tensor:
         x = rows_of(x, inputs, weight.dtype)
         rows = x.shape[0]
         y = x.new_empty(rows, outputs)
-        act(rows, inputs, outputs, x.data_ptr(), x.stride(0), *places, y.data_ptr(), outputs)
+        room = x.new_empty(rows * (inputs // 4 + 2)) if eight else None
+        more = () if room is None else (room.data_ptr(),)
+        act(rows, inputs, outputs, x.data_ptr(), x.stride(0), *places, *more, y.data_ptr(), outputs)
         return y
 
     return change

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..padding import zero_padding
+from ..quantization import eight_bits, round_rows
 from ..state import State
 from ..tap import watched
 from . import native_stack, native_steps
@@ -148,6 +149,8 @@ def change_of(module: nn.Module) -> Change:
 def product(weight: Tensor, bias: Tensor | None) -> Change:
     if usable(weight):
         return native_steps.product(weight, bias)
+    if eight_bits.get():
+        return lambda x: F.linear(round_rows(x), weight, bias)  # the weights have been rounded before
     return lambda x: F.linear(x, weight, bias)
 
 

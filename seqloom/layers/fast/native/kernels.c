@@ -52,5 +52,6 @@ long NAMED(panel)(void) { return PANEL; }
 #include "numbers.h"
 #include "recurrence.h"
 #include "products.h"
+#include "int8.h"
 #include "attention.h"
 #include "layers.h"

@@ -80,6 +80,7 @@ void NAMED(leading)(long rows, long size, long count, const REAL *logits, REAL *
 typedef struct {
     const void *weights;
     const REAL *scale, *bias; /* of bytes; none: the weights are numbers */
+    const int32_t *totals;    /* of bytes */
     long inputs, outputs;
 } NAMED(linear);
 
@@ -100,10 +101,10 @@ enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH), NAMED(WHOLE) }; /* what a layer d
 enum { NAMED(POST), NAMED(PRE), NAMED(REZERO) };          /* and how it joins what goes around it */
 enum { NAMED(RELU), NAMED(GELU), NAMED(SWIGLU) };
 
-static void NAMED(apply)(const NAMED(linear) *linear, long rows, const REAL *x, REAL *y) {
+static void NAMED(apply)(const NAMED(linear) *linear, long rows, const REAL *x, REAL *room, REAL *y) {
     if (linear->scale)
-        NAMED(rounded_product)(rows, linear->inputs, linear->outputs, x, linear->inputs, linear->weights,
-                               linear->scale, linear->bias, y, linear->outputs);
+        NAMED(int8_product)(rows, linear->inputs, linear->outputs, x, linear->inputs, linear->weights, linear->scale,
+                            linear->bias, linear->totals, room, y, linear->outputs);
     else
         NAMED(product)(rows, linear->inputs, linear->outputs, x, linear->inputs, linear->weights, y, linear->outputs);
 }
@@ -133,9 +134,10 @@ static void NAMED(turn)(const NAMED(layer) *one, long rows, REAL *x) {
             }
 }
 
-/* x (rows, size) becomes what the layers make of it; `wide` and `other` have room for the widest thing in between. */
+/* x (rows, size) becomes what the layers make of it; `wide` and `other` have place for the widest
+   thing in between, `room` for what a product of bytes needs. */
 void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, REAL *x, REAL *wide, REAL *other,
-                REAL *normal) {
+                REAL *normal, REAL *room) {
     for (const NAMED(layer) *one = layers; one < layers + count; one++) {
         const REAL *in = x;
         REAL *change = wide;
@@ -143,11 +145,11 @@ void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, RE
             NAMED(add_norm)(rows, size, x, 0, one->norm_scale, one->norm_shift, one->centered, one->epsilon, normal);
             in = normal;
         }
-        NAMED(apply)(&one->into, rows, in, wide);
+        NAMED(apply)(&one->into, rows, in, room, wide);
         if (one->kind == NAMED(EACH)) {
             NAMED(bend)(one->act, rows, one->into.outputs, wide, other);
             change = one->act == NAMED(SWIGLU) ? wide : other;
-            NAMED(apply)(&one->out, rows, change == wide ? other : wide, change);
+            NAMED(apply)(&one->out, rows, change == wide ? other : wide, room, change);
         } else {
             if (one->sines) NAMED(turn)(one, rows, wide);
             REAL *beside = wide + one->heads * one->width; /* keys and values stand beside the queries */
@@ -156,7 +158,7 @@ void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, RE
                           whole ? beside : one->steps, whole ? outputs : one->heads * (one->width + one->value_width),
                           whole ? one->per * outputs : one->source_stride, one->first, one->length, one->valid,
                           one->valid_stride, one->kind == NAMED(OWN) ? beside : 0, other);
-            NAMED(apply)(&one->out, rows, other, wide);
+            NAMED(apply)(&one->out, rows, other, room, wide);
         }
         if (one->join == NAMED(POST))
             NAMED(add_norm)(rows, size, x, change, one->norm_scale, one->norm_shift, one->centered, one->epsilon, x);

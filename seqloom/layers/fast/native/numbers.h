@@ -4,9 +4,6 @@
 
 typedef REAL NAMED(lanes) __attribute__((vector_size(VECTOR), aligned(sizeof(REAL)), may_alias));
 
-typedef signed char NAMED(bytes) __attribute__((vector_size(VECTOR / sizeof(REAL)), aligned(1), may_alias));
-typedef int32_t NAMED(whole) __attribute__((vector_size(4 * VECTOR / sizeof(REAL))));
-
 /* e^x = 2^n e^r with n whole and |r| at most half of log 2, where the series ends soon. */
 static inline REAL NAMED(exponential)(REAL x) {
     const int over = x > LARGEST, under = x < -LARGEST; /* then infinity and 0: a gate can be shut for good */
