@@ -1,5 +1,6 @@
 """`recipes` and `config`: what can be trained, and every setting of it. Neither needs torch."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -36,6 +37,8 @@ def config(
     from ..config.recipe import Recipe
 
     found = Recipe.read(recipe, *(overrides or []))
+    for note in found.notes:
+        print(note, file=sys.stderr)
     if schema:
         print_whole(Recipe.schema())
     elif as_json:

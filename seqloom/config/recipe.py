@@ -46,10 +46,7 @@ CHOOSING = ("task", "model.kind", *(f"model.{side}.kind" for side in SIDES))
 class Recipe(Section):
     """Everything a run is made from. A mistake in it is a RecipeError of one sentence."""
 
-    task: str = Field(
-        default=DEFAULT,
-        description="What is learned: " + ", or ".join(f"to {use.does}" for use in USES.values()) + ".",
-    )
+    task: str = DEFAULT
     about: About = Field(default=About(), description="For whoever chooses a recipe; training reads none of it.")
     data: Data = Field(
         default_factory=Data, description="Where the examples come from and how they become tokens or numbers."
@@ -241,11 +238,11 @@ def class_of(values: object) -> type[Recipe]:
 def _compose(task: str, model: Any) -> type[Recipe]:
     use = USES[task]
     tables = {"data": use.data, "train": use.train, "search": use.search, "model": model}
-    described = {name: Recipe.model_fields[name].description for name in ("task", *tables)}
+    described = {name: Recipe.model_fields[name].description for name in tables}
     fields: dict[str, Any] = {
         name: (one, Field(default_factory=one, description=described[name])) for name, one in tables.items()
     }
-    fields["task"] = (Literal[task], Field(default=task, description=described["task"]))
+    fields["task"] = (Literal[task], Field(default=task, description=f"What is learned: here, to {use.does}."))
     return create_model(f"{task.title()}Recipe", __base__=Recipe, **fields)
 
 

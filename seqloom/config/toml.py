@@ -16,7 +16,7 @@ from .messages import Setting, literal, plain, settings, shown, unknown
 from .section import Section
 
 LARGEST = 1_000_000  # bytes: a file of data given by mistake is refused before it fills the memory
-WIDTH = 100  # columns of a comment
+WIDTH = 79  # columns of a comment
 
 # --- in --------------------------------------------------------------------------------------------------------------
 

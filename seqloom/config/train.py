@@ -64,7 +64,9 @@ class Train(Family):
     optimizer: Literal["adamw", "adam", "radam", "sgd"] = Field(
         default="adamw", description="Which of torch's own optimizers makes the steps."
     )
-    momentum: float = Field(default=0.9, ge=0, lt=1, description="The share of its last move that SGD makes again.")
+    momentum: float = Field(
+        default=0.9, ge=0, lt=1, description="The momentum of sgd; other optimizers do not read it."
+    )
     learning_rate: float = Field(
         default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up."
     )

@@ -214,6 +214,8 @@ class Pipeline:
         self, recipe: Recipe, examples: object, begun: bool, changed_data: bool
     ) -> Generator[Record, None, None]:
         """Read the data; of a run that has begun, the same as then."""
+        for sentence in () if begun else recipe.notes:
+            yield self.note(sentence)
 
         def prepare(note: Note) -> tuple[Task, Prepared]:
             if begun:

@@ -71,13 +71,13 @@ def forgetting(checkup: Checkup) -> Finding | None:
     worst = min(keeps, key=lambda use: use.mean, default=None)
     if worst is None or worst.mean > 0.33 or checkup.skill > LITTLE:
         return None
-    bias = getattr(side_of(checkup.recipe), "forget_bias", 0.0)
+    bias: float | None = getattr(side_of(checkup.recipe), "forget_bias", None)
     return Finding(
         "forgets at once",
-        0.88 if bias < 0 else 0.7,
+        0.88 if bias is not None and bias < 0 else 0.7,
         f"Gate {worst.gate} of {worst.level} keeps {worst.mean:.0%}: after three steps {worst.mean**3:.1%} is left.",
         {"mean": worst.mean, "closed": worst.closed},
-        "model.forget_bias=1" if worst.gate == "f" else "model.kind=lstm model.forget_bias=1",
+        "model.forget_bias=1" if bias is not None else "model.kind=lstm model.forget_bias=1",
         "What is forgotten at every step cannot be learned to be remembered: no gradient comes back along it.",
     )
 
