@@ -12,12 +12,13 @@ from .options import Debug, Json
 
 class Format(StrEnum):
     ONNX = "onnx"
+    TORCH = "torch"
     HUGGINGFACE = "huggingface"
 
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    to: Annotated[Format, typer.Option(help="ONNX graphs, or a folder that transformers loads.")],
+    to: Annotated[Format, typer.Option(help="ONNX graphs, plain PyTorch code, or a folder that transformers loads.")],
     into: Annotated[Path, typer.Option(help="A new folder for the files.")],
     as_json: Json = False,
     debug: Debug = False,

@@ -21,7 +21,17 @@ def to_huggingface(run: Run, folder: Path) -> dict[str, Any]:
     return {"folder": str(folder), "format": "huggingface", "files": files}
 
 
-FORMATS: dict[str, Callable[[Run, Path], dict[str, Any]]] = {"onnx": to_onnx, "huggingface": to_huggingface}
+def to_torch(run: Run, folder: Path) -> dict[str, Any]:
+    from ..exchange import torch
+
+    return torch.save(run, folder)
+
+
+FORMATS: dict[str, Callable[[Run, Path], dict[str, Any]]] = {
+    "onnx": to_onnx,
+    "torch": to_torch,
+    "huggingface": to_huggingface,
+}
 
 
 def export_run(folder: Path, to: str, into: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """ONNX graphs compute what the run does, and the program beside them answers as the run, without torch."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -11,9 +10,10 @@ import torch
 from torch import nn
 
 from seqloom.errors import RunError, SeqloomError
+from seqloom.exchange.check import DECODER, LABELER, SIZES
 from seqloom.exchange.onnx import save
-from seqloom.exchange.onnx.check import SIZES, check_model, open_graph
-from seqloom.exchange.onnx.model import DECODER, LABELER, write_model
+from seqloom.exchange.onnx.check import check_model, open_graph
+from seqloom.exchange.onnx.model import write_model
 from seqloom.layers.cells import GRUCell, RNNCell
 from seqloom.layers.crf import CRF
 from seqloom.layers.embeddings import PatchEmbedding
@@ -23,55 +23,12 @@ from seqloom.runs.run import load, train
 
 from ..laws import zoo
 from ..recipes import small
+from .programs import ask, expected, jsonable, same
 from .runs import DAYS, KINDS, cases, images, parts, sentences, table, untrained
 
 FEW = ("lstm", "transformer")
 NUMERIC = ("classify-numbers", "tag-numbers", "forecast", "forecast-alone")
 EVERY = ("classify", "classify-numbers", "tag-crf", "seq2seq", "language", "forecast")  # tried with all kinds
-
-# Answers of programs in a process that cannot import torch or seqloom.
-ASK = """
-import json, runpy, sys
-
-class Without:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "seqloom"):
-            raise ImportError(f"{name} was imported")
-
-sys.meta_path.insert(0, Without())
-answers = []
-for program, inputs in json.load(sys.stdin):
-    predict = runpy.run_path(program)["predict"]
-    answers.append([predict(*given) for given in inputs])
-print(json.dumps(answers))
-"""
-
-
-def ask(programs):
-    """Answers to [(program, [arguments, …]), …]."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASK], input=json.dumps(programs), capture_output=True, text=True, encoding="utf-8"
-    )
-    assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
-
-
-def jsonable(given):
-    """Arrays as lists; JSON has no word for a gap that all readers know, but Python's has."""
-    return given.tolist() if isinstance(given, np.ndarray) else given
-
-
-def expected(run, given):
-    [best, *_] = run.predict(given, beam=1)
-    return {name: values for name, values in best.values.items()} if hasattr(best, "values") else best.output
-
-
-def same(found, true):
-    if not isinstance(found, dict):
-        return found == true
-    points = {name: levels.get("0.5", levels.get("mean")) for name, levels in found.items()}
-    return points.keys() == true.keys() and all(np.allclose(points[n], true[n], 1e-4, 1e-4) for n in true)
-
 
 CASES = (
     *("classify", "classify-labels", "classify-number", "classify-numbers", "tag", "tag-numbers", "tag-crf", "seq2seq"),
@@ -274,7 +231,7 @@ def frame(values, columns):
 
 
 def test_the_best_path_is_that_of_the_crf():
-    from seqloom.exchange.onnx import script
+    from seqloom.exchange import script
 
     head = zoo.stirred(CRF(4, 3))
     names = {"np": np, "FIELDS": {"crf": {name: getattr(head, name).tolist() for name in ("pairs", "first", "last")}}}

@@ -8,7 +8,8 @@ from ...errors import MissingExtra, RunError
 from ...models import Generator, Labeler, device_of
 from ...training.files import json_bytes
 from ..folder import refuse_existing, write_folder
-from .fields import Run, describe_run
+from ..program import Run, describe_run
+from ..script import ONNXRUNTIME
 
 
 def save(run: Run, folder: str | Path) -> dict[str, Any]:
@@ -32,10 +33,10 @@ def save(run: Run, folder: str | Path) -> dict[str, Any]:
     graphs = write_model(model)
     checks = check_model(model, graphs, program.features, program.steps)
     files = {
-        **graphs,
+        **{f"{name}.onnx": data for name, data in graphs.items()},
         **program.files,
         "fields.json": json_bytes(program.fields),
-        "predict.py": program.source.encode(),
+        "predict.py": program.write(ONNXRUNTIME),
     }
     write_folder(Path(folder), files)
     return {

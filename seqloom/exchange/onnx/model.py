@@ -6,7 +6,6 @@ The step reads one element a row or many, so it serves a prompt and all that is 
 
 from typing import Any
 
-import numpy as np
 from onnx import TensorProto
 from torch import nn
 
@@ -14,16 +13,14 @@ from ...layers.base import Encoder
 from ...layers.character_embeddings import CharacterWordEmbedding
 from ...layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
 from ...layers.materialize import materialize
-from ...layers.positions import LearnedPositions
 from ...models import Generator, Labeler
+from ..check import DECODER, ENCODER, INPUTS, LABELER, LENGTHS, ROWS, START
 from .graph import Graph, Shape, Value
 from .layers import Source, final_states, write_layer, write_pool, write_start
 from .modules import refuse, write_embedding, write_head
 from .state import Leaf, Reading, State, map_leaves
 
-LABELER, ENCODER, START, DECODER = "model.onnx", "encoder.onnx", "start.onnx", "decoder.onnx"
-INPUTS, LENGTHS, ROWS = "inputs", "lengths", "rows"
-Graphs = dict[str, bytes]  # by the name of the file
+Graphs = dict[str, bytes]  # by name
 
 
 def write_model(model: Labeler | Generator) -> Graphs:
@@ -120,42 +117,3 @@ def name_leaves(state: State, use: Any) -> State:
         return Leaf(found, leaf.shape) if isinstance(found, Value) else leaf
 
     return map_leaves(change, state)
-
-
-# --- examples of what a graph reads -------------------------------------------------------------------------------
-
-
-def draw_inputs(
-    embed: nn.Module, batch: int, length: int, draw: np.random.Generator, features: int = 0
-) -> "np.ndarray[Any, Any]":
-    """A batch as this first layer takes it; `features` are those of an element that goes in as it is."""
-    match embed:
-        case (
-            TokenEmbedding(weight=weight)
-            | nn.Embedding(weight=weight)
-            | SegmentEmbedding(tokens=nn.Module(weight=weight))
-        ):
-            return draw.integers(0, len(weight), (batch, length))
-        case CharacterWordEmbedding(words=words, letters=letters):
-            known: Any = letters.embed
-            spelled = draw.integers(1, len(known.weight), (batch, length, 6))
-            spelled[np.arange(6) >= draw.integers(0, 7, (batch, length, 1))] = 0
-            return np.concatenate([draw.integers(0, len(words.weight), (batch, length, 1)), spelled], -1)
-        case NumberEmbedding(product=product):
-            return draw.standard_normal((batch, length, product.in_features)).astype(np.float32)
-        case NoteEmbedding(product=product):
-            return draw.integers(0, 2, (batch, length, product.in_features)).astype(np.float32)
-        case PatchEmbedding(product=product, side=side):
-            # Two rows of patches, the last of which are not whole.
-            channels, across = product.in_features // side**2, max(1, length // 2)
-            size = (batch, channels, 2 * side - side // 2 if length > 1 else side, across * side)
-            return draw.standard_normal(size).astype(np.float32)
-        case nn.Identity():
-            return draw.standard_normal((batch, length, features)).astype(np.float32)
-    raise refuse(embed, "the first layer")
-
-
-def longest_of(model: nn.Module) -> int:
-    """How many elements a model can read: any number, but for learned positions."""
-    tables = [part for part in model.modules() if isinstance(part, LearnedPositions)]
-    return min((len(one.table) - one.offset for one in tables), default=10**6)

@@ -1,4 +1,4 @@
-"""What a run has learned besides its weights, as the program beside the graphs reads it: symbols, names, scales.
+"""What a run has learned besides its weights, as the program beside an exported model reads it: symbols, names, scales.
 
 The only place here that knows what a run folder says about its task.
 """
@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from ...data.formats.chorales import LOWEST
-from ...data.vocabulary import END, SPECIALS, START, UNKNOWN
-from ...errors import RunError
-from ...fields.subwords import PIECE
-from ...fields.text import SUBWORDS
-from ...layers.crf import CRF
-from ...layers.heads import MLPHead
-from ...models import Generator, Labeler
+from ..data.formats.chorales import LOWEST
+from ..data.vocabulary import END, SPECIALS, START, UNKNOWN
+from ..errors import RunError
+from ..fields.subwords import PIECE
+from ..fields.text import SUBWORDS
+from ..layers.crf import CRF
+from ..layers.heads import MLPHead
+from ..models import Generator, Labeler
 from . import script
 
 
@@ -35,10 +35,18 @@ class Program:
     """What lies beside the graphs, and what checking them has to know."""
 
     fields: dict[str, Any]
-    source: str = ""  # predict.py
+    title: str = ""
+    example: str = ""  # of what is typed
+    body: str = ""  # of predict.py
     files: dict[str, bytes] = field(default_factory=dict)  # tokenizers
     features: int = 0  # of an element that goes in as it is
     steps: int = 0  # the only length there is
+
+    def write(self, runtime: str) -> bytes:
+        """predict.py, with the lines by which this runtime opens a graph by its name."""
+        told = script.HEADER.format(title=self.title, example=self.example, runtime=runtime.split()[1])
+        more = ", tokenizers" if self.files else ""
+        return (told.replace("MORE", more) + runtime + self.body).encode()
 
 
 def describe_run(run: Run) -> Program:
@@ -56,12 +64,6 @@ def describe_run(run: Run) -> Program:
         if run.model.source is None
         else describe_generator(fields, recipe)
     )
-
-
-def header(recipe: Any, program: Program, example: str) -> str:
-    more = " and tokenizers" if program.files else ""
-    kind = recipe.model.side("encoder").kind if recipe.task != "language" else recipe.model.side("decoder").kind
-    return script.HEADER.format(title=f"Answers of a model ({recipe.task}, {kind}).", example=example, more=more)
 
 
 def add_side(program: Program, side: str, values: dict[str, Any]) -> None:
@@ -113,14 +115,16 @@ def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: s
     if "tag" in program.fields:
         main, example = script.MAIN_TAGGED, f"TAG {example}"
     body = "".join(part.replace("CUT", cut) for part in parts)
-    program.source = header(recipe, program, example) + body + main
+    kind = recipe.model.side("encoder" if "source" in program.fields else "decoder").kind
+    program.title, program.example = f"Answers of a model ({recipe.task}, {kind}).", example
+    program.body = body + main
     return program
 
 
 def describe_labeler(model: Labeler, fields: dict[str, Any], recipe: Any) -> Program:
     program, target = Program({"target": fields["target"]}), fields["target"]["kind"]
     read, cut = read_source(program, fields["source"], recipe)
-    opened = script.graphs(MODEL="model.onnx")
+    opened = script.graphs(MODEL="model")
     if target != "tags":
         answer = {"label": script.LABEL, "labels": script.LABELS, "number": script.NUMBER}[target]
         return finish(program, recipe, opened, read, answer, cut=cut)
@@ -137,7 +141,7 @@ def describe_generator(fields: dict[str, Any], recipe: Any) -> Program:
     program, target = Program({}), fields["target"]
     read, cut = read_source(program, fields["source"], recipe)
     add_side(program, "target", target)
-    opened = script.graphs(ENCODER="encoder.onnx", DECODER="decoder.onnx")
+    opened = script.graphs(ENCODER="encoder", DECODER="decoder")
     shared = (opened, read, script.STEP, script.WRITE)
     if target["kind"] == "image tokens":
         (height, width, _), side = target["size"], target["side"]
@@ -173,20 +177,20 @@ def describe_writer(tokenizer: Any, fields: dict[str, Any], recipe: Any) -> Prog
         "window": window_of(recipe),
     }
     read = script.reading(target["kind"], "TARGET")
-    opened = script.graphs(START="start.onnx", DECODER="decoder.onnx")
+    opened = script.graphs(START="start", DECODER="decoder")
     return finish(program, recipe, opened, read, script.STEP, script.NEXT)
 
 
 def is_one_text(recipe: Any) -> bool:
     """Whether what was read is one text, and not documents of their own."""
-    from ...data.documents import is_text
+    from ..data.documents import is_text
 
     return recipe.task == "language" and is_text(recipe.data)
 
 
 def describe_frames(fields: dict[str, Any], recipe: Any) -> Program:
     program = Program({"target": fields["target"], "lowest": LOWEST, "window": window_of(recipe)})
-    opened = script.graphs(START="start.onnx", DECODER="decoder.onnx")
+    opened = script.graphs(START="start", DECODER="decoder")
     return finish(program, recipe, opened, script.STEP, script.FRAMES, example='"60 64 67"')
 
 
@@ -215,4 +219,4 @@ def describe_forecast(run: Run, facts: dict[str, Any]) -> Program:
     else:
         features = fields["span"] * (columns * (3 if facts["gaps"] else 1) + facts["calendar"])
     program = Program(fields, features=features, steps=data.context // model.patch_length)
-    return finish(program, recipe, script.graphs(MODEL="model.onnx"), script.FORECAST)
+    return finish(program, recipe, script.graphs(MODEL="model"), script.FORECAST)

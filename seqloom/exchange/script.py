@@ -1,4 +1,4 @@
-"""The program that lies beside the graphs: from what a person types to what the run would answer, by numpy alone.
+"""The program that lies beside an exported model: from what a person types to what the run would answer.
 
 It is put together from a way to read and a way to answer. What these know of the run is in fields.json.
 """
@@ -7,7 +7,7 @@ HEADER = '''"""{title}
 
     python predict.py {example}
 
-or from Python: from predict import predict. It needs onnxruntime and numpy{more}, and answers as `seqloom predict`.
+or from Python: from predict import predict. It needs numpy, {runtime}MORE, and answers as `seqloom predict --beam 1`.
 """
 
 import json
@@ -16,19 +16,43 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 
 HERE = Path(__file__).resolve().parent
 FIELDS = json.loads((HERE / "fields.json").read_text("utf-8"))
 SOURCE, TARGET = FIELDS.get("source"), FIELDS.get("target")
+'''
+
+# --- runtimes: `graph(name)` is a function from arrays by name to arrays by name --------------------------------------
+
+ONNXRUNTIME = """
+import onnxruntime  # noqa: E402
 
 
 def graph(name):
-    session = onnxruntime.InferenceSession(str(HERE / name), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(HERE / f"{name}.onnx"), providers=["CPUExecutionProvider"])
     outputs = [one.name for one in session.get_outputs()]
-    names = {{one.name for one in session.get_inputs()}}
-    return lambda **given: dict(zip(outputs, session.run(None, {{k: v for k, v in given.items() if k in names}})))
-'''
+    names = {one.name for one in session.get_inputs()}
+    return lambda **given: dict(zip(outputs, session.run(None, {k: v for k, v in given.items() if k in names})))
+"""
+
+TORCH = """
+import torch  # noqa: E402
+
+NAMES = {"__file__": str(HERE / "model.py"), "__name__": "model"}
+exec(compile((HERE / "model.py").read_text("utf-8"), "model.py", "exec"), NAMES)
+NET = NAMES["load"]()
+METHODS = {"model": NET.answer} if hasattr(NET, "answer") else {"decoder": NET.step}
+METHODS |= {name: getattr(NET, of) for name, of in (("encoder", "encode"), ("start", "start")) if hasattr(NET, of)}
+
+
+def graph(name):
+    def run(**given):
+        with torch.no_grad():
+            told = METHODS[name](**{k.replace(".", "_"): torch.from_numpy(v) for k, v in given.items()})
+        return {k: v.numpy() for k, v in told.items()}
+
+    return run
+"""
 
 # --- reading: `encode(given)` is the elements of an input ------------------------------------------------------------
 

@@ -1,0 +1,161 @@
+"""Whether an exported model computes what the run does: both are asked, at several sizes, before anything is kept.
+
+Knows no format: a graph is a function from arrays by name to arrays by name.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..errors import RunError
+from ..layers.character_embeddings import CharacterWordEmbedding
+from ..layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
+from ..layers.padding import lengths_to_mask
+from ..layers.positions import LearnedPositions
+from ..models import Generator, Labeler
+
+Array = Any
+Graph = Callable[..., dict[str, Array]]
+OpenGraph = Callable[[str], Graph]  # by its name
+LABELER, ENCODER, START, DECODER = "model", "encoder", "start", "decoder"
+INPUTS, LENGTHS, ROWS = "inputs", "lengths", "rows"
+SIZES = ((1, 1), (2, 3), (3, 8), (1, 17), (5, 12))  # batch and length
+MOST = 1e-4  # that a number may be off, of numbers above one as a share
+
+
+class Check(NamedTuple):
+    """How far a graph is off at one size."""
+
+    batch: int
+    length: int
+    gap: float
+
+
+def gap_between(found: Array, expected: Tensor) -> float:
+    """The largest difference, of numbers above one as a share; what is infinite has to be so in both."""
+    true = expected.detach().cpu().float().numpy()
+    if found.shape != true.shape:
+        raise RunError(f"the graph gives {found.shape}, but the run {true.shape}")
+    finite = np.isfinite(true)
+    if (finite != np.isfinite(found)).any() or (found[~finite] != true[~finite]).any():
+        return float("inf")
+    gaps = np.abs(found[finite] - true[finite]) / np.maximum(1, np.abs(true[finite]))
+    return float(gaps.max(initial=0))
+
+
+def check_model(
+    model: Labeler | Generator, graph: OpenGraph, features: int = 0, steps: int = 0, least: int = 0
+) -> list[Check]:
+    """Differences at each size; refused if one is too large. `steps` is the only length, where there is one; a row has
+    at `least` so many elements."""
+    model = model.eval()
+    longest = longest_of(model)
+    sizes = [(batch, steps or max(1, min(length, longest - 1))) for batch, length in SIZES]
+    with torch.no_grad():
+        if isinstance(model, Labeler):
+            gaps = list(check_labeler(model, graph, sizes, features))
+        else:
+            gaps = list(check_generator(model, graph, sizes, features, least))
+    found = [Check(*size, gap) for size, gap in zip(sizes, gaps, strict=True)]
+    for one in found:
+        if not one.gap <= MOST:
+            raise RunError(
+                f"the graph is {one.gap:.1g} away from the run at batch {one.batch} and length {one.length}, more than "
+                f"the {MOST:g} that rounding may do: nothing was exported"
+            )
+    return found
+
+
+def draw_source(
+    embed: Any, batch: int, length: int, draw: np.random.Generator, features: int, least: int
+) -> tuple[dict[str, Array], tuple[Tensor, Tensor]]:
+    """A batch of rows of unequal lengths, as a graph and as a model is given it."""
+    x = draw_inputs(embed, batch, length, draw, features)
+    if isinstance(embed, PatchEmbedding):
+        patches = -(-x.shape[2] // embed.side) * -(-x.shape[3] // embed.side)
+        return {INPUTS: x}, (torch.from_numpy(x), torch.ones(batch, patches, dtype=torch.bool))
+    lengths = draw.integers(min(least, length), length + 1, batch)
+    lengths[0] = length
+    mask = lengths_to_mask(torch.from_numpy(lengths), length)
+    return {INPUTS: x, LENGTHS: lengths}, (torch.from_numpy(x), mask)
+
+
+def check_labeler(model: Labeler, graph: OpenGraph, sizes: list[tuple[int, int]], features: int) -> Iterator[float]:
+    answer, draw = graph(LABELER), np.random.default_rng(0)
+    for batch, length in sizes:
+        least = length if isinstance(model.embed, nn.Identity) else 0  # such windows are always whole
+        given, read = draw_source(model.embed, batch, length, draw, features, least)
+        expected = model(*read)
+        parts = expected if isinstance(expected, tuple) else (expected,)
+        yield max(gap_between(*pair) for pair in zip(answer(**given).values(), parts, strict=True))
+
+
+def check_generator(
+    model: Generator, graph: OpenGraph, sizes: list[tuple[int, int]], features: int, least: int
+) -> Iterator[float]:
+    """All elements at once, and then one more from the state that this has left."""
+    first, step = graph(START if model.source is None else ENCODER), graph(DECODER)
+    draw = np.random.default_rng(0)
+    for batch, length in sizes:
+        given: dict[str, Array] = {ROWS: np.array([batch])}
+        read: tuple[Tensor, ...] = ()
+        if model.source is not None:
+            given, read = draw_source(model.source.embed, batch, length, draw, features, least)
+        known = first(**given)
+        state, gap = model.initial_state(batch, *read), 0.0
+        for time in (length, 1):
+            y = draw_inputs(model.embed, batch, time, draw)
+            told, known = run_step(step, y, known)
+            expected, state = model(torch.from_numpy(y), state)
+            parts = expected if isinstance(expected, tuple) else (expected,)
+            gap = max(gap, *(gap_between(*pair) for pair in zip(told, parts, strict=True)))
+        yield gap
+
+
+def run_step(step: Graph, y: Array, known: dict[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+    """What a step tells, and what is known after it."""
+    found = step(**{INPUTS: y, **known})
+    after = {name.replace("next", "state"): value for name, value in found.items() if name.startswith("next.")}
+    return [value for name, value in found.items() if not name.startswith("next.")], {**known, **after}
+
+
+# --- examples of what a graph reads -------------------------------------------------------------------------------
+
+
+def draw_inputs(
+    embed: nn.Module, batch: int, length: int, draw: np.random.Generator, features: int = 0
+) -> "np.ndarray[Any, Any]":
+    """A batch as this first layer takes it; `features` are those of an element that goes in as it is."""
+    match embed:
+        case (
+            TokenEmbedding(weight=weight)
+            | nn.Embedding(weight=weight)
+            | SegmentEmbedding(tokens=nn.Module(weight=weight))
+        ):
+            return draw.integers(0, len(weight), (batch, length))
+        case CharacterWordEmbedding(words=words, letters=letters):
+            known: Any = letters.embed
+            spelled = draw.integers(1, len(known.weight), (batch, length, 6))
+            spelled[np.arange(6) >= draw.integers(0, 7, (batch, length, 1))] = 0
+            return np.concatenate([draw.integers(0, len(words.weight), (batch, length, 1)), spelled], -1)
+        case NumberEmbedding(product=product):
+            return draw.standard_normal((batch, length, product.in_features)).astype(np.float32)
+        case NoteEmbedding(product=product):
+            return draw.integers(0, 2, (batch, length, product.in_features)).astype(np.float32)
+        case PatchEmbedding(product=product, side=side):
+            # Two rows of patches, the last of which are not whole.
+            channels, across = product.in_features // side**2, max(1, length // 2)
+            size = (batch, channels, 2 * side - side // 2 if length > 1 else side, across * side)
+            return draw.standard_normal(size).astype(np.float32)
+        case nn.Identity():
+            return draw.standard_normal((batch, length, features)).astype(np.float32)
+    raise RunError(f"the first layer is a {type(embed).__name__}, which cannot be exported")
+
+
+def longest_of(model: nn.Module) -> int:
+    """How many elements a model can read: any number, but for learned positions."""
+    tables = [part for part in model.modules() if isinstance(part, LearnedPositions)]
+    return min((len(one.table) - one.offset for one in tables), default=10**6)

@@ -1,0 +1,75 @@
+"""A run as a folder of plain PyTorch: code, weights, and a program that answers; checked against the run first."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from ...errors import RunError
+from ...models import Generator, Labeler, device_of
+from ...training.files import json_bytes
+from ..check import DECODER, ENCODER, LABELER, START, Check, Graph, check_model
+from ..folder import refuse_existing, write_folder
+from ..program import Run, describe_run
+from ..script import TORCH
+from .model import write_model
+from .parts import is_transformer
+
+WEIGHTS = "model.safetensors"
+METHODS = {LABELER: "answer", ENCODER: "encode", START: "start", DECODER: "step"}
+
+
+def save(run: Run, folder: str | Path) -> dict[str, Any]:
+    """Write model.py, its weights, what was learned beside them, and predict.py; nothing of it needs this package.
+
+    What was written, and how far it is from the run at five sizes of batch and length.
+    """
+    model = run.model
+    if not isinstance(model, Labeler | Generator):
+        raise RunError(f"a {type(model).__name__} is neither a labeler nor a generator, so it cannot be exported")
+    refuse_existing(Path(folder))
+    program = describe_run(run)
+    model = (model if device_of(model).type == "cpu" else deepcopy(model).cpu()).eval()
+    text, weights = write_model(model, program.title)
+    checks = check_code(model, text, weights, program.features, program.steps)
+    files = {
+        "model.py": text.encode(),
+        WEIGHTS: safetensors.torch.save(weights),
+        **program.files,
+        "fields.json": json_bytes(program.fields),
+        "predict.py": program.write(TORCH),
+    }
+    write_folder(Path(folder), files)
+    return {
+        "folder": str(folder),
+        "format": "torch",
+        "files": {name: len(data) for name, data in files.items()},
+        "checks": [one._asdict() for one in checks],
+    }
+
+
+def check_code(
+    model: Labeler | Generator, text: str, weights: dict[str, Tensor], features: int, steps: int
+) -> list[Check]:
+    """The text is ours, so it may be run: its class, with the weights, is held against the run."""
+    names: dict[str, Any] = {"__name__": "model"}
+    exec(compile(text, "model.py", "exec"), names)
+    net = names["Model"]()
+    net.load_state_dict(weights)
+    net.eval()
+
+    def opened(name: str) -> Graph:
+        def run(**given: Any) -> dict[str, Any]:
+            with torch.no_grad():
+                told = getattr(net, METHODS[name])(
+                    **{key.replace(".", "_"): torch.from_numpy(value) for key, value in given.items()}
+                )
+            return {key: value.numpy() for key, value in told.items()}
+
+        return run
+
+    attends = isinstance(model, Generator) and is_transformer(model.decoder)
+    return check_model(model, opened, features, steps, least=int(attends))
