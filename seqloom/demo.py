@@ -9,7 +9,7 @@ from .data.samples.dates import WrittenDate, dates_with_locales
 from .errors import SeqloomError
 from .fields import Prediction
 from .look.charts.base import save
-from .runs.folder import next_folder
+from .runs.folder import find_free_folder
 from .runs.run import Run, load, train
 
 HARD = 3  # languages
@@ -17,7 +17,7 @@ SHOWN = 10  # predictions
 
 
 def main() -> None:
-    folder = next_folder(Path("runs"), "demo")
+    folder = find_free_folder(Path("runs"), "demo")
     notes.print(f"Training a date reader (a GRU with additive attention) into {folder}")
     end = follow(train(Recipe.read("seq2seq"), folder), as_json=False)
     if end is not None:
@@ -25,7 +25,7 @@ def main() -> None:
     run = load(folder)
     examples = dates_with_locales()["test"]
     answers = [best for best, *_ in run.predict_many([example.source for example in examples], beam=1)]
-    shown = chosen(examples, answers)
+    shown = choose_examples(examples, answers)
     show_table(
         ["language", "as written there", "answer", ""],
         [[e.language, e.source, a.output, "✓" if a.output == e.target else f"✗ {e.target}"] for e, a in shown],
@@ -46,19 +46,19 @@ def main() -> None:
 Answered = tuple[WrittenDate, Prediction]
 
 
-def chosen(examples: list[WrittenDate], answers: list[Prediction]) -> list[Answered]:
+def choose_examples(examples: list[WrittenDate], answers: list[Prediction]) -> list[Answered]:
     """Examples of several languages, then one of each that the model finds hardest: its worst."""
     by_language: dict[str, list[Answered]] = defaultdict(list)
     for pair in zip(examples, answers, strict=True):
         by_language[pair[0].language].append(pair)
-    hardest = sorted(by_language, key=lambda name: ease(by_language[name]))[:HARD]
-    hard = [min(by_language[name], key=lambda pair: ease([pair])) for name in hardest]
+    hardest = sorted(by_language, key=lambda name: rate_ease(by_language[name]))[:HARD]
+    hard = [min(by_language[name], key=lambda pair: rate_ease([pair])) for name in hardest]
     easy = [pairs[0] for name, pairs in by_language.items() if name not in hardest]
     step = max(1, len(easy) // (SHOWN - HARD))
     return [*easy[::step][: SHOWN - HARD], *hard]
 
 
-def ease(pairs: list[Answered]) -> tuple[float, float]:
+def rate_ease(pairs: list[Answered]) -> tuple[float, float]:
     """How many are right and, among equals, how sure the model is of them."""
     right = [answer.output == example.target for example, answer in pairs]
     return sum(right) / len(right), min(answer.score for _, answer in pairs)

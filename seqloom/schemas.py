@@ -42,10 +42,10 @@ def checked(shape: type[Shaped], values: object, place: str) -> Shaped:
     if first["type"] == "extra_forbidden":
         raise RunError(f"{where}: {last!r} is not known here")
     wanted = first["msg"][:1].lower() + first["msg"][1:].split(" or instance of ")[0]
-    raise RunError(f"{where}: {last!r} is {found(first['input'])}, but the {wanted}")
+    raise RunError(f"{where}: {last!r} is {describe_json(first['input'])}, but the {wanted}")
 
 
-def found(value: object) -> str:
+def describe_json(value: object) -> str:
     """A JSON value within a sentence; of what may be large or deep, only its kind."""
     match value:
         case dict():

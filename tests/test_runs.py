@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 
 from seqloom.config.recipe import Recipe
 from seqloom.errors import DataError, RecipeError, RunError
-from seqloom.runs.folder import flat, next_folder
+from seqloom.runs.folder import find_free_folder, flatten
 from seqloom.runs.json_output import record_json
 from seqloom.runs.run import load, train
 from seqloom.training.files import json_bytes
@@ -327,10 +327,10 @@ def test_a_time_budget_becomes_steps_that_are_stored(tmp_path):
 
 def test_folders_are_numbered(tmp_path):
     for expected in ("name", "name-2", "name-3"):
-        folder = next_folder(tmp_path, "name")
+        folder = find_free_folder(tmp_path, "name")
         assert folder.name == expected
         folder.mkdir()
 
 
 def test_flat_names_every_setting_once():
-    assert flat({"a": 1, "b": {"c": 2, "d": {"e": 3}}}) == {"a": 1, "b.c": 2, "b.d.e": 3}
+    assert flatten({"a": 1, "b": {"c": 2, "d": {"e": 3}}}) == {"a": 1, "b.c": 2, "b.d.e": 3}

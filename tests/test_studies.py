@@ -45,7 +45,7 @@ def test_accuracy_is_told_by_distance():
     found = studies.accuracy_by_distance(Forgetful())
     assert found[:, 0].tolist() == list(range(1, FARTHEST + 1)) and (found[:10, 1] == 1).all()
     assert found[10:, 1].mean() == pytest.approx(1 / 8, abs=0.03)
-    assert studies.mean_between(found, 1, 10) == 1 and studies.smoothed(found, 4).shape == (10, 2)
+    assert studies.average_between(found, 1, 10) == 1 and studies.smooth(found, 4).shape == (10, 2)
 
 
 def test_a_study_trains_every_way_once_and_writes_its_pictures(tmp_path, monkeypatch):
@@ -78,4 +78,4 @@ def test_the_ways_to_tame_a_transformer_are_recipes_and_a_wrong_name_is_told():
 
 def test_smoothing_takes_means_of_neighbors():
     points = np.array([[1, 0.0], [2, 1.0], [3, 0.5], [4, 0.5], [5, 9.0]])
-    np.testing.assert_allclose(studies.smoothed(points, 2), [[1.5, 0.5], [3.5, 0.5]])
+    np.testing.assert_allclose(studies.smooth(points, 2), [[1.5, 0.5], [3.5, 0.5]])

@@ -16,7 +16,7 @@ import pytest
 from seqloom.config.ranges import Over, is_range, parse_over
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
-from seqloom.runs.tune import Search, Trial, best_loss
+from seqloom.runs.tune import Search, Trial, read_best_loss
 
 from .recipes import small
 from .training.together import free_port
@@ -77,7 +77,7 @@ def test_a_search_tells_its_trials_and_said_again_does_no_more(tmp_path: Path) -
         own = Recipe.read(trial.folder / "recipe.toml")
         assert (own.model.size, own.model.kind) == (trial.settings["model.size"], trial.settings["model.kind"])
         if trial.state == "complete":
-            assert trial.loss == best_loss(trial.folder)
+            assert trial.loss == read_best_loss(trial.folder)
     assert list(asked.run(5)) == []
     best, *others = asked.trials()
     assert best.state == "complete" and all(best.loss <= one.loss for one in others if one.state == "complete")

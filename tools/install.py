@@ -25,17 +25,17 @@ def main(extras: str) -> None:
         )
     began = time.monotonic()
     if not (VENV / "bin" / "pip").exists():  # the last file that making one writes
-        stage("an environment of its own (.venv)", [sys.executable, "-m", "venv", "--clear", str(VENV)])
+        run_stage("an environment of its own (.venv)", [sys.executable, "-m", "venv", "--clear", str(VENV)])
     # torch comes first and alone: constraints.txt says why. hatchling builds seqloom below, without isolation, so that
     # the pinned version does it and not whatever is newest today.
-    stage("PyTorch for the processor (some 200 MB)", [*INSTALL, "torch", "hatchling"])
-    stage(f"seqloom and what it needs ({extras})", [*INSTALL, "--no-build-isolation", "--editable", f".[{extras}]"])
-    stage("checking that the packages fit together", [*PIP, "check"])
+    run_stage("PyTorch for the processor (some 200 MB)", [*INSTALL, "torch", "hatchling"])
+    run_stage(f"seqloom and what it needs ({extras})", [*INSTALL, "--no-build-isolation", "--editable", f".[{extras}]"])
+    run_stage("checking that the packages fit together", [*PIP, "check"])
     count = sum(1 for _ in (VENV / "lib").glob("python*/site-packages/*.dist-info"))
-    print(f"Set up in {spell(time.monotonic() - began)}: {count} packages in {VENV}", flush=True)
+    print(f"Set up in {format_duration(time.monotonic() - began)}: {count} packages in {VENV}", flush=True)
 
 
-def stage(title: str, command: list[str]) -> None:
+def run_stage(title: str, command: list[str]) -> None:
     print(f"  {title} …", end=" ", flush=True)
     began = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -46,11 +46,11 @@ def stage(title: str, command: list[str]) -> None:
         print("failed", flush=True)
         lines = [line for line in done.stdout.splitlines() if not line.startswith("WARNING")]
         errors = [line for line in lines if line.startswith("ERROR")] or lines
-        fail("\n       ".join([f"{title}: this did not work", *errors[-5:]]), advice(done.stdout))
-    print(spell(time.monotonic() - began), flush=True)
+        fail("\n       ".join([f"{title}: this did not work", *errors[-5:]]), suggest_remedy(done.stdout))
+    print(format_duration(time.monotonic() - began), flush=True)
 
 
-def advice(said: str) -> str:
+def suggest_remedy(said: str) -> str:
     if "ensurepip" in said:
         return "install the package that holds Python's venv module (on Debian: apt-get install python3-venv)"
     if any(word in said for word in ("Connection", "Temporary failure", "timed out", "Retry", "SSLError")):
@@ -69,7 +69,7 @@ def fail(what: str, todo: str) -> None:
     raise SystemExit(f"error: {what}\ntry:   {todo}{where}")
 
 
-def spell(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 

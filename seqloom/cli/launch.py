@@ -20,17 +20,17 @@ GRACE = 15.0  # seconds the others have to end by themselves after one has ended
 ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # torchrun's own name
 
 
-def launched() -> bool:
+def is_one_of_several() -> bool:
     """Whether this is one of several processes."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
-def first() -> bool:
+def is_first() -> bool:
     """Whether this is the process that speaks."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def again() -> bool:
+def is_restart() -> bool:
     """Whether this training was begun before, by processes of which one was killed."""
     return int(os.environ.get(ATTEMPT, "0")) > 0
 
@@ -43,7 +43,7 @@ def launch(arguments: Sequence[str], processes: int, stop: Stop) -> int:
         # What they inherit is held back until they hear it.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         started = start(arguments, processes, attempt)
-        with passing_on_signals(started, stop):
+        with forward_signals(started, stop):
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             code = watch(started)
         if code >= 0:
@@ -95,7 +95,7 @@ def watch(processes: Sequence[subprocess.Popen[bytes]]) -> int:
 
 
 @contextmanager
-def passing_on_signals(processes: Sequence[subprocess.Popen[bytes]], stop: Stop) -> Iterator[None]:
+def forward_signals(processes: Sequence[subprocess.Popen[bytes]], stop: Stop) -> Iterator[None]:
     """Ctrl-C and SIGTERM go to all processes, also one that came before there were any."""
 
     def pass_on(number: int, frame: object) -> None:

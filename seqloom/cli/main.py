@@ -64,17 +64,17 @@ def run_command(stop: Stop) -> None:
         stop.kept, stop.heeded = lambda: "stopped", False
         app(obj=stop)
     except Interrupted:
-        if launch.first():
+        if launch.is_first():
             print(stop.kept(), file=sys.stderr)
         raise SystemExit(STOPPED) from None
     except SeqloomError as error:
         if debug:
             raise
-        if launch.first():
+        if launch.is_first():
             print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except RuntimeError as error:
-        if debug or launch.first():
+        if debug or launch.is_first():
             raise
         # Most often the first process is gone, and has told why.
         print(f"one of the processes ended: {str(error).splitlines()[0]}", file=sys.stderr)

@@ -166,9 +166,9 @@ def generate(
     if check and as_json:
         print_line({"checks": loaded.check(texts)})
     elif check:
-        from .terminal import checks
+        from .terminal import format_checks
 
-        print("\n".join(checks(loaded.check(texts))))
+        print("\n".join(format_checks(loaded.check(texts))))
 
 
 def say_if_late(asked: str, answers: Iterable[object]) -> None:

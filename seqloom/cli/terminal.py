@@ -131,7 +131,7 @@ def show_lengths(scores: dict[str, Any]) -> None:
     show_table(["length of the source", "examples", *split], rows)
 
 
-def checks(found: dict[str, Any]) -> Iterator[str]:
+def format_checks(found: dict[str, Any]) -> Iterator[str]:
     """What `generate --check` says, a line each."""
     shares = {name: value for name, value in found.items() if isinstance(value, float)}
     yield f"of {found['texts']:,} texts: " + ", ".join(f"{value:.0%} {name}" for name, value in shares.items())

@@ -53,18 +53,18 @@ def train(
     if into and not recipe and (changes or not count):
         folders.check_version(into)
         given = folders.own_recipe(into).override(*changes)
-    folder = into or folders.next_folder(Path("runs"), Path(str(recipe)).stem)
+    folder = into or folders.find_free_folder(Path("runs"), Path(str(recipe)).stem)
     stop.heed(lambda: describe_rest(folder))
     if not count:
         assert given is not None
         count, sentence = choose_processes(given)
         if sentence:
             notes.print(sentence)
-    if count > 1 and not launch.launched():
+    if count > 1 and not launch.is_one_of_several():
         flags = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
         command = ["train", *([recipe] if recipe else []), *changes, "--into", str(folder)]
         raise typer.Exit(launch.launch([*command, *(flag for flag in flags if flags[flag])], count, stop))
-    resume = resume or launch.again()
+    resume = resume or launch.is_restart()
     end = follow(train_run(given, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
     stop.check()
     if end is not None and not as_json:
@@ -81,7 +81,7 @@ def parse_processes(text: str) -> int:
 
 
 def check_options(recipe: str | None, into: Path | None, resume: bool, changed_data: bool) -> None:
-    if launch.launched() and into is None:
+    if launch.is_one_of_several() and into is None:
         raise RecipeError("several processes need to know the run folder: --into FOLDER")
     if changed_data and not resume:
         raise RecipeError("--changed-data is for a run that goes on: --resume --into FOLDER")

@@ -42,39 +42,39 @@ def checkup(
     outside = Checkup(recipe, NOTHING, curves(known.records), skipped, known.scores, known.data)
     if prepared is None:
         return outside
-    fresh = begun(task, recipe)
+    fresh = build_untrained(task, recipe)
     shown = fresh if model is None else model
-    batches, drawn = some_batches(task, prepared, recipe), some_batches(task, prepared, drawn_order(recipe))
+    batches, drawn = pick_batches(task, prepared, recipe), pick_batches(task, prepared, with_shuffling(recipe))
     return replace(
         outside,
         anatomy=examine(shown, batches[len(batches) // 2].rows(slice(0, EXAMINED))),
         evidence=gather(shown, fresh, batches, drawn),
-        trying=Trials(lambda changed: beginning(task, prepared, changed), recipe, seconds) if seconds else None,
+        trying=Trials(lambda other: build_trial(task, prepared, other), recipe, seconds) if seconds else None,
     )
 
 
-def some_batches(task: Task, prepared: Prepared, recipe: Recipe) -> list[Batch]:
+def pick_batches(task: Task, prepared: Prepared, recipe: Recipe) -> list[Batch]:
     """Batches of the first epoch, evenly over it."""
-    asked = changed(task, recipe)
+    asked = with_recipe(task, recipe)
     order = asked.order(prepared, 0)
     places = torch.linspace(0, len(order) - 1, min(len(order), COUNTED)).long().tolist()
     return [asked.batch(prepared, order[place]) for place in places]
 
 
-def drawn_order(recipe: Recipe) -> Recipe:
+def with_shuffling(recipe: Recipe) -> Recipe:
     return recipe if recipe.train.shuffle else recipe.override("train.shuffle=true")
 
 
-def changed(task: Task, recipe: Recipe) -> Task:
+def with_recipe(task: Task, recipe: Recipe) -> Task:
     """The same task by another recipe."""
     other = copy.copy(task)
     other.recipe = recipe
     return other
 
 
-def begun(task: Task, recipe: Recipe) -> Labeler | Generator:
+def build_untrained(task: Task, recipe: Recipe) -> Labeler | Generator:
     """The model as it was before its first step."""
-    other = changed(task, recipe)
+    other = with_recipe(task, recipe)
     with preserve_random_state():
         torch.manual_seed(recipe.train.seed)
         model: Any = other.build()
@@ -82,6 +82,6 @@ def begun(task: Task, recipe: Recipe) -> Labeler | Generator:
     return model
 
 
-def beginning(task: Task, prepared: Prepared, recipe: Recipe) -> tuple[Objective, Feed]:
-    other = changed(task, recipe)
-    return other.objective(begun(task, recipe)), Feed(other, prepared)
+def build_trial(task: Task, prepared: Prepared, recipe: Recipe) -> tuple[Objective, Feed]:
+    other = with_recipe(task, recipe)
+    return other.objective(build_untrained(task, recipe)), Feed(other, prepared)

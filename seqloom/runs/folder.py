@@ -48,7 +48,7 @@ from ..training.files import (
     sweep,
     write_atomically,
 )
-from ..training.manifests import MANIFEST, read_manifest, replace_file, sums_of, write_manifest
+from ..training.manifests import MANIFEST, compute_sums, read_manifest, replace_file, write_manifest
 from .json_output import to_line
 
 FORMAT = 3  # of the layout; a folder of another one is refused
@@ -61,7 +61,7 @@ LEFTOVERS = (RECORDS, *SETTLED, LOCK)  # what a beginning that was killed leaves
 # --- beginning ------------------------------------------------------------------------------------------------
 
 
-def next_folder(parent: Path, name: str) -> Path:
+def find_free_folder(parent: Path, name: str) -> Path:
     """parent/name, or the first parent/name-2, -3 … that is free."""
     number, folder = 1, parent / name
     while folder.exists():
@@ -105,7 +105,7 @@ def make_room(folder: Path, resume: bool) -> list[Path]:
     return made
 
 
-def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
+def write_header(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
     versions = [f"seqloom {metadata.version('seqloom')}", f"torch {torch.__version__}"]
     version = f"{FORMAT}\n{', '.join([*versions, f'python {platform.python_version()}'])}\n"
     settled = {
@@ -114,14 +114,14 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
             {
                 "format": FORMAT,
                 "task": task.recipe.task,
-                "cell": name_of(task.cell),
+                "cell": name_cell(task.cell),
                 "vocabularies": task.sizes(),
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
             }
             | about
         ),
         "task.json": json_bytes(task.to_json()),
-        "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": report_of(task, prepared)}),
+        "data.json": json_bytes({"fingerprint": prepared.fingerprint, "report": build_report(task, prepared)}),
         "version": version.encode(),
     }
     for name, content in settled.items():
@@ -133,19 +133,19 @@ def write_settled(folder: Path, task: Task, prepared: Prepared, model: nn.Module
     try:
         for name, content in settled.items():
             write_atomically(folder / name, content)
-        write_manifest(folder, sums_of(settled))  # last: a folder with a manifest has begun
+        write_manifest(folder, compute_sums(settled))  # last: a folder with a manifest has begun
     except BaseException:
         for name in (MANIFEST, *settled):
             remove_quietly(folder / name)
         raise
 
 
-def report_of(task: Task, prepared: Prepared) -> dict[str, Any]:
+def build_report(task: Task, prepared: Prepared) -> dict[str, Any]:
     """What was done to the data, and how much of the training batches is padding."""
     return prepared.report.to_json() | {"padded_share": task.padded_share(prepared)}
 
 
-def changed_at(folder: Path) -> int:
+def read_last_change(folder: Path) -> int:
     """The last step before the data changed; -1 if it never did."""
     changes = read_data(folder).changes
     return changes[-1].step if changes else -1
@@ -163,7 +163,7 @@ def read_data(folder: Path) -> Data:
 
 
 def read_report(folder: Path) -> dict[str, Any]:
-    """What was done to the data, as `report_of` told it."""
+    """What was done to the data, as `build_report` made it."""
     return read_data(folder).report.model_dump(exclude_unset=True)
 
 
@@ -191,17 +191,17 @@ def read_task(
 # --- going on and being asked ---------------------------------------------------------------------------------
 
 
-def name_of(cell: MakeCell | None) -> str | None:
+def name_cell(cell: MakeCell | None) -> str | None:
     return None if cell is None else getattr(cell, "__name__", type(cell).__name__)
 
 
 def check_cell(folder: Path, cell: MakeCell | None) -> None:
     """A cell of one's own is code: it comes from Python, and a folder only says its name."""
     wanted = read_config(folder).cell
-    if wanted != name_of(cell):
+    if wanted != name_cell(cell):
         raise RunError(
             f"{folder}: was trained with {f'a cell of its own, {wanted}' if wanted else 'a built-in cell'}, but "
-            f"{f'{name_of(cell)} is given' if cell else 'none is given: load(folder, cell=…) in Python'}"
+            f"{f'{name_cell(cell)} is given' if cell else 'none is given: load(folder, cell=…) in Python'}"
         )
 
 
@@ -236,7 +236,7 @@ def own_recipe(folder: Path) -> Recipe:
 
 def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
     """The recipe of a run, with the steps that are given; all else that is given beside it must be the same."""
-    ours, theirs = flat(own.model_dump()), flat(given.resolved().model_dump())
+    ours, theirs = flatten(own.model_dump()), flatten(given.resolved().model_dump())
     settled = {"train.steps", "train.time"}  # and what is left open: that followed from other settings at the beginning
     intervals = ("warmup", "validate_every", "validation_tokens", "checkpoint_every")
     settled |= {f"train.{name}" for name in intervals if not getattr(given.train, name)}
@@ -261,11 +261,11 @@ def reopen(folder: Path, recipe: Recipe) -> None:
         remove_quietly(folder / name)
 
 
-def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested tables as one, with dotted names."""
     found: dict[str, Any] = {}
     for name, value in values.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+        found |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return found
 
 

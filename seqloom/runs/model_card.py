@@ -13,10 +13,10 @@ MOST_LABELS = 8
 def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
     """The README.md of a run folder."""
     data = recipe.data.sample and f"the built-in sample “{recipe.data.sample}”" or ", ".join(recipe.data.train)
-    rows = "\n".join(score_row(name, score) for name, score in scores["scores"].items())
+    rows = "\n".join(format_score(name, score) for name, score in scores["scores"].items())
     return f"""# {folder.name}: {recipe.about.title or recipe.task}
 
-{network(recipe)}, trained on {data or "examples from Python"}
+{describe_network(recipe)}, trained on {data or "examples from Python"}
 for {recipe.train.steps:,} steps with seed {recipe.train.seed}, in {recipe.train.precision} on {recipe.train.device}.
 
 ## Scores on {scores["examples"]:,} {scores["split"]} examples
@@ -35,12 +35,12 @@ $ seqloom score {folder} --on FILE
 ```python
 from seqloom import load
 
-{in_python(recipe, folder)}
+{example_code(recipe, folder)}
 ```
 
 ## Data
 
-{chr(10).join(f"- {line}" for line in data_lines(report))}
+{chr(10).join(f"- {line}" for line in describe_data(report))}
 """
 
 
@@ -52,7 +52,7 @@ def example_command(recipe: Recipe, folder: Path) -> str:
     return f"predict {folder} --file FILE" if numbers else f'predict {folder} "…"'
 
 
-def in_python(recipe: Recipe, folder: Path) -> str:
+def example_code(recipe: Recipe, folder: Path) -> str:
     """The same in Python."""
     if not USES[recipe.task].encodes:
         return f'[text] = load({str(folder)!r}).generate("…").finish()'
@@ -60,7 +60,7 @@ def in_python(recipe: Recipe, folder: Path) -> str:
     return f"[best, *others] = load({str(folder)!r}).predict({given})"
 
 
-def network(recipe: Recipe) -> str:
+def describe_network(recipe: Recipe) -> str:
     """The sides that the task has."""
     use, model = USES[recipe.task], recipe.model
     sides = [f"an encoder ({model.side('encoder').shape})"] * use.encodes
@@ -69,13 +69,13 @@ def network(recipe: Recipe) -> str:
     return words[0].upper() + words[1:]
 
 
-def score_row(name: str, score: dict[str, Any]) -> str:
+def format_score(name: str, score: dict[str, Any]) -> str:
     interval = "{:.3f} – {:.3f}".format(*score["interval"]) if score.get("interval") else "–"
     rivals = ", ".join(f"{rival} {value:.3f}" for rival, value in score["baselines"].items())
     return f"| {name} | {score['value']:.3f} | {interval} | {rivals} | {score['scale']} |"
 
 
-def data_lines(report: dict[str, Any]) -> list[str]:
+def describe_data(report: dict[str, Any]) -> list[str]:
     """What was read, and what of it was not: nothing is left out silently."""
     lines = [f"{report['rows_read']:,} rows read; {report['padded_share']:.1%} of the training batches is padding"]
     lines += report.get("notes", ())
@@ -90,19 +90,20 @@ def data_lines(report: dict[str, Any]) -> list[str]:
             said.append(f"**{part['overlap']:,} whose source is also one of training**")
         lines.append(f"{name}: {', '.join(said)}")
         lines += [
-            f"{name}, {side}: {', '.join(words)}" for side, one in part["sides"].items() if (words := side_words(one))
+            f"{name}, {side}: {', '.join(words)}"
+            for side, one in part["sides"].items()
+            if (words := describe_side(one))
         ]
     return lines
 
 
-def side_words(side: dict[str, Any]) -> list[str]:
+def describe_side(side: dict[str, Any]) -> list[str]:
     """What is worth a word about one side of a part."""
     said = []
     if side.get("lengths"):
         ranges = list(side["lengths"])
-        said.append(
-            f"lengths {ranges[0]} to {ranges[-1]}, mean {side['mean']:.1f} {bars(list(side['lengths'].values()))}"
-        )
+        histogram = draw_histogram(list(side["lengths"].values()))
+        said.append(f"lengths {ranges[0]} to {ranges[-1]}, mean {side['mean']:.1f} {histogram}")
     if side.get("balance"):
         counts = sorted(side["balance"].items(), key=lambda item: -item[1])
         shown = ", ".join(f"{label} {count:,}" for label, count in counts[:MOST_LABELS])
@@ -114,6 +115,6 @@ def side_words(side: dict[str, Any]) -> list[str]:
     return said
 
 
-def bars(counts: list[int]) -> str:
+def draw_histogram(counts: list[int]) -> str:
     """A histogram in one word."""
     return "".join(BARS[round((len(BARS) - 1) * count / max(counts))] for count in counts)

@@ -29,13 +29,13 @@ from ..training.devices import Machine, choose_device, choose_machine, use_threa
 from ..training.events import Events
 from ..training.files import json_bytes, read_json, sha256, write_atomically
 from ..training.loop import evaluating, fit
-from ..training.manifests import check_manifest, read_manifest, replace_file, sums_of, write_manifest
+from ..training.manifests import check_manifest, compute_sums, read_manifest, replace_file, write_manifest
 from ..training.parallelism import measure_parallelism
 from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time
 from ..training.processes import ProcessGroup, join_process_group, shutdown
 from ..training.records import Record
 from ..training.schedules import learning_rate_at
-from ..training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+from ..training.tensors import copy_weights, load_weights, read_tensors, tensor_bytes
 from ..training.watching import MakeWatch
 from .folder import (
     CARD,
@@ -44,19 +44,19 @@ from .folder import (
     SETTLED,
     WEIGHTS,
     RecordLog,
-    changed_at,
+    build_report,
     check_cell,
     check_recipe,
     hold_folder,
     own_recipe,
     read_config,
     read_data,
+    read_last_change,
     reopen,
-    report_of,
-    write_settled,
+    write_header,
 )
 from .json_output import defined, record_json, scores_json
-from .model_card import card, data_lines, example_command
+from .model_card import card, describe_data, example_command
 from .notes import Note, yield_notes
 
 
@@ -96,7 +96,7 @@ def train(
             own = own_recipe(folder)
             recipe, before = own if recipe is None else check_recipe(own, recipe, folder), own.train.steps
             if SCORES in sums and recipe.train.steps == before:
-                processes.share(json_bytes({}))
+                processes.broadcast(json_bytes({}))
                 yield Record("note", recipe.train.steps, text=f"{folder} is finished: nothing is left to train")
                 return
         assert recipe is not None
@@ -133,7 +133,7 @@ def run_worker(
 ) -> None:
     """Be one of several processes, but not the first: train as it says, and leave everything else to it."""
     try:
-        orders = json.loads(processes.share())
+        orders = json.loads(processes.broadcast())
     except RuntimeError:  # what torch says when the other side is gone; the reason, the first process has told
         raise RunError("the first process ended before the training began") from None
     if orders:
@@ -186,14 +186,14 @@ class Pipeline:
             yield from self.write_header()
         elif recipe.train.steps != before:
             yield from self.change_steps(before)
-        changed = changed_at(self.folder)
+        changed = read_last_change(self.folder)
         orders = {
             "recipe": self.task.recipe.model_dump(mode="json"),
             "data": self.prepared.fingerprint,
             "changed": changed,
             "known": None if changed < 0 else self.task.to_json(),
         }
-        self.processes.share(json_bytes(orders))
+        self.processes.broadcast(json_bytes(orders))
         end = yield from self.fit(begun, changed)
         shutdown()
         if end is not None:
@@ -251,7 +251,7 @@ class Pipeline:
         task, prepared = declared.prepare(recipe, note, examples, saved)
         newest = self.checkpoints.newest()
         changes = [*changes, {"step": newest.step if newest else 0, "fingerprint": known.fingerprint}]
-        about = {"fingerprint": prepared.fingerprint, "report": report_of(task, prepared), "changes": changes}
+        about = {"fingerprint": prepared.fingerprint, "report": build_report(task, prepared), "changes": changes}
         replace_file(self.folder, "data.json", json_bytes(about))
         note(f"the data has changed: after step {changes[-1]['step']} this run is trained on what is there now")
         return task, prepared
@@ -275,7 +275,7 @@ class Pipeline:
     def write_header(self) -> Iterator[Record]:
         """Settle what depends on how fast this machine is, by trial steps, and write what will not change any more."""
         task, feed = self.task, Feed(self.task, self.prepared, self.stop)
-        for line in data_lines(report_of(task, self.prepared)):
+        for line in describe_data(build_report(task, self.prepared)):
             yield self.note(line.replace("**", ""))
         objective = task.objective(self.model)
         if budget := task.recipe.train.time:
@@ -288,7 +288,7 @@ class Pipeline:
         if self.stop is not None and self.stop.is_set():
             raise Stopped
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 10)
-        write_settled(self.folder, task, self.prepared, self.model, {"machine": self.machine.to_json()})
+        write_header(self.folder, task, self.prepared, self.model, {"machine": self.machine.to_json()})
         details = self.details() | {"seconds": duration, "megabytes": megabytes}
         yield self.note(
             "{parameters:,} parameters; {steps:,} steps".format(**details)
@@ -380,7 +380,7 @@ class Pipeline:
                     yield from self.note_resuming(record.step)
                 self.step, first = record.step, False
                 if record.best:
-                    self.best = weights_of(self.model)
+                    self.best = copy_weights(self.model)
                     replace_file(self.folder, WEIGHTS, tensor_bytes(self.best))
                 events.add(record)
                 if record.kind == "end":
@@ -416,14 +416,14 @@ class Pipeline:
         result = report(folder, task, part, parts[part], scores) | {"validation": whole}
         on = ", ".join(f"{name} {value:.3f}" for name, value in whole.items())
         yield self.note(f"on all {len(parts['validation']):,} validation examples the best weights have {on}")
-        text = card(folder, task.recipe, result, report_of(task, self.prepared))
+        text = card(folder, task.recipe, result, build_report(task, self.prepared))
         contents = {SCORES: json_bytes(result), CARD: text.encode()}
         for name, content in contents.items():
             write_atomically(folder / name, content)
         yield self.note(f"the run is in {folder}; ask it: seqloom {example_command(task.recipe, folder)}")
         record = self.write(replace(end, final={name: value for name, value in result.items() if name != "run"}))
         known = read_manifest(folder)
-        sums = {name: known[name] for name in (*SETTLED, WEIGHTS)} | sums_of(contents)
+        sums = {name: known[name] for name in (*SETTLED, WEIGHTS)} | compute_sums(contents)
         write_manifest(folder, sums | {RECORDS: [sha256(folder / RECORDS)]})
         yield record
 

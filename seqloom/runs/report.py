@@ -15,7 +15,7 @@ from ..schemas import Config, Data
 from ..tasks.results import Example
 from ..tasks.task import Prepared, Task
 from ..training.files import read_bytes, read_shaped
-from .model_card import data_lines, network
+from .model_card import describe_data, describe_network
 
 if TYPE_CHECKING:
     from .run import Run
@@ -70,13 +70,13 @@ def story(
     config, data = read_shaped(Config, folder / "config.json"), read_shaped(Data, folder / "data.json")
     report = data.report.model_dump()
     versions = read_bytes(folder / "version").decode(errors="replace").splitlines()[1:]
-    size = f"{network(recipe)}: {config.parameters:,} parameters"
+    size = f"{describe_network(recipe)}: {config.parameters:,} parameters"
     return Story(
         title=f"{folder.resolve().name}: {recipe.about.title or recipe.task}",
         about=[f"{size}, {recipe.train.steps:,} steps, seed {recipe.train.seed}."],
         look=look,
         data=report,
-        data_lines=data_lines(report),
+        data_lines=describe_data(report),
         scores=scores,
         answers=told,
         part=part,

@@ -56,7 +56,7 @@ def show_study(name: str, into: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def keep(chart: Any, folder: Path, name: str) -> None:
+def save_chart(chart: Any, folder: Path, name: str) -> None:
     """A chart to open, and one to show."""
     from ..look.charts.base import save
 
@@ -75,22 +75,22 @@ def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
 
     right = {way: accuracy_by_distance(run) for way, run in runs.items()}
     chart = beside_chart(
-        {way: smoothed(points, 4) for way, points in right.items()},
+        {way: smooth(points, 4) for way, points in right.items()},
         "letters that come after the one that is asked for",
         "right answers",
         "How far back each body remembers",
         "Which letter was the large one? Chance is one in eight",
         share=True,
     )
-    keep(chart, folder, "accuracy")
-    before, after = ({way: reach(run, fresh) for way, run in runs.items()} for fresh in (True, False))
-    keep(reach_chart({"before training": before, "after training": after}), folder, "gradients")
+    save_chart(chart, folder, "accuracy")
+    before, after = ({way: measure_reach(run, fresh) for way, run in runs.items()} for fresh in (True, False))
+    save_chart(reach_chart({"before training": before, "after training": after}), folder, "gradients")
     return [
         {
             "way": way,
             "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
             "accuracy": round(float(right[way][:, 1].mean()), 3),
-            **{f"{low} to {high} back": round(mean_between(right[way], low, high), 3) for low, high in (NEAR, FAR)},
+            **{f"{low} to {high} back": round(average_between(right[way], low, high), 3) for low, high in (NEAR, FAR)},
             "gradient 40 back, before": float(f"{before[way][40] / before[way].max():.1e}"),
             "gradient 40 back, after": float(f"{after[way][40] / after[way].max():.1e}"),
         }
@@ -108,7 +108,7 @@ def accuracy_by_distance(run: Run) -> Floats:
     return np.array([[distance, np.mean(hits)] for distance, hits in sorted(found.items())])
 
 
-def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
+def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
     """‖∂L/∂h‖ of the lowest layer by steps back from the end, on the longest examples; `fresh`: with new weights."""
     import torch
 
@@ -127,14 +127,14 @@ def reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
     return backwards(np.mean(flows, 0))
 
 
-def smoothed(points: Floats, width: int) -> Floats:
+def smooth(points: Floats, width: int) -> Floats:
     """Means of so many points in a row: forty answers a distance are few."""
     count = len(points) // width * width
     means: Floats = points[:count].reshape(-1, width, 2).mean(1)
     return means
 
 
-def mean_between(points: Floats, low: int, high: int) -> float:
+def average_between(points: Floats, low: int, high: int) -> float:
     return float(points[(points[:, 0] >= low) & (points[:, 0] <= high), 1].mean())
 
 
@@ -147,7 +147,7 @@ def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
 
     losses = {way: run.history.curves.training for way, run in runs.items()}
     words = "Twelve layers, the same data and rate; the lower, the better"
-    keep(beside_chart(losses, "step", "training loss", "How to tame a Transformer", words), folder, "curves")
+    save_chart(beside_chart(losses, "step", "training loss", "How to tame a Transformer", words), folder, "curves")
     return [
         {
             "way": way,

@@ -99,20 +99,20 @@ class Search:
             import optuna
 
             if not self.storage:
-                resume(study)
+                requeue_trials(study)
             done = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
             ended: list[optuna.trial.FrozenTrial] = []  # the own ones: others may work on this study as well
             while len(study.get_trials(deepcopy=False, states=done)) < trials:
                 try:
                     study.optimize(self._objective(stop), n_trials=1, callbacks=[lambda _, one: ended.append(one)])
-                except Stopped:
+                except SearchStopped:
                     return
-                yield self.told(ended[-1])
+                yield self.describe_trial(ended[-1])
 
     def _objective(self, stop: threading.Event | None) -> Callable[["optuna.Trial"], float]:
         import optuna
 
-        def loss_of(trial: "optuna.Trial") -> float:
+        def run_trial(trial: "optuna.Trial") -> float:
             try:
                 recipe = self.recipe.override(*[f"{over.name}={over.suggested(trial)}" for over in self.overs])
             except RecipeError:  # each value is possible, but not together
@@ -127,12 +127,12 @@ class Search:
                         if trial.should_prune() and record.kind != "end":
                             raise optuna.TrialPruned
             if stop is not None and stop.is_set():
-                raise Stopped
-            return best_loss(folder)
+                raise SearchStopped
+            return read_best_loss(folder)
 
-        return loss_of
+        return run_trial
 
-    def told(self, trial: "optuna.trial.FrozenTrial") -> Trial:
+    def describe_trial(self, trial: "optuna.trial.FrozenTrial") -> Trial:
         reported = [trial.value] if trial.value is not None else list(trial.intermediate_values.values())
         loss = min((value for value in reported if value is not None), default=None)
         return Trial(trial.number, trial.params, loss, trial.state.name.lower(), self.folder(trial.params))
@@ -140,7 +140,7 @@ class Search:
     def trials(self) -> list[Trial]:
         """All trials so far, the best first."""
         with self.study() as study:
-            found = [self.told(trial) for trial in study.trials]
+            found = [self.describe_trial(trial) for trial in study.trials]
         return sorted(found, key=lambda one: (one.state != "complete", one.loss is None, one.loss))
 
     def importances(self) -> dict[str, float]:
@@ -154,18 +154,18 @@ class Search:
             return dict(optuna.importance.get_param_importances(study))
 
 
-class Stopped(BaseException):
+class SearchStopped(BaseException):
     """The search ends here; for Optuna the trial stays under way, for the next search to take up."""
 
 
-def best_loss(folder: Path) -> float:
+def read_best_loss(folder: Path) -> float:
     """The lowest validation loss of a run, whoever has trained which part of it."""
     records, _ = read_records(folder / RECORDS)
     losses = [record["scores"]["loss"] for record in records if record.get("scores")]
     return min((loss for loss in losses if loss is not None), default=math.inf)
 
 
-def resume(study: "optuna.Study") -> None:
+def requeue_trials(study: "optuna.Study") -> None:
     """Let the trials that a killed search has left under way be the next ones."""
     import optuna
 

@@ -83,19 +83,19 @@ class Patience:
         return self.left <= 0
 
 
-def likelihoods(logits: Tensor) -> Tensor:
+def log_probabilities(logits: Tensor) -> Tensor:
     """Logits (N, 1, V) as log-probabilities (N, V), at least in single precision."""
     last = logits[:, -1]
     return last.to(torch.promote_types(last.dtype, torch.float32)).log_softmax(-1)
 
 
-def constrained(logs: Tensor, written: Written, constraints: Sequence[Constraint]) -> Tensor:
+def apply_constraints(logs: Tensor, written: Written, constraints: Sequence[Constraint]) -> Tensor:
     for constraint in constraints:
         logs = constraint(logs, written)
     return logs
 
 
-def kept_by(stops: Sequence[Stop], tokens: Sequence[int]) -> int | None:
+def find_stop(stops: Sequence[Stop], tokens: Sequence[int]) -> int | None:
     """The fewest tokens that any of the stops keeps, if one of them stops here."""
     found = [kept for stop in stops if (kept := stop(tokens)) is not None]
     return min(found, default=None)

@@ -30,15 +30,15 @@ from .base import (
     Step,
     Stop,
     Written,
+    apply_constraints,
     check,
-    constrained,
-    kept_by,
-    likelihoods,
+    find_stop,
+    log_probabilities,
     refuse_impossible,
     score_of,
 )
-from .choosing import largest, leading
-from .constraints import banned_always, known
+from .choosing import largest, top_log_probabilities
+from .constraints import index_tensor, list_fixed_bans
 from .tree import Candidate, Recorder
 
 Meaning = Callable[[Hypothesis], Hashable]  # what a hypothesis says: two that say the same are one answer
@@ -117,13 +117,13 @@ def beam(
         if patience is not None and patience.ends(begun):
             spent = "time"
             break
-    return search.found(spent)
+    return search.collect(spent)
 
 
-class Chosen:
+class GroupCandidates:
     """The candidates of one group at one step, (B, considered), and which of them are the best, (B, places)."""
 
-    def __init__(self, rules: Rules, sums: Doubles, first: int, found: "Found") -> None:
+    def __init__(self, rules: Rules, sums: Doubles, first: int, found: "Extensions") -> None:
         """From the sums so far (B, S) and the best tokens (B · S, k) to follow in the slots from `first` on."""
         batch, slots = sums.shape
         self.tokens, self.own = found.tokens.reshape(batch, -1), found.own.reshape(batch, -1)
@@ -142,7 +142,7 @@ class Chosen:
         return np.pad(found, ((0, 0), (0, gap)), constant_values=nothing) if gap else found
 
 
-class Found(NamedTuple):
+class Extensions(NamedTuple):
     """The tokens (N, k) that may follow in each row, and their log-probabilities."""
 
     tokens: Integers
@@ -170,7 +170,7 @@ class Beams:
         self.sources = list(range(sources))  # those still searched
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
         self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
-        self.banned = banned_always(rules.constraints)
+        self.banned = list_fixed_bans(rules.constraints)
         self.never: Tensor | None = None  # the same where the logits are
         self.sums: Doubles = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
         self.steps: list[Trace] = []
@@ -188,10 +188,10 @@ class Beams:
         """From logits (B · slots, 1, V): the newest tokens (N, 1), and the rows they go on from, if others."""
         rules, (batch, slots) = self.rules, self.sums.shape
         groups = self.choose(logits)
-        parents = joined([group.best(group.slots, rules.places, 0) for group in groups])
-        tokens = joined([group.best(group.tokens, rules.places, 0) for group in groups])
-        sums = joined([group.best(group.sums, rules.places, -np.inf) for group in groups])
-        logs = joined([group.best(group.own, rules.places, -np.inf) for group in groups])
+        parents = join_groups([group.best(group.slots, rules.places, 0) for group in groups])
+        tokens = join_groups([group.best(group.tokens, rules.places, 0) for group in groups])
+        sums = join_groups([group.best(group.sums, rules.places, -np.inf) for group in groups])
+        logs = join_groups([group.best(group.own, rules.places, -np.inf) for group in groups])
         here = np.minimum(np.arange(rules.beam_size), slots - 1)
         parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
         origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
@@ -207,19 +207,19 @@ class Beams:
             origin, still = np.arange(len(origin)), True
         else:
             still = bool((parents == here).all())
-        return self.left(tokens.reshape(-1, 1), origin, still)
+        return self.drop_finished(tokens.reshape(-1, 1), origin, still)
 
-    def choose(self, logits: Tensor) -> list[Chosen]:
+    def choose(self, logits: Tensor) -> list[GroupCandidates]:
         """Group by group, each avoiding the tokens of those before it at this step."""
         rules, (batch, slots) = self.rules, self.sums.shape
         if self.banned is not None and rules.groups == 1:
             if self.banned and self.never is None:
-                self.never = known(self.banned, logits[:, -1])
-            values, tokens = leading(logits, min(rules.places, logits.shape[-1]), self.never)
-            gains = floats(values)
-            return [self.ranked(0, Found(tokens.cpu().numpy(), gains, gains, gains))]
-        logs = likelihoods(logits)
-        allowed = constrained(logs, self.written(), rules.constraints).view(batch, slots, -1)
+                self.never = index_tensor(self.banned, logits[:, -1])
+            values, tokens = top_log_probabilities(logits, min(rules.places, logits.shape[-1]), self.never)
+            gains = to_doubles(values)
+            return [self.rank(0, Extensions(tokens.cpu().numpy(), gains, gains, gains))]
+        logs = log_probabilities(logits)
+        allowed = apply_constraints(logs, self.written(), rules.constraints).view(batch, slots, -1)
         penalties = torch.zeros_like(allowed[:, 0])
         groups = []
         for number in range(rules.groups):
@@ -229,9 +229,9 @@ class Beams:
             judged = (allowed[:, own] - penalties[:, None]).flatten(0, 1) if number else mine
             worth, tokens = largest(judged, min(rules.places, logs.shape[1]))
             told = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
-            gains = floats(mine.gather(1, tokens))
-            found = Found(tokens.cpu().numpy(), floats(told), gains, floats(worth) if number else gains)
-            groups.append(self.ranked(first, found))
+            gains = to_doubles(mine.gather(1, tokens))
+            found = Extensions(tokens.cpu().numpy(), to_doubles(told), gains, to_doubles(worth) if number else gains)
+            groups.append(self.rank(first, found))
             if rules.diversity and number + 1 < rules.groups:
                 taken = groups[-1].best(groups[-1].tokens, rules.places, 0)
                 live = groups[-1].best(groups[-1].sums, rules.places, -np.inf) > -np.inf
@@ -239,8 +239,8 @@ class Beams:
                 penalties = penalties.scatter_add(1, torch.from_numpy(taken).to(self.device), shares)
         return groups
 
-    def ranked(self, first: int, found: Found) -> Chosen:
-        group = Chosen(self.rules, self.sums[:, first : first + self.rules.places], first, found)
+    def rank(self, first: int, found: Extensions) -> GroupCandidates:
+        group = GroupCandidates(self.rules, self.sums[:, first : first + self.rules.places], first, found)
         strange = np.isnan(group.ranks).any(1)
         if strange.any():
             refuse_impossible(self.sources[int(strange.argmax())], self.count + 1, float("nan"))
@@ -260,7 +260,7 @@ class Beams:
         kept: dict[int, int] = {}
         if rules.stops:
             for row in (inside & ~ends).ravel().nonzero()[0].tolist():
-                output = kept_by(rules.stops, self.tokens[row].tolist())
+                output = find_stop(rules.stops, self.tokens[row].tolist())
                 if output is not None:
                     kept[row] = output
         stopped = np.zeros_like(inside)
@@ -295,7 +295,7 @@ class Beams:
             row = int(step.origin[row])
         return tokens[::-1], logs[::-1]
 
-    def record(self, recorder: Recorder, groups: Sequence[Chosen], going: NDArray[np.bool_]) -> None:
+    def record(self, recorder: Recorder, groups: Sequence[GroupCandidates], going: NDArray[np.bool_]) -> None:
         """Tell the recorder of every possible candidate of this step."""
         rules = self.rules
         for place, source in enumerate(self.sources):
@@ -320,7 +320,7 @@ class Beams:
                     noted.append(Candidate(*told, slot if fate == "kept" else None, fate, why))
             recorder.note(source, self.count, noted)
 
-    def left(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Tensor, Tensor | None]:
+    def drop_finished(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Tensor, Tensor | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
         rules = self.rules
         stays: NDArray[np.bool_] = np.any(self.sums > -np.inf, axis=1)
@@ -328,7 +328,7 @@ class Beams:
             if not stays[place] and not self.pools[source]:
                 refuse_impossible(source, self.count, 0.0)
         if rules.best < rules.beam_size and rules.groups == 1:  # groups may find the same, which counts once
-            stays = stays & ~self.decided()
+            stays = stays & ~self.is_decided()
         if not stays.all():
             still = False
             if self.recorder is not None:
@@ -344,7 +344,7 @@ class Beams:
         last = torch.from_numpy(tokens).to(self.device)
         return last, None if still else torch.from_numpy(origin).to(self.device)
 
-    def decided(self) -> NDArray[np.bool_]:
+    def is_decided(self) -> NDArray[np.bool_]:
         """Whether enough is finished that no open hypothesis can overtake: log-probabilities only ever add below zero,
         and the most that a length can help is at the last step."""
         rules = self.rules
@@ -353,7 +353,7 @@ class Beams:
         decided: NDArray[np.bool_] = ahead >= rules.best
         return decided
 
-    def found(self, spent: str) -> list[list[Hypothesis]]:
+    def collect(self, spent: str) -> list[list[Hypothesis]]:
         """What is finished and, where room or time was `spent`, what is not; best first, nothing twice."""
         for row in (self.sums > -np.inf).ravel().nonzero()[0].tolist():
             source = self.sources[row // self.rules.beam_size] if self.count else row
@@ -361,24 +361,26 @@ class Beams:
         if self.recorder is not None:
             for source in self.sources:
                 self.recorder.close(source, "finished", spent)
-        meaning = self.rules.meaning or written
-        return [unique(sorted(pool, key=lambda one: -one.score), meaning)[: self.rules.best] for pool in self.pools]
+        meaning = self.rules.meaning or token_key
+        return [
+            deduplicate(sorted(pool, key=lambda one: -one.score), meaning)[: self.rules.best] for pool in self.pools
+        ]
 
 
-def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def join_groups(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """What all groups have, side by side."""
     return np.concatenate(parts, 1) if len(parts) > 1 else parts[0]
 
 
-def floats(values: Tensor) -> Doubles:
+def to_doubles(values: Tensor) -> Doubles:
     return values.cpu().numpy().astype(np.float64)
 
 
-def written(one: Hypothesis) -> Hashable:
+def token_key(one: Hypothesis) -> Hashable:
     return (*one.tokens, len(one.logs))
 
 
-def unique(ranked: Sequence[Hypothesis], meaning: Meaning) -> list[Hypothesis]:
+def deduplicate(ranked: Sequence[Hypothesis], meaning: Meaning) -> list[Hypothesis]:
     """Groups may find the same, and what is written in different ways may mean the same."""
     first: dict[Hashable, Hypothesis] = {}
     for one in ranked:

@@ -16,7 +16,7 @@ from ..arguments import real, whole
 from ..errors import SearchError
 from ..layers.fast import native_steps
 from ..layers.fast.native_kernels import usable
-from .base import likelihoods
+from .base import log_probabilities
 
 # Log-probabilities (N, V), the rows they belong to, the number of the step -> a token for each (N,).
 Choose = Callable[[Tensor, Sequence[int], int], Tensor]
@@ -47,7 +47,7 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return found, places.gather(1, index)
 
 
-def leading(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The log-probabilities (N, count) of the likeliest tokens by logits (N, 1, V), and which they are: no others.
 
     Those that are `banned` are none of them; where too few are left, some have a log of minus infinity.
@@ -55,7 +55,7 @@ def leading(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[T
     last = logits[:, -1]
     most = min(count + (0 if banned is None else len(banned)), last.shape[1])  # so many are enough
     if most > MOST or not usable(last) or not last.is_contiguous():
-        logs = likelihoods(logits)
+        logs = log_probabilities(logits)
         return largest(logs if banned is None else logs.index_fill_(1, banned, -torch.inf), count)
     values, tokens = native_steps.leading(last, most)
     if banned is not None:
@@ -112,28 +112,28 @@ class Sampling:
             raise SearchError(f"there are {len(self.seed)} seeds for {rows} rows: give one for all, or one for each")
 
         def draw(logs: Tensor, rows: Sequence[int], count: int) -> Tensor:
-            return drawn(self.narrowed(logs), uniform(seeds[list(rows)], count))
+            return draw_tokens(self.narrow(logs), draw_uniform(seeds[list(rows)], count))
 
         return draw
 
-    def narrowed(self, logs: Tensor) -> Tensor:
+    def narrow(self, logs: Tensor) -> Tensor:
         """The logs (N, V) at this temperature, minus infinity for what is not drawn from; no longer normalized."""
         logs = logs if self.temperature == 1 else logs / self.temperature
         if 0 < self.top_k < logs.shape[1]:
-            logs = only_top_k(logs, self.top_k)
+            logs = keep_top_k(logs, self.top_k)
         if self.top_p < 1:
-            logs = only_top_p(logs, self.top_p)
+            logs = keep_top_p(logs, self.top_p)
         if self.min_p > 0:
-            logs = only_min_p(logs, self.min_p)
+            logs = keep_min_p(logs, self.min_p)
         return logs
 
 
-def only_top_k(logs: Tensor, count: int) -> Tensor:
+def keep_top_k(logs: Tensor, count: int) -> Tensor:
     values, places = largest(logs, count)
     return torch.full_like(logs, -torch.inf).scatter(1, places, values)
 
 
-def only_top_p(logs: Tensor, share: float) -> Tensor:
+def keep_top_p(logs: Tensor, share: float) -> Tensor:
     """The fewest tokens that together have at least this share; there is always one."""
     ordered, places = logs.sort(-1, descending=True)
     shares = ordered.softmax(-1)
@@ -143,11 +143,11 @@ def only_top_p(logs: Tensor, share: float) -> Tensor:
     return torch.full_like(logs, -torch.inf).scatter(1, places, ordered.masked_fill(~kept, -torch.inf))
 
 
-def only_min_p(logs: Tensor, share: float) -> Tensor:
+def keep_min_p(logs: Tensor, share: float) -> Tensor:
     return logs.masked_fill(logs < logs.amax(-1, keepdim=True) + np.log(share), -torch.inf)
 
 
-def drawn(logs: Tensor, where: NDArray[np.float64]) -> Tensor:
+def draw_tokens(logs: Tensor, where: NDArray[np.float64]) -> Tensor:
     """The token that lies at `where` (N,), between 0 and 1, when all stand side by side as wide as they are likely."""
     bounds = logs.softmax(-1, dtype=torch.float64).cumsum(-1)
     place = torch.from_numpy(where).to(bounds.device)[:, None] * bounds[:, -1:]
@@ -162,7 +162,7 @@ STRIDE = np.uint64(0x9E3779B97F4A7C15)  # the constants are those of splitmix64 
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix_bits(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Every bit of the result depends on every bit of the number."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * SECOND
@@ -171,10 +171,10 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def seeds_of(seed: int, rows: int) -> NDArray[np.uint64]:
     """A seed for each row, from one for all."""
-    return mixed(mixed(np.array([seed & MASK], np.uint64)) + np.arange(1, rows + 1, dtype=np.uint64) * STRIDE)
+    return mix_bits(mix_bits(np.array([seed & MASK], np.uint64)) + np.arange(1, rows + 1, dtype=np.uint64) * STRIDE)
 
 
-def uniform(seeds: NDArray[np.uint64], count: int) -> NDArray[np.float64]:
+def draw_uniform(seeds: NDArray[np.uint64], count: int) -> NDArray[np.float64]:
     """The number between 0 and 1 that each seed has for this step; never 1."""
     steps = np.full(len(seeds), (count * int(STRIDE)) & MASK, np.uint64)
-    return (mixed(mixed(seeds) + steps) >> np.uint64(12)).astype(np.float64) * 2.0**-52
+    return (mix_bits(mix_bits(seeds) + steps) >> np.uint64(12)).astype(np.float64) * 2.0**-52

@@ -22,10 +22,10 @@ class Banned:
     tokens: Sequence[int]
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
-        return logs.index_fill(1, known(self.tokens, logs), NEVER)
+        return logs.index_fill(1, index_tensor(self.tokens, logs), NEVER)
 
 
-def banned_always(constraints: Sequence[Constraint]) -> list[int] | None:
+def list_fixed_bans(constraints: Sequence[Constraint]) -> list[int] | None:
     """The tokens that are forbidden whatever was written; None if a constraint has to know what was."""
     fixed = [constraint for constraint in constraints if isinstance(constraint, Banned)]
     return [token for one in fixed for token in one.tokens] if len(fixed) == len(constraints) else None
@@ -39,7 +39,7 @@ class BannedPhrases:
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
         for sequence in self.sequences:
-            *before, last = known(sequence, logs)
+            *before, last = index_tensor(sequence, logs)
             length = written.tokens.shape[1] - len(before)
             if length < 0:
                 continue
@@ -62,7 +62,7 @@ class Prefix:
         if not pairs:
             return logs
         rows = torch.tensor([row for row, _ in pairs], device=logs.device)
-        tokens = known([token for _, token in pairs], logs)
+        tokens = index_tensor([token for _, token in pairs], logs)
         only = torch.full_like(logs[rows], NEVER).scatter(1, tokens[:, None], logs[rows, tokens][:, None])
         return logs.index_copy(0, rows, only)
 
@@ -82,7 +82,7 @@ class MinLength:
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
         if written.tokens.shape[1] >= self.length:
             return logs
-        return logs.index_fill(1, known([self.end], logs), NEVER)
+        return logs.index_fill(1, index_tensor([self.end], logs), NEVER)
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ class Required:
             raise SearchError(f"{len(self.tokens)} tokens are required, but only {self.steps} may be written")
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
-        asked, times = known(self.tokens, logs).unique(return_counts=True)
+        asked, times = index_tensor(self.tokens, logs).unique(return_counts=True)
         there = (written.tokens[:, :, None] == asked).sum(1)  # (N, different tokens)
         missing = (times - there).clamp(min=0)
         lacking = missing.sum(1, keepdim=True)
-        logs = torch.where(lacking > 0, logs.index_fill(1, known([self.end], logs), NEVER), logs)
+        logs = torch.where(lacking > 0, logs.index_fill(1, index_tensor([self.end], logs), NEVER), logs)
         urgent = lacking >= self.steps - written.tokens.shape[1]  # every step that is left is needed
         only = torch.full_like(logs, NEVER)
         only[:, asked] = logs[:, asked].masked_fill(missing == 0, NEVER)
@@ -127,7 +127,7 @@ class NoRepeat:
         sequences = past.unfold(1, self.length, 1)  # (N, places, length)
         again = (sequences[:, :, :-1] == past[:, None, past.shape[1] - self.length + 1 :]).all(-1)
         again &= (sequences >= 0).all(-1)  # a prompt that is shorter than others has gaps
-        return logs.masked_fill(marked(sequences[:, :, -1], again, logs), NEVER)
+        return logs.masked_fill(mark_tokens(sequences[:, :, -1], again, logs), NEVER)
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ class RepetitionPenalty:
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
         past = history(written, self.prompts)
-        return torch.where(marked(past, past >= 0, logs), logs * self.penalty, logs)
+        return torch.where(mark_tokens(past, past >= 0, logs), logs * self.penalty, logs)
 
 
-def marked(tokens: Tensor, valid: Tensor, logs: Tensor) -> Tensor:
+def mark_tokens(tokens: Tensor, valid: Tensor, logs: Tensor) -> Tensor:
     """Where in the vocabulary the valid ones of these tokens (N, T) stand: (N, V)."""
     marks = torch.zeros(logs.shape[0], logs.shape[1] + 1, dtype=torch.bool, device=logs.device)  # one place for others
     return marks.scatter_(1, torch.where(valid, tokens, logs.shape[1]), True)[:, :-1]
@@ -167,7 +167,7 @@ def history(written: Written, prompts: Sequence[Sequence[int]]) -> Tensor:
     return torch.cat([written.tokens.new_tensor(padded).view(len(sources), longest), written.tokens], 1)
 
 
-def known(tokens: Sequence[int], logs: Tensor) -> Tensor:
+def index_tensor(tokens: Sequence[int], logs: Tensor) -> Tensor:
     """The tokens as a tensor; a search with a token that the vocabulary does not have is a mistake."""
     for token in tokens:
         if not 0 <= token < logs.shape[1]:

@@ -58,12 +58,12 @@ class Pieces:
         if places:
             self.stopped = True
             return self.held[: min(places)[1]]
-        length = max((begun(self.held, stop) for stop in self.stops), default=0)
+        length = max((overlap_length(self.held, stop) for stop in self.stops), default=0)
         given, self.held = self.held[: len(self.held) - length], self.held[len(self.held) - length :]
         return given
 
 
-def begun(text: str, stop: str) -> int:
+def overlap_length(text: str, stop: str) -> int:
     """How many characters at the end of the text are the beginning of the stop, short of all of it."""
     return next((size for size in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:size])), 0)
 

@@ -19,14 +19,14 @@ from .base import (
     Step,
     Stop,
     Written,
+    apply_constraints,
     check,
-    constrained,
-    kept_by,
-    likelihoods,
+    find_stop,
+    log_probabilities,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, largest, leading, likeliest
-from .constraints import banned_always, known
+from .choosing import Choose, Sampling, largest, likeliest, top_log_probabilities
+from .constraints import index_tensor, list_fixed_bans
 
 
 class Pick(NamedTuple):
@@ -55,7 +55,7 @@ def stream(
 ) -> Iterator[list[Pick]]:
     """After `last` (B, 1), step by step, a pick for each row that still goes on. It never works ahead."""
     check(steps, last)
-    banned = banned_always(constraints)
+    banned = list_fixed_bans(constraints)
     # Of the likeliest token's distribution nothing else is needed, unless somebody asks what else was likely.
     quick = choose is likeliest and banned is not None and not (alternatives and banned)
     never = None  # what is banned, where the logits are
@@ -68,17 +68,17 @@ def stream(
         with torch.no_grad():
             logits, state = step(last, state)
             if quick:
-                never = known(banned, logits[:, -1]) if banned and never is None else never
-                values, places = leading(logits, max(1, min(alternatives, logits.shape[-1])), never)
+                never = index_tensor(banned, logits[:, -1]) if banned and never is None else never
+                values, places = top_log_probabilities(logits, max(1, min(alternatives, logits.shape[-1])), never)
                 chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
-                others = listed(values, places) if alternatives else []
+                others = list_alternatives(values, places) if alternatives else []
             else:
-                logs = likelihoods(logits)
-                allowed = constrained(logs, history.written, constraints) if constraints else logs
+                logs = log_probabilities(logits)
+                allowed = apply_constraints(logs, history.written, constraints) if constraints else logs
                 chosen = choose(allowed, rows, count)
                 worth = allowed.gather(1, chosen[:, None])[:, 0].tolist() if constraints else []
                 gains = logs.gather(1, chosen[:, None])[:, 0].tolist()
-                others = listed(*largest(logs, min(alternatives, logs.shape[1]))) if alternatives else []
+                others = list_alternatives(*largest(logs, min(alternatives, logs.shape[1]))) if alternatives else []
         late = patience is not None and patience.ends(begun)
         spent = "length" if count == steps else "time" if late else ""
         picks = []
@@ -86,29 +86,29 @@ def stream(
             if not (worth[place] if worth else log) > -torch.inf:
                 refuse_impossible(row, count, log)
             tokens[row].append(token)
-            kept, finish = finished(tokens[row], end, stops, spent)
+            kept, finish = check_finish(tokens[row], end, stops, spent)
             picks.append(Pick(row, token, log, kept, finish, others[place] if others else ()))
         yield picks
         last = chosen[:, None]
-        history = history.grown(last) if banned is None else history
+        history = history.append(last) if banned is None else history
         going = [place for place, pick in enumerate(picks) if not pick.finish]
         if len(going) < len(rows):
             rows, places = [rows[place] for place in going], torch.tensor(going, dtype=torch.long, device=last.device)
             if rows:  # those that are finished leave the batch
-                last, state, history = last[places], select(state, places), history.selected(places)
+                last, state, history = last[places], select(state, places), history.select_rows(places)
 
 
-def finished(tokens: list[int], end: int | None, stops: Sequence[Stop], spent: str) -> tuple[int, str]:
+def check_finish(tokens: list[int], end: int | None, stops: Sequence[Stop], spent: str) -> tuple[int, str]:
     """How many of these tokens are output, and why there will be no more, if so: `spent` is the room, or the time."""
     if tokens[-1] == end:
         return len(tokens) - 1, "end"
-    kept = kept_by(stops, tokens)
+    kept = find_stop(stops, tokens)
     if kept is not None:
         return kept, "stop"
     return len(tokens), spent
 
 
-def listed(values: Tensor, places: Tensor) -> list[Alternatives]:
+def list_alternatives(values: Tensor, places: Tensor) -> list[Alternatives]:
     """The likeliest tokens of each row with their log-probabilities; what is impossible is none of them."""
     pairs = zip(places.tolist(), values.tolist(), strict=True)
     return [[(token, log) for token, log in zip(*pair, strict=True) if log > -torch.inf] for pair in pairs]
@@ -125,14 +125,14 @@ class History:
     def written(self) -> Written:
         return Written(self.room[:, : self.length], self.rows)
 
-    def grown(self, last: Tensor) -> "History":
+    def append(self, last: Tensor) -> "History":
         if self.length == self.room.shape[1]:
             self.room = torch.cat([self.room, torch.empty_like(self.room)], 1)
         self.room[:, self.length] = last[:, 0]
         self.length += 1
         return self
 
-    def selected(self, places: Tensor) -> "History":
+    def select_rows(self, places: Tensor) -> "History":
         self.room, self.rows = self.room[places], self.rows[places]
         return self
 
@@ -167,10 +167,10 @@ def write(
     for made in found:
         for pick in made:
             picks[pick.row].append(pick)
-    return [collected(row) for row in picks]
+    return [collect_hypothesis(row) for row in picks]
 
 
-def collected(picks: Sequence[Pick]) -> Hypothesis:
+def collect_hypothesis(picks: Sequence[Pick]) -> Hypothesis:
     """What one row wrote, from its picks."""
     if not picks:
         return Hypothesis([], [], 0.0)

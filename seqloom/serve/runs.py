@@ -15,7 +15,7 @@ from ..config.recipe import Recipe
 from ..config.tasks import USES
 from ..errors import RunError, SeqloomError
 from ..runs.folder import RECORDS, WEIGHTS, check_version, own_recipe, read_config, read_scores
-from ..runs.model_card import network
+from ..runs.model_card import describe_network
 from ..training.manifests import MANIFEST, read_manifest
 from .limits import Limits, Refused
 from .metrics import Metrics
@@ -143,7 +143,7 @@ def read_entry(folder: Path) -> Entry:
         "task": recipe.task,
         "title": recipe.about.title,
         "model": recipe.model.kind,
-        "network": network(recipe),
+        "network": describe_network(recipe),
         "parameters": read_config(folder).parameters,
         "steps": recipe.train.steps,
         "split": found.get("split"),

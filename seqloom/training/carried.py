@@ -8,7 +8,7 @@ from ..errors import RunError
 from ..layers.state import State, map_state
 
 
-def tensors_of(state: State) -> dict[str, Tensor]:
+def flatten_state(state: State) -> dict[str, Tensor]:
     """A copy of every tensor of the tree, numbered in the order in which it is walked."""
     found: list[Tensor] = []
 
@@ -20,7 +20,7 @@ def tensors_of(state: State) -> dict[str, Tensor]:
     return {f"{number:04}": tensor for number, tensor in enumerate(found)}
 
 
-def state_from(tensors: Mapping[str, Tensor], like: State, place: str) -> State:
+def unflatten_state(tensors: Mapping[str, Tensor], like: State, place: str) -> State:
     """A tree shaped like this one, with these tensors in it. Only their lengths in time may differ: caches grow."""
     unread = dict(tensors)
 

@@ -26,7 +26,7 @@ from .files import (
     sync_folder,
     write_synced,
 )
-from .manifests import MANIFEST, check_manifest, manifest_bytes, read_checked, sums_of
+from .manifests import MANIFEST, check_manifest, compute_sums, manifest_bytes, read_checked
 from .tensors import parse_tensors, tensor_bytes
 
 WEIGHTS, OPTIMIZER, AVERAGE, CARRIED, STATE = (
@@ -168,5 +168,5 @@ def _write_folder(folder: Path, files: dict[str, bytes]) -> None:
     folder.mkdir()
     for name, data in files.items():
         write_synced(folder / name, data)
-    write_synced(folder / MANIFEST, manifest_bytes(sums_of(files)))
+    write_synced(folder / MANIFEST, manifest_bytes(compute_sums(files)))
     sync_folder(folder)

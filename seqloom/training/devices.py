@@ -54,7 +54,7 @@ class Machine:
         return f"{self.precision} on {self.device}, {where}{speeds}" + (f", {self.kernels}" if self.kernels else "")
 
 
-def available(device: str) -> bool:
+def is_available(device: str) -> bool:
     match device:
         case "cuda":
             return torch.cuda.is_available()
@@ -69,8 +69,8 @@ def choose_device(asked: str) -> torch.device:
     "auto" is a GPU where there is one, else the processor; Apple's GPUs have no double precision and were never tried,
     so they must be asked for.
     """
-    name = asked if asked != "auto" else "cuda" if available("cuda") else "cpu"
-    if not available(name):
+    name = asked if asked != "auto" else "cuda" if is_available("cuda") else "cpu"
+    if not is_available(name):
         raise RecipeError(f'train.device is "{name}", but torch finds no such device on this machine: say "auto"')
     if name == "cuda":
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
@@ -125,13 +125,13 @@ def measure_precisions(device: torch.device) -> Speeds:
     else must not make it look slow.
     """
     lower: list[Precision] = ["bfloat16"] if device.type == "cpu" else ["bfloat16", "float16"]
-    single = product_time(device, torch.float32)
-    seconds = {name: product_time(device, DTYPES[name], given_up=True) for name in lower}
-    single = min(single, product_time(device, torch.float32))
+    single = time_product(device, torch.float32)
+    seconds = {name: time_product(device, DTYPES[name], given_up=True) for name in lower}
+    single = min(single, time_product(device, torch.float32))
     return {"float32": 1.0} | {name: single / taken for name, taken in seconds.items()}
 
 
-def product_time(device: torch.device, dtype: torch.dtype, given_up: bool = False) -> float:
+def time_product(device: torch.device, dtype: torch.dtype, given_up: bool = False) -> float:
     """The shortest time of a product.
 
     The first one also sets up. If that takes all the patience, the others may be `given_up`: its time is the answer.
@@ -149,7 +149,7 @@ def product_time(device: torch.device, dtype: torch.dtype, given_up: bool = Fals
     return min(times)
 
 
-def cast_to(device: torch.device, precision: str) -> AbstractContextManager[object]:
+def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
     """Inside, products are in this precision; nothing is changed for single precision, or before it is known."""
     if precision in ("auto", "float32"):
         return nullcontext()

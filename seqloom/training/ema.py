@@ -18,9 +18,9 @@ class EMA:
 
     def __init__(self, module: nn.Module, share: float) -> None:
         self.module, self.share = module, share
-        self.weights = {name: tensor.clone() for name, tensor in self._learned().items()}
+        self.weights = {name: tensor.clone() for name, tensor in self._trainable().items()}
 
-    def _learned(self) -> dict[str, Tensor]:
+    def _trainable(self) -> dict[str, Tensor]:
         if not self.share:
             return {}
         return {name: each.detach() for name, each in self.module.named_parameters() if each.requires_grad}
@@ -29,22 +29,22 @@ class EMA:
     def add(self, steps: int) -> None:
         """Take in the weights of the module after so many steps."""
         share = min(self.share, (1 + steps) / (10 + steps))
-        for name, tensor in self._learned().items():
+        for name, tensor in self._trainable().items():
             self.weights[name].lerp_(tensor, 1 - share)
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def average_parameters(self) -> Iterator[None]:
         """Inside, the module has the averaged weights; afterwards its own."""
-        own = {name: tensor.clone() for name, tensor in self._learned().items()}
-        self._put(self.weights)
+        own = {name: tensor.clone() for name, tensor in self._trainable().items()}
+        self._copy(self.weights)
         try:
             yield
         finally:
-            self._put(own)
+            self._copy(own)
 
     @torch.no_grad()
-    def _put(self, weights: Mapping[str, Tensor]) -> None:
-        for name, tensor in self._learned().items():
+    def _copy(self, weights: Mapping[str, Tensor]) -> None:
+        for name, tensor in self._trainable().items():
             tensor.copy_(weights[name])
 
     def load(self, weights: Mapping[str, Tensor], place: str) -> None:

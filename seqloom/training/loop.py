@@ -24,15 +24,15 @@ from ..errors import DataError, RecipeError, RunError
 from ..layers.state import State
 from ..models import Batch, Objective, device_of
 from .checkpoints import Checkpoint, Checkpoints
-from .devices import cast_to
+from .devices import autocast
 from .ema import EMA
 from .freezing import freeze
 from .optimizer import build_optimizer, load_optimizer_state, optimizer_state, set_learning_rate
 from .processes import ProcessGroup
 from .randomness import Draw, draw_from
-from .records import Kind, Progress, Record, criteria
+from .records import Kind, Progress, Record, selection_criteria
 from .schedules import learning_rate_at, teacher_forcing_at
-from .tensors import load_weights, weights_of, whole
+from .tensors import copy_weights, load_weights, whole
 from .update import ALONE, Update, count_tokens, update
 from .watching import MakeWatch
 
@@ -40,7 +40,7 @@ RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a
 SKIPPED_AT_MOST = 10  # in a row; then it is no accident any more
 
 Rows = NDArray[np.integer[Any]]
-Validate = Callable[[], dict[str, float]]  # scores by name, "loss" among them: see `criteria`
+Validate = Callable[[], dict[str, float]]  # scores by name, "loss" among them: see `selection_criteria`
 
 
 class Feed(Protocol):
@@ -86,7 +86,7 @@ def fit(
         except RunError:  # what led to it is told before: whoever looks for the reason reads the records
             yield training.final_record()
             raise
-        [stops] = ranks.summed(stop is not None and stop.is_set())
+        [stops] = ranks.all_reduce(stop is not None and stop.is_set())
         if stops or training.checkpoint_due:
             checkpoint = training.checkpoint()
             if checkpoints is not None:
@@ -106,8 +106,8 @@ def find_checkpoint(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Che
         return checkpoint
     own = checkpoint.files() if checkpoint else {}
     about = {"step": checkpoint.step, "place": checkpoint.place} if checkpoint else {}
-    told = json.loads(ranks.share(json.dumps({**about, "files": list(own)}).encode()))
-    files = {name: ranks.share(own.get(name, b"")) for name in told["files"]}
+    told = json.loads(ranks.broadcast(json.dumps({**about, "files": list(own)}).encode()))
+    files = {name: ranks.broadcast(own.get(name, b"")) for name in told["files"]}
     return Checkpoint.parse(told["step"], files, told["place"]) if files else None
 
 
@@ -132,7 +132,7 @@ class Training:
         ranks: ProcessGroup = ALONE,
         watch: MakeWatch | None = None,
     ) -> None:
-        check_carrying(objective, settings)
+        check_can_carry(objective, settings)
         self.objective, self.feed, self.settings, self.ranks = objective, feed, settings, ranks
         freeze(objective, settings.freeze)
         self.learner = ranks.learner(objective, settings.shard)
@@ -231,8 +231,8 @@ class Training:
         if now.skipped_in_a_row == SKIPPED_AT_MOST:
             raise RunError(
                 f"training stopped at step {now.step}: the loss or the gradient was not finite {SKIPPED_AT_MOST} times "
-                f"in a row, the last time on {_named(rows)}; the weights of the last good step and the checkpoints are "
-                "untouched, look at these examples or lower train.learning_rate"
+                f"in a row, the last time on {_describe_rows(rows)}; the weights of the last good step and the "
+                "checkpoints are untouched, look at these examples or lower train.learning_rate"
             )
 
     # --- where it stands ---
@@ -253,11 +253,11 @@ class Training:
         self.progress.seconds = perf_counter() - self.begun
         return Checkpoint(
             self.progress.step,
-            weights_of(self.learner),
+            copy_weights(self.learner),
             optimizer_state(self.optimizer, self.learner),
             {name: whole(tensor).clone() for name, tensor in self.average.weights.items()},
             state=self.progress.model_dump(),
-            carried=self.ranks.joined(self.state, self._rows) if self._goes_on() else {},
+            carried=self.ranks.gather_state(self.state, self._rows) if self._next_carries_on() else {},
         )
 
     @property
@@ -265,7 +265,7 @@ class Training:
         """How many rows a state that is carried has, over all processes."""
         return len(self.pieces[self.progress.window].batch.mask)
 
-    def _goes_on(self) -> bool:
+    def _next_carries_on(self) -> bool:
         """Whether the next piece needs the state of the last one: it is read to see, for the step to come."""
         if self.state is None or self.progress.step >= self.settings.steps:
             return False
@@ -290,16 +290,16 @@ class Training:
         if now.window and now.window >= len(self.pieces):
             raise RunError(f"{place}: stands at window {now.window} of a batch that has {len(self.pieces)}")
         if checkpoint.carried and not other_data:
-            self.state = self.ranks.divided(checkpoint.carried, self._some_state(), place)
+            self.state = self.ranks.scatter_state(checkpoint.carried, self._example_state(), place)
         load_weights(self.learner, checkpoint.weights, place)
         load_optimizer_state(self.optimizer, self.learner, checkpoint.optimizer, place)
         self.average.load(checkpoint.average, place)
         self.begun = perf_counter() - now.seconds
 
-    def _some_state(self) -> State:
+    def _example_state(self) -> State:
         """A state of the shape that is carried into the next piece."""
         part, _ = self.ranks.part(self.pieces[self.progress.window].batch)
-        with evaluating(self.objective), cast_to(device_of(self.objective), self.settings.precision):
+        with evaluating(self.objective), autocast(device_of(self.objective), self.settings.precision):
             return self.objective(part, None)[2]
 
     # --- telling ---
@@ -308,31 +308,31 @@ class Training:
         """The record of this step, if it has one. Averaged weights stay shown until the next record is asked for."""
         step = self.progress.step
         if step >= self.settings.steps or step % self.settings.validate_every == 0:
-            with self.average.shown():
-                scores = self._validated(validate)
-                best = self.progress.judge(*criteria(scores, self.settings.select_by))
-                yield self._told("end" if self.finished else "validation", scores, best)
+            with self.average.average_parameters():
+                scores = self._validate(validate)
+                best = self.progress.judge(*selection_criteria(scores, self.settings.select_by))
+                yield self._finish_record("end" if self.finished else "validation", scores, best)
         elif step == 1 or step % RECORD_EVERY == 0 or self.progress.watched:
-            yield self._told("step", {}, False)
+            yield self._finish_record("step", {}, False)
         self.trained.train()  # whoever looked at it may have left it in another mode
 
     def final_record(self) -> Record:
         """The record of a step after which training cannot go on."""
-        return self._told("step", {}, False)
+        return self._finish_record("step", {}, False)
 
-    def _validated(self, validate: Validate) -> dict[str, float]:
+    def _validate(self, validate: Validate) -> dict[str, float]:
         """The scores that the first process finds, in all of them."""
         if self.learner is not self.objective:
-            load_weights(self.objective, weights_of(self.learner), "shards")
+            load_weights(self.objective, copy_weights(self.learner), "shards")
         scores: dict[str, float] = {}
         if self.ranks.first:
             with evaluating(self.objective):
                 scores = validate()
-        return scores if self.ranks.count == 1 else dict(json.loads(self.ranks.share(json.dumps(scores).encode())))
+        return scores if self.ranks.count == 1 else dict(json.loads(self.ranks.broadcast(json.dumps(scores).encode())))
 
-    def _told(self, kind: Kind, scores: dict[str, float], best: bool) -> Record:
+    def _finish_record(self, kind: Kind, scores: dict[str, float], best: bool) -> Record:
         record = self._record(kind, scores, best)
-        self.progress.begin_anew()
+        self.progress.reset()
         return record
 
     def _record(self, kind: Kind, scores: dict[str, float], best: bool) -> Record:
@@ -354,7 +354,7 @@ class Training:
         )
 
 
-def check_carrying(objective: Objective, settings: Train) -> None:
+def check_can_carry(objective: Objective, settings: Train) -> None:
     """Refuse what only a model that writes one element after the other can do."""
     for name, asked in (
         ("train.bptt_window", settings.bptt_window > 0),
@@ -376,6 +376,6 @@ def evaluating(objective: nn.Module) -> Iterator[None]:
         objective.train(mode)
 
 
-def _named(rows: Rows, most: int = 8) -> str:
+def _describe_rows(rows: Rows, most: int = 8) -> str:
     shown = ", ".join(map(str, rows[:most].tolist()))
     return f"the examples {shown}" + (f" and {len(rows) - most} more" if len(rows) > most else "")

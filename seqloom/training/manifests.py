@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 Sums = dict[str, list[str]]
 
 
-def sums_of(files: Mapping[str, bytes]) -> Sums:
+def compute_sums(files: Mapping[str, bytes]) -> Sums:
     """The sums of files with this content."""
     return {name: [hashlib.sha256(data).hexdigest()] for name, data in files.items()}
 
@@ -67,7 +67,7 @@ def read_checked(path: Path, sums: Iterable[str], most: int | None = None) -> by
 def replace_file(folder: Path, name: str, data: bytes) -> None:
     """Put a file in the place of the old one, or add it; killed at any moment, the folder still checks."""
     known = read_manifest(folder) if (folder / MANIFEST).exists() else {}
-    [new] = sums_of({name: data})[name]
+    [new] = compute_sums({name: data})[name]
     old = [known_sum for known_sum in known.get(name, []) if known_sum != new]
     if old:
         write_manifest(folder, {**known, name: [*old, new]})

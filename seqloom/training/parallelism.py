@@ -14,7 +14,7 @@ from ..config.recipe import Train
 from ..models import Batch, Objective
 from .devices import choose_device, choose_threads, use_threads
 from .loop import Feed, Rows
-from .probe import leave_untouched, step_time
+from .probe import leave_untouched, measure_step
 
 ROUNDS = 3  # trials of each kind, in turn: their spread says how much of a difference is noise
 PASSED = 4 << 20  # bytes that are passed at most in order to see how fast that is
@@ -60,11 +60,11 @@ def compare(objective: Objective, feed: Feed, settings: Train, count: int) -> Pa
     with leave_untouched(objective):
         for _ in range(ROUNDS):
             with use_threads(count):
-                wholes.append(step_time(objective, feed, settings, 0.0, 1))
+                wholes.append(measure_step(objective, feed, settings, 0.0, 1))
             with use_threads(1):
-                parts.append(step_time(objective, Part(feed, count), settings, 0.0, 1))
+                parts.append(measure_step(objective, Part(feed, count), settings, 0.0, 1))
     size = sum(parameter.numel() * parameter.element_size() for parameter in objective.parameters())
-    passing = passing_time(size) * 2 * (count - 1) / count  # round a ring, twice
+    passing = time_passing(size) * 2 * (count - 1) / count  # round a ring, twice
     noise = max(max(times) / min(times) - 1 for times in (wholes, parts))
     return Parallelism(count, min(wholes), min(parts) + passing, noise)
 
@@ -82,7 +82,7 @@ class Part:
         return self.feed.batch(rows).rows(slice(0, None, self.count))
 
 
-def passing_time(size: int) -> float:
+def time_passing(size: int) -> float:
     """The seconds that so many bytes take from one process to another, as a local socket has it."""
     some = min(size, PASSED)
     there, here = socket.socketpair()

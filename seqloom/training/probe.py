@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..models import Batch, Objective
 from .loop import Feed, Rows, Training, evaluating
 from .randomness import preserve_random_state
-from .tensors import load_weights, weights_of
+from .tensors import copy_weights, load_weights
 
 TRIALS = 8
 SOME = 1 << 16  # batches that the trial ones are chosen from
@@ -30,22 +30,22 @@ def fit_steps_to_time(
     both in the recipe, so that a run can be repeated.
     """
     with leave_untouched(objective):
-        step = step_time(objective, feed, settings, seconds * SHARE)
+        step = measure_step(objective, feed, settings, seconds * SHARE)
         likely = settings.model_copy(update={"steps": max(1, int(seconds / step)), "time": ""}).resolved()
         begun = perf_counter()
         with evaluating(objective):
             validate(likely)
         validation = perf_counter() - begun
-    return most_steps(seconds, step, validation, settings)
+    return count_steps(seconds, step, validation, settings)
 
 
 def estimate_seconds(objective: Objective, feed: Feed, settings: Train) -> float:
     """The seconds that all steps will take on this machine, as a few trial steps have it; validations not counted."""
     with leave_untouched(objective):
-        return settings.steps * step_time(objective, feed, settings, 0.0)
+        return settings.steps * measure_step(objective, feed, settings, 0.0)
 
 
-def most_steps(seconds: float, step: float, validation: float, settings: Train) -> tuple[int, int]:
+def count_steps(seconds: float, step: float, validation: float, settings: Train) -> tuple[int, int]:
     """The number of steps of such a length that fit in with their validations, and the steps between these."""
     looks = max(FEWEST, int(LOOKS * seconds / max(validation, 1e-9)))
 
@@ -63,7 +63,7 @@ def most_steps(seconds: float, step: float, validation: float, settings: Train) 
     return steps, every(steps)
 
 
-def spread(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:
+def pick_trial_batches(order: Sequence[Rows], trials: int = TRIALS) -> list[Rows]:
     """Batches of all lengths, so chosen that already the first few are far apart.
 
     Batches are filled up to a number of tokens: those of few rows are the ones of long rows.
@@ -88,14 +88,14 @@ class Trials:
         order = self.feed.order(0)
         if not len(order):
             raise DataError("there is not a single example to train on")
-        trials = spread(order)
+        trials = pick_trial_batches(order)
         return [trials[0], *trials]
 
     def batch(self, rows: Rows) -> Batch:
         return self.feed.batch(rows)
 
 
-def step_time(
+def measure_step(
     objective: Objective, feed: Feed, settings: Train, seconds: float, at_least: int = TRIALS_AT_LEAST
 ) -> float:
     """The seconds of a step; where a model reads its own output more and more often, of the slowest, last ones."""
@@ -113,7 +113,7 @@ def step_time(
 @contextmanager
 def leave_untouched(objective: Objective) -> Iterator[None]:
     """Weights, gradients, mode and random states are afterwards what they were before."""
-    weights, mode = weights_of(objective), objective.training
+    weights, mode = copy_weights(objective), objective.training
     try:
         with preserve_random_state():
             yield

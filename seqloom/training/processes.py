@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..layers.state import State
 from ..models import Batch, Objective
-from .carried import state_from, tensors_of
+from .carried import flatten_state, unflatten_state
 
 PATIENCE = timedelta(hours=1)  # how long the others wait while the first one validates
 
@@ -35,7 +35,7 @@ class ProcessGroup:
 
     # --- what they say ---
 
-    def share(self, data: bytes = b"") -> bytes:
+    def broadcast(self, data: bytes = b"") -> bytes:
         """What the first process says, to all."""
         if self.count == 1:
             return data
@@ -46,7 +46,7 @@ class ProcessGroup:
         distributed.broadcast(told, 0)
         return told.numpy().tobytes()
 
-    def summed(self, *values: float) -> list[float]:
+    def all_reduce(self, *values: float) -> list[float]:
         """Each value, added up over all processes."""
         if self.count == 1:
             return list(values)
@@ -63,11 +63,11 @@ class ProcessGroup:
         own = len(batch.mask) > self.rank
         return batch.rows(slice(self.rank, None, self.count) if own else slice(0, 1)), float(own)
 
-    def joined(self, state: State, rows: int) -> dict[str, Tensor]:
+    def gather_state(self, state: State, rows: int) -> dict[str, Tensor]:
         """The tensors of a state that has so many rows over all processes."""
-        return {name: self._joined(tensor, rows) for name, tensor in tensors_of(state).items()}
+        return {name: self._gather_tensor(tensor, rows) for name, tensor in flatten_state(state).items()}
 
-    def _joined(self, tensor: Tensor, rows: int) -> Tensor:
+    def _gather_tensor(self, tensor: Tensor, rows: int) -> Tensor:
         if self.count == 1:
             return tensor
         most = -(-rows // self.count)
@@ -77,11 +77,11 @@ class ProcessGroup:
         distributed.all_gather(every, own.contiguous())
         return torch.stack(every, 1).flatten(0, 1)[:rows]  # row r of process p is row r · count + p of all
 
-    def divided(self, tensors: dict[str, Tensor], like: State, place: str) -> State:
+    def scatter_state(self, tensors: dict[str, Tensor], like: State, place: str) -> State:
         """The own rows of a state that was joined."""
         rows = next(iter(tensors.values())).shape[0]
         part = slice(self.rank, None, self.count) if rows > self.rank else slice(0, 1)
-        return state_from({name: tensor[part] for name, tensor in tensors.items()}, like, place)
+        return unflatten_state({name: tensor[part] for name, tensor in tensors.items()}, like, place)
 
     # --- what they train ---
 
@@ -106,7 +106,7 @@ class ProcessGroup:
 
 
 @contextmanager
-def adding_up(trained: nn.Module, last: bool) -> Iterator[None]:
+def synchronize_gradients(trained: nn.Module, last: bool) -> Iterator[None]:
     """Only after the last batch of a step do the processes add up what they have."""
     if isinstance(trained, DistributedDataParallel):
         with nullcontext() if last else trained.no_sync():

@@ -11,7 +11,7 @@ from .watching import Seen
 
 Kind = Literal["note", "step", "validation", "end"]
 HIGHER = ("accuracy", "exact")  # scores of a validation that are the better the higher they are
-MAGNIFY_AFTER = 2000  # steps, as torch's own GradScaler has it
+GROW_LOSS_SCALE_AFTER = 2000  # steps, as torch's own GradScaler has it
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Record:
         return f"step {self.step:,}  loss {loss}{scores}  {self.tokens_per_second:,.0f} tokens/s"
 
 
-def criteria(scores: dict[str, float], best: str) -> tuple[float, float]:
+def selection_criteria(scores: dict[str, float], best: str) -> tuple[float, float]:
     """What is to be as low as can be, and the loss: the score beside the loss, turned round if higher is better."""
     others = [name for name in scores if name != "loss"]
     if best != "score" or not others:
@@ -103,10 +103,10 @@ class Progress(BaseModel):
         self.steps_at_loss_scale = self.steps_at_loss_scale + 1 if finite else 0
         if not finite:
             self.loss_scale /= 2
-        elif self.steps_at_loss_scale == MAGNIFY_AFTER:
+        elif self.steps_at_loss_scale == GROW_LOSS_SCALE_AFTER:
             self.loss_scale, self.steps_at_loss_scale = 2 * self.loss_scale, 0
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget what the last record has told."""
         self.loss_sum = self.loss_count = self.recent_seconds = 0.0
         self.recent_tokens = 0

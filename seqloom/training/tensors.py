@@ -126,7 +126,7 @@ def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
 # --- the weights of a module ----------------------------------------------------------------------------------
 
 
-def weights_of(module: nn.Module) -> dict[str, Tensor]:
+def copy_weights(module: nn.Module) -> dict[str, Tensor]:
     """A copy of every weight and buffer by its name; one that has several names (tied weights) by the first."""
     return {name: whole(tensor.detach()).clone() for name, tensor in _distinct_weights(module).items()}
 

@@ -11,9 +11,9 @@ from torch.autograd.graph import increment_version
 from ..config.recipe import Train
 from ..layers.state import State, detach
 from ..models import Batch, device_of
-from .devices import cast_to
+from .devices import autocast
 from .optimizer import clip_gradients
-from .processes import ProcessGroup, adding_up
+from .processes import ProcessGroup, synchronize_gradients
 from .tensors import whole
 
 ALONE = ProcessGroup()
@@ -52,7 +52,7 @@ def update(
     """
     optimizer.zero_grad()
     loss, number, state = backpropagate(trained, batches, state, ranks, settings.precision, loss_scale)
-    loss, number = ranks.summed(loss, number)
+    loss, number = ranks.all_reduce(loss, number)
     count = loss_scale * max(number, 1.0) / ranks.count
     gradients = [parameter.grad for parameter in trained.parameters() if parameter.grad is not None]
     norm = whole(nn.utils.get_total_norm(gradients)).item() / count
@@ -81,8 +81,8 @@ def backpropagate(
     total = count = 0.0
     for number, batch in enumerate(batches, 1):
         part, weight = ranks.part(batch)
-        with adding_up(trained, last=number == len(batches)):
-            with cast_to(device_of(trained), precision):
+        with synchronize_gradients(trained, last=number == len(batches)):
+            with autocast(device_of(trained), precision):
                 loss, elements, state = trained(part, None if batch.starts_sequence else state)
             (loss if weight * loss_scale == 1 else loss * (weight * loss_scale)).backward()
         state = detach(state)

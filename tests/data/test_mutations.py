@@ -10,7 +10,7 @@ import pytest
 from seqloom.cli.main import main
 from seqloom.config.recipe import Recipe
 from seqloom.errors import SeqloomError
-from seqloom.runs.folder import report_of
+from seqloom.runs.folder import build_report
 from seqloom.runs.run import train
 from seqloom.tasks import declare
 
@@ -23,7 +23,7 @@ FEW, MANY = 10, 1000
 def work(recipe: Recipe) -> None:
     """All that reads data before the first step of a training, and one validation."""
     task, prepared = declare(recipe).prepare(recipe.resolved(), lambda line: None)
-    json.dumps([task.to_json(), report_of(task, prepared)], allow_nan=False)
+    json.dumps([task.to_json(), build_report(task, prepared)], allow_nan=False)
     model = task.build()
     task.begin(model, lambda line: None)
     loss, _, _ = task.objective(model)(task.batch(prepared, task.order(prepared, 0)[0]), None)

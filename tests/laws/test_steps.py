@@ -12,7 +12,7 @@ from seqloom.layers.fast.steps import product
 from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights, round_rows
 from seqloom.layers.state import Shared, repeat, select, walk_state
 from seqloom.search import beam
-from seqloom.search.choosing import leading
+from seqloom.search.choosing import top_log_probabilities
 
 from .zoo import ENCODERS, MASKS, SIZE, D, poisoned, talker, writer
 
@@ -73,17 +73,17 @@ def test_native_gelu_is_right_everywhere(dtype, native):
 @pytest.mark.parametrize(("size", "count"), [(3, 3), (16, 1), (1000, 5), (1003, 64), (70, 65)])
 def test_the_leading_tokens_are_those_of_all_probabilities(size, count, dtype, native):
     logits = 5 * torch.randn(4, 1, size, dtype=dtype)
-    values, tokens = leading(logits, count)
+    values, tokens = top_log_probabilities(logits, count)
     expected = logits[:, 0].log_softmax(-1).topk(count)
     close(values, expected[0])
     assert torch.equal(tokens, expected[1])
 
 
 def test_of_equally_likely_tokens_the_first_leads_and_no_number_is_told_of(native):
-    assert leading(torch.zeros(1, 1, 40), 3)[1].tolist() == [[0, 1, 2]]
+    assert top_log_probabilities(torch.zeros(1, 1, 40), 3)[1].tolist() == [[0, 1, 2]]
     logits = torch.zeros(2, 1, 40)
     logits[1, 0, 7] = torch.nan
-    values, _ = leading(logits, 2)
+    values, _ = top_log_probabilities(logits, 2)
     assert values[0].isfinite().all() and values[1].isnan().all()
 
 

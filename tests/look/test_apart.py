@@ -10,7 +10,7 @@ from seqloom.look.doctor.evidence import mean_loss
 from seqloom.look.measures import jacobians, norms
 from seqloom.look.measures.costs import costs
 from seqloom.look.measures.reading import apart, features
-from seqloom.runs.checkup import begun
+from seqloom.runs.checkup import build_untrained
 from seqloom.runs.run import load, train
 
 from ..laws.zoo import MASKS, SIZE, D
@@ -72,5 +72,5 @@ def test_new_weights_are_drawn_without_disturbing_who_draws_beside(tmp_path):
     run, before = load(tmp_path / "run"), torch.get_rng_state()
     costs({"lstm": lambda: recurrent_encoder(CELLS["lstm"], D, [SIZE])}, D, (2,), repeats=1)
     assert torch.equal(torch.get_rng_state(), before)
-    begun(run.task, run.recipe)
+    build_untrained(run.task, run.recipe)
     assert torch.equal(torch.get_rng_state(), before)

@@ -18,10 +18,10 @@ from seqloom.search.base import (
     Step,
     Stop,
     Written,
+    apply_constraints,
     check,
-    constrained,
-    kept_by,
-    likelihoods,
+    find_stop,
+    log_probabilities,
     refuse_impossible,
     score_of,
 )
@@ -88,9 +88,9 @@ class Space:
         for count in range(1, self.steps + 1):
             visited += len(last)
             logits, state = step(last, state)
-            raw = likelihoods(logits)
+            raw = log_probabilities(logits)
             rows = torch.full((len(last),), self.row, device=last.device)
-            totals = sums.to(raw)[:, None] + constrained(raw, Written(tokens, rows), self.constraints)
+            totals = sums.to(raw)[:, None] + apply_constraints(raw, Written(tokens, rows), self.constraints)
             if totals.isnan().any():
                 refuse_impossible(self.row, count, float("nan"))
             parents, chosen = (totals > -torch.inf).nonzero().unbind(1)
@@ -120,7 +120,9 @@ class Space:
         elif self.end is not None:
             done = tokens[:, -1] == self.end
         if self.stops and count < self.steps:
-            done |= torch.tensor([kept_by(self.stops, row) is not None for row in tokens.tolist()], device=done.device)
+            done |= torch.tensor(
+                [find_stop(self.stops, row) is not None for row in tokens.tolist()], device=done.device
+            )
         return done
 
     def consider(self, tokens: Tensor, logs: Tensor, total: float, count: int) -> None:
@@ -129,7 +131,7 @@ class Space:
         if self.best is not None and score <= self.best.score:
             return
         written = tokens.tolist()
-        kept = kept_by(self.stops, written)
+        kept = find_stop(self.stops, written)
         if written[-1] == self.end:
             self.best = Hypothesis(written[:-1], logs.tolist(), score, "end")
         elif kept is not None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seqloom.data.vocabulary import END, PAD, START, UNKNOWN
 from seqloom.search import Pieces, StopText, StopTokens
-from seqloom.search.base import kept_by
+from seqloom.search.base import find_stop
 from tests.tokenizing import learn_tokenizer
 
 TEXT = "grüße aus köln, 東京 und 😀! don't-stop e\u0301 " * 3
@@ -85,7 +85,7 @@ def test_of_several_stops_the_one_that_is_complete_first_counts_however_the_text
 
 def test_of_several_stops_the_one_that_keeps_least_counts():
     stops = [StopTokens([[7]]), StopTokens([[6, 7]]), lambda tokens: None]
-    assert [kept_by(some, [5, 6, 7]) for some in (stops, stops[::-1], stops[:1], stops[2:])] == [1, 1, 2, None]
+    assert [find_stop(some, [5, 6, 7]) for some in (stops, stops[::-1], stops[:1], stops[2:])] == [1, 1, 2, None]
 
 
 def test_what_may_be_a_stop_is_held_back_only_until_it_is_known():

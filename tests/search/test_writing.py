@@ -9,7 +9,7 @@ import torch
 
 from seqloom.errors import SearchError
 from seqloom.search import Banned, Sampling, greedy, likeliest, sampled, score, stream, write
-from seqloom.search.choosing import drawn, largest, seeds_of, uniform
+from seqloom.search.choosing import draw_tokens, draw_uniform, largest, seeds_of
 
 from .toy import END, Toy, all_tokens
 
@@ -111,7 +111,9 @@ def test_one_seed_gives_every_row_its_own_chance():
 
 
 def test_chance_is_even_and_its_steps_and_seeds_know_nothing_of_each_other():
-    draws = torch.tensor([uniform(seeds_of(seed, 300), count).tolist() for seed in range(4) for count in range(1, 81)])
+    draws = torch.tensor(
+        [draw_uniform(seeds_of(seed, 300), count).tolist() for seed in range(4) for count in range(1, 81)]
+    )
     assert draws.min() >= 0 and draws.max() < 1
     often = torch.histc(draws, 50, 0, 1)
     expected = draws.numel() / 50
@@ -132,7 +134,7 @@ LOGITS = torch.tensor([0.0, 2.0, -1.0, 1.0, 0.5])
 
 def left_by(sampling, *shares):
     """Which of tokens with these shares may be drawn."""
-    found = sampling.narrowed(torch.tensor([shares], dtype=torch.double).log())[0]
+    found = sampling.narrow(torch.tensor([shares], dtype=torch.double).log())[0]
     return (found > -torch.inf).nonzero()[:, 0].tolist()
 
 
@@ -154,7 +156,7 @@ def test_a_token_is_drawn_where_it_lies_and_one_without_a_share_nowhere():
     """Every token has its beginning and not its end; a draw of exactly 0 is of the first that has a share."""
     logs = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0], dtype=torch.double).log()
     where = np.array([0.0, 0.125, 0.25, 0.5, 0.75, 1 - 2.0**-52])
-    assert drawn(logs.expand(len(where), -1), where).tolist() == [1, 1, 3, 3, 4, 4]
+    assert draw_tokens(logs.expand(len(where), -1), where).tolist() == [1, 1, 3, 3, 4, 4]
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])

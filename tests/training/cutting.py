@@ -14,7 +14,7 @@ from seqloom.models import Batch, Objective
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.loop import fit
 from seqloom.training.records import Record
-from seqloom.training.tensors import weights_of
+from seqloom.training.tensors import copy_weights
 
 from .tiny import Guesser, Rows, same, settings, untimed, validation
 
@@ -54,7 +54,7 @@ class Run:
         ):
             self.records.append(record)
             if record.best:
-                self.best = weights_of(self.objective)
+                self.best = copy_weights(self.objective)
             yield record
 
     def whole(self) -> "Run":
@@ -65,7 +65,7 @@ class Run:
 
 def assert_same(one: Run, other: Run) -> None:
     assert untimed(one.records) == untimed(other.records)
-    assert same(weights_of(one.objective), weights_of(other.objective))
+    assert same(copy_weights(one.objective), copy_weights(other.objective))
     assert same(one.best, other.best)
 
 

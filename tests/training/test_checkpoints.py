@@ -16,7 +16,7 @@ import torch
 from seqloom.errors import RunError
 from seqloom.training.checkpoints import AVERAGE, CARRIED, OPTIMIZER, STATE, WEIGHTS, Checkpoint, Checkpoints
 from seqloom.training.files import json_bytes
-from seqloom.training.manifests import MANIFEST, sums_of, write_manifest
+from seqloom.training.manifests import MANIFEST, compute_sums, write_manifest
 
 from .faults import Killed, at_every_call, events
 from .tiny import same
@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_is_replaced_when_training_comes_there_again(tmp_pa
 
 
 def vouch(place: Path, names: Sequence[str]) -> None:
-    write_manifest(place, sums_of({name: (place / name).read_bytes() for name in names}))
+    write_manifest(place, compute_sums({name: (place / name).read_bytes() for name in names}))
 
 
 def test_a_checkpoint_that_is_whole_but_hostile_is_passed_over(tmp_path: Path) -> None:

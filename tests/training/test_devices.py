@@ -16,8 +16,8 @@ from seqloom.runs.run import load, train
 from seqloom.training import devices
 from seqloom.training.devices import Machine, choose_device, choose_machine, measure_precisions
 from seqloom.training.optimizer import build_optimizer
-from seqloom.training.records import MAGNIFY_AFTER, Progress
-from seqloom.training.tensors import weights_of
+from seqloom.training.records import GROW_LOSS_SCALE_AFTER, Progress
+from seqloom.training.tensors import copy_weights
 from seqloom.training.update import update
 
 from ..recipes import measured, small
@@ -54,13 +54,13 @@ def test_what_is_asked_for_is_not_measured() -> None:
 
 def test_speeds_are_those_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {torch.float32: 2.0, torch.bfloat16: 8.0}
-    monkeypatch.setattr(devices, "product_time", lambda device, dtype, given_up=False: times[dtype])
+    monkeypatch.setattr(devices, "time_product", lambda device, dtype, given_up=False: times[dtype])
     assert measure_precisions.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.25}
 
 
 def test_a_busy_moment_does_not_make_single_precision_look_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = iter([9.0, 2.0, 1.0])  # single, bfloat16, single again
-    monkeypatch.setattr(devices, "product_time", lambda device, dtype, given_up=False: next(taken))
+    monkeypatch.setattr(devices, "time_product", lambda device, dtype, given_up=False: next(taken))
     assert measure_precisions.__wrapped__(torch.device("cpu")) == {"float32": 1.0, "bfloat16": 0.5}
 
 
@@ -71,11 +71,11 @@ def test_a_slow_first_product_decides_only_where_others_are_given_up(
     ends = [10.0 * n + (0.25 if n else 5.0) for n in range(5)]
     clock = iter([0.0, *(t for n, end in enumerate(ends) for t in (10.0 * n, end)), 99.0])
     monkeypatch.setattr(devices, "perf_counter", lambda: next(clock))
-    assert devices.product_time(torch.device("cpu"), torch.float32, given_up) == time
+    assert devices.time_product(torch.device("cpu"), torch.float32, given_up) == time
 
 
 def test_a_product_is_timed_on_this_machine() -> None:
-    assert 0 < devices.product_time(torch.device("cpu"), torch.float32) < 10
+    assert 0 < devices.time_product(torch.device("cpu"), torch.float32) < 10
 
 
 def test_auto_is_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_a_run_in_low_precision_resumes_to_the_same_bits(tmp_path: Path, kind: s
     given = settings(precision=precision, steps=10, validate_every=4, checkpoint_every=3, bptt_window=2)
     make = writing(f"model.kind={kind}")
     whole = Run(tmp_path / "whole", given, make, Pairs).whole()
-    assert not same(weights_of(whole.objective), weights_of(Run(None, settings(), make, Pairs).objective))
+    assert not same(copy_weights(whole.objective), copy_weights(Run(None, settings(), make, Pairs).objective))
     cut = Run(tmp_path / "cut", given, make, Pairs)
     cut_at_batch(cut, 5)
     again = cut.rebuilt()
@@ -137,7 +137,7 @@ def test_a_magnified_loss_gives_the_same_step() -> None:
         objective, rows = Guesser(dropout=0.0), Rows()
         optimizer = build_optimizer(objective, settings())
         batches: list[Batch] = [rows.batch(order) for order in rows.order(0)[:2]]
-        made.append((update(objective, optimizer, batches, settings(), loss_scale=magnified), weights_of(objective)))
+        made.append((update(objective, optimizer, batches, settings(), loss_scale=magnified), copy_weights(objective)))
     (one, weights), (other, others) = made
     assert (one.loss, one.count) == (other.loss, other.count) and one.norm == pytest.approx(other.norm, rel=1e-6)
     for name, tensor in weights.items():
@@ -149,11 +149,11 @@ def test_what_overflows_is_magnified_less_and_what_never_does_more() -> None:
     first = progress.loss_scale
     progress.update_loss_scale(False)
     assert progress.loss_scale == first / 2
-    for _ in range(MAGNIFY_AFTER):
+    for _ in range(GROW_LOSS_SCALE_AFTER):
         assert progress.loss_scale == first / 2
         progress.update_loss_scale(True)
     assert progress.loss_scale == first
-    for _ in range(3 * MAGNIFY_AFTER):
+    for _ in range(3 * GROW_LOSS_SCALE_AFTER):
         progress.update_loss_scale(True)
     assert progress.loss_scale == first * 2**3
 

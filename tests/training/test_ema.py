@@ -8,7 +8,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from seqloom.errors import RunError
 from seqloom.training.ema import EMA
 from seqloom.training.loop import Training, fit
-from seqloom.training.tensors import weights_of
+from seqloom.training.tensors import copy_weights
 
 from .tiny import Guesser, Rows, same, settings
 
@@ -41,7 +41,7 @@ def test_a_validation_and_whoever_keeps_the_best_see_the_average_and_training_it
     seen = []
 
     def validate() -> dict[str, float]:
-        seen.append(weights_of(objective))
+        seen.append(copy_weights(objective))
         return {"loss": 1.0 / len(seen)}
 
     beside = EMA(plain.objective, 0.9)
@@ -50,9 +50,9 @@ def test_a_validation_and_whoever_keeps_the_best_see_the_average_and_training_it
             plain.advance()
             beside.add(plain.progress.step)
         if record.scores:
-            assert same(seen[-1], beside.weights) and same(weights_of(objective), beside.weights)
-            assert not same(weights_of(plain.objective), beside.weights)
-    assert same(weights_of(objective), weights_of(plain.objective))
+            assert same(seen[-1], beside.weights) and same(copy_weights(objective), beside.weights)
+            assert not same(copy_weights(plain.objective), beside.weights)
+    assert same(copy_weights(objective), copy_weights(plain.objective))
 
 
 def test_without_averaging_nothing_is_kept() -> None:
@@ -80,7 +80,7 @@ def test_after_skipped_steps_the_average_is_as_young_as_the_steps_that_were_made
         training.advance()
         made += not poisoned
         share = (1 + made) / (10 + made)
-        for name, tensor in weights_of(training.objective).items() if not poisoned else ():
+        for name, tensor in copy_weights(training.objective).items() if not poisoned else ():
             expected[name] = share * expected[name] + (1 - share) * tensor
         for name, tensor in expected.items():
             torch.testing.assert_close(training.average.weights[name], tensor)

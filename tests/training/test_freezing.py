@@ -8,7 +8,7 @@ from seqloom.errors import RecipeError
 from seqloom.models import GenerationObjective
 from seqloom.training.freezing import freeze
 from seqloom.training.loop import Training
-from seqloom.training.tensors import weights_of
+from seqloom.training.tensors import copy_weights
 
 from ..recipes import small_seq2seq
 from .tiny import Guesser, Rows, settings
@@ -58,8 +58,8 @@ def test_something_must_be_left_to_learn() -> None:
 
 def test_a_frozen_part_stays_as_it_was_and_the_rest_learns() -> None:
     training = Training(Guesser(), Rows(), settings(freeze=("embed", "norm"), weight_decay=0.5))
-    before = weights_of(training.objective)
+    before = copy_weights(training.objective)
     for _ in range(4):
         training.advance()
-    for name, after in weights_of(training.objective).items():
+    for name, after in copy_weights(training.objective).items():
         assert torch.equal(after, before[name]) == name.startswith(("embed.", "norm.")), name

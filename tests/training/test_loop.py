@@ -30,7 +30,7 @@ from seqloom.training.processes import ProcessGroup
 from seqloom.training.randomness import Draw, draw_from
 from seqloom.training.records import Progress, Record
 from seqloom.training.schedules import learning_rate_at
-from seqloom.training.tensors import weights_of
+from seqloom.training.tensors import copy_weights
 from seqloom.training.update import backpropagate, count_tokens, update
 
 from .cutting import Run, assert_same, cut_at_batch
@@ -161,7 +161,7 @@ def test_checkpoints_reading_and_validating_change_nothing(tmp_path: Path) -> No
     for _ in run.walk():
         torch.rand(3)  # so may a reader
         run.objective.eval()  # and look at the model in another mode
-    assert same(weights_of(run.objective), weights_of(plain.objective))
+    assert same(copy_weights(run.objective), copy_weights(plain.objective))
 
 
 @pytest.mark.parametrize("mode", [True, False])
@@ -387,9 +387,9 @@ def test_a_step_that_is_not_finite_changes_nothing(poison: str) -> None:
 
     objective, feed = Poisoned(), Rows()
     optimizer = build_optimizer(objective, settings())
-    before = weights_of(objective)
+    before = copy_weights(objective)
     assert not update(objective, optimizer, [feed.batch(np.arange(5))], settings()).finite
-    assert same(weights_of(objective), before) and not optimizer.state
+    assert same(copy_weights(objective), before) and not optimizer.state
 
 
 def test_some_poisoned_batches_are_skipped_and_counted_and_leave_no_number_that_is_none() -> None:
@@ -419,12 +419,12 @@ def test_ten_skipped_steps_in_a_row_are_too_many(tmp_path: Path) -> None:
     with pytest.raises(RunError) as error:
         for record in run.walk():
             if record.step == 10:
-                good = weights_of(run.objective)
+                good = copy_weights(run.objective)
     assert (record.step, record.skipped) == (10 + SKIPPED_AT_MOST, SKIPPED_AT_MOST)  # what led to it is told first
     last = run.feed.asked[-1]
     assert f"step {10 + SKIPPED_AT_MOST}:" in str(error.value) and "\n" not in str(error.value)
     assert f"the examples {', '.join(map(str, last))}" in str(error.value)
-    assert same(weights_of(run.objective), good)
+    assert same(copy_weights(run.objective), good)
     assert (found := Checkpoints(tmp_path).newest()) is not None and same(found.weights, good)
 
 
@@ -577,7 +577,7 @@ def test_best_is_the_lowest_validation_loss_so_far_and_nan_never_is() -> None:
     told = [record for record in run.records if record.scores]
     assert [record.best for record in told] == [False, True, False, True, False, False, True]
     assert finite(record_json(told[0]))["scores"] == {"loss": None, "other": 1.0}
-    assert same(run.best, weights_of(run.objective))
+    assert same(run.best, copy_weights(run.objective))
 
 
 @pytest.mark.parametrize(("patience", "validations"), [(1, 3), (2, 6), (3, 9), (0, 10)])

@@ -11,10 +11,10 @@ from seqloom.training.files import json_bytes, sha256
 from seqloom.training.manifests import (
     MANIFEST,
     check_manifest,
+    compute_sums,
     manifest_bytes,
     read_manifest,
     replace_file,
-    sums_of,
     write_manifest,
 )
 
@@ -27,14 +27,14 @@ def folder_of(folder: Path, **files: bytes) -> Path:
         (folder / name).unlink()
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    write_manifest(folder, sums_of(files))
+    write_manifest(folder, compute_sums(files))
     return folder
 
 
 def test_a_whole_folder_checks_and_both_ways_of_making_a_manifest_agree(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, one=b"1", two=b"")
     check_manifest(folder, needed=["one", "two"])
-    assert (folder / MANIFEST).read_bytes() == manifest_bytes(sums_of({"two": b"", "one": b"1"}))
+    assert (folder / MANIFEST).read_bytes() == manifest_bytes(compute_sums({"two": b"", "one": b"1"}))
 
 
 def test_a_file_that_nobody_vouches_for_does_not_matter_unless_it_is_needed(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_kill_at_any_moment_of_replacing_or_adding_leaves_a_folder_that_checks
     def prepare() -> Callable[[], None]:
         folder_of(folder, model=b"old", other=b"o")
         if killed_before:  # after the file was put there, before the manifest knew only it
-            write_manifest(folder, sums_of({"model": b"old", "other": b"o"}))
+            write_manifest(folder, compute_sums({"model": b"old", "other": b"o"}))
             rounds = at_every_call(lambda: lambda: replace_file(folder, name, b"between"), Killed())
             while not (folder / name).exists() or (folder / name).read_bytes() != b"between":
                 assert isinstance(next(rounds), Killed)

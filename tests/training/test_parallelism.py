@@ -11,8 +11,8 @@ import torch
 from seqloom.models import Batch
 from seqloom.training import parallelism as ways
 from seqloom.training.cores import read_quotas
-from seqloom.training.parallelism import Parallelism, compare, measure_parallelism, passing_time
-from seqloom.training.tensors import weights_of
+from seqloom.training.parallelism import Parallelism, compare, measure_parallelism, time_passing
+from seqloom.training.tensors import copy_weights
 
 from .tiny import Guesser, Rows, same, settings
 
@@ -31,12 +31,12 @@ class Watched(Rows):
 
 def test_both_ways_are_tried_and_leave_no_trace() -> None:
     objective, feed, before = Guesser(), Watched(), torch.get_num_threads()
-    weights, random = weights_of(objective), torch.get_rng_state()
+    weights, random = copy_weights(objective), torch.get_rng_state()
     found = compare(objective, feed, settings(), 2)
     assert found.threads > 0 and found.processes > 0
     assert set(feed.threads) == {1, 2}
     assert torch.get_num_threads() == before
-    assert same(weights_of(objective), weights) and torch.equal(torch.get_rng_state(), random)
+    assert same(copy_weights(objective), weights) and torch.equal(torch.get_rng_state(), random)
 
 
 def test_a_process_is_given_its_rows_only() -> None:
@@ -53,15 +53,15 @@ def test_the_faster_way_is_named_unless_the_difference_is_noise() -> None:
 
 def test_trials_that_differ_among_themselves_are_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.2, 0.1, 0.4, 0.1, 0.2, 0.1])  # whole and part, in turn
-    monkeypatch.setattr(ways, "step_time", lambda *given: next(times))
-    monkeypatch.setattr(ways, "passing_time", lambda size: 0.0)
+    monkeypatch.setattr(ways, "measure_step", lambda *given: next(times))
+    monkeypatch.setattr(ways, "time_passing", lambda size: 0.0)
     found = compare(Guesser(), Rows(), settings(), 2)
     assert (found.threads, found.processes, found.noise) == (0.2, 0.1, 1.0) and not found.clear
 
 
 def test_passing_more_takes_longer_in_proportion() -> None:
-    assert passing_time(0) == 0
-    assert passing_time(1 << 30) > passing_time(1 << 16) > 0
+    assert time_passing(0) == 0
+    assert time_passing(1 << 30) > time_passing(1 << 16) > 0
 
 
 @pytest.mark.parametrize(

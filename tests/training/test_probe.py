@@ -12,8 +12,8 @@ from seqloom.config.recipe import Train
 from seqloom.errors import DataError
 from seqloom.models import Batch
 from seqloom.training import probe
-from seqloom.training.probe import TRIALS, fit_steps_to_time, most_steps, spread
-from seqloom.training.tensors import weights_of
+from seqloom.training.probe import TRIALS, count_steps, fit_steps_to_time, pick_trial_batches
+from seqloom.training.tensors import copy_weights
 
 from .tiny import Guesser, Rows, same, settings, validation
 
@@ -26,17 +26,17 @@ def unresolved(**given: Any) -> Train:
 def test_probing_leaves_no_trace(training: bool) -> None:
     objective, feed = Guesser(), Rows()
     objective.train(training)
-    weights, random = weights_of(objective), torch.get_rng_state()
+    weights, random = copy_weights(objective), torch.get_rng_state()
     calm = validation(objective, feed)
 
     def validate(likely: Train) -> dict[str, float]:
         assert likely.steps > 1 and likely.validation_tokens > 0
         torch.rand(3)
-        assert not same(weights_of(objective), weights), "the steps of the trial are real ones"
+        assert not same(copy_weights(objective), weights), "the steps of the trial are real ones"
         return calm()
 
     assert fit_steps_to_time(5.0, objective, feed, unresolved(), validate)[0] > 1
-    assert same(weights_of(objective), weights)
+    assert same(copy_weights(objective), weights)
     assert torch.equal(torch.get_rng_state(), random)
     assert objective.training is training
     assert all(each.grad is None for each in objective.parameters())
@@ -97,7 +97,7 @@ def test_what_is_found_fits_in_and_one_step_is_the_least(
     seconds: float, step: float, validation: float, every: int
 ) -> None:
     given = unresolved(validate_every=every)
-    steps, found = most_steps(seconds, step, validation, given)
+    steps, found = count_steps(seconds, step, validation, given)
 
     def duration(steps: int) -> float:
         return float(steps * step + np.ceil(steps / found) * validation)
@@ -111,7 +111,7 @@ def test_what_is_found_fits_in_and_one_step_is_the_least(
 def test_validations_take_a_tenth_of_the_budget_unless_two_take_more(
     seconds: float, step: float, validation: float
 ) -> None:
-    steps, every = most_steps(seconds, step, validation, unresolved())
+    steps, every = count_steps(seconds, step, validation, unresolved())
     looks = np.ceil(steps / every)
     usual = Train(steps=steps).resolved().validate_every
     assert every % usual == 0 and (looks <= 2 or looks * validation <= seconds / 10 or every == usual)
@@ -137,7 +137,7 @@ def test_rare_validations_do_not_make_checkpoints_rare() -> None:
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60))
 def test_the_trial_batches_are_of_all_lengths(sizes: list[int]) -> None:
-    chosen = [len(rows) for rows in spread([np.arange(size) for size in sizes])]
+    chosen = [len(rows) for rows in pick_trial_batches([np.arange(size) for size in sizes])]
     assert len(chosen) == TRIALS and set(chosen) <= set(sizes)
     # as many below as above the middle, and the mean near that of all, up to one part's width
     ranks = sorted(sizes)

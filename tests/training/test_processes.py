@@ -16,7 +16,7 @@ from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import read_bytes
 from seqloom.training.loop import fit
 from seqloom.training.processes import ProcessGroup
-from seqloom.training.tensors import parse_tensors, tensor_bytes, weights_of
+from seqloom.training.tensors import copy_weights, parse_tensors, tensor_bytes
 
 from .test_windows import Pairs, Stream, writing
 from .tiny import Guesser, Rows, settings, untimed, validation
@@ -53,7 +53,7 @@ def trained(case: str, given: Train, folder: Path, ranks: ProcessGroup, stop: th
     asked = [batch for batch in rows.asked if len(batch) <= rows.size]  # not the validation's
     name = f"{ranks.count}-{ranks.rank}"
     (folder / f"{name}.json").write_text(json.dumps([asked, [record_json(record) for record in records]]))
-    (folder / f"{name}.tensors").write_bytes(tensor_bytes(weights_of(objective)))
+    (folder / f"{name}.tensors").write_bytes(tensor_bytes(copy_weights(objective)))
 
 
 def left(folder: Path, count: int, rank: int) -> tuple[list[Any], list[Any], dict[str, torch.Tensor]]:
@@ -97,7 +97,7 @@ def test_more_processes_than_rows_do_no_harm(tmp_path: Path) -> None:
     def act(ranks: ProcessGroup) -> None:
         objective, rows = guesser(), Rows(rows=7, size=2)  # the last batch of an epoch has one row
         list(fit(objective, rows, settings(steps=8), dict if ranks.rank else lambda: {"loss": 1.0}, ranks=ranks))
-        (tmp_path / f"{ranks.count}-{ranks.rank}.tensors").write_bytes(tensor_bytes(weights_of(objective)))
+        (tmp_path / f"{ranks.count}-{ranks.rank}.tensors").write_bytes(tensor_bytes(copy_weights(objective)))
 
     act(ProcessGroup())
     together(3, act, tmp_path)

@@ -4,7 +4,7 @@ import math
 
 from seqloom.config.recipe import Recipe
 from seqloom.runs.run import load, train
-from seqloom.training.records import Progress, criteria
+from seqloom.training.records import Progress, selection_criteria
 
 TOLD = [
     {"loss": 0.9, "accuracy": 0.5},
@@ -18,7 +18,7 @@ TOLD = [
 
 def judged(best: str, told: list[dict[str, float]]) -> list[bool]:
     progress = Progress()
-    return [progress.judge(*criteria(scores, best)) for scores in told]
+    return [progress.judge(*selection_criteria(scores, best)) for scores in told]
 
 
 def test_the_lowest_loss_is_best_or_the_highest_accuracy_and_of_equals_that_of_the_lower_loss():
@@ -34,7 +34,7 @@ def test_an_error_is_to_be_low_and_without_a_score_the_loss_decides():
 def test_patience_counts_from_the_best_score_and_survives_a_checkpoint():
     progress = Progress()
     for scores in TOLD[:4]:
-        progress.judge(*criteria(scores, "score"))
+        progress.judge(*selection_criteria(scores, "score"))
     again = Progress.read(progress.model_dump(), "here")
     assert again.validations_since_best == 1 and again == progress
     old = progress.model_dump(exclude={"best_loss"})  # as checkpoints were before there was a choice

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from seqloom.errors import RunError
-from seqloom.training.tensors import load_weights, read_tensors, tensor_bytes, weights_of
+from seqloom.training.tensors import copy_weights, load_weights, read_tensors, tensor_bytes
 
 from .tiny import Guesser, same
 
@@ -129,24 +129,24 @@ class Tied(nn.Module):
 
 def test_tied_weights_are_kept_once_and_stay_tied() -> None:
     one, other = Tied(), Tied()
-    weights = weights_of(one)
+    weights = copy_weights(one)
     assert set(weights) == {"embed.weight", "tell.bias", "count"}
     tensor_bytes(weights)
     load_weights(other, weights, "here")
     assert other.tell.weight is other.embed.weight
-    assert same(weights_of(other), weights)
+    assert same(copy_weights(other), weights)
 
 
 def test_weights_are_a_copy() -> None:
     module = Guesser()
-    weights = weights_of(module)
+    weights = copy_weights(module)
     with torch.no_grad():
         module.tell.bias += 1
     assert not torch.equal(weights["tell.bias"], module.tell.bias)
 
 
 def altered(name: str, tensor: Tensor | None) -> dict[str, Tensor]:
-    weights = {**weights_of(Guesser(seed=1)), name: tensor}
+    weights = {**copy_weights(Guesser(seed=1)), name: tensor}
     return {each: value for each, value in weights.items() if value is not None}
 
 
@@ -161,8 +161,8 @@ def altered(name: str, tensor: Tensor | None) -> dict[str, Tensor]:
 )
 def test_weights_that_do_not_fit_are_refused_and_none_is_changed(weights: dict[str, Tensor], reason: str) -> None:
     module = Guesser(seed=0)
-    before = weights_of(module)
+    before = copy_weights(module)
     with pytest.raises(RunError) as error:
         load_weights(module, weights, "model.safetensors")
     assert str(error.value).startswith("model.safetensors: ") and reason in str(error.value)
-    assert same(weights_of(module), before)
+    assert same(copy_weights(module), before)

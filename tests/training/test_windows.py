@@ -14,7 +14,7 @@ from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
 from seqloom.layers.state import detach
 from seqloom.models import Batch, GenerationObjective, LabelingObjective, Objective
-from seqloom.training.carried import tensors_of
+from seqloom.training.carried import flatten_state
 from seqloom.training.loop import Training
 from seqloom.training.schedules import teacher_forcing_at
 from seqloom.training.update import backpropagate
@@ -165,7 +165,7 @@ def test_a_state_comes_back_tensor_by_tensor(kind: str) -> None:
     assert found.carried
     again = Training(make(), feed(), settings(bptt_window=2))
     again.restore(found)
-    assert same(tensors_of(again.state), tensors_of(training.state))
+    assert same(flatten_state(again.state), flatten_state(training.state))
     assert type(again.state) is type(training.state)
 
 
