@@ -15,7 +15,7 @@ from seqloom.errors import DataError, RecipeError
 from seqloom.runs import pipeline
 from seqloom.runs.notes import yield_notes
 from seqloom.runs.run import load, train
-from seqloom.tasks.seq2seq import Seq2Seq
+from seqloom.tasks.task import Declaration, Task
 from seqloom.training import files, manifests, tensors
 from seqloom.training.probe import Stopped
 
@@ -156,10 +156,10 @@ def test_loading_reads_and_hashes_the_weights_once(tmp_path, monkeypatch):
 def test_training_prepares_the_data_once_and_loads_no_run_to_print_it(tmp_path, monkeypatch, seqloom):
     write_recipe(tmp_path)
     monkeypatch.setattr("seqloom.runs.run.load", None)
-    prepared = Counting(monkeypatch, (Seq2Seq, "build"))
+    built = Counting(monkeypatch, (Task, "build"))
     code, out, said = seqloom("train", tmp_path / "recipe.toml", "--into", tmp_path / "run")
     assert code == 0 and "exact" in out and "seqloom predict" in said
-    assert sum(prepared.calls.values()) == 1
+    assert sum(built.calls.values()) == 1
 
 
 def test_a_report_prepares_the_data_once(tmp_path, monkeypatch):
@@ -167,13 +167,13 @@ def test_a_report_prepares_the_data_once(tmp_path, monkeypatch):
     monkeypatch.setattr("seqloom.look.charts.base.library", lambda: "")
     list(train(small(tmp_path), tmp_path / "run"))
     run, count = load(tmp_path / "run"), Counter()
-    prepare = Seq2Seq.prepare.__func__
+    prepare = Declaration.prepare
 
-    def counted(cls, *words, **more):
+    def counted(self, *words, **more):
         count["prepared"] += 1
-        return prepare(cls, *words, **more)
+        return prepare(self, *words, **more)
 
-    monkeypatch.setattr(Seq2Seq, "prepare", classmethod(counted))
+    monkeypatch.setattr(Declaration, "prepare", counted)
     loaded = Counting(monkeypatch, (manifests, "read_bytes"))
     run.report(tmp_path / "page.html")
     assert count["prepared"] == 1 and loaded.calls["model.safetensors"] == 0
@@ -313,13 +313,13 @@ def test_processes_are_a_number_or_tried_out_and_only_when_asked(tmp_path, monke
 
 
 def test_validations_read_a_tenth_of_what_is_trained_on_and_all_of_it_at_the_end(tmp_path, monkeypatch):
-    sizes, plain = [], Seq2Seq.validate
+    sizes, plain = [], Task.validate
 
     def validate(self, model, prepared):
         sizes.append(len(prepared.splits["validation"]))
         return plain(self, model, prepared)
 
-    monkeypatch.setattr(Seq2Seq, "validate", validate)
+    monkeypatch.setattr(Task, "validate", validate)
     recipe = Recipe.read(write_recipe(tmp_path))
     backwards(tmp_path, count=4000)
     *_, end = train(recipe, tmp_path / "run")
