@@ -41,6 +41,11 @@ def main() -> None:
         ".venv/bin/seqloom config seq2seq",
         sep="\n  ",
     )
+    print(
+        "\nTo try it in a browser, and look inside, start its page and open the address that this prints:",
+        f".venv/bin/seqloom serve {folder.parent}",
+        sep="\n  ",
+    )
 
 
 Answered = tuple[WrittenDate, Prediction]

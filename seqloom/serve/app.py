@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ..errors import SeqloomError
 from ..search import Abandoned
 from . import looking, oip, openai, ours, pulling, site
+from .document import describe_api
 from .engine import Engine
 from .limits import Limits
 from .metrics import Metrics
@@ -40,6 +42,7 @@ def create_app(folder: Path, limits: Limits | None = None, hosts: Collection[str
         routes.add_exception_handler(mistake, answer_error)
     for module in (site, ours, looking, pulling, oip, openai):
         routes.include_router(module.router)
+    routes.openapi = partial(describe_api, routes)  # type: ignore[method-assign]
     return Guard(routes, limits, metrics, hosts, token, site.PUBLIC)
 
 

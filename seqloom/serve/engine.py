@@ -88,8 +88,8 @@ class Engine:
 
     async def inspect(self, run: str, given: Any, answer: str | None, work: Any, *more: Any) -> dict[str, Any]:
         """A look inside while this is answered: many passes of the model, so the input is short."""
-        numbers = not isinstance(given, str) and not all(isinstance(one, str) for one in given or ["a gap"])
-        most = self.limits.explained * (NUMBERS if numbers else 1)
+        words = given if isinstance(given, list) else [given]
+        most = self.limits.explained * (1 if any(isinstance(one, str) for one in words) else NUMBERS)
         if (size := size_of(given) + len(answer or "")) > most:
             raise DataError(f"the input has {size:,} characters or numbers, and at most {most:,} are looked into")
         found: dict[str, Any] = await self.call(run, work, given, answer, *more)

@@ -43,17 +43,17 @@ class Sequenced(BaseModel):
 
 class InputTensor(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    name: Name
-    shape: list[Size] = Field(max_length=8)
-    datatype: Datatype
-    parameters: dict[str, Any] = {}
+    name: Name = Field(description="input.")
+    shape: list[Size] = Field(max_length=8, description="The first axis counts the inputs.")
+    datatype: Datatype = Field(description="BYTES for text.")
+    parameters: dict[str, Any] = Field(default={}, description="Of extensions that are not served: no effect.")
     data: list[Any] = Field(description="Nested, or flat in row-major order.")
 
 
 class OutputName(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    name: Name
-    parameters: dict[str, Any] = {}
+    name: Name = Field(description=f"One of {', '.join(OUTPUTS)}.")
+    parameters: dict[str, Any] = Field(default={}, description="Of extensions that are not served: no effect.")
 
 
 class Inference(BaseModel):
@@ -63,10 +63,10 @@ class Inference(BaseModel):
             "examples": [{"inputs": [{"name": "input", "shape": [1], "datatype": "BYTES", "data": ["3 mai 2024"]}]}]
         },
     )
-    id: Name | None = None
-    parameters: Sequenced = Sequenced()
-    inputs: list[InputTensor] = Field(min_length=1, max_length=1)
-    outputs: list[OutputName] | None = Field(default=None, max_length=8)
+    id: Name | None = Field(default=None, description="Comes back with the answer.")
+    parameters: Sequenced = Field(default=Sequenced(), description="Of the session, and of the search.")
+    inputs: list[InputTensor] = Field(min_length=1, max_length=1, description="One tensor: a batch of inputs.")
+    outputs: list[OutputName] | None = Field(default=None, max_length=8, description="Which are wanted; all if none.")
 
 
 class GenerateParameters(BaseModel):
@@ -74,11 +74,11 @@ class GenerateParameters(BaseModel):
     temperature: float | None = Field(
         default=None, ge=0, le=100, description="0 takes the likeliest token; none, the beam."
     )
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    top_k: int = Field(default=0, ge=0)
-    max_tokens: int | None = Field(default=None, ge=1)
-    stop: list[str] | str = []
-    seed: int = 0
+    top_p: float = Field(default=1.0, gt=0, le=1, description="Draw from the fewest tokens with this share together.")
+    top_k: int = Field(default=0, ge=0, description="Draw from so many tokens; 0 is from all.")
+    max_tokens: int | None = Field(default=None, ge=1, description="The most tokens to write; else the recipe's.")
+    stop: list[str] | str = Field(default=[], description="The text ends before any of these.")
+    seed: int = Field(default=0, description="The same seed draws the same.")
     details: bool = Field(default=False, description="Tell tokens, their log-probabilities and why the text ended.")
 
 
@@ -87,9 +87,9 @@ class Generate(BaseModel):
         extra="forbid",
         json_schema_extra={"examples": [{"text_input": "Once upon", "parameters": {"temperature": 0.8}}]},
     )
-    id: Name | None = None
-    text_input: str
-    parameters: GenerateParameters = GenerateParameters()
+    id: Name | None = Field(default=None, description="Comes back with the answer.")
+    text_input: str = Field(description="What is answered, or written on.")
+    parameters: GenerateParameters = Field(default=GenerateParameters(), description="How it is written.")
 
 
 # --- metadata -------------------------------------------------------------------------------------------------------
@@ -97,6 +97,7 @@ class Generate(BaseModel):
 
 @router.get("")
 async def server_metadata() -> dict[str, Any]:
+    """The server's name, version and extensions."""
     return {"name": "seqloom", "version": metadata.version("seqloom"), "extensions": ["sequence", "generate"]}
 
 
@@ -109,6 +110,7 @@ async def live(request: Request) -> JSONResponse:
 
 @router.get("/health/ready", response_model=None)
 async def ready(request: Request) -> JSONResponse:
+    """Whether there is a run to ask, and a batcher that answers."""
     able = engine_of(request).batcher.alive and bool(engine_of(request).runs.find())
     return JSONResponse({"ready": able}, 200 if able else 503)
 
@@ -116,6 +118,7 @@ async def ready(request: Request) -> JSONResponse:
 @router.get("/models/{model}/ready", response_model=None)
 @router.get("/models/{model}/versions/{version}/ready", response_model=None)
 async def model_ready(request: Request, model: str, version: str = VERSION) -> JSONResponse:
+    """Whether this run can be asked; it is loaded with the first question."""
     check(request, model, version)
     return JSONResponse({"name": model, "ready": True})
 

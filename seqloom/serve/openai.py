@@ -51,7 +51,7 @@ class Completion(BaseModel):
     n: int = Field(default=1, ge=1, description="Texts for each prompt.")
     best_of: int | None = Field(default=None, description="As n, or not given: texts are not ranked here.")
     stream: bool = Field(default=False, description="Send pieces as server-sent events, `data: [DONE]` at the end.")
-    stream_options: StreamOptions | None = None
+    stream_options: StreamOptions | None = Field(default=None, description="Of a stream.")
     logprobs: int | None = Field(
         default=None, ge=0, description="Tell log-probabilities, and so many of the likeliest tokens."
     )
@@ -136,6 +136,7 @@ async def list_models(request: Request) -> dict[str, Any]:
 
 @router.get("/models/{model}")
 async def get_model(request: Request, model: str) -> dict[str, Any]:
+    """One run."""
     engine_of(request).runs.check(model)
     return model_json(model)
 

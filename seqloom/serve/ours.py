@@ -28,8 +28,8 @@ class Explain(BaseModel):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"run": "sentiment", "input": "a fine film"}]}
     )
-    run: str
-    input: Given
+    run: str = Field(description="The name of a run.")
+    input: Given = Field(description="A text, [text, tag], or an array of numbers with null as gaps.")
     answer: str | None = Field(default=None, description="The answer to explain; the model's own if not given.")
     step: int | None = Field(
         default=None, ge=0, le=10_000, description="One element of the answer; all of it if not given."
@@ -39,17 +39,22 @@ class Explain(BaseModel):
 class Saved(BaseModel):
     """A session as `save` gives it."""
 
-    model_config = ConfigDict(extra="forbid")
-    run: str
-    weights: str = Field(max_length=200)
-    read: int = Field(ge=0)
-    state: str
-    rows: list[list[float | None]] = Field(max_length=100_000)
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"run": "climate", "weights": "0" * 64, "read": 2, "state": "", "rows": [[1.5], [None]]}]
+        },
+    )
+    run: str = Field(description="The run that read it.")
+    weights: str = Field(max_length=200, description="The SHA-256 sum of its weights.")
+    read: int = Field(ge=0, description="Elements that it has read.")
+    state: str = Field(description="Its state: safetensors in base64, or nothing.")
+    rows: list[list[float | None]] = Field(max_length=100_000, description="The last rows of a series.")
 
 
 class Fork(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"into": "another"}]})
-    into: SessionName
+    into: SessionName = Field(description="What the second session is called.")
 
 
 @router.get("/runs")
@@ -61,6 +66,7 @@ async def list_runs(request: Request) -> dict[str, Any]:
 
 @router.get("/runs/{run}")
 async def get_run(request: Request, run: str) -> dict[str, Any]:
+    """One run: its task, network, scores with baselines, and whether it trains right now."""
     return engine_of(request).runs.describe(run)
 
 
@@ -120,6 +126,7 @@ async def fork(request: Request, run: str, name: SessionName, asked: Fork) -> di
 
 @router.delete("/runs/{run}/sessions/{name}")
 async def end(request: Request, run: str, name: SessionName) -> dict[str, Any]:
+    """End a session."""
     engine = session(request, run)
     found: dict[str, Any] = await engine.call(run, lambda model: engine.sessions.end(model, name))
     return found

@@ -83,7 +83,7 @@ class Runs:
                 same = old is not None and old.stamp == stamp_of(path)
                 entries[path.name] = old if old is not None and same else read_entry(path)
             except (SeqloomError, OSError) as error:
-                refused[path.name] = hide(str(error), path)
+                refused[path.name] = self.hide(str(error))
         self._entries, self.refused = entries, refused
 
     def check(self, name: str, servable: bool = True) -> Entry:
@@ -118,9 +118,13 @@ class Runs:
         try:
             self.loaded[name] = Model(name, entry.folder)
         except SeqloomError as error:
-            raise Refused(503, "broken run", hide(str(error), entry.folder)) from None
+            raise Refused(503, "broken run", self.hide(str(error))) from None
         self.metrics.count("loads", what="loaded")
         return self.loaded[name]
+
+    def hide(self, sentence: str) -> str:
+        """Who asks from elsewhere need not know where the runs lie."""
+        return sentence.replace(f"{self.folder}/", "").replace(str(self.folder), self.folder.name)
 
     def describe(self, name: str) -> dict[str, Any]:
         """What can be said without loading it."""
@@ -169,8 +173,3 @@ def state_of(entry: Entry) -> str:
     except OSError:
         fresh = time.time() - entry.stamp / 1e9 < LIVE  # it has just begun
     return "training" if fresh else "unfinished"
-
-
-def hide(sentence: str, folder: Path) -> str:
-    """Who asks from elsewhere need not know where a run lies."""
-    return sentence.replace(str(folder), folder.name)

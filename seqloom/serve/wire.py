@@ -54,5 +54,6 @@ def sentence_of(error: RequestValidationError) -> str:
 
 async def answer_error(request: Request, error: Exception) -> JSONResponse:
     refused = as_refusal(error)
+    refused.sentence = engine_of(request).runs.hide(refused.sentence)
     request.app.state.engine.metrics.count("refusals", reason=refused.reason)
     return error_response(request.url.path, refused)

@@ -154,6 +154,38 @@ def test_a_tune_is_told_note_by_note(client):
     assert client.post("/tune", json={"text": "no tune"}).status_code == 400
 
 
+def test_every_route_and_field_is_documented_with_an_example(client):
+    api = client.get("/openapi.json").json()
+    schemas, bodies = api["components"]["schemas"], set()
+    for path, methods in api["paths"].items():
+        for method, route in methods.items():
+            assert route.get("description"), (method, path)
+            assert "422" not in route["responses"] and "400" in route["responses"]
+            found = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            bodies |= {found["$ref"].rpartition("/")[2]} if found else set()
+    assert len(bodies) >= 10 and all(schemas[name]["examples"] for name in bodies)
+    for name, schema in schemas.items():
+        for field, about in schema.get("properties", {}).items():
+            assert about.get("description"), (name, field)
+
+
+@pytest.mark.parametrize("path", ["/predict", "/explain", "/next", "/attention", "/pull", "/tune"])
+def test_examples_of_answers_have_the_fields_of_real_ones(client, path):
+    example = client.get("/openapi.json").json()["paths"][path]["post"]["responses"]["200"]["content"]
+    asked = {"/predict": {"inputs": ["a good film"]}, "/tune": {"text": "X:1\nL:1/4\nK:C\nC|"}, "/pull": {"pulls": []}}
+    run = {"/next": "text", "/attention": "backwards"}.get(path, "mood")
+    body = {} if path == "/tune" else {"run": run} | ({} if path == "/predict" else {"input": "abc"})
+    real = ask(client, path, **body, **asked.get(path, {}))
+    assert shape_of(example["application/json"]["example"]) == shape_of(real)
+
+
+def shape_of(value):
+    """The keys, all the way down; of a list, those of its first."""
+    if isinstance(value, dict):
+        return {key: shape_of(one) for key, one in value.items()}
+    return [shape_of(value[0])] if isinstance(value, list) and value and isinstance(value[0], dict) else None
+
+
 # --- pulls ---
 
 

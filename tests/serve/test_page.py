@@ -5,6 +5,7 @@ import threading
 import time
 import urllib.request
 from contextlib import contextmanager
+from importlib import resources
 
 import pytest
 
@@ -18,6 +19,7 @@ from ..browser import chromium
 from .conftest import FEW, LABELED, Server
 
 EVIL = "<img src=x onerror=alert(1)></script><b id=evil>"
+TABS = ("try", "training", "pictures", "slider", "pull", "guess")
 PAUSE = 30_000  # milliseconds that a busy machine may take
 
 
@@ -276,7 +278,7 @@ def test_on_a_phone_nothing_sticks_out(browser, site, scheme):
     phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
     with opened(browser, site, **phone) as page:
         page.locator(".card").first.wait_for()
-        for path in ("", *(f"runs/text/{tab}" for tab in ("try", "training", "pictures", "slider", "pull", "guess"))):
+        for path in ("", *(f"runs/text/{tab}" for tab in TABS)):
             page.goto(f"{site.url}/#/{path}")
             page.wait_for_load_state("networkidle")
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), path
@@ -284,6 +286,27 @@ def test_on_a_phone_nothing_sticks_out(browser, site, scheme):
                 "() => [...document.querySelectorAll('button, .tabs a')].map(one => one.getBoundingClientRect().height)"
             )
             assert [height for height in heights if 0 < height < 30] == [], path  # large enough for a finger
+
+
+AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
+SERIOUS = """async () => (await axe.run()).violations.filter(one => ["serious", "critical"].includes(one.impact))
+  .map(one => one.id + ": " + one.nodes.map(node => node.html.slice(0, 120)).join(" | "))"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, site, scheme):
+    with opened(browser, site, color_scheme=scheme, bypass_csp=True) as page:
+        for path in (
+            "",
+            "compare/mood/evil",
+            *(f"runs/text/{tab}" for tab in TABS),
+            "runs/walk/try",
+            "runs/backwards/try",
+        ):
+            page.goto(f"{site.url}/#/{path}")
+            page.wait_for_load_state("networkidle")
+            page.evaluate(AXE)
+            assert page.evaluate(SERIOUS) == [], path
 
 
 def test_markup_stays_text(browser, site):
