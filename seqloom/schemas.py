@@ -211,6 +211,24 @@ class Bin(Shape):
     examples: Count
 
 
+class ClassScores(Shape):
+    precision: Number
+    recall: Number
+    f1: Number
+    examples: Count
+
+
+class ConfidenceBin(Shape):
+    confidence: Number
+    accuracy: Number
+    examples: Count
+
+
+class Calibration(Shape):
+    error: Number
+    bins: list[ConfidenceBin]
+
+
 class Scored(Shape):
     value: Number
     better: Literal["higher", "lower", "nearer"]
@@ -220,6 +238,9 @@ class Scored(Shape):
     missing: Count = 0
     baselines: dict[Name, Number]
     by_length: dict[Name, Bin] = {}
+    classes: dict[Name, ClassScores] = {}
+    confusion: list[list[Count]] = []  # rows are the true classes, in the order of `classes`
+    calibration: Calibration | None = None
 
 
 class FinalScores(Shape):

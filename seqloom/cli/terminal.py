@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..training.records import Record
 
 NOTHING = {"value": None}  # of a length that a score was not told for
+CLASSES = 30  # of a table of classes, at most
 WIDE = 160  # where nobody watches, a row stays on its line
 # Nothing that is printed is markup: names come from files, and "[/bold]" is one as well as any other.
 notes = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -116,6 +117,7 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
         title = f"{report['run']}: {report['examples']:,} examples of {report['split']}{cut}"
         show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
         show_lengths(report["scores"])
+        show_classes(report["scores"])
 
 
 def show_lengths(scores: dict[str, Any]) -> None:
@@ -129,6 +131,32 @@ def show_lengths(scores: dict[str, Any]) -> None:
         for length, one in first.items()
     ]
     show_table(["length of the source", "examples", *split], rows)
+
+
+def show_classes(scores: dict[str, Any]) -> None:
+    """Precision, recall and F1 of each class and what it is most often taken for, where the answers are classes."""
+    for score in scores.values():
+        if not (classes := score.get("classes")):
+            continue
+        names, matrix = list(classes), score.get("confusion") or []
+        order = sorted(names, key=lambda name: -classes[name]["examples"])
+        rows = []
+        for name in order[:CLASSES]:
+            one = classes[name]
+            mistaken = _most_mistaken(names, matrix, names.index(name))
+            rates = (f"{one[rate]:.3f}" for rate in ("precision", "recall", "f1"))
+            rows.append([name, f"{one['examples']:,}", *rates, mistaken])
+        more = f" (the {CLASSES} most frequent of {len(names)} classes)" if len(names) > CLASSES else ""
+        calibration = score.get("calibration")
+        title = f"expected calibration error {calibration['error']:.3f}{more}" if calibration else more
+        show_table(["class", "examples", "precision", "recall", "F1", "most often taken for"], rows, title)
+
+
+def _most_mistaken(names: list[str], matrix: list[list[int]], row: int) -> str:
+    counts = matrix[row] if matrix else []
+    others = {name: count for place, (name, count) in enumerate(zip(names, counts, strict=False)) if place != row}
+    name = max(others, key=others.__getitem__, default="")
+    return f"{name} ({others[name]:,})" if name and others[name] else "–"
 
 
 def format_checks(found: dict[str, Any]) -> Iterator[str]:

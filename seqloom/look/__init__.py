@@ -13,6 +13,7 @@ from ..models import INPUTS, SOURCE, Batch, Generator, Labeler
 from ..search.tree import Tree
 from .history import History
 from .measures.attention import Picture
+from .measures.forecasts import ForecastFan
 from .measures.reading import Names
 from .views import CHOSEN, VIEWS
 
@@ -40,12 +41,13 @@ class Look:
         load_batches: Callable[[], Sequence[Batch]] = tuple,
         picture: Picture | None = None,
         search: Callable[[], Tree] | None = None,
+        forecast: Callable[[], ForecastFan] | None = None,
     ) -> None:
         """The example is a batch of one row, the names of the elements it reads, and those of its target.
 
         The symbols of both vocabularies, in order, name what is not in the example; without them, numbers do. A run
         adds its `history`, further batches for what needs several, and the picture that is described.
-        It also says how to `search` for the answer.
+        It also says how to `search` for the answer, or how to `forecast` what is known beside what came.
         """
         self.model, self.title = model, title
         self.batch, read, target = example
@@ -54,7 +56,8 @@ class Look:
         self.side = SOURCE if about else INPUTS
         self.read, self.target = read, target
         self.read_symbols, self.target_symbols = read_symbols, target_symbols
-        self.history, self.picture, self.search, self._load_batches = history, picture, search, load_batches
+        self.history, self.picture, self._load_batches = history, picture, load_batches
+        self.search, self.forecast_fan = search, forecast
         self._measured: dict[tuple[Any, ...], Any] = {}
 
     @cached_property

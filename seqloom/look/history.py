@@ -1,8 +1,9 @@
 """What a run remembers of its training: its settings, and what its records tell. Reads no files and draws nothing."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from ..config.recipe import Recipe
 from .measures.schedules import Curves, Rates, Record, curves, learning_rates
@@ -13,6 +14,7 @@ from .watching import Watched, watched
 class History:
     recipe: Recipe
     records: Sequence[Record] = ()  # the lines of records.jsonl
+    scores: Mapping[str, Any] = field(default_factory=dict)  # the final ones by name, as scores.json holds them
     notes: Sequence[str] = ()  # what was said when they were read: of a line that a kill has cut
 
     @cached_property

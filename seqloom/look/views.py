@@ -3,12 +3,14 @@
 The one list that the command line, Python and the report go by. To add a view: a measure, a chart, a line here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .charts.beam import beam_chart
+from .charts.classes import calibration_chart, confusion_chart
 from .charts.drawing import draw_model
+from .charts.forecasts import fan_chart
 from .charts.lines import (
     cost_chart,
     decay_chart,
@@ -129,6 +131,20 @@ def have_watched(look: "Look") -> str:
     return "" if len(look.history.watched.steps) else nothing
 
 
+def forecast_series(look: "Look") -> str:
+    return "" if look.forecast_fan is not None else "it forecasts no series"
+
+
+def have_scores(key: str, otherwise: str) -> "Callable[[Look], str]":
+    """Fits where a final score of the run has such details."""
+    return lambda look: "" if find_details(look, key) else otherwise
+
+
+def find_details(look: "Look", key: str) -> Mapping[str, Any]:
+    scores = look.history.scores if look.history is not None else {}
+    return next((score for score in scores.values() if score.get(key)), {})
+
+
 def require(*needs: "Callable[[Look], str]") -> "Callable[[Look], str]":
     """All of these; the first that is missing is named."""
     return lambda look: next(filter(None, (need(look) for need in needs)), "")
@@ -200,6 +216,28 @@ def measure_attention(look: "Look") -> AttentionMap | None:
 
 
 VIEWS = {
+    "forecast": View(
+        lambda look: look.forecast_fan and look.forecast_fan(),
+        fan_chart,
+        "Gray is what was read and what came; the line with a band is the forecast and its quantiles; dashed are "
+        "the baselines.",
+        forecast_series,
+        section=ANSWERS,
+    ),
+    "confusion": View(
+        lambda look: find_details(look, "confusion"),
+        confusion_chart,
+        "A row for each true class, a column for each predicted one; beside it precision, recall and F1.",
+        have_scores("confusion", "it has no final scores of one class per example"),
+        section=SCORES,
+    ),
+    "calibration": View(
+        lambda look: find_details(look, "calibration").get("calibration"),
+        calibration_chart,
+        "On the diagonal, answers given with 80 % confidence are right in 80 % of the cases.",
+        have_scores("calibration", "it has no final scores with a confidence for each answer"),
+        section=SCORES,
+    ),
     "model": View(
         lambda look: (look.model, look.batch, look.names),
         lambda found: draw_model(*found),

@@ -5,9 +5,9 @@ replacement (the bootstrap) they give the interval. This file knows counts of ex
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,7 @@ class Score:
     scale: str
     signature: str = ""  # sacrebleu's account of how the number came about; empty where there is nothing to choose
     missing: int = 0  # targets that were left out: they are not known, or their series has no scale
+    details: dict[str, Any] = field(default_factory=dict, compare=False)  # what else is known, as JSON has it
 
     def to_json(self) -> dict[str, object]:
         """For a file or a program; what there is not is left out."""
@@ -48,7 +49,7 @@ class Score:
             stored["signature"] = self.signature
         if self.missing:
             stored["missing"] = self.missing
-        return stored
+        return stored | self.details
 
 
 def score_sums(

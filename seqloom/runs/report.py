@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.formats.times import following
 from ..errors import RunError, SeqloomError
 from ..look import Look
 from ..look.doctor.findings import Finding
+from ..look.measures.forecasts import ForecastFan
 from ..look.report.page import Answered, Story
 from ..schemas import Config, Data
+from ..tasks.forecast_windows import cut_series
 from ..tasks.results import Example
 from ..tasks.task import Prepared, Task
 from ..training.files import read_bytes, read_shaped
@@ -85,4 +88,27 @@ def story(
         recipe=recipe.to_toml(comments=False),
         versions=[*versions, f"data: SHA-256 {data.fingerprint}"],
         named=str(folder),
+    )
+
+
+def forecast_fan(task: Task, model: Any, given: Any) -> ForecastFan:
+    """The end of a series, forecast from what came before it, beside what came and what the baselines say."""
+    shape, data = task.shape, task.recipe.data
+    whole = cut_series(shape.accept_input(given), slice(-data.context - data.horizon, None))
+    read = cut_series(whole, slice(0, data.context))
+    [[prediction]] = shape.predict(model, [read], None)
+    names, scale = list(prediction.values), shape.series.scale
+    forecasts = task.facts.forecasts(shape.last_windows([read]), len(names))
+    spread, mean = scale.spread[: len(names)], scale.mean[: len(names)]
+
+    def columns(values: Any) -> dict[str, list[float]]:
+        return {name: values[:, column].tolist() for column, name in enumerate(names)}
+
+    return ForecastFan(
+        times=[*following(read.times[:1], read.step, data.context - 1), *prediction.times],
+        history=columns(read.values[1:]),  # the first has no time of its own but the one it begins with
+        truth=columns(whole.values[data.context :]),
+        forecast=prediction.values,
+        quantiles=prediction.quantiles,
+        baselines={name: columns(one[0] * spread + mean) for name, one in forecasts.items()},
     )

@@ -178,6 +178,7 @@ class Run:
         """
         from ..look import Look
         from ..look.measures.attention import Picture
+        from .report import forecast_fan
 
         given = self._first(examples) if given is None else self.task.accept_input(given)
         answer = self.predict(given)[0].output if answer is None else text("the answer", answer)
@@ -195,6 +196,7 @@ class Run:
             partial(self._some_batches, examples),
             picture,
             (lambda: self.record_beam(given)) if self.task.shape.searches else None,
+            (lambda: forecast_fan(self.task, self.model, given)) if self.recipe.task == "forecast" else None,
         )
 
     def report(
@@ -223,7 +225,8 @@ class Run:
         from ..look.history import History
 
         records, damage = read_records(self.folder / RECORDS)
-        return History(self.recipe, [record for record in records if record["kind"] != "note"], damage)
+        scores = read_scores(self.folder).get("scores", {})
+        return History(self.recipe, [record for record in records if record["kind"] != "note"], scores, damage)
 
     def own_data(self, examples: object = None) -> Prepared:
         """The examples that the run was trained on, read again once; those from Python have to be given again."""

@@ -14,6 +14,7 @@ from ..data.schema import FieldKind, Schema, Side, no_fault
 from ..fields import Label, LabelSet, Number, source_side
 from ..fields.labels import parse_number, split_names
 from ..metrics import Score
+from ..metrics.classes import class_accuracy
 from ..metrics.labels import accuracy, f1, multilabel_f1, subset_accuracy
 from ..metrics.numbers import mae, r2, rmse
 from ..schemas import MostFrequentLabel
@@ -98,7 +99,7 @@ def find_fault(example: Sequence[Any]) -> str:
 absolute_error = parse_all(parse_number, mae)
 TARGETS = {
     "label": Target(
-        Label, {"accuracy": accuracy, "macro F1": f1}, {"accuracy": accuracy}, label_baselines, stratified=True
+        Label, {"accuracy": class_accuracy, "macro F1": f1}, {"accuracy": accuracy}, label_baselines, stratified=True
     ),
     "labels": Target(
         LabelSet,

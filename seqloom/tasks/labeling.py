@@ -17,6 +17,7 @@ from ..data.ragged import Ragged
 from ..errors import DataError
 from ..fields import Prediction
 from ..fields.labels import NONE
+from ..metrics.classes import calibrate
 from ..models import Batch, Labeler, device_of
 from .results import Inspection, Predictions, Scored
 from .scoring import score_answers
@@ -61,11 +62,15 @@ class SequenceLabeling(Shape):
     def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         declared, (inputs, targets) = self.task.declaration, zip(*examples, strict=True)
         encoded = self.source.encode_many(inputs)
-        answers = [best.exact for best, *_ in self.predict_encoded(model, encoded, 1)]
-        lengths = self.source.lengths(encoded, self.recipe.model)
-        return score_answers(
-            declared.metrics(self.task), answers, targets, declared.baselines(self.task, inputs), lengths
-        )
+        predictions = [best for best, *_ in self.predict_encoded(model, encoded, 1)]
+        answers, lengths = [one.exact for one in predictions], self.source.lengths(encoded, self.recipe.model)
+        baselines = declared.baselines(self.task, inputs)
+        scores = score_answers(declared.metrics(self.task), answers, targets, baselines, lengths)
+        for scored in scores.values():
+            if "classes" in scored.score.details:  # of one label, whose score is its log-probability
+                right = [answer == target for answer, target in zip(answers, targets, strict=True)]
+                scored.score.details["calibration"] = calibrate(np.exp([one.score for one in predictions]), right)
+        return scores
 
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""

@@ -72,6 +72,8 @@ SPECIFIED: dict[str, dict[str, tuple[set[str], set[str]]]] = {
     "V15 probes": {"probe": (TELLS, ALL)},
     "V16 cost": {"cost": (set(TASKS), ALL)},
     "V17 order": {"order": (set(TASKS) - {"caption"}, ALL)},
+    "classes": {"confusion": ({"classify"}, ALL), "calibration": ({"classify"}, ALL)},
+    "forecasts": {"forecast": ({"forecast"}, ALL)},
 }
 FOR_ALL_TASKS = ("gru", "transformer")  # every task with these; the other kinds with the tasks below
 FOR_ALL_KINDS = ("classify",)

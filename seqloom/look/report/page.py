@@ -16,7 +16,7 @@ from ..charts.drawing import Drawing
 from ..charts.picture import png
 from ..charts.scores import lengths_chart, scores_chart
 from ..doctor.findings import Finding
-from ..views import INSIDE, TRAINING, VIEWS
+from ..views import ANSWERS, INSIDE, SCORES, TRAINING, VIEWS
 from .html import Html, folded, html, items, page, script, section, table, tag
 from .style import DRAW, STYLE
 
@@ -60,7 +60,7 @@ def report(story: Story) -> bytes:
     charts = _Charts(story)
     sections = {
         "scores": ("How good it is", _scores(story, charts)),
-        "answers": ("What it gets right, and wrong", _answers(story)),
+        "answers": ("What it gets right, and wrong", html(charts.views(ANSWERS), _answers(story))),
         "doctor": ("What ails it", _findings(story)),
         "training": ("How training went", charts.views(TRAINING)),
         "inside": ("What happens inside", _inside(story, charts)),
@@ -138,6 +138,7 @@ def _scores(story: Story, charts: _Charts) -> Html:
         tag("p", counted),
         table(["score", "this model", "95 % interval", "baselines", "what it means"], rows, "scores"),
         charts.figure("scores", how, scores_chart(scores)),
+        charts.views(SCORES),
     )
 
 
@@ -153,6 +154,8 @@ def _answers(story: Story) -> Html:
         parts = [("Right", right[:SHOWN]), ("Wrong", wrong[:SHOWN])]
     else:
         share = f"{len(wrong):,} {story.part} examples were tried; numbers are never right to the letter."
+        if "forecast" in story.look.views:  # which shows what tables would spell out
+            return tag("p", share)
         parts = [("The nearest", wrong[:4]), ("The furthest", wrong[::-1][:4])]
     tables = [
         html(tag("h3", name), table(["what was asked", "right answer", "the model's"], map(_answer, some), "answers"))
