@@ -22,7 +22,7 @@ from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.fast.native import library
 from seqloom.layers.heads import Categorical
 from seqloom.models import Generator
-from seqloom.search import beam, greedy
+from seqloom.search import BeamOptions, beam, greedy
 
 SECTIONS = ("small", "recurrent", "large", "language", "attention", "int8")
 ROUNDS = 2 if "quick" in sys.argv else 5
@@ -36,7 +36,10 @@ def ours(model: Generator, source: Tensor, width: int) -> list[list[int]]:
         state = model.initial_state(len(source), source, torch.ones_like(source, dtype=torch.bool))
     if width == 1:
         return [one.tokens for one in greedy(model.stepper(), last, state, steps=WRITE, end=END)]
-    return [one.tokens for [one] in beam(model.stepper(), last, state, beam_size=width, steps=WRITE, end=END, best=1)]
+    return [
+        one.tokens
+        for [one] in beam(model.stepper(), last, state, BeamOptions(beam_size=width, steps=WRITE, end=END, best=1))
+    ]
 
 
 def hugging_face(peer: object, source: Tensor, width: int) -> list[list[int]]:

@@ -258,3 +258,8 @@ EXAMPLES: list[tuple[str, Any]] = [
 def test_examples_of_a_wrong_shape_are_one_sentence(tmp_path, task, examples):
     recipe = write(kinds()[TRAINED[task]], tmp_path, None)
     sentence(lambda: list(train(recipe, tmp_path / "run", examples=examples)))
+
+
+def test_an_option_that_generating_does_not_have_is_one_sentence(runs):
+    told = sentence(lambda: runs["language"].generate("ab", temprature=1.0))
+    assert "'temprature'" in told and "temperature" in told

@@ -179,6 +179,20 @@ def test_a_report_prepares_the_data_once(tmp_path, monkeypatch):
     assert count["prepared"] == 1 and loaded.calls["model.safetensors"] == 0
 
 
+def test_predicting_encodes_each_input_once(tmp_path, monkeypatch, seqloom):
+    list(train(small(tmp_path), tmp_path / "run"))
+    encoded, field = [], type(load(tmp_path / "run").task.source)
+    encode_many = field.encode_many
+
+    def counted(self, raws):
+        encoded.extend(raws)
+        return encode_many(self, raws)
+
+    monkeypatch.setattr(field, "encode_many", counted)
+    code, out, _ = seqloom("predict", tmp_path / "run", "abc", "cab", "--json")
+    assert code == 0 and len(out.splitlines()) == 2 and encoded == ["abc", "cab"]
+
+
 # --- nothing is left behind -------------------------------------------------------------------------------------------
 
 

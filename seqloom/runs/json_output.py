@@ -44,8 +44,13 @@ def finite(value: Any) -> Any:
 
 def prediction_json(given: str, predictions: "Sequence[Prediction]", unread: int = 0) -> dict[str, Any]:
     """The answers to one input, best first; `unread` is how much of it was left unread, where some was."""
-    told: dict[str, Any] = {"input": given, "predictions": [asdict(one) for one in predictions]}
-    return told | ({"unread": unread} if unread else {})
+    return {"input": given} | answers_json(predictions) | ({"unread": unread} if unread else {})
+
+
+def answers_json(predictions: "Sequence[Prediction]") -> dict[str, Any]:
+    """Answers alone, where what they answer is known."""
+    values: dict[str, Any] = finite({"predictions": [asdict(one) for one in predictions]})
+    return values
 
 
 def text_json(prompt: str, text: "Continuation") -> dict[str, Any]:

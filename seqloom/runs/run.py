@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from ..errors import DataError, RunError, SearchError, SeqloomError
 from ..layers.cells import MakeCell
 from ..models import Batch, device_of
 from ..search import Recorder, Tree
-from ..tasks.decoding_options import DecodingOptions, Rules
+from ..tasks.decoding_options import DecodingOptions
 from ..tasks.generation import Continuation, Generation, SamplingOptions
 from ..tasks.results import Example, Predictions
 from ..tasks.task import Prepared, Task, Writer
@@ -102,24 +103,17 @@ class Run:
             )
         return self.task.shape
 
-    def generate(
-        self,
-        prompt: str = "",
-        *,
-        length: int = SamplingOptions.length,
-        temperature: float = SamplingOptions.temperature,
-        top_k: int = SamplingOptions.top_k,
-        top_p: float = SamplingOptions.top_p,
-        min_p: float = SamplingOptions.min_p,
-        seed: int = SamplingOptions.seed,
-        count: int = SamplingOptions.count,
-        alternatives: int = SamplingOptions.alternatives,
-        rules: Rules | None = None,
-        timeout: float = SamplingOptions.timeout,
-    ) -> Generation:
-        """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole."""
-        rules = rules or Rules()
-        options = SamplingOptions(length, temperature, top_k, top_p, min_p, seed, count, alternatives, rules, timeout)
+    def generate(self, prompt: str = "", options: SamplingOptions | None = None, **changes: Any) -> Generation:
+        """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole.
+
+        What is changed in the options may be named alone: `generate("X:1", temperature=0.8, count=3, seed=1)`; None
+        changes nothing.
+        """
+        known = [field.name for field in fields(SamplingOptions)]
+        for name in changes.keys() - set(known):
+            raise SearchError(f"there is no option {name!r} of generating; there are {', '.join(known)}")
+        given = {name: value for name, value in changes.items() if value is not None}
+        options = replace(options or SamplingOptions(), **given)
         return self._writer.generate(self.model, text("the beginning", prompt), options)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:

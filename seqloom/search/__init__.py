@@ -11,6 +11,7 @@ from .base import Step as Step
 from .base import Stop as Stop
 from .base import Written as Written
 from .base import while_wanted as while_wanted
+from .beams import BeamOptions as BeamOptions
 from .beams import beam as beam
 from .choosing import Sampling as Sampling
 from .choosing import likeliest as likeliest

@@ -45,16 +45,21 @@ Meaning = Callable[[Hypothesis], Hashable]  # what a hypothesis says: two that s
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How hypotheses are ranked, kept and ended."""
+class BeamOptions:
+    """How hypotheses are ranked, kept and ended.
+
+    Asked for fewer than its places, a search ends as soon as nothing can come before the `best` it has. Of those with
+    the same `meaning`, which are different ways to write the same, the best stands for all, with its own score; the
+    others hold no place once they are finished.
+    """
 
     beam_size: int
-    steps: int
-    end: int | None
-    length_penalty: float = 1.0
-    groups: int = 1
-    diversity: float = 0.5
-    best: int = 0
+    steps: int  # tokens at most
+    end: int | None  # the token that ends a hypothesis
+    length_penalty: float = 1.0  # the power of its length that a score is divided by
+    groups: int = 1  # that avoid each other's tokens …
+    diversity: float = 0.5  # … so strongly
+    best: int = 0  # how many hypotheses are wanted; 0 is as many as there are places
     constraints: Sequence[Constraint] = ()
     stops: Sequence[Stop] = ()
     meaning: Meaning | None = None
@@ -72,46 +77,32 @@ class Rules:
         """Of one group."""
         return self.beam_size // self.groups
 
+    @property
+    def wanted(self) -> int:
+        return self.best or self.beam_size
+
 
 def beam(
     step: Step,
     last: Tensor,
     state: State,
-    *,
-    beam_size: int,
-    steps: int,
-    end: int | None,
-    length_penalty: float = 1.0,
-    groups: int = 1,
-    diversity: float = 0.5,
-    best: int = 0,
-    constraints: Sequence[Constraint] = (),
-    stops: Sequence[Stop] = (),
-    meaning: Meaning | None = None,
+    options: BeamOptions,
     recorder: Recorder | None = None,
     patience: Patience | None = None,
 ) -> list[list[Hypothesis]]:
-    """The best continuations of each row of `last` (B, 1), best first: as many as the beam is wide, or `best` of them.
-
-    Asked for fewer than its width, a search ends as soon as nothing can come before those it has. Of those with the
-    same `meaning`, which are different ways to write the same, the best stands for all, with its own score; the others
-    hold no place once they are finished.
-    """
-    check(steps, last)
-    rules = Rules(
-        beam_size, steps, end, length_penalty, groups, diversity, best or beam_size, constraints, stops, meaning
-    )
-    search = Beams(rules, len(last), last.device, recorder)
+    """The best continuations of each row of `last` (B, 1), best first: as many as the options want."""
+    check(options.steps, last)
+    search = Beams(options, len(last), last.device, recorder)
     spent = "length"
-    for count in range(steps):
+    for count in range(options.steps):
         begun = perf_counter()
         with torch.no_grad():
             logits, state = step(last, state)
             last, origin = search.advance(logits)
             if not search.sources:
                 break
-            if not count and beam_size > 1:
-                state = repeat(state, beam_size)  # the first step is the same for all places: it was made once
+            if not count and options.beam_size > 1:
+                state = repeat(state, options.beam_size)  # the first step is the same for all places: it was made once
             if origin is not None:
                 state = select(state, origin)
         if patience is not None and patience.ends(begun):
@@ -123,7 +114,7 @@ def beam(
 class GroupCandidates:
     """The candidates of one group at one step, (B, considered), and which of them are the best, (B, places)."""
 
-    def __init__(self, rules: Rules, sums: Doubles, first: int, found: "Extensions") -> None:
+    def __init__(self, options: BeamOptions, sums: Doubles, first: int, found: "Extensions") -> None:
         """From the sums so far (B, S) and the best tokens (B · S, k) to follow in the slots from `first` on."""
         batch, slots = sums.shape
         self.tokens, self.own = found.tokens.reshape(batch, -1), found.own.reshape(batch, -1)
@@ -132,7 +123,7 @@ class GroupCandidates:
         self.sums = (sums.reshape(-1, 1) + found.gains).reshape(batch, -1)
         self.ranks = self.sums if found.worth is found.gains else (sums.reshape(-1, 1) + found.worth).reshape(batch, -1)
         self.order = (-self.ranks).argsort(1, kind="stable")
-        self.index = self.order[:, : rules.places]
+        self.index = self.order[:, : options.places]
         self.rows = np.arange(batch)[:, None]
 
     def best(self, part: NDArray[Any], places: int, nothing: float) -> NDArray[Any]:
@@ -165,17 +156,17 @@ class Trace(NamedTuple):
 class Beams:
     """All sources at one step. A row of the batch is a slot of a group of a source, in that order."""
 
-    def __init__(self, rules: Rules, sources: int, device: torch.device, recorder: Recorder | None) -> None:
-        self.rules, self.recorder, self.device = rules, recorder, device
+    def __init__(self, options: BeamOptions, sources: int, device: torch.device, recorder: Recorder | None) -> None:
+        self.options, self.recorder, self.device = options, recorder, device
         self.sources = list(range(sources))  # those still searched
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
         self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
-        self.banned = list_fixed_bans(rules.constraints)
+        self.banned = list_fixed_bans(options.constraints)
         self.never: Tensor | None = None  # the same where the logits are
         self.sums: Doubles = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
         self.steps: list[Trace] = []
         self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
-        self.pooled = np.full((sources, rules.groups, rules.places), -np.inf)  # the best scores
+        self.pooled = np.full((sources, options.groups, options.places), -np.inf)  # the best scores
         self.finished = np.zeros((sources, 1), bool)  # (B, width), by the newest token
         if recorder is not None:
             recorder.begin(sources)
@@ -186,24 +177,24 @@ class Beams:
 
     def advance(self, logits: Tensor) -> tuple[Tensor, Tensor | None]:
         """From logits (B · slots, 1, V): the newest tokens (N, 1), and the rows they go on from, if others."""
-        rules, (batch, slots) = self.rules, self.sums.shape
+        options, (batch, slots) = self.options, self.sums.shape
         groups = self.choose(logits)
-        parents = join_groups([group.best(group.slots, rules.places, 0) for group in groups])
-        tokens = join_groups([group.best(group.tokens, rules.places, 0) for group in groups])
-        sums = join_groups([group.best(group.sums, rules.places, -np.inf) for group in groups])
-        logs = join_groups([group.best(group.own, rules.places, -np.inf) for group in groups])
-        here = np.minimum(np.arange(rules.beam_size), slots - 1)
+        parents = join_groups([group.best(group.slots, options.places, 0) for group in groups])
+        tokens = join_groups([group.best(group.tokens, options.places, 0) for group in groups])
+        sums = join_groups([group.best(group.sums, options.places, -np.inf) for group in groups])
+        logs = join_groups([group.best(group.own, options.places, -np.inf) for group in groups])
+        here = np.minimum(np.arange(options.beam_size), slots - 1)
         parents = np.where(sums > -np.inf, parents, here)  # an empty slot stays as it is
         origin = (parents + np.arange(0, batch * slots, slots)[:, None]).ravel()
         self.steps.append(Trace(origin, tokens.ravel(), logs.ravel()))
-        if self.banned is None or rules.stops:
+        if self.banned is None or options.stops:
             newest = torch.from_numpy(tokens.reshape(-1, 1)).to(self.device)
             self.tokens = torch.cat([self.tokens[torch.from_numpy(origin).to(self.device)], newest], 1)
         going = self.close(sums, tokens)
         if self.recorder is not None:
             self.record(self.recorder, groups, going)
         self.sums = np.where(going, sums, -np.inf)
-        if slots < rules.beam_size:  # the rows were repeated for their places, and that is all
+        if slots < options.beam_size:  # the rows were repeated for their places, and that is all
             origin, still = np.arange(len(origin)), True
         else:
             still = bool((parents == here).all())
@@ -211,36 +202,36 @@ class Beams:
 
     def choose(self, logits: Tensor) -> list[GroupCandidates]:
         """Group by group, each avoiding the tokens of those before it at this step."""
-        rules, (batch, slots) = self.rules, self.sums.shape
-        if self.banned is not None and rules.groups == 1:
+        options, (batch, slots) = self.options, self.sums.shape
+        if self.banned is not None and options.groups == 1:
             if self.banned and self.never is None:
                 self.never = index_tensor(self.banned, logits[:, -1])
-            values, tokens = top_log_probabilities(logits, min(rules.places, logits.shape[-1]), self.never)
+            values, tokens = top_log_probabilities(logits, min(options.places, logits.shape[-1]), self.never)
             gains = to_doubles(values)
             return [self.rank(0, Extensions(tokens.cpu().numpy(), gains, gains, gains))]
         logs = log_probabilities(logits)
-        allowed = apply_constraints(logs, self.written(), rules.constraints).view(batch, slots, -1)
+        allowed = apply_constraints(logs, self.written(), options.constraints).view(batch, slots, -1)
         penalties = torch.zeros_like(allowed[:, 0])
         groups = []
-        for number in range(rules.groups):
-            first = number * rules.places if self.count else 0  # the first step goes on from one slot
-            own = slice(first, first + rules.places)
+        for number in range(options.groups):
+            first = number * options.places if self.count else 0  # the first step goes on from one slot
+            own = slice(first, first + options.places)
             mine = allowed[:, own].flatten(0, 1)
             judged = (allowed[:, own] - penalties[:, None]).flatten(0, 1) if number else mine
-            worth, tokens = largest(judged, min(rules.places, logs.shape[1]))
+            worth, tokens = largest(judged, min(options.places, logs.shape[1]))
             told = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
             gains = to_doubles(mine.gather(1, tokens))
             found = Extensions(tokens.cpu().numpy(), to_doubles(told), gains, to_doubles(worth) if number else gains)
             groups.append(self.rank(first, found))
-            if rules.diversity and number + 1 < rules.groups:
-                taken = groups[-1].best(groups[-1].tokens, rules.places, 0)
-                live = groups[-1].best(groups[-1].sums, rules.places, -np.inf) > -np.inf
-                shares = torch.from_numpy(rules.diversity * live).to(penalties)
+            if options.diversity and number + 1 < options.groups:
+                taken = groups[-1].best(groups[-1].tokens, options.places, 0)
+                live = groups[-1].best(groups[-1].sums, options.places, -np.inf) > -np.inf
+                shares = torch.from_numpy(options.diversity * live).to(penalties)
                 penalties = penalties.scatter_add(1, torch.from_numpy(taken).to(self.device), shares)
         return groups
 
     def rank(self, first: int, found: Extensions) -> GroupCandidates:
-        group = GroupCandidates(self.rules, self.sums[:, first : first + self.rules.places], first, found)
+        group = GroupCandidates(self.options, self.sums[:, first : first + self.options.places], first, found)
         strange = np.isnan(group.ranks).any(1)
         if strange.any():
             refuse_impossible(self.sources[int(strange.argmax())], self.count + 1, float("nan"))
@@ -252,15 +243,15 @@ class Beams:
 
     def close(self, sums: Doubles, tokens: Integers) -> NDArray[np.bool_]:
         """Pool what is finished and among the best; true (B, width) for what goes on."""
-        rules, batch = self.rules, len(self.sources)
-        scores = (sums / self.count**rules.length_penalty).reshape(batch, rules.groups, -1)
+        options, batch = self.options, len(self.sources)
+        scores = (sums / self.count**options.length_penalty).reshape(batch, options.groups, -1)
         before = (self.pooled[:, :, None] > scores[..., None]).sum(-1)
-        inside = ((before + np.arange(rules.places) < rules.places) & (scores > -np.inf)).reshape(batch, -1)
-        ends = tokens == rules.end if rules.end is not None else np.zeros_like(inside)
+        inside = ((before + np.arange(options.places) < options.places) & (scores > -np.inf)).reshape(batch, -1)
+        ends = tokens == options.end if options.end is not None else np.zeros_like(inside)
         kept: dict[int, int] = {}
-        if rules.stops:
+        if options.stops:
             for row in (inside & ~ends).ravel().nonzero()[0].tolist():
-                output = find_stop(rules.stops, self.tokens[row].tolist())
+                output = find_stop(options.stops, self.tokens[row].tolist())
                 if output is not None:
                     kept[row] = output
         stopped = np.zeros_like(inside)
@@ -269,18 +260,18 @@ class Beams:
         if self.finished.any():
             new = np.where(self.finished.reshape(scores.shape), scores, -np.inf)
             for row in self.finished.ravel().nonzero()[0].tolist():
-                source, one = self.sources[row // rules.beam_size], self.hypothesis(row, sums, kept.get(row))
+                source, one = self.sources[row // options.beam_size], self.hypothesis(row, sums, kept.get(row))
                 self.pools[source].append(one)
-                if rules.meaning is not None:
-                    said = row % rules.beam_size // rules.places, rules.meaning(one)
+                if options.meaning is not None:
+                    said = row % options.beam_size // options.places, options.meaning(one)
                     new.flat[row] = -np.inf if said in self.said[source] else new.flat[row]
                     self.said[source].add(said)
-            self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : rules.places]
+            self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : options.places]
         return inside & ~self.finished
 
     def hypothesis(self, row: int, sums: Doubles, kept: int | None, finish: str = "") -> Hypothesis:
         """The way back from a row of the newest step."""
-        score, (tokens, logs) = score_of(float(sums.flat[row]), self.count, self.rules.length_penalty), self.path(row)
+        score, (tokens, logs) = score_of(float(sums.flat[row]), self.count, self.options.length_penalty), self.path(row)
         if finish:
             return Hypothesis(tokens, logs, score, finish)
         if kept is None:
@@ -297,37 +288,37 @@ class Beams:
 
     def record(self, recorder: Recorder, groups: Sequence[GroupCandidates], going: NDArray[np.bool_]) -> None:
         """Tell the recorder of every possible candidate of this step."""
-        rules = self.rules
+        options = self.options
         for place, source in enumerate(self.sources):
             noted: list[Candidate] = []
             for number, group in enumerate(groups):
-                first = number * rules.places
+                first = number * options.places
                 taken = {int(one): first + slot for slot, one in enumerate(group.index[place])}
                 for rank, one in enumerate(group.order[place].tolist(), 1):
                     if group.sums[place, one] == -np.inf:
                         continue
                     slot, token = taken.get(one), int(group.tokens[place, one])
                     if slot is None:
-                        fate, why = "pruned", f"rank {rank} in a beam of {rules.places}"
+                        fate, why = "pruned", f"rank {rank} in a beam of {options.places}"
                     elif self.finished[place, slot]:
-                        fate, why = "finished", "end" if token == rules.end else "stop"
+                        fate, why = "finished", "end" if token == options.end else "stop"
                     elif going[place, slot]:
                         fate, why = "kept", ""
                     else:
                         fate, why = "pruned", "finished hypotheses hold the places before it"
-                    score = float(group.sums[place, one] / self.count**rules.length_penalty)
+                    score = float(group.sums[place, one] / self.count**options.length_penalty)
                     told = int(group.slots[place, one]), token, float(group.own[place, one]), score, number
                     noted.append(Candidate(*told, slot if fate == "kept" else None, fate, why))
             recorder.note(source, self.count, noted)
 
     def drop_finished(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Tensor, Tensor | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
-        rules = self.rules
+        options = self.options
         stays: NDArray[np.bool_] = np.any(self.sums > -np.inf, axis=1)
         for place, source in enumerate(self.sources):
             if not stays[place] and not self.pools[source]:
                 refuse_impossible(source, self.count, 0.0)
-        if rules.best < rules.beam_size and rules.groups == 1:  # groups may find the same, which counts once
+        if options.wanted < options.beam_size and options.groups == 1:  # groups may find the same, which counts once
             stays = stays & ~self.is_decided()
         if not stays.all():
             still = False
@@ -335,10 +326,10 @@ class Beams:
                 for place in np.flatnonzero(~stays).tolist():
                     self.recorder.close(self.sources[place], "pruned", "nothing open can overtake what is finished")
             keep = np.flatnonzero(stays)
-            rows = (keep[:, None] * rules.beam_size + np.arange(rules.beam_size)).ravel()
+            rows = (keep[:, None] * options.beam_size + np.arange(options.beam_size)).ravel()
             self.sources = [self.sources[place] for place in keep]
             self.sums, self.pooled, self.steps[-1] = self.sums[keep], self.pooled[keep], self.steps[-1].only(rows)
-            if self.banned is None or rules.stops:
+            if self.banned is None or options.stops:
                 self.tokens = self.tokens[torch.from_numpy(rows).to(self.device)]
             tokens, origin = tokens[rows], origin[rows]
         last = torch.from_numpy(tokens).to(self.device)
@@ -347,23 +338,23 @@ class Beams:
     def is_decided(self) -> NDArray[np.bool_]:
         """Whether enough is finished that no open hypothesis can overtake: log-probabilities only ever add below zero,
         and the most that a length can help is at the last step."""
-        rules = self.rules
-        hope = self.sums.max(1) / rules.steps**rules.length_penalty
+        options = self.options
+        hope = self.sums.max(1) / options.steps**options.length_penalty
         ahead = (self.pooled.reshape(len(hope), -1) >= hope[:, None]).sum(1)
-        decided: NDArray[np.bool_] = ahead >= rules.best
+        decided: NDArray[np.bool_] = ahead >= options.wanted
         return decided
 
     def collect(self, spent: str) -> list[list[Hypothesis]]:
         """What is finished and, where room or time was `spent`, what is not; best first, nothing twice."""
         for row in (self.sums > -np.inf).ravel().nonzero()[0].tolist():
-            source = self.sources[row // self.rules.beam_size] if self.count else row
+            source = self.sources[row // self.options.beam_size] if self.count else row
             self.pools[source].append(self.hypothesis(row, self.sums, None, spent))
         if self.recorder is not None:
             for source in self.sources:
                 self.recorder.close(source, "finished", spent)
-        meaning = self.rules.meaning or token_key
+        meaning = self.options.meaning or token_key
         return [
-            deduplicate(sorted(pool, key=lambda one: -one.score), meaning)[: self.rules.best] for pool in self.pools
+            deduplicate(sorted(pool, key=lambda one: -one.score), meaning)[: self.options.wanted] for pool in self.pools
         ]
 
 

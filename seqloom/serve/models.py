@@ -113,7 +113,7 @@ class Model:
 
     def _told(self, inputs: Sequence[Any], found: Sequence[Any]) -> list[dict[str, Any]]:
         told = zip(inputs, found, strict=True)
-        return [finite(prediction_json(shown(one), answers, answers.unread)) for one, answers in told]
+        return [prediction_json(shown(one), answers, answers.unread) for one, answers in told]
 
     def read_input(self, given: Any) -> Any:
         """An input from JSON: a text, a text with its tag, or nested lists of numbers, where null is a gap."""

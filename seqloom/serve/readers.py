@@ -6,7 +6,7 @@ A state is never changed, only replaced, so that a fork is another name for the 
 import base64
 import binascii
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from ..data.pretokenized import BETWEEN, elements
 from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RunError
 from ..layers.state import Leaf, State
-from ..runs.json_output import finite
+from ..runs.json_output import answers_json
 from ..tasks.text_writer import LISTED
 from ..training.tensors import parse_tensors, tensor_bytes
 from .models import Model
@@ -117,7 +117,7 @@ class TagReader:
             tags += [task.target.names[place] for place in places.tolist()]
             score += float(logs.sum())
             kept = Kept(kept.read + len(some), state)
-        return finite({"predictions": [asdict(self.shape.prediction(piece, tags, score))]}), kept
+        return answers_json([self.shape.prediction(piece, tags, score)]), kept
 
 
 class SeriesReader:
@@ -144,7 +144,7 @@ class SeriesReader:
         if len(recent) < self.context:
             return {"predictions": [], "waits_for": self.context - len(recent)}, kept
         found = self.model.run.predict(np.array(recent))
-        return finite({"predictions": [asdict(one) for one in found]}), kept
+        return answers_json(found), kept
 
 
 READERS: dict[str, Callable[[Model], Reader]] = {"tag": TagReader, "forecast": SeriesReader}

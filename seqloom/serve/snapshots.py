@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from ..errors import SeqloomError
-from ..runs.json_output import finite, prediction_json
+from ..runs.json_output import answers_json
 from ..runs.run import Run
 from ..training.checkpoints import AVERAGE, WEIGHTS, Checkpoints
 from ..training.manifests import read_checked, read_manifest
 from ..training.tensors import load_weights, most_bytes, parse_tensors
-from .models import Model, shown
+from .models import Model
 
 MOST = 24  # checkpoints that are asked, evenly over training
 
@@ -35,7 +35,7 @@ def answer_over_training(model: Model, given: Any) -> dict[str, Any]:
 
 def answer(model: Model, weights: nn.Module, given: Any, read: Any) -> dict[str, Any]:
     run = Run(model.run.folder, model.run.task, weights)
-    return {"predictions": finite(prediction_json(shown(given), run.predict(read)))["predictions"]}
+    return answers_json(run.predict(read))
 
 
 def draw_first(model: Model) -> nn.Module:

@@ -18,7 +18,20 @@ from ..fields import Prediction, SymbolField
 from ..layers.padding import lengths_to_mask
 from ..layers.state import State, repeat
 from ..models import Batch, Generator, device_of
-from ..search import Constraint, Hypothesis, Patience, Pieces, Recorder, Sampling, Stop, beam, likeliest, stream, write
+from ..search import (
+    BeamOptions,
+    Constraint,
+    Hypothesis,
+    Patience,
+    Pieces,
+    Recorder,
+    Sampling,
+    Stop,
+    beam,
+    likeliest,
+    stream,
+    write,
+)
 from ..search.base import score_of
 from ..search.choosing import Choose, seeds_of
 from .decoding_options import DecodingOptions, Rules
@@ -175,16 +188,18 @@ class ConditionalGeneration(Shape):
                 model.stepper(),
                 last,
                 state,
-                beam_size=options.beam_size,
-                steps=steps,
-                end=limits.end,
-                length_penalty=penalty,
-                groups=options.groups,
-                diversity=options.diversity,
-                best=options.best,
-                constraints=constraints,
-                stops=stops,
-                meaning=self.target.meaning(options.rules.stop),
+                BeamOptions(
+                    beam_size=options.beam_size,
+                    steps=steps,
+                    end=limits.end,
+                    length_penalty=penalty,
+                    groups=options.groups,
+                    diversity=options.diversity,
+                    best=options.best,
+                    constraints=constraints,
+                    stops=stops,
+                    meaning=self.target.meaning(options.rules.stop),
+                ),
                 recorder=recorder,
                 patience=patience,
             )

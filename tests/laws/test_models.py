@@ -14,7 +14,7 @@ from seqloom.layers.heads import Bernoulli, Categorical, Mean, Normal, Quantiles
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import detach, map_state, select
 from seqloom.models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective
-from seqloom.search import Sampling, beam, greedy, sample, sampled
+from seqloom.search import BeamOptions, Sampling, beam, greedy, sample, sampled
 
 from .zoo import DECODERS, ENCODERS, MASKS, NOTHING, PLAIN, SIZE, D, decoder, encoder, poisoned, talker, writer
 
@@ -188,12 +188,12 @@ def test_prompts_of_mixed_lengths_continue_as_one_by_one(name):
     y, state = torch.randint(3, 12, (3, 6)), model.initial_state(3, *source)
     for side in ("left", "right", "between"):
         together = greedy(model, *model.prompt(y, MASKS[side], state), steps=8, end=2)
-        best = beam(model, *model.prompt(y, MASKS[side], state), beam_size=3, steps=5, end=2)
+        best = beam(model, *model.prompt(y, MASKS[side], state), BeamOptions(beam_size=3, steps=5, end=2))
         for row in range(3):
             one = y[row : row + 1, MASKS[side][row]]
             alone = model.prompt(one, torch.ones_like(one).bool(), select(state, torch.tensor([row])))
             assert [together[row].tokens] == [one.tokens for one in greedy(model, *alone, steps=8, end=2)]
-            [found] = beam(model, *alone, beam_size=3, steps=5, end=2)
+            [found] = beam(model, *alone, BeamOptions(beam_size=3, steps=5, end=2))
             assert [h.tokens for h in best[row]] == [h.tokens for h in found]
 
 
@@ -204,7 +204,7 @@ def test_a_beam_of_one_is_greedy(name):
     state = model.initial_state(3, torch.randint(3, 12, (3, 5)), lengths_to_mask(torch.tensor([5, 4, 2]), 5))
     last = torch.full((3, 1), 1)
     for [found], expected in zip(
-        beam(model, last, state, beam_size=1, steps=8, end=2),
+        beam(model, last, state, BeamOptions(beam_size=1, steps=8, end=2)),
         greedy(model, last, state, steps=8, end=2),
         strict=True,
     ):
@@ -219,7 +219,7 @@ def test_a_score_is_the_sum_of_the_log_probabilities(name):
     model = writer(name, "gru-both").eval()
     source = torch.randint(3, 12, (2, 5)), lengths_to_mask(torch.tensor([5, 2]), 5)
     state, last = model.initial_state(2, *source), torch.full((2, 1), 1)
-    for row, found in enumerate(beam(model, last, state, beam_size=3, steps=6, end=2, length_penalty=0.7)):
+    for row, found in enumerate(beam(model, last, state, BeamOptions(beam_size=3, steps=6, end=2, length_penalty=0.7))):
         for tokens, logs, score, *_ in found:
             written = torch.tensor([[1, *tokens, 2][: len(logs) + 1]])
             gains = model(written[:, :-1], select(state, torch.tensor([row])))[0].log_softmax(-1)
@@ -259,7 +259,7 @@ def brute_force(model, state):
 def test_a_wide_beam_finds_the_best(name):
     model = writer(name, "gru-both", vocabulary=4).eval()
     state = model.initial_state(2, torch.randint(4, (2, 3)), lengths_to_mask(torch.tensor([3, 2]), 3))
-    found = beam(model, torch.ones(2, 1).long(), state, beam_size=64, steps=3, end=2, length_penalty=0.0)
+    found = beam(model, torch.ones(2, 1).long(), state, BeamOptions(beam_size=64, steps=3, end=2, length_penalty=0.0))
     for row in range(2):
         tokens, score = brute_force(model, select(state, torch.tensor([row])))
         assert found[row][0].tokens == [token for token in tokens if token != 2]

@@ -19,7 +19,7 @@ from seqloom.look.measures.gradients import gradient_flow
 from seqloom.look.places import levels
 from seqloom.look.watching import Watching
 from seqloom.models import Batch, GenerationObjective, Generator, Source
-from seqloom.search import beam
+from seqloom.search import BeamOptions, beam
 
 SIZE, END, VOCABULARY = 12, 2, 9
 close = torch.testing.assert_close
@@ -110,7 +110,7 @@ def trained():
 @torch.no_grad()
 def test_they_learn_and_a_beam_finds_what_they_learned(trained):
     state, start = trained.initial_state(3, *examples().source), torch.ones(3, 1).long()
-    found = beam(trained.stepper(), start, state, beam_size=4, steps=5, end=END)
+    found = beam(trained.stepper(), start, state, BeamOptions(beam_size=4, steps=5, end=END))
     assert [list(ranked[0].tokens) for ranked in found] == [[3, 4, 5], [6, 7], [8, 3, 6]]
 
 

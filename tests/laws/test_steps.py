@@ -11,7 +11,7 @@ from seqloom.layers.fast.native import library
 from seqloom.layers.fast.steps import product
 from seqloom.layers.quantization import in_eight_bits, quantize_weight, quantize_weights, round_rows
 from seqloom.layers.state import Shared, repeat, select, walk_state
-from seqloom.search import beam
+from seqloom.search import BeamOptions, beam
 from seqloom.search.choosing import top_log_probabilities
 
 from .zoo import ENCODERS, MASKS, SIZE, D, poisoned, talker, writer
@@ -242,7 +242,7 @@ def test_beams_do_not_repeat_their_source():
         kept.append({leaf.tensors[0].data_ptr() for leaf in shared_of(state)})
         return model.stepper()(last, state)
 
-    beam(step, torch.ones(2, 1).long(), state, beam_size=4, steps=5, end=None)
+    beam(step, torch.ones(2, 1).long(), state, BeamOptions(beam_size=4, steps=5, end=None))
     assert len(kept) == 5 and all(places == held_first for places in kept)
 
 

@@ -7,7 +7,7 @@ import torch
 
 from seqloom.look.charts.base import content
 from seqloom.look.charts.beam import RANKS, STEPS, beam_chart, place_nodes
-from seqloom.search import Recorder, beam
+from seqloom.search import BeamOptions, Recorder, beam
 
 SYMBOLS = ["<pad>", "<unk>", "<s>", "</s>", " ", *"abcdefgh"]
 
@@ -20,10 +20,7 @@ def searched(width=3, steps=6, groups=1):
         lambda last, state: (table[last], state),
         torch.tensor([[2]]),
         None,
-        beam_size=width,
-        steps=steps,
-        end=3,
-        groups=groups,
+        BeamOptions(beam_size=width, steps=steps, end=3, groups=groups),
         recorder=recorder,
     )
     return recorder.trees[0], found[0]

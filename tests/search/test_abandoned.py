@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqloom.search import Abandoned, Patience, Sampling, beam, stream, while_wanted
+from seqloom.search import Abandoned, BeamOptions, Patience, Sampling, beam, stream, while_wanted
 
 ENOUGH = 7
 
@@ -23,7 +23,7 @@ def searches():
     start, state = torch.zeros(2, 1, dtype=torch.long), torch.zeros(2, 1)
     limits = {"steps": 1000, "end": None, "patience": Patience(0)}
     return [
-        lambda step: beam(step, start, state, beam_size=3, **limits),
+        lambda step: beam(step, start, state, BeamOptions(beam_size=3, steps=1000, end=None), patience=Patience(0)),
         lambda step: list(stream(step, Sampling(seed=1).choose(2), start, state, **limits)),
     ]
 

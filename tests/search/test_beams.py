@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqloom.errors import SearchError
-from seqloom.search import Banned, Recorder, StopTokens, beam, greedy
+from seqloom.search import Banned, BeamOptions, Recorder, StopTokens, beam, greedy
 
 from .exact import exact
 from .toy import END, Toy, all_tokens
@@ -23,7 +23,9 @@ def alone(toy, row, rows):
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_a_beam_as_wide_as_the_space_finds_all_of_it_in_order(penalty):
     toy = Toy(3, seed=1)
-    for row, found in enumerate(beam(toy, *toy.begin(3), beam_size=81, steps=4, end=END, length_penalty=penalty)):
+    for row, found in enumerate(
+        beam(toy, *toy.begin(3), BeamOptions(beam_size=81, steps=4, end=END, length_penalty=penalty))
+    ):
         every = toy.every(row, 4, penalty)
         assert [one.tokens for one in found] == [one.tokens for one in every]
         assert [one.finish for one in found] == [one.finish for one in every]
@@ -33,14 +35,16 @@ def test_a_beam_as_wide_as_the_space_finds_all_of_it_in_order(penalty):
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_a_beam_of_one_is_greedy(penalty):
     toy = Toy(5)
-    found = beam(toy, *toy.begin(30), beam_size=1, steps=9, end=END, length_penalty=penalty)
+    found = beam(toy, *toy.begin(30), BeamOptions(beam_size=1, steps=9, end=END, length_penalty=penalty))
     assert [one.tokens for [one] in found] == [one.tokens for one in greedy(toy, *toy.begin(30), steps=9, end=END)]
 
 
 @pytest.mark.parametrize("width", [2, 3, 5, 9])
 def test_a_score_is_the_models_own_and_nothing_is_found_twice(width):
     toy = Toy(6, sharpness=0.8)
-    for row, found in enumerate(beam(toy, *toy.begin(6), beam_size=width, steps=6, end=END, length_penalty=0.7)):
+    for row, found in enumerate(
+        beam(toy, *toy.begin(6), BeamOptions(beam_size=width, steps=6, end=END, length_penalty=0.7))
+    ):
         assert len(found) == width == len({tuple(all_tokens(one)) for one in found})
         assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
         for one in found:
@@ -70,7 +74,7 @@ def reference(toy, row, width, steps, penalty):
 @pytest.mark.parametrize("width", [2, 3, 7])
 def test_a_beam_is_the_same_search_spelled_out(width, penalty):
     toy = Toy(5, seed=2, sharpness=1.0)
-    found = beam(toy, *toy.begin(8), beam_size=width, steps=6, end=END, length_penalty=penalty)
+    found = beam(toy, *toy.begin(8), BeamOptions(beam_size=width, steps=6, end=END, length_penalty=penalty))
     for row in range(8):
         assert [all_tokens(one) for one in found[row]] == reference(toy, row, width, 6, penalty)
 
@@ -83,7 +87,9 @@ def letters(one):
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_of_those_that_mean_the_same_the_best_stands_for_all(penalty):
     toy = Toy(5, sharpness=1.0)
-    whole = beam(toy, *toy.begin(4), beam_size=500, steps=4, end=END, length_penalty=penalty, meaning=letters)
+    whole = beam(
+        toy, *toy.begin(4), BeamOptions(beam_size=500, steps=4, end=END, length_penalty=penalty, meaning=letters)
+    )
     for row, found in enumerate(whole):
         best = {}
         for one in toy.every(row, 4, penalty):  # the best comes first
@@ -100,10 +106,12 @@ def test_what_means_the_same_takes_no_place_from_what_does_not(best, groups):
     merged = apart = 0
     for seed in range(20):
         toy = Toy(5, seed, sharpness=1.0)
-        for found in beam(toy, *toy.begin(2), **settings, meaning=letters):
+        for found in beam(toy, *toy.begin(2), BeamOptions(**settings, meaning=letters)):
             assert len({letters(one) for one in found}) == len(found)
             apart += len(found)
-        merged += sum(len({letters(one) for one in found}) for found in beam(toy, *toy.begin(2), **settings))
+        merged += sum(
+            len({letters(one) for one in found}) for found in beam(toy, *toy.begin(2), BeamOptions(**settings))
+        )
     assert apart > merged
 
 
@@ -115,7 +123,7 @@ def test_what_is_never_written_is_left_out_alike_whether_or_not_the_distribution
         return banned(logs, written)
 
     quick, slow = (
-        [*beam(toy, *toy.begin(8), beam_size=width, steps=6, end=END, constraints=[constraint])]
+        [*beam(toy, *toy.begin(8), BeamOptions(beam_size=width, steps=6, end=END, constraints=[constraint]))]
         + [[one] for one in greedy(toy, *toy.begin(8), steps=6, end=END, constraints=[constraint])]
         for constraint in (banned, slowly)
     )
@@ -124,16 +132,16 @@ def test_what_is_never_written_is_left_out_alike_whether_or_not_the_distribution
         for one, other in zip(row, others, strict=True):
             close(torch.tensor(one.logs), torch.tensor(other.logs))
             assert not {2, 5} & {*one.tokens}
-    free = beam(toy, *toy.begin(8), beam_size=width, steps=6, end=END)
+    free = beam(toy, *toy.begin(8), BeamOptions(beam_size=width, steps=6, end=END))
     assert any({2, 5} & {*one.tokens} for row in free for one in row)
 
 
 def test_sources_that_are_decided_leave_the_batch():
     toy = Toy(4, sharpness=3.0)
-    beam(toy, *toy.begin(12), beam_size=2, steps=30, end=END)
+    beam(toy, *toy.begin(12), BeamOptions(beam_size=2, steps=30, end=END))
     together, toy.rows = toy.rows, 0
     for row in range(12):
-        beam(toy, *alone(toy, row, 12), beam_size=2, steps=30, end=END)
+        beam(toy, *alone(toy, row, 12), BeamOptions(beam_size=2, steps=30, end=END))
     assert together == toy.rows
 
 
@@ -141,30 +149,30 @@ def test_sources_that_are_decided_leave_the_batch():
 @pytest.mark.parametrize("best", [1, 2])
 def test_fewer_are_the_first_of_all_and_cost_less(best, penalty):
     toy = Toy(4, sharpness=2.0)
-    whole = beam(toy, *toy.begin(12), beam_size=4, steps=12, end=END, length_penalty=penalty)
+    whole = beam(toy, *toy.begin(12), BeamOptions(beam_size=4, steps=12, end=END, length_penalty=penalty))
     cost, toy.rows = toy.rows, 0
-    few = beam(toy, *toy.begin(12), beam_size=4, steps=12, end=END, length_penalty=penalty, best=best)
+    few = beam(toy, *toy.begin(12), BeamOptions(beam_size=4, steps=12, end=END, length_penalty=penalty, best=best))
     assert [[one.tokens for one in row] for row in few] == [[one.tokens for one in row[:best]] for row in whole]
     assert toy.rows < cost if penalty == 0 else toy.rows <= cost
 
 
 def test_a_beam_wider_than_the_vocabulary_and_a_space_smaller_than_the_beam():
     toy = Toy(3)
-    [found] = beam(toy, *toy.begin(1), beam_size=50, steps=2, end=END)
+    [found] = beam(toy, *toy.begin(1), BeamOptions(beam_size=50, steps=2, end=END))
     assert sorted(all_tokens(one) for one in found) == sorted(all_tokens(one) for one in toy.every(0, 2))
 
 
 def test_nothing_allowed_any_more_is_said_but_a_dead_end_among_others_is_not():
     toy = Toy(4)
     with pytest.raises(SearchError, match="nothing is allowed any more as token 1 of row 0"):
-        beam(toy, *toy.begin(2), beam_size=2, steps=3, end=END, constraints=[Banned(range(4))])
+        beam(toy, *toy.begin(2), BeamOptions(beam_size=2, steps=3, end=END, constraints=[Banned(range(4))]))
 
     def dead_end(logs, written):  # after a 1, nothing
         if not written.tokens.shape[1]:
             return logs
         return logs.masked_fill(written.tokens[:, -1:] == 1, -torch.inf)
 
-    for found in beam(toy, *toy.begin(4), beam_size=3, steps=4, end=END, constraints=[dead_end]):
+    for found in beam(toy, *toy.begin(4), BeamOptions(beam_size=3, steps=4, end=END, constraints=[dead_end])):
         assert found and all(1 not in one.tokens[:-1] for one in found)
 
 
@@ -180,12 +188,14 @@ def test_nothing_allowed_any_more_is_said_but_a_dead_end_among_others_is_not():
 def test_settings_that_mean_nothing_are_refused(settings, words):
     toy = Toy()
     with pytest.raises(SearchError, match=words):
-        beam(toy, *toy.begin(1), steps=2, end=END, **settings)
+        beam(toy, *toy.begin(1), BeamOptions(steps=2, end=END, **settings))
 
 
 def test_a_beam_without_room_writes_nothing():
     toy = Toy()
-    assert [[one[:3] for one in row] for row in beam(toy, *toy.begin(2), beam_size=3, steps=0, end=END)] == [
+    assert [
+        [one[:3] for one in row] for row in beam(toy, *toy.begin(2), BeamOptions(beam_size=3, steps=0, end=END))
+    ] == [
         [([], [], 0.0)],
         [([], [], 0.0)],
     ]
@@ -193,7 +203,7 @@ def test_a_beam_without_room_writes_nothing():
 
 def test_stop_sequences_end_a_hypothesis():
     toy, stop = Toy(4, sharpness=0.5), StopTokens([[2, 3]])
-    found = beam(toy, *toy.begin(4), beam_size=8, steps=6, end=END, stops=[stop])
+    found = beam(toy, *toy.begin(4), BeamOptions(beam_size=8, steps=6, end=END, stops=[stop]))
     assert any(one.finish == "stop" for row in found for one in row)
     for row in found:
         for one in row:
@@ -207,18 +217,20 @@ def test_stop_sequences_end_a_hypothesis():
 
 def test_groups_begin_differently_and_without_diversity_alike():
     toy = Toy(12, sharpness=0.5)
-    plain = beam(toy, *toy.begin(5), beam_size=3, steps=5, end=None)
-    alike = beam(toy, *toy.begin(5), beam_size=9, steps=5, end=None, groups=3, diversity=0.0)
+    plain = beam(toy, *toy.begin(5), BeamOptions(beam_size=3, steps=5, end=None))
+    alike = beam(toy, *toy.begin(5), BeamOptions(beam_size=9, steps=5, end=None, groups=3, diversity=0.0))
     assert [[one.tokens for one in row] for row in alike] == [[one.tokens for one in row] for row in plain]
-    for found in beam(toy, *toy.begin(5), beam_size=6, steps=5, end=None, groups=6, diversity=100.0):
+    for found in beam(toy, *toy.begin(5), BeamOptions(beam_size=6, steps=5, end=None, groups=6, diversity=100.0)):
         for step in range(5):
             assert len({one.tokens[step] for one in found}) == 6
 
 
 def test_the_first_group_is_the_plain_beam_and_scores_are_not_penalized():
     toy = Toy(8, sharpness=0.7)
-    plain = beam(toy, *toy.begin(4), beam_size=2, steps=5, end=END)
-    for row, found in enumerate(beam(toy, *toy.begin(4), beam_size=6, steps=5, end=END, groups=3, diversity=0.9)):
+    plain = beam(toy, *toy.begin(4), BeamOptions(beam_size=2, steps=5, end=END))
+    for row, found in enumerate(
+        beam(toy, *toy.begin(4), BeamOptions(beam_size=6, steps=5, end=END, groups=3, diversity=0.9))
+    ):
         assert {tuple(one.tokens) for one in plain[row]} <= {tuple(one.tokens) for one in found}
         for one in found:
             assert one.score == pytest.approx(sum(toy.logs(row, all_tokens(one))) / len(one.logs), abs=1e-5)
@@ -226,7 +238,11 @@ def test_the_first_group_is_the_plain_beam_and_scores_are_not_penalized():
 
 def test_groups_avoid_each_others_tokens_as_spelled_out():
     toy, diversity = Toy(6, sharpness=1.0), 0.6
-    found = beam(toy, *toy.begin(3), beam_size=3, steps=4, end=None, groups=3, diversity=diversity, length_penalty=0.0)
+    found = beam(
+        toy,
+        *toy.begin(3),
+        BeamOptions(beam_size=3, steps=4, end=None, groups=3, diversity=diversity, length_penalty=0.0),
+    )
     for row in range(3):
         written = [[], [], []]
         for _ in range(4):
@@ -256,7 +272,7 @@ def test_the_exact_search_finds_what_brute_force_finds(penalty, sharpness):
 
 def test_the_search_error_of_a_beam_is_measured():
     toy = Toy(6, sharpness=1.0)
-    beams = [found[0] for found in beam(toy, *toy.begin(20), beam_size=1, steps=5, end=END)]
+    beams = [found[0] for found in beam(toy, *toy.begin(20), BeamOptions(beam_size=1, steps=5, end=END))]
     proofs = exact(toy, *toy.begin(20), steps=5, end=END, known=beams)
     errors = [proof.error for proof in proofs]
     assert min(errors) == 0 and max(errors) > 0.01
@@ -269,7 +285,7 @@ def test_the_search_error_of_a_beam_is_measured():
 def test_the_exact_search_obeys_constraints_and_stops():
     toy = Toy(4, sharpness=0.5)
     rules = {"steps": 4, "end": END, "constraints": [Banned([1])], "stops": [StopTokens([[2, 2]])]}
-    wide = beam(toy, *toy.begin(6), beam_size=256, **rules)
+    wide = beam(toy, *toy.begin(6), BeamOptions(beam_size=256, **rules))
     for proof, found in zip(exact(toy, *toy.begin(6), **rules), wide, strict=True):
         assert proof.best.tokens == found[0].tokens and proof.best.finish == found[0].finish
         assert proof.best.score == pytest.approx(found[0].score)
@@ -292,7 +308,10 @@ def test_a_space_too_large_to_follow_is_refused():
 def test_the_tree_replays_the_search(groups):
     toy, recorder = Toy(6, sharpness=0.8), Recorder()
     found = beam(
-        toy, *toy.begin(4), beam_size=3, steps=6, end=END, groups=groups, length_penalty=0.5, recorder=recorder
+        toy,
+        *toy.begin(4),
+        BeamOptions(beam_size=3, steps=6, end=END, groups=groups, length_penalty=0.5),
+        recorder=recorder,
     )
     assert len(recorder.trees) == 4
     for row, tree in enumerate(recorder.trees):
@@ -322,8 +341,8 @@ def test_the_tree_replays_the_search(groups):
 
 def test_recording_changes_nothing():
     toy = Toy(6, sharpness=0.8)
-    plain = beam(toy, *toy.begin(4), beam_size=4, steps=6, end=END, best=2)
+    plain = beam(toy, *toy.begin(4), BeamOptions(beam_size=4, steps=6, end=END, best=2))
     recorder = Recorder()
-    assert beam(toy, *toy.begin(4), beam_size=4, steps=6, end=END, best=2, recorder=recorder) == plain
+    assert beam(toy, *toy.begin(4), BeamOptions(beam_size=4, steps=6, end=END, best=2), recorder=recorder) == plain
     assert {node.fate for tree in recorder.trees for node in tree.nodes} == {"kept", "pruned", "finished"}
     assert all(tree.nodes[-1].fate != "kept" for tree in recorder.trees)

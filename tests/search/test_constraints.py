@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from seqloom.errors import SearchError
 from seqloom.search import (
     Banned,
+    BeamOptions,
     MinLength,
     NoRepeat,
     Prefix,
@@ -32,8 +33,8 @@ WAYS = {
     "narrowed": lambda toy, **rules: [
         [one] for one in sampled(toy, Sampling(1.0, 4, 0.9, 0.05), *toy.begin(ROWS), **rules)
     ],
-    "beam": lambda toy, **rules: beam(toy, *toy.begin(ROWS), beam_size=4, **rules),
-    "groups": lambda toy, **rules: beam(toy, *toy.begin(ROWS), beam_size=4, groups=2, **rules),
+    "beam": lambda toy, **rules: beam(toy, *toy.begin(ROWS), BeamOptions(beam_size=4, **rules)),
+    "groups": lambda toy, **rules: beam(toy, *toy.begin(ROWS), BeamOptions(beam_size=4, groups=2, **rules)),
 }
 ways = st.sampled_from(sorted(WAYS))
 
@@ -129,7 +130,7 @@ def test_a_repetition_penalty_multiplies_the_log_probabilities_of_what_was_there
 
 def test_a_penalty_ranks_but_the_ledger_stays_the_models_own():
     toy, rules = Toy(5, sharpness=0.6), {"steps": 6, "end": END, "constraints": [RepetitionPenalty(3.0)]}
-    for row, found in enumerate(beam(toy, *toy.begin(3), beam_size=700, length_penalty=0.0, **rules)):
+    for row, found in enumerate(beam(toy, *toy.begin(3), BeamOptions(beam_size=700, length_penalty=0.0, **rules))):
         for one in found[:20]:
             tokens = all_tokens(one)
             assert one.logs == pytest.approx(toy.logs(row, tokens), abs=1e-4)
@@ -137,7 +138,7 @@ def test_a_penalty_ranks_but_the_ledger_stays_the_models_own():
             assert one.score == pytest.approx(sum(again), abs=1e-4)
     proofs = exact(toy, *toy.begin(3), length_penalty=0.0, **rules)
     assert [proof.best.tokens for proof in proofs] == [
-        found[0].tokens for found in beam(toy, *toy.begin(3), beam_size=700, length_penalty=0.0, **rules)
+        found[0].tokens for found in beam(toy, *toy.begin(3), BeamOptions(beam_size=700, length_penalty=0.0, **rules))
     ]
 
 
@@ -148,7 +149,9 @@ def enumerate_pairs(one):
 def test_several_constraints_hold_together():
     constraints = [Banned([1]), Prefix([[2], [3, 4], []]), MinLength(5, END), Required([5], END, 8), NoRepeat(2)]
     toy = Toy(SIZE)
-    for row, found in enumerate(beam(toy, *toy.begin(ROWS), beam_size=5, steps=8, end=END, constraints=constraints)):
+    for row, found in enumerate(
+        beam(toy, *toy.begin(ROWS), BeamOptions(beam_size=5, steps=8, end=END, constraints=constraints))
+    ):
         assert found
         for one in found:
             assert one.tokens[: len([[2], [3, 4], []][row])] == [[2], [3, 4], []][row]
@@ -165,7 +168,7 @@ def test_anybodys_function_is_a_constraint():
         return logs.masked_fill(torch.arange(logs.shape[1]) <= written.tokens[:, -1:], -torch.inf)
 
     toy = Toy(SIZE)
-    for [one] in beam(toy, *toy.begin(ROWS), beam_size=6, steps=3, end=END, constraints=[rising], best=1):
+    for [one] in beam(toy, *toy.begin(ROWS), BeamOptions(beam_size=6, steps=3, end=END, constraints=[rising], best=1)):
         assert one.tokens == sorted(set(one.tokens))
 
 

@@ -9,7 +9,7 @@ from seqloom.layers.fast.steps import prepare_step
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import repeat, select
 from seqloom.layers.tap import recording
-from seqloom.search import MinLength, NoRepeat, Sampling, beam, greedy, sampled, score
+from seqloom.search import BeamOptions, MinLength, NoRepeat, Sampling, beam, greedy, sampled, score
 
 from ..laws.zoo import DECODERS, MASKS, PLAIN, talker, writer
 from .exact import exact
@@ -26,7 +26,7 @@ WAYS = {  # plain greedy writing and beams stand in `tests/laws`
     "constrained": lambda *start, seeds: greedy(
         *start, steps=STEPS, end=END, constraints=[MinLength(3, END), NoRepeat(2)]
     ),
-    "groups": lambda *start, seeds: sum(beam(*start, beam_size=4, steps=STEPS, end=END, groups=2), []),
+    "groups": lambda *start, seeds: sum(beam(*start, BeamOptions(beam_size=4, steps=STEPS, end=END, groups=2)), []),
 }
 
 
@@ -119,8 +119,8 @@ def test_the_exact_search_is_a_beam_as_wide_as_the_space(name):
     model = writer(name, "gru-both", vocabulary=4).eval()
     state = model.initial_state(2, torch.randint(4, (2, 3)), lengths_to_mask(torch.tensor([3, 2]), 3))
     last = torch.ones(2, 1).long()
-    wide = beam(model, last, state, beam_size=64, steps=3, end=END)
-    narrow = [found[0] for found in beam(model, last, state, beam_size=1, steps=3, end=END)]
+    wide = beam(model, last, state, BeamOptions(beam_size=64, steps=3, end=END))
+    narrow = [found[0] for found in beam(model, last, state, BeamOptions(beam_size=1, steps=3, end=END))]
     proofs = exact(model, last, state, steps=3, end=END, known=narrow)
     for found, proof, first in zip(wide, proofs, narrow, strict=True):
         assert proof.best.tokens == found[0].tokens

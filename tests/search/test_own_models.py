@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.search import Banned, Sampling, beam, greedy, sampled
+from seqloom.search import Banned, BeamOptions, Sampling, beam, greedy, sampled
 
 close = torch.testing.assert_close
 
@@ -30,7 +30,7 @@ def test_an_lstm_of_pytorch_writes_with_its_state_and_without():
     for way in (
         lambda step, state: greedy(step, last, state, steps=12, end=0),
         lambda step, state: sampled(step, Sampling(1.5, seed=3), last, state, steps=12, end=0),
-        lambda step, state: sum(beam(step, last, state, beam_size=3, steps=12, end=0), []),
+        lambda step, state: sum(beam(step, last, state, BeamOptions(beam_size=3, steps=12, end=0)), []),
     ):
         cached, uncached = way(step, (zeros, zeros)), way(again, nothing)
         assert [one.tokens for one in cached] == [one.tokens for one in uncached]
@@ -57,5 +57,5 @@ def test_a_hugging_face_model_with_its_cache():
     for one, row in zip(greedy(step, last, (), steps=10, end=0, constraints=[Banned([7])]), theirs, strict=True):
         assert [*one.tokens, *[0] * (10 - len(one.tokens))] == row[1:].tolist()[:10] + [0] * (11 - len(row))
     wide = model.generate(last, num_beams=4, do_sample=False, length_penalty=1.0, **{**settings, "eos_token_id": None})
-    for [best, *_], row in zip(beam(step, last, (), beam_size=4, steps=10, end=None), wide, strict=True):
+    for [best, *_], row in zip(beam(step, last, (), BeamOptions(beam_size=4, steps=10, end=None)), wide, strict=True):
         assert best.tokens == row[1:].tolist()  # where nothing ends, a beam is a beam

@@ -11,7 +11,7 @@ from seqloom.cli.main import app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import SearchError
 from seqloom.runs.run import load, train
-from seqloom.search import Patience, Recorder, base, beam, beams, likeliest, stream, write, writing
+from seqloom.search import BeamOptions, Patience, Recorder, base, beam, beams, likeliest, stream, write, writing
 from seqloom.tasks import frame_writer
 from seqloom.tasks.decoding_options import DecodingOptions, Rules
 
@@ -47,9 +47,11 @@ def test_no_limit_and_room_that_ends_first_are_as_before(clock):
 
 def test_a_beam_that_runs_out_of_time_gives_what_it_has(clock):
     toy = Toy(5, sharpness=0.5)
-    short = beam(toy, *toy.begin(4), beam_size=3, steps=5, end=END)
+    short = beam(toy, *toy.begin(4), BeamOptions(beam_size=3, steps=5, end=END))
     recorder = Recorder()
-    found = beam(toy, *toy.begin(4), beam_size=3, steps=50, end=END, patience=Patience(5), recorder=recorder)
+    found = beam(
+        toy, *toy.begin(4), BeamOptions(beam_size=3, steps=50, end=END), patience=Patience(5), recorder=recorder
+    )
     assert [[(one.tokens, one.score) for one in some] for some in found] == [
         [(one.tokens, one.score) for one in some] for some in short
     ]

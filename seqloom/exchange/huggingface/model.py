@@ -16,7 +16,7 @@ from ...layers.heads import Head, Loss
 from ...layers.padding import full_mask
 from ...layers.positions import LearnedPositions
 from ...models import Generator, Labeler
-from ...search import Banned, BannedPhrases, Constraint, Hypothesis, StopTokens, beam, greedy
+from ...search import Banned, BannedPhrases, BeamOptions, Constraint, Hypothesis, StopTokens, beam, greedy
 from .family import Family
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class WritingModel(PretrainedModel):
         rules["stops"] = [StopTokens([[one] for one in ends[1:]])] if ends[1:] else []
         step = self.network.stepper()
         if beam_size > 1:
-            return beam(step, last, state, beam_size=beam_size, length_penalty=length_penalty, **rules)
+            return beam(step, last, state, BeamOptions(beam_size=beam_size, length_penalty=length_penalty, **rules))
         return [[one] for one in greedy(step, last, state, **rules)]
 
     def ends(self) -> Sequence[int]:
