@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqloom.config.recipe import Data
+from seqloom.config.data import LanguageData
 from seqloom.data import chunked_text as onward
 from seqloom.data import documents, sides
 from seqloom.data import preprocess as building
@@ -22,7 +22,7 @@ TEXT = "\n".join(LINES)
 def schema(folder, kind: str, **more) -> Schema:
     file = folder / "text.txt"
     file.write_text(TEXT, encoding="utf-8")
-    data = Data(
+    data = LanguageData(
         train=(str(file),), target_tokenizer=kind, vocabulary_size=600 if kind in ("bpe", "wordpiece") else 0, **more
     )
     side = text_side((data.target,), kind)
