@@ -30,7 +30,9 @@ def config(
     recipe: Annotated[str, typer.Argument(help="A built-in recipe, or a TOML file.")],
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as model.kind=lstm.")] = None,
     as_json: Json = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of all settings.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of the settings of its task.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Every setting of a recipe, its value and what it does: TOML that, saved, trains the same model."""
@@ -40,7 +42,7 @@ def config(
     for note in found.notes:
         print(note, file=sys.stderr)
     if schema:
-        print_whole(Recipe.schema())
+        print_whole(found.schema())
     elif as_json:
         print_whole(found.resolved().model_dump(mode="json"))
     else:

@@ -184,8 +184,9 @@ class Recipe(Section):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:  # type: ignore[override]  # pydantic's own method of this name is deprecated
-        """The JSON schema of a recipe, for editors that complete and check what is typed."""
-        recipes = [_compose(task, model_union(use.model)) for task, use in USES.items()]
+        """The JSON schema of a recipe, for editors that complete and check what is typed; of one task, or of all."""
+        tasks = USES if cls is Recipe else [cls.task_name()]
+        recipes = [_compose(task, model_union(USES[task].model)) for task in tasks]
         every: Any = Union[tuple(recipes)]  # noqa: UP007
         adapter: TypeAdapter[Any] = TypeAdapter(every)
         return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | adapter.json_schema()
