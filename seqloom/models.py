@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.description import Described
+from .layers.fast.dropout import Dropout
 from .layers.fast.steps import change_of, prepare_step
 from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
@@ -41,7 +42,7 @@ class Labeler(nn.Module):
     def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, per_element: bool, dropout: float = 0.0) -> None:
         super().__init__()
         self.embed, self.encoder, self.head, self.per_element = embed, encoder, head, per_element
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def features(self, x: Tensor, mask: Tensor) -> Tensor:
         here = device_of(self)
@@ -102,7 +103,7 @@ class Generator(nn.Module):
         if not decoder.causal:
             raise ValueError("a generator needs a causal decoder: this one looks ahead")
         self.embed, self.decoder, self.head, self.source = embed, decoder, head, source
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.eight_bits = False
 
     def quantize_weights(self) -> None:

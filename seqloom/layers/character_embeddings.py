@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from .base import last_bidirectional_pool, max_pool
 from .cells import GRUCell
 from .embeddings import TokenEmbedding
+from .fast.dropout import Dropout
 from .recurrent import recurrent_encoder
 
 
@@ -53,7 +54,7 @@ class CharacterWordEmbedding(nn.Module):
     def __init__(self, words: int, letters: CharacterEncoder, spelled: int, size: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.words, self.letters = TokenEmbedding(words, size), letters
-        self.join, self.dropout = nn.Linear(size + spelled, size), nn.Dropout(dropout)
+        self.join, self.dropout = nn.Linear(size + spelled, size), Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, 1 + K): a word's number, then those of its letters -> (B, T, size)."""

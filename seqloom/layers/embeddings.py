@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from .fast.dropout import Dropout
 from .fast.steps import Change
 from .positions import frequencies, sinusoids
 
@@ -14,7 +15,7 @@ class TokenEmbedding(nn.Module):
     def __init__(self, symbols: int, size: int, dropout: float = 0.0, scaled: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(symbols, size) * size**-0.5)
-        self.dropout, self.scale = nn.Dropout(dropout), size**0.5 if scaled else 1.0
+        self.dropout, self.scale = Dropout(dropout), size**0.5 if scaled else 1.0
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, T) -> (B, T, size)."""
@@ -49,7 +50,7 @@ class NoteEmbedding(nn.Module):
 
     def __init__(self, keys: int, size: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.product, self.dropout = nn.Linear(keys, size), nn.Dropout(dropout)
+        self.product, self.dropout = nn.Linear(keys, size), Dropout(dropout)
 
     def forward(self, frames: Tensor) -> Tensor:
         """Frames (B, T, keys) of 0 and 1 -> (B, T, size)."""

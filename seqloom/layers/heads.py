@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .chunked_cross_entropy import LinearCrossEntropy
+from .fast.dropout import Dropout
 from .fast.steps import change_of
 from .state import single
 
@@ -259,7 +260,7 @@ class MLPHead(Head):
         self, inputs: int, hidden: int, head: Head, dropout: float = 0.0, after: Sequence[nn.Module] = ()
     ) -> None:
         super().__init__()
-        self.hidden = nn.Sequential(nn.Linear(inputs, hidden), *(after or (nn.ReLU(), nn.Dropout(dropout))))
+        self.hidden = nn.Sequential(nn.Linear(inputs, hidden), *(after or (nn.ReLU(), Dropout(dropout))))
         self.head = head
         self.outcome = head.outcome
 

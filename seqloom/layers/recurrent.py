@@ -10,6 +10,7 @@ from .base import Entries, Layer, Memory, Modules, Pointwise, Stack
 from .cells import Cell, MakeCell
 from .description import BACKWARDS, BOTH, EACH, FORWARDS, POINTWISE, RECURRENCE, Child, Description, count_parameters
 from .fast import cell_steps, steps
+from .fast.dropout import Dropout
 from .padding import zero_padding
 from .state import State
 
@@ -200,7 +201,7 @@ def stack_levels(levels: Sequence[Layer], dropout: float = 0.0, variational_drop
         return Stack(*levels)
     layers: list[Layer] = []
     for level in levels[:-1]:
-        layers += [level, VariationalDropout(dropout) if variational_dropout else Pointwise(nn.Dropout(dropout))]
+        layers += [level, VariationalDropout(dropout) if variational_dropout else Pointwise(Dropout(dropout))]
     return Stack(*layers, levels[-1])
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from .base import Entries, Layer, Memory
 from .description import CONTAINER, EACH, FEED_FORWARD, POINTWISE, Description, count_parameters, walk_parts
 from .fast import native_stack, steps
+from .fast.dropout import Dropout
 from .padding import zero_padding
 from .state import State
 
@@ -19,7 +20,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": nn
 class Residual(Layer):
     def __init__(self, layer: Layer, dropout: float = 0.0) -> None:
         super().__init__()
-        self.layer, self.dropout = layer, nn.Dropout(dropout)
+        self.layer, self.dropout = layer, Dropout(dropout)
         self.causal, self.final_state_sizes = layer.causal, layer.final_state_sizes
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:

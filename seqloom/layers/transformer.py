@@ -19,6 +19,7 @@ from .description import (
     count_parameters,
 )
 from .fast import attention_steps, native_stack
+from .fast.dropout import Dropout
 from .fast.steps import Change, Step
 from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
@@ -189,7 +190,7 @@ def position_wise(size: int, hidden: int, activation: str, dropout: float, bias:
     """The same small net on every element."""
     width = 2 * hidden if activation == "swiglu" else hidden
     return Pointwise(
-        nn.Linear(size, width, bias), ACTIVATIONS[activation](), nn.Dropout(dropout), nn.Linear(hidden, size, bias)
+        nn.Linear(size, width, bias), ACTIVATIONS[activation](), Dropout(dropout), nn.Linear(hidden, size, bias)
     )
 
 
@@ -228,7 +229,7 @@ def transformer(
         return MultiHeadAttention(size, heads, bias=bias, dropout=attention_dropout)
 
     layers: list[Layer] = [] if inputs == size else [Pointwise(nn.Linear(inputs, size, bias))]
-    layers += [*before[positions], Pointwise(nn.Dropout(dropout))]
+    layers += [*before[positions], Pointwise(Dropout(dropout))]
     for _ in range(depth):
         own = attention(size, looking(), turn(), window, bias)
         layers.append(residual(size, own, dropout, norm_type))

@@ -18,6 +18,7 @@ from ...layers.embeddings import (
     SegmentEmbedding,
     TokenEmbedding,
 )
+from ...layers.fast.dropout import Dropout
 from ...layers.heads import Bernoulli, Categorical, Mean, MLPHead, Normal, Quantiles
 from ...layers.sampled_softmax import SampledSoftmax
 from ...layers.transformer import SwiGLU
@@ -84,6 +85,7 @@ MODULES: dict[type[nn.Module], WriteModule] = {
     nn.Tanh: lambda graph, module, x: x.tanh(),
     nn.Sequential: write_sequence,
     nn.Dropout: keep,
+    Dropout: keep,
     nn.Identity: keep,
 }
 

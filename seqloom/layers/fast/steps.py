@@ -167,7 +167,7 @@ def change_behind(before: nn.Module | None, module: nn.Module) -> Change:
 
 def active_modules(modules: Iterable[nn.Module]) -> list[nn.Module]:
     """Those that do something outside of training."""
-    return [module for module in modules if type(module) is not nn.Dropout]
+    return [module for module in modules if not isinstance(module, nn.Dropout)]
 
 
 def step_pointwise(modules: Iterable[nn.Module]) -> Step:

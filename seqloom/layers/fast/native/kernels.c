@@ -55,3 +55,4 @@ long NAMED(panel)(void) { return PANEL; }
 #include "int8.h"
 #include "attention.h"
 #include "layers.h"
+#include "dropout.h"
