@@ -42,11 +42,15 @@ class Program:
     features: int = 0  # of an element that goes in as it is
     steps: int = 0  # the only length there is
 
-    def write(self, runtime: str) -> bytes:
+    def write(self, runtime: str, code: str) -> bytes:
         """predict.py, with the lines by which this runtime opens a graph by its name."""
-        told = script.HEADER.format(title=self.title, example=self.example, runtime=runtime.split()[1])
-        more = ", tokenizers" if self.files else ""
-        return (told.replace("MORE", more) + runtime + self.body).encode()
+        modules = ["numpy", runtime, *(["tokenizers"] if self.files else [])]
+        imports = {"numpy": "import numpy as np", "tokenizers": "from tokenizers import Tokenizer"}
+        lines = [imports.get(module, f"import {module}") for module in modules]
+        head = script.HEADER.format(
+            title=self.title, example=self.example, needs=", ".join(modules), imports="\n".join(lines)
+        )
+        return (head + code + self.body).encode()
 
 
 def describe_run(run: Run) -> Program:
@@ -102,7 +106,7 @@ def read_source(program: Program, values: dict[str, Any], recipe: Any) -> tuple[
     program.features = (element_of(values, whole) or [0])[0]
     if values["kind"] == "image":
         return script.reading("image", "SOURCE") + script.BATCH_OF_IMAGE, "encode(given)"
-    return script.reading(values["kind"], "SOURCE") + script.BATCH, 'encode(given)[: FIELDS["max_length"]]'
+    return script.reading(values["kind"], "SOURCE") + script.BATCH, f"encode(given)[:{recipe.data.max_length}]"
 
 
 def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: str = '"an input" …') -> Program:
@@ -148,10 +152,8 @@ def describe_generator(fields: dict[str, Any], recipe: Any) -> Program:
         count = -(-height // side) * -(-width // side)
         program.fields |= {"banned": list(range(len(SPECIALS))), "end": -1, "max_length": count}
         return finish(program, recipe, *shared, script.DRAWING, cut="encode(given)")
-    read_most = recipe.data.max_length
     allowed = recipe.search.allow_unknown
     program.fields |= {"banned": [] if allowed else [UNKNOWN], "end": END, "max_length": recipe.search.max_length}
-    cut = cut.replace('FIELDS["max_length"]', str(read_most))
     answer = script.TEXT
     if "tag" in fields:
         program.fields["tag"], answer = fields["tag"], script.TEXT_WITH_TAG

@@ -7,7 +7,7 @@ HEADER = '''"""{title}
 
     python predict.py {example}
 
-or from Python: from predict import predict. It needs numpy, {runtime}MORE, and answers as `seqloom predict --beam 1`.
+or from Python: from predict import predict. It needs {needs}, and answers as `seqloom predict --beam 1`.
 """
 
 import json
@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
+{imports}
 
 HERE = Path(__file__).resolve().parent
 FIELDS = json.loads((HERE / "fields.json").read_text("utf-8"))
@@ -25,8 +25,6 @@ SOURCE, TARGET = FIELDS.get("source"), FIELDS.get("target")
 # --- runtimes: `graph(name)` is a function from arrays by name to arrays by name --------------------------------------
 
 ONNXRUNTIME = """
-import onnxruntime  # noqa: E402
-
 
 def graph(name):
     session = onnxruntime.InferenceSession(str(HERE / f"{name}.onnx"), providers=["CPUExecutionProvider"])
@@ -36,8 +34,6 @@ def graph(name):
 """
 
 TORCH = """
-import torch  # noqa: E402
-
 NAMES = {"__file__": str(HERE / "model.py"), "__name__": "model"}
 exec(compile((HERE / "model.py").read_text("utf-8"), "model.py", "exec"), NAMES)
 NET = NAMES["load"]()
@@ -80,8 +76,6 @@ def encode(text):
 """
 
 SUBWORDS = f"""
-from tokenizers import Tokenizer  # noqa: E402
-
 PIECES = Tokenizer.from_file(str(HERE / "SIDE.tokenizer.json"))
 
 

@@ -16,7 +16,7 @@ from ..training.probe import fit_steps_to_time
 
 APART = 0.02  # the share that the parameters of matched variants may differ by
 # How many times larger or smaller than the recipe's own network all may become, and whether to search finely.
-ATTEMPTS = ((1.6, False), (1.6, True), (3.0, True))
+ATTEMPTS = ((1.6, False), (1.6, True), (3.0, True), (8.0, True))
 LARGEST = 1 << 14  # features that are tried
 WIDTHS = 24  # of a feed-forward net, or of vectors, that are tried with each size
 
@@ -64,9 +64,9 @@ class Workshop:
 
     def task_of(self, recipe: Recipe) -> Task:
         """The task as it was learned, with a variant's network."""
-        settled = recipe.resolved()
-        if hasattr(settled, "search") and not settled.search.max_length:  # which follows from the data
-            settled = settled.changed("search.max_length", self.task.recipe.search.max_length)
+        settled, longest = recipe.resolved(), self.task.recipe.search.max_length  # which follows from the data
+        if longest and not settled.search.max_length:
+            settled = settled.changed("search.max_length", longest)
         return declare(settled).restore(settled, self.task.to_json())
 
     def count(self, recipe: Recipe) -> int:
@@ -126,8 +126,8 @@ def candidates(workshop: Workshop, variant: Variant, wanted: int, reach: float, 
     if not isinstance(size, int):
         raise RecipeError(f"model.size is {size}, but to match parameters it is one number, the same for all levels")
     sides = body.side("encoder"), body.side("decoder")
-    heads = [2 * side.heads for side in sides if side.kind == "transformer"]
-    step = math.lcm(*heads, 2 if any(side.bidirectional for side in sides) else 1)
+    heads = [2 * side.heads for side in sides if hasattr(side, "heads")]
+    step = math.lcm(*heads, 2 if any(getattr(side, "bidirectional", False) for side in sides) else 1)
     sizes = [step * max(1, round(size / step) + shift) for shift in (0, 2, 4)]
     count = polynomial(sizes, [workshop.count(variant.recipe(base, f"model.size={one}")) for one in sizes])
     largest = next((one for one in range(step, LARGEST, step) if count(one) > reach * wanted), 2 * step)

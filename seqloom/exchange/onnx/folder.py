@@ -36,7 +36,7 @@ def save(run: Run, folder: str | Path) -> dict[str, Any]:
         **{f"{name}.onnx": data for name, data in graphs.items()},
         **program.files,
         "fields.json": json_bytes(program.fields),
-        "predict.py": program.write(ONNXRUNTIME),
+        "predict.py": program.write("onnxruntime", ONNXRUNTIME),
     }
     write_folder(Path(folder), files)
     return {

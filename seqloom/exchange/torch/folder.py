@@ -40,7 +40,7 @@ def save(run: Run, folder: str | Path) -> dict[str, Any]:
         WEIGHTS: safetensors.torch.save(weights),
         **program.files,
         "fields.json": json_bytes(program.fields),
-        "predict.py": program.write(TORCH),
+        "predict.py": program.write("torch", TORCH),
     }
     write_folder(Path(folder), files)
     return {
