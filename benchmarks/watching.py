@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import torch
 
-from seqloom.architectures.build import build_language_model
+from seqloom.architectures.build import build_generator
 from seqloom.config.recipe import Recipe
+from seqloom.layers.embeddings import TokenEmbedding
+from seqloom.layers.heads import Categorical
 from seqloom.look.watching import Watching
 from seqloom.models import Batch, GenerationObjective
 from seqloom.training.optimizer import build_optimizer
@@ -39,7 +41,9 @@ def main() -> None:
     print(f"{'':26} {'ms a step':>10} {'ms a look':>10} {f'share, one look in {EVERY} steps':>32}")
     for name, changes in CASES.items():
         recipe = Recipe.of({"task": "language"}).override(*changes, "train.steps=1000").resolved()
-        objective = GenerationObjective(build_language_model(recipe.model, SYMBOLS))
+        embed = TokenEmbedding(SYMBOLS, recipe.model.embedding)
+        model = build_generator(recipe.model, embed, lambda features: Categorical(features, SYMBOLS))
+        objective = GenerationObjective(model)
         optimizer, watch = build_optimizer(objective, recipe.train), Watching(objective)
         step = best(lambda: update(objective, optimizer, [batch], recipe.train))  # noqa: B023
         look = best(lambda: watch.after(watch.before(), 1.0))  # noqa: B023

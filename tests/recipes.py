@@ -8,7 +8,9 @@ import numpy as np
 
 from seqloom.architectures.build import build_seq2seq
 from seqloom.config.recipe import Model, Recipe
+from seqloom.data.vocabulary import NEVER_WRITTEN
 from seqloom.layers.embeddings import TokenEmbedding
+from seqloom.layers.heads import Categorical
 from seqloom.models import Generator
 from seqloom.training.records import Record
 
@@ -57,7 +59,12 @@ def forecasting(*overrides: str) -> Recipe:
 
 def small_seq2seq(model: Model, symbols: int, about: int) -> Generator:
     """Writes `symbols` about a sequence of `about` symbols."""
-    return build_seq2seq(model, symbols, TokenEmbedding(about, model.embedding, model.side("encoder").dropout))
+    return build_seq2seq(
+        model,
+        TokenEmbedding(about, model.embedding, model.side("encoder").dropout),
+        lambda: TokenEmbedding(symbols, model.embedding, model.side("decoder").dropout),
+        lambda features: Categorical(features, symbols, impossible=NEVER_WRITTEN),
+    )
 
 
 def walks(rows: int = 160, variables: int = 2, missing: float = 0.2) -> np.ndarray:

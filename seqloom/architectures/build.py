@@ -5,59 +5,41 @@ from collections.abc import Callable
 from torch import nn
 
 from ..config.model import Model
-from ..data.vocabulary import NEVER_WRITTEN
 from ..layers.base import Encoder, Stack, flatten_pool
 from ..layers.cells import MakeCell
-from ..layers.embeddings import TokenEmbedding
-from ..layers.heads import Categorical, Head, MLPHead
-from ..layers.sampled_softmax import SampledSoftmax
+from ..layers.heads import Head, MLPHead
 from ..models import Generator, Labeler, Source
-
-LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
-LOGITS = 1 << 25  # numbers in such a piece
-
-
-def build_categorical(inputs: int, symbols: int, smoothing: float) -> Categorical:
-    """The next of the `symbols` of a vocabulary; where there are many, their logits are never held all at once."""
-    chunk = LOGITS // symbols if symbols > LARGE else 0
-    return Categorical(inputs, symbols, chunk, smoothing, impossible=NEVER_WRITTEN)
 
 
 def build_seq2seq(
-    model: Model, symbols: int, first: nn.Module, smoothing: float = 0.0, own: MakeCell | None = None
+    model: Model,
+    first: nn.Module,
+    make_embed: Callable[[], nn.Module],
+    make_head: Callable[[int], Head],
+    own: MakeCell | None = None,
 ) -> Generator:
-    """Writes `symbols` about whatever the `first` layer makes vectors of; with a cell of one's `own` if given."""
+    """Writes about whatever the `first` layer makes vectors of; with a cell of one's `own` if given."""
     reads, writes = model.side("encoder"), model.side("decoder")
     source = Source(first, reads.build_encoder(model.embedding, own=own))
     decoder = writes.build_decoder(model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
-    embed = TokenEmbedding(symbols, model.embedding, writes.dropout)
-    head = build_categorical(writes.width, symbols, smoothing)
-    if model.tied:
-        head.project.weight = embed.weight
-    return Generator(embed, decoder, head, source, writes.dropout)
+    embed = make_embed()
+    return Generator(embed, decoder, tie(model, embed, make_head(writes.width)), source, writes.dropout)
 
 
 def build_generator(
-    model: Model, embed: nn.Module, make: Callable[[int], Head], own: MakeCell | None = None
+    model: Model, embed: nn.Module, make_head: Callable[[int], Head], own: MakeCell | None = None
 ) -> Generator:
-    """Writes about nothing, with the head that `make` gives for so many features."""
+    """Writes about nothing, with the head that is made for so many features."""
     writes = model.side("decoder")
-    return Generator(embed, writes.build_decoder(model.embedding, own=own), make(writes.width), dropout=writes.dropout)
+    decoder = writes.build_decoder(model.embedding, own=own)
+    return Generator(embed, decoder, tie(model, embed, make_head(writes.width)), dropout=writes.dropout)
 
 
-def build_language_model(
-    model: Model, symbols: int, smoothing: float = 0.0, own: MakeCell | None = None, sampled: int = 0
-) -> Generator:
-    """Writes `symbols` about nothing; learns from so many draws of them, or from all."""
-    embed = TokenEmbedding(symbols, model.embedding, model.side("decoder").dropout)
-
-    def head(inputs: int) -> Head:
-        made = build_categorical(inputs, symbols, smoothing)
-        if model.tied:
-            made.project.weight = embed.weight
-        return SampledSoftmax(made, sampled) if sampled else made
-
-    return build_generator(model, embed, head, own)
+def tie(model: Model, embed: nn.Module, head: Head) -> Head:
+    """The head, with the weights of the embedding if the settings say so."""
+    if model.tied:
+        head.tie(embed.get_parameter("weight"))
+    return head
 
 
 def build_labeler(

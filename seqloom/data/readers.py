@@ -84,7 +84,7 @@ def _texts(row: Row, spans: Sequence[slice], schema: Schema) -> Placed | Fault:
         if not any(row.values[span]):
             named = " and ".join(map(repr, side.columns))
             return Fault(f"empty {named}", f"the columns {named} are empty", row.file, row.line)
-    return tuple([JOINED.join(row.values[span]) for span in spans]), row.file, row.line
+    return tuple([JOINED.join(row.values[span]).strip() for span in spans]), row.file, row.line
 
 
 Frame = tuple[list[float], tuple[str, ...], str, Row]  # numbers, the other sides, the series, and where it stands

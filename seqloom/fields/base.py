@@ -20,10 +20,16 @@ from ..config.recipe import Data, Model, Recipe
 from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..data.streams import Places
+from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RecipeError
-from ..layers.heads import Head
+from ..layers.embeddings import TokenEmbedding
+from ..layers.heads import Categorical, Head
 from ..layers.padding import lengths_to_mask
+from ..layers.sampled_softmax import SampledSoftmax
 from ..search import Constraint, Hypothesis
+
+LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
+LOGITS = 1 << 25  # numbers in such a piece
 
 Rows = Sequence[int] | NDArray[np.int64]
 Body = Literal["encoder", "decoder"]
@@ -219,6 +225,15 @@ class SymbolField(Field):
 
     def __len__(self) -> int:
         return len(self.symbols)
+
+    def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
+        return TokenEmbedding(len(self), model.embedding, model.side(body).dropout)
+
+    def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
+        """The next symbol; where there are many, their logits are never held all at once."""
+        chunk, train = LOGITS // len(self) if len(self) > LARGE else 0, recipe.train
+        head = Categorical(features, len(self), chunk, train.label_smoothing, impossible=NEVER_WRITTEN)
+        return SampledSoftmax(head, train.sampled_softmax) if train.sampled_softmax else head
 
     @abstractmethod
     def names(self, ids: Sequence[int] | NDArray[Any]) -> list[str]:

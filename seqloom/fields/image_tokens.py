@@ -37,7 +37,7 @@ class ImagePrediction(Prediction):
     pixels: list[Any]  # rows of pixels from 0 to 255, or of their colors
 
 
-class ImageTokens(ImageField, SymbolField):
+class ImageTokens(SymbolField, ImageField):
     """Images of one size, (height, width, channels), as squares of `side` pixels; those at the edge may reach over."""
 
     kind = "image tokens"

@@ -19,13 +19,10 @@ from ..config.recipe import Data, Model, Recipe
 from ..data.ragged import Ragged, offsets_of
 from ..data.schema import Raw
 from ..data.streams import Stream
-from ..data.vocabulary import END, NEVER_WRITTEN, PAD, SPECIALS, START, UNKNOWN, Vocabulary
+from ..data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
 from ..errors import RunError
-from ..layers.embeddings import TokenEmbedding
-from ..layers.heads import Categorical, Head
-from ..layers.sampled_softmax import SampledSoftmax
 from ..search import Hypothesis
-from .base import Body, Limits, Prediction, SymbolField, pick_evenly
+from .base import Limits, Prediction, SymbolField, pick_evenly
 from .id_table import MOST_UNITS, UnitTable
 from .subwords import PIECE, UNIT, BytePairs, Pieces, batched, pieces
 from .vectors import load_vectors
@@ -38,8 +35,6 @@ WORD_OR_BREAK = re.compile(r"\n|\S+")
 MOST_COUNTED = 1 << 22  # different tokens in memory while counting
 CODE_POINTS = 0x110000
 BEFORE = 40  # tokens that are read before one is asked for
-LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
-LOGITS = 1 << 25  # numbers in such a piece
 VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 
@@ -104,9 +99,6 @@ class Text(SymbolField):
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; padding, start and end are silent, unknown tokens appear as <unk>."""
 
-    def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
-        return TokenEmbedding(len(self), model.embedding, model.side(body).dropout)
-
     def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
         return self.names(encoded[0])
 
@@ -140,17 +132,6 @@ class Text(SymbolField):
             for step in found.alternatives
         ]
         return TextPrediction(text, found.score, self.names(found.tokens), found.logs, found.finish, seconds, others)
-
-    def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
-        return token_head(features, len(self), recipe)
-
-
-def token_head(features: int, symbols: int, recipe: Recipe) -> Categorical | SampledSoftmax:
-    """The next of the `symbols` of a vocabulary; where there are many, their logits are never held all at once."""
-    chunk = LOGITS // symbols if symbols > LARGE else 0
-    head = Categorical(features, symbols, chunk, recipe.train.label_smoothing, impossible=NEVER_WRITTEN)
-    sampled = recipe.train.sampled_softmax
-    return SampledSoftmax(head, sampled) if sampled else head
 
 
 class Characters(Text):

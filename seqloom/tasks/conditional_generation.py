@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -72,8 +73,9 @@ class ConditionalGeneration(Shape):
         return recipe.changed("search.max_length", min(2 * int(written.max()) + 10, most_positions(decoder)))
 
     def build(self) -> Generator:
-        smoothing = self.recipe.train.label_smoothing
-        return build_seq2seq(self.recipe.model, len(self.target), self.inputs.embedding(), smoothing, self.task.cell)
+        model, target = self.recipe.model, self.target
+        embed, head = partial(target.embedding, model, "decoder"), partial(target.head, recipe=self.recipe)
+        return build_seq2seq(model, self.inputs.embedding(), embed, head, self.task.cell)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         """What is read, and what is written with its end."""

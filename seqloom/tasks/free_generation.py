@@ -22,7 +22,6 @@ from ..data.streams import Places, Spans
 from ..errors import DataError, RecipeError
 from ..fields import Field, Text
 from ..fields.base import pick_evenly
-from ..layers.heads import Head
 from ..metrics import blocks
 from ..models import Batch, Generator, device_of
 from .results import Example, Inspection, Predictions, Scored
@@ -83,14 +82,7 @@ class FreeGeneration(Shape):
 
     def build(self) -> Generator:
         embed = self.target.embedding(self.recipe.model, "decoder")
-
-        def head(features: int) -> Head:
-            made = self.target.head(features, self.recipe)
-            if self.recipe.model.tied:
-                made.tie(embed.get_parameter("weight"))
-            return made
-
-        return build_generator(self.recipe.model, embed, head, self.task.cell)
+        return build_generator(self.recipe.model, embed, partial(self.target.head, recipe=self.recipe), self.task.cell)
 
     def order(self, prepared: Any, epoch: int) -> Sequence[Spans]:
         places, settings = self.places(prepared.splits["train"].ids), self.recipe.train

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seqloom.data.vocabulary import SPECIALS
 from seqloom.errors import DataError, RunError
-from seqloom.fields.image_tokens import ImageTokens, cut_up, from_shades, in_shades, nearest, typical
+from seqloom.fields.image_tokens import ImageTokens, cut_up, nearest, parse_shades, to_shades, typical
 
 
 def fitted(images, side: int, most: int) -> ImageTokens:
@@ -83,7 +83,7 @@ def test_an_image_of_another_size_is_refused():
 
 def test_shades_show_an_image_and_are_read_back_to_within_a_shade():
     [[image]] = noise(1, 5, 7, 1)
-    text = "\n".join(in_shades(image))
+    text = "\n".join(to_shades(image))
     assert len(text.split("\n")) == 5 and all(len(line) == 14 for line in text.split("\n"))
-    assert np.abs(from_shades(text, image.shape).astype(int) - image).max() <= 256 / 5
-    assert (from_shades("", (2, 2, 1)) == 0).all()
+    assert np.abs(parse_shades(text, image.shape).astype(int) - image).max() <= 256 / 5
+    assert (parse_shades("", (2, 2, 1)) == 0).all()
