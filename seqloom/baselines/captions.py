@@ -41,7 +41,7 @@ def central_captions(references: Sequence[Sequence[str]]) -> list[str]:
     for captions in references:
         found.update({gram for caption in captions for gram in _grams(caption.split())})
     different = list(dict.fromkeys(caption for captions in references for caption in captions))
-    usual = float(np.median([len(caption.split()) for caption in different]))
+    median = float(np.median([len(caption.split()) for caption in different]))
 
     def centrality(caption: str) -> float:
         words = caption.split()
@@ -49,7 +49,7 @@ def central_captions(references: Sequence[Sequence[str]]) -> list[str]:
         for gram in _grams(words):
             hits[len(gram) - 1].append(found[gram] / len(references))
         precision = np.mean([np.log(np.mean(shares)) if shares else -np.inf for shares in hits])
-        return float(precision + min(0.0, 1 - usual / max(len(words), 1)))
+        return float(precision + min(0.0, 1 - median / max(len(words), 1)))
 
     return sorted(different, key=centrality, reverse=True)
 

@@ -32,8 +32,8 @@ def majority(labels: Iterable[Label], count: int) -> list[Label]:
 class TagOfWord(Generic[Label]):
     """Every word gets the tag it has most often in training, an unknown one the tag most frequent overall."""
 
-    usual: Label
-    tags: dict[str, Label]  # only of words whose tag is not the usual one
+    most_frequent: Label
+    tags: dict[str, Label]  # only of words whose tag is not the most frequent one
 
     @classmethod
     def fit(cls, sentences: Iterable[Sequence[str]], tags: Iterable[Sequence[Label]]) -> "TagOfWord[Label]":
@@ -43,12 +43,12 @@ class TagOfWord(Generic[Label]):
             overall.update(given)
             for word, tag in zip(words, given, strict=True):
                 counts[word][tag] += 1
-        [(usual, _)] = overall.most_common(1)
+        [(most_frequent, _)] = overall.most_common(1)
         best = {word: found.most_common(1)[0][0] for word, found in counts.items()}
-        return cls(usual, {word: tag for word, tag in best.items() if tag != usual})
+        return cls(most_frequent, {word: tag for word, tag in best.items() if tag != most_frequent})
 
     def predict(self, sentences: Iterable[Sequence[str]]) -> list[list[Label]]:
-        return [[self.tags.get(word, self.usual) for word in words] for words in sentences]
+        return [[self.tags.get(word, self.most_frequent) for word in words] for words in sentences]
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,8 @@ class PreviousFrame:
         chances = []
         for earlier in (1 - before, before):
             times, sounding = earlier.sum(0), (earlier * after).sum(0)
-            usual = (sounding.sum() + 0.5) / (times.sum() + 1)  # of all pitches together
-            chances.append((sounding + smoothing * usual) / (times + smoothing))
+            overall = (sounding.sum() + 0.5) / (times.sum() + 1)  # of all pitches together
+            chances.append((sounding + smoothing * overall) / (times + smoothing))
         return cls(FrameFrequency.fit(pieces), np.array(chances))
 
     def losses(self, piece: ArrayLike) -> Doubles:
@@ -64,5 +64,5 @@ def _frames(piece: ArrayLike) -> Doubles:
 
 
 def _loss(frames: Doubles, chances: Doubles) -> Doubles:
-    told: Doubles = -np.log(np.where(frames > 0, chances, 1 - chances)).sum(-1)
-    return told
+    losses: Doubles = -np.log(np.where(frames > 0, chances, 1 - chances)).sum(-1)
+    return losses

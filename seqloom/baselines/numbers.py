@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 from ..arrays import Doubles
 
 
-def filled(history: ArrayLike, usual: ArrayLike) -> Doubles:
-    """Every gap (NaN) gets the last value before it, and at the beginning the `usual` one: of its variable (V,), or of
-    the variable in its window (N, 1, V)."""
+def filled(history: ArrayLike, otherwise: ArrayLike) -> Doubles:
+    """Every gap (NaN) gets the last value before it, and at the beginning what it is `otherwise`: of its variable
+    (V,), or of the variable in its window (N, 1, V)."""
     values = np.asarray(history, dtype=np.float64)
     steps = np.arange(values.shape[-2])[:, None]
     latest = np.maximum.accumulate(np.where(np.isnan(values), -1, steps), axis=-2)
     carried = np.take_along_axis(values, np.maximum(latest, 0), axis=-2)
-    return np.where(latest < 0, np.asarray(usual, dtype=np.float64), carried)
+    return np.where(latest < 0, np.asarray(otherwise, dtype=np.float64), carried)
 
 
 def persistence(history: ArrayLike, horizon: int) -> Doubles:

@@ -17,14 +17,14 @@ Kind = Literal["AutoETS", "AutoARIMA"]
 
 
 def statistical(
-    kind: Kind, training: ArrayLike, histories: Sequence[ArrayLike], horizon: int, season: int = 1
+    kind: Kind, training: ArrayLike, load_series_by_part: Sequence[ArrayLike], horizon: int, season: int = 1
 ) -> Doubles:
     """Forecasts (N, H, V) of the steps after each history (T, V), each variable by a model of its own.
 
     A history reaches as far back as it likes; the training series itself is one that ends where training ends.
     """
     series = np.asarray(training, dtype=np.float64)
-    given = [np.asarray(history, dtype=np.float64) for history in histories]
+    given = [np.asarray(history, dtype=np.float64) for history in load_series_by_part]
     assert series.ndim == 2 and all(one.ndim == 2 for one in given), "series of steps × variables"
     forecasts = np.empty((len(given), horizon, series.shape[1]))
     for variable in range(series.shape[1]):

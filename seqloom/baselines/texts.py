@@ -14,6 +14,6 @@ def most_frequent(targets: Iterable[str]) -> str:
     return target
 
 
-def copy_and_most_frequent(sources: Sequence[str], usual: str) -> dict[str, list[str]]:
-    """The answers of each baseline by its name: the source itself, and always the `usual` (most frequent) target."""
-    return {"copy": list(sources), "most frequent": [usual] * len(sources)}
+def copy_and_most_frequent(sources: Sequence[str], most_frequent: str) -> dict[str, list[str]]:
+    """The answers of each baseline by its name: the source itself, and always the most frequent target."""
+    return {"copy": list(sources), "most frequent": [most_frequent] * len(sources)}

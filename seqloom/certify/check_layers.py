@@ -99,10 +99,10 @@ def merged(merge: str, p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
     forwards, backwards = bidirectional(gru_after, there, back, x, (first,))
     if merge in ("mean", "sum"):
         return (forwards + backwards) / (2 if merge == "mean" else 1)
-    side_by_side = torch.cat([forwards, backwards], 1)
+    plan_streams = torch.cat([forwards, backwards], 1)
     if merge == "concatenate":
-        return side_by_side
-    return torch.stack([p.affine("merge.linear", element) for element in side_by_side])
+        return plan_streams
+    return torch.stack([p.affine("merge.linear", element) for element in plan_streams])
 
 
 def recurrent_checks() -> Iterator[Check]:

@@ -34,7 +34,7 @@ def order(lengths: Lengths, budget: int, seed: int, epoch: int, window: int = 0)
     return [batches[number] for number in shuffle(len(batches), seed, epoch, 1)]
 
 
-def as_they_stand(lengths: Lengths, budget: int) -> list[Rows]:
+def batch_in_order(lengths: Lengths, budget: int) -> list[Rows]:
     """The examples in their own order, epoch after epoch the same: at most `budget` tokens a batch with padding."""
     sides = _sides(lengths)
     return _cut(sides, np.arange(len(sides)), budget)

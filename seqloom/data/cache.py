@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.data.ragged import Rows, offsets_of
+from seqloom.data.ragged import Rows, compute_offsets
 from seqloom.errors import DataError
 
 BUILDING = "seqloom-building-"
@@ -54,7 +54,7 @@ class FlatWriter:
     @property
     def offsets(self) -> Rows:
         """Where each row begins, and where the last one ends."""
-        return offsets_of(np.concatenate(self._lengths))[np.append(np.concatenate(self._starts), True)]
+        return compute_offsets(np.concatenate(self._lengths))[np.append(np.concatenate(self._starts), True)]
 
     def finish(self) -> None:
         """Put the length, known only now, into the header."""

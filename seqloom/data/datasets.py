@@ -10,7 +10,7 @@ import numpy as np
 
 from seqloom.arguments import described
 from seqloom.config.data import are_parallel
-from seqloom.data.files import digest, files_by_part
+from seqloom.data.files import digest, find_files_by_part
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.tables import Skipped, format_of, named_split
 from seqloom.data.readers import Example, read_files
@@ -20,7 +20,7 @@ from seqloom.errors import DataError
 PARTS = ("train", "validation", "test")
 
 
-class Origin(ABC):
+class Dataset(ABC):
     """Examples by part; `train` is always among the parts."""
 
     parts: tuple[str, ...]
@@ -34,9 +34,9 @@ class Origin(ABC):
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]: ...
 
 
-class Files(Origin):
+class Files(Dataset):
     def __init__(self, schema: Schema) -> None:
-        self._schema, self._files = schema, files_by_part(schema.data, "examples are")
+        self._schema, self._files = schema, find_files_by_part(schema.data, "examples are")
         self.parts = tuple(self._files)
         if len({are_parallel(getattr(schema.data, part), schema.data.format) for part in self.parts}) > 1:
             raise DataError("of data.train, data.validation and data.test some are two parallel files and some are not")
@@ -61,7 +61,7 @@ class Files(Origin):
             yield from read_files(files, self._schema, skipped)
 
 
-class Sample(Origin):
+class Sample(Dataset):
     def __init__(self, name: str) -> None:
         from seqloom.data.samples import SAMPLES  # what samples are made from takes a while to import
 
@@ -78,7 +78,7 @@ class Sample(Origin):
         return iter(self._examples[part])
 
 
-class Given(Origin):
+class Given(Dataset):
     """Examples from Python, by part: tuples with one value a side."""
 
     def __init__(self, schema: Schema, examples: Mapping[str, Sequence[Example]]) -> None:
@@ -107,12 +107,12 @@ class Given(Origin):
         return iter(self._examples[part])
 
 
-def origin_of(schema: Schema, examples: object = None) -> Origin:
+def open_dataset(schema: Schema, examples: object = None) -> Dataset:
     if examples is not None:
         return Given(schema, from_python(examples, schema))
     if schema.data.sample:
         return Sample(schema.data.sample)
-    files: Origin = (schema.origin or Files)(schema)
+    files: Dataset = (schema.dataset or Files)(schema)
     return files
 
 

@@ -12,8 +12,8 @@ from pathlib import PurePath
 
 from seqloom.config.recipe import Data
 from seqloom.data.chunked_text import PIECE, Onward, whole
-from seqloom.data.datasets import Origin
-from seqloom.data.files import digest, files_by_part
+from seqloom.data.datasets import Dataset
+from seqloom.data.files import digest, find_files_by_part
 from seqloom.data.formats.abc import read_abc
 from seqloom.data.formats.fasta import read_fasta
 from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
@@ -29,11 +29,11 @@ ENDINGS = {
 }
 
 
-class Documents(Origin):
+class Documents(Dataset):
     """Documents of files, by part."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema, found = schema, files_by_part(schema.data, "texts are")
+        self._schema, found = schema, find_files_by_part(schema.data, "texts are")
         self._texts = {part: [file for group in groups for file in group] for part, groups in found.items()}
         self.parts = tuple(self._texts)
         self.names = tuple(file for files in self._texts.values() for file in files)

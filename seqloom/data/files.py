@@ -13,7 +13,7 @@ from seqloom.errors import DataError
 Group = tuple[str, ...]  # one file, or two of which lines or entries belong together
 
 
-def files_by_part(data: Data, what: str) -> dict[str, list[Group]]:
+def find_files_by_part(data: Data, what: str) -> dict[str, list[Group]]:
     """The files that the recipe names; for training there is at least one."""
     if not data.train:
         raise DataError(f"no {what} given: data.train names a file, or data.sample a built-in sample")

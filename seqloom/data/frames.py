@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.config.recipe import Data
-from seqloom.data.datasets import Origin
-from seqloom.data.files import digest, files_by_part
+from seqloom.data.datasets import Dataset
+from seqloom.data.files import digest, find_files_by_part
 from seqloom.data.formats.chorales import HIGHEST, LOWEST, read_chorales
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.ragged import Ragged, Rows
@@ -27,7 +27,7 @@ Frame = NDArray[np.uint8]  # (KEYS,), 1 where a key sounds
 
 
 class FramePlaces(Places):
-    """Pieces end to end: each frame is told from the one before, the first from one in which every key sounds."""
+    """Pieces end to end: each frame is predicted from the one before, the first from one in which every key sounds."""
 
     def __init__(self, pieces: Ragged) -> None:
         super().__init__(pieces.offsets)
@@ -42,12 +42,12 @@ class FramePlaces(Places):
         return before
 
 
-class Pieces(Origin):
+class Pieces(Dataset):
     """The pieces of files: of one for each part, or of one that holds them all."""
 
     def __init__(self, schema: Schema) -> None:
         data = schema.data
-        self._files = {part: groups[0][0] for part, groups in files_by_part(data, "music is").items()}
+        self._files = {part: groups[0][0] for part, groups in find_files_by_part(data, "music is").items()}
         self._encoding = data.encoding
         inside = {part for part in read_pieces(self._files["train"], data.encoding) if part not in self._files}
         self._files |= {part: self._files["train"] for part in inside}

@@ -23,7 +23,7 @@ def check_near(values: NDArray[Any], mean: Any, spread: Any) -> None:
         )
 
 
-def number_or_gap(text: str) -> float:
+def parse_number_or_gap(text: str) -> float:
     """The number that a text is, NaN where it says that there is none; ValueError for anything else."""
     if text.strip().lower() in MISSING:
         return float("nan")
@@ -33,7 +33,7 @@ def number_or_gap(text: str) -> float:
     return number
 
 
-def why_no_number(text: str) -> str:
+def explain_no_number(text: str) -> str:
     """What was expected in place of a text that `number_or_gap` refuses."""
     try:
         large = LARGEST < abs(float(text)) < float("inf")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from seqloom.data import cache as store
-from seqloom.data.datasets import PARTS, Origin, origin_of
-from seqloom.data.preprocess import Tell, build
+from seqloom.data.datasets import PARTS, Dataset, open_dataset
+from seqloom.data.preprocess import Note, build
 from seqloom.data.ragged import Ragged, Texts
 from seqloom.data.report import DataReport
 from seqloom.data.schema import Raw, Schema
@@ -69,31 +69,31 @@ class Prepared:
 
 
 def silent(line: str) -> None:
-    """Tell nobody."""
+    """Note nobody."""
 
 
-def prepare(schema: Schema, cache: Path | None = None, tell: Tell = silent, examples: object = None) -> Prepared:
+def prepare(schema: Schema, cache: Path | None = None, note: Note = silent, examples: object = None) -> Prepared:
     """The examples of a recipe, or those given from Python, ready to train on; from the cache if it has them.
 
-    `tell` gets a line of progress now and then.
+    `note` gets a line of progress now and then.
     """
-    origin = origin_of(schema, examples)
-    fingerprint = _fingerprint(schema, origin)
+    dataset = open_dataset(schema, examples)
+    fingerprint = _fingerprint(schema, dataset)
     where = cache or store.cache_folder()
-    name = hashlib.sha256("\0".join([fingerprint, *origin.names]).encode("utf-8", "surrogateescape")).hexdigest()
+    name = hashlib.sha256("\0".join([fingerprint, *dataset.names]).encode("utf-8", "surrogateescape")).hexdigest()
     entry = where / name
     there = os.path.exists(entry)
     if (found := _load(entry, schema)) is not None:
         return found
     if there:
         store.discard(entry)  # damaged
-    return _prepare(schema, origin, fingerprint, entry, tell)
+    return _prepare(schema, dataset, fingerprint, entry, note)
 
 
-def _prepare(schema: Schema, origin: Origin, fingerprint: str, entry: Path, tell: Tell) -> Prepared:
+def _prepare(schema: Schema, dataset: Dataset, fingerprint: str, entry: Path, note: Note) -> Prepared:
     with store.building(entry) as folder:
-        fields, report = build(schema, origin, folder, tell)
-        if _fingerprint(schema, origin) != fingerprint:
+        fields, report = build(schema, dataset, folder, note)
+        if _fingerprint(schema, dataset) != fingerprint:
             raise DataError("the data changed while it was being prepared; try again when it is complete")
         saved = {side: field.to_json() for side, field in fields.items()}
         store.write_index(folder, {"fingerprint": fingerprint, "fields": saved, "report": report.to_json()})
@@ -103,10 +103,10 @@ def _prepare(schema: Schema, origin: Origin, fingerprint: str, entry: Path, tell
     return prepared
 
 
-def _fingerprint(schema: Schema, origin: Origin) -> str:
+def _fingerprint(schema: Schema, dataset: Dataset) -> str:
     settings = schema.data.model_dump(mode="json", exclude={*PARTS, "format"})
     kinds = {name: side.field.kind for name, side in schema.sides.items()}
-    whole = {"format": FORMAT, "task": schema.task, "fields": kinds, "settings": settings, "content": origin.content()}
+    whole = {"format": FORMAT, "task": schema.task, "fields": kinds, "settings": settings, "content": dataset.content()}
     whole |= {"known": schema.known} if schema.known else {}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 

@@ -1,7 +1,7 @@
 """Reading, dividing, learning and encoding: what happens to the data once, before the first training on it.
 
 Everything goes through files in pieces, so the memory it takes does not grow with the data. Knows where examples come
-from and where they are written only as an `Origin` and a folder, and what they are only as a `Schema`.
+from and where they are written only as a `Dataset` and a folder, and what they are only as a `Schema`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,40 +14,40 @@ from numpy.typing import NDArray
 
 from seqloom.data.cache import FlatWriter, open_flat
 from seqloom.data.chunked_text import Onward, in_pieces
-from seqloom.data.datasets import PARTS, Origin
+from seqloom.data.datasets import PARTS, Dataset
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.ragged import Ragged, Rows, Texts, spans
 from seqloom.data.readers import Example
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
 from seqloom.data.schema import FittedField, Raw, Schema
-from seqloom.data.sides import Side, digests, let_go, raws_of, sizes_of
+from seqloom.data.sides import Side, digests, measure_rows, release_sides, take_raws
 from seqloom.data.splits import draw
 from seqloom.errors import DataError
 from seqloom.schemas import MOST_SYMBOLS
 
 SPOOLED = 1 << 22  # characters in memory before they go to the disk
-TOLD_EVERY = 250_000  # rows
+NOTED_EVERY = 250_000  # rows
 BARS = 12  # of the histogram of lengths
 NO_LIMIT = 1 << 62
 LINE = 1 << 16  # bytes in which a line is expected to end
 
-Tell = Callable[[str], object]
+Note = Callable[[str], object]
 
 
-def build(schema: Schema, origin: Origin, folder: Path, tell: Tell) -> tuple[dict[str, FittedField], DataReport]:
+def build(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> tuple[dict[str, FittedField], DataReport]:
     """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
     data, skipped = schema.data, Skipped()
-    raw = {part: _spool(origin.read(part, skipped), schema, folder, part, tell) for part in origin.parts}
+    raw = {part: _spool(dataset.read(part, skipped), schema, folder, part, note) for part in dataset.parts}
     if schema.ordered:
         raw["train"], rows = _divide_in_order(schema, raw)
     else:
         rows = _divide(schema, raw)
-    fields = _learn(schema, raw["train"], rows["train"], tell)
+    fields = _learn(schema, raw["train"], rows["train"], note)
     [first, *_] = sides = tuple(schema.sides)
     trained = digests(raw["train"], rows["train"], [first])
     splits = {}
     for part in PARTS:
-        tell(f"encoding {part}: {len(rows[part]):,} examples")
+        note(f"encoding {part}: {len(rows[part]):,} examples")
         found = raw[part] if part in raw else raw["train"]
         longest = data.max_length if schema.limited else NO_LIMIT
         writers = {side: _Writer(folder, f"{part}-{side}", fields[side], longest, found[side]) for side in sides}
@@ -77,19 +77,19 @@ def build(schema: Schema, origin: Origin, folder: Path, tell: Tell) -> tuple[dic
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str, tell: Tell) -> dict[str, Side]:
+def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str, note: Note) -> dict[str, Side]:
     """Put all rows on the disk, as they are read."""
     spools: dict[str, _Spool] = {}
-    rows = told = 0
+    rows = noted = 0
     for batch in _batched(examples):
         for side, raws in zip(schema.sides, zip(*batch, strict=True), strict=True):
             if side not in spools:
                 spools[side] = _Spool(folder, f"raw-{part}-{side}", raws[0])
             spools[side].append(raws)
         rows += len(batch)
-        if rows // TOLD_EVERY > told:
-            told = rows // TOLD_EVERY
-            tell(f"reading {part}: {rows:,} rows")
+        if rows // NOTED_EVERY > noted:
+            noted = rows // NOTED_EVERY
+            note(f"reading {part}: {rows:,} rows")
     if not spools:
         raise DataError(f"there is not one example for {part}")
     return {side: spool.finish() for side, spool in spools.items()}
@@ -181,22 +181,22 @@ def _cut_near(text: NDArray[np.uint8], place: int, whole: bool) -> int:
     return place + next((number for number, byte in enumerate(ahead) if byte & 0xC0 != 0x80), 0)
 
 
-def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, tell: Tell) -> dict[str, FittedField]:
+def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> dict[str, FittedField]:
     """Fields of the training rows, and of nothing else."""
 
     raw, rows, starts = _pieces(schema, raw, rows)
 
     def seen(*sides: str) -> Iterator[Raw]:
         for side in sides:
-            for piece in spans(sizes_of({side: raw[side]}, rows)):
-                yield from raws_of(raw[side], rows[piece])
-                let_go(raw)
+            for piece in spans(measure_rows({side: raw[side]}, rows)):
+                yield from take_raws(raw[side], rows[piece])
+                release_sides(raw)
 
     learned: dict[str, FittedField] = {}
     for name, side in schema.sides.items():
         together = schema.shared if name in schema.shared else (name,)
         if name not in learned:
-            tell(f"learning the {' and '.join(together)}'s {side.field.kind} from {starts.sum():,} examples")
+            note(f"learning the {' and '.join(together)}'s {side.field.kind} from {starts.sum():,} examples")
             learned |= dict.fromkeys(together, side.field.fit(seen(*together), schema.data))
             if len(learned[name]) > MOST_SYMBOLS:  # which would not be read again
                 found = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"
@@ -295,10 +295,10 @@ def _encode(
 ) -> int:
     """Write the ids and texts of a part and say how many. What is too long is dropped, or else cut."""
     examples = 0
-    for piece in spans(sizes_of(raw, rows)):
-        raws = {side: raws_of(raw[side], rows[piece]) for side in writers}
+    for piece in spans(measure_rows(raw, rows)):
+        raws = {side: take_raws(raw[side], rows[piece]) for side in writers}
         encoded = {side: writer.encode(raws[side], starts[piece]) for side, writer in writers.items()}
-        let_go(raw)
+        release_sides(raw)
         kept = np.arange(len(piece))
         if drop:
             long = [writer.too_long(encoded[side][0]) for side, writer in writers.items()]

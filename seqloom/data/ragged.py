@@ -31,12 +31,12 @@ class Ragged:
     def of(cls, sequences: Sequence[Sequence[int] | Numbers]) -> "Ragged":
         arrays = [np.asarray(sequence, dtype=np.int32) for sequence in sequences]
         values = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int32)
-        return cls(values, offsets_of(np.fromiter(map(len, arrays), np.int64, len(arrays))))
+        return cls(values, compute_offsets(np.fromiter(map(len, arrays), np.int64, len(arrays))))
 
     @classmethod
     def stacked(cls, arrays: Sequence[Numbers]) -> "Ragged":
         """Arrays (T, ...) that differ in their length T alone."""
-        return cls(np.concatenate(arrays), offsets_of(np.fromiter(map(len, arrays), np.int64, len(arrays))))
+        return cls(np.concatenate(arrays), compute_offsets(np.fromiter(map(len, arrays), np.int64, len(arrays))))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -75,7 +75,7 @@ class Ragged:
         if lengths.max(initial=0) <= longest:
             return self
         kept = np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], lengths) < longest
-        return Ragged(self.values[kept], offsets_of(np.minimum(lengths, longest)))
+        return Ragged(self.values[kept], compute_offsets(np.minimum(lengths, longest)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Texts:
     def of(cls, texts: Sequence[str]) -> "Texts":
         encoded = [text.encode("utf-8") for text in texts]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets_of(lengths))
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), compute_offsets(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -115,7 +115,7 @@ class Texts:
         return [raw[start:stop].decode("utf-8") for start, stop in pairwise(places)]
 
 
-def offsets_of(lengths: Rows) -> Rows:
+def compute_offsets(lengths: Rows) -> Rows:
     """Where each of the rows of these lengths begins, and where the last one ends."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -145,7 +145,7 @@ def _take(values: Numbers, offsets: Rows, rows: Rows) -> tuple[Numbers, Rows]:
     starts = offsets[rows]
     lengths = offsets[rows + 1] - starts
     if len(rows) and (rows[1:] == rows[:-1] + 1).all():  # neighbors lie together already
-        return values[starts[0] : starts[0] + lengths.sum()], offsets_of(lengths)
-    new = offsets_of(lengths)
+        return values[starts[0] : starts[0] + lengths.sum()], compute_offsets(lengths)
+    new = compute_offsets(lengths)
     # Element k of the result lies as far behind its row's start in `values` as behind its row's start here.
     return values[np.arange(new[-1]) + np.repeat(starts - new[:-1], lengths)], new

@@ -21,7 +21,7 @@ from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
 from seqloom.data.formats.tables import Reading, Row, Skipped, format_of, kept, named_split, read_rows
 from seqloom.data.formats.ts import read_ts
-from seqloom.data.numbers import LARGEST, number_or_gap, why_no_number
+from seqloom.data.numbers import LARGEST, explain_no_number, parse_number_or_gap
 from seqloom.data.pretokenized import BETWEEN
 from seqloom.data.schema import JOINED, Raw, Schema
 from seqloom.errors import DataError
@@ -94,9 +94,9 @@ def _frame(row: Row, spans: Sequence[slice], schema: Schema, decimal: str) -> Fr
     numbers: list[float] = []
     for name, text in zip(schema.sides["source"].columns, row.values[spans[0]], strict=True):
         try:
-            numbers.append(number_or_gap(normalize(text, decimal)))
+            numbers.append(parse_number_or_gap(normalize(text, decimal)))
         except ValueError:
-            sentence = f"{name!r} is {text!r:.50}, but {why_no_number(text)}"
+            sentence = f"{name!r} is {text!r:.50}, but {explain_no_number(text)}"
             return Fault(f"{name!r} is no number", sentence, row.file, row.line)
     others = tuple([JOINED.join(row.values[span]) for span in spans[1:]])
     return numbers, others, row.values[-1] if schema.data.series else "", row
@@ -151,9 +151,9 @@ def sentences(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterato
     """Words and their tags."""
     data = schema.data
     universal = format_of(files, data.format) == "conllu"
-    usual = ("form", "upos") if universal else ("1", "last")
+    default = ("form", "upos") if universal else ("1", "last")
     asked = (data.source[0], data.target)
-    word, tag = (own if name == side else name for own, name, side in zip(usual, asked, PAIR, strict=True))
+    word, tag = (own if name == side else name for own, name, side in zip(default, asked, PAIR, strict=True))
     reading = ConllReading(word, tag, "conllu" if universal else "columns", data.encoding, data.on_bad_row == "skip")
     for sentence in read_conll(files[0], reading, skipped):
         both = (BETWEEN.join(sentence.words), BETWEEN.join(sentence.tags))
@@ -234,8 +234,10 @@ def image_reading(schema: Schema) -> ImageReading:
     data = schema.data
     named = {"source": data.source[0], "target": data.target}
     seen = "source" if "source" in schema.sides and schema.sides["source"].field.is_image else "target"
-    told = "target" if seen == "source" else "source"
-    image, caption = (own if named[side] == side else named[side] for own, side in (("image", seen), ("caption", told)))
+    worded = "target" if seen == "source" else "source"
+    image, caption = (
+        own if named[side] == side else named[side] for own, side in (("image", seen), ("caption", worded))
+    )
     size = (data.image_size, data.image_size)
     return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
 

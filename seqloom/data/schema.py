@@ -101,7 +101,7 @@ class Schema:
     label: str = ""  # the side that drawn parts are to have in equal shares
     shared: tuple[str, ...] = ()  # sides that learn from one another, and get one field
     fault: Callable[[Sequence[Raw]], str] = no_fault  # what is wrong with an example, in a sentence
-    origin: Callable[["Schema"], Any] | None = None  # where examples of files come from, if not from rows with columns
+    dataset: Callable[["Schema"], Any] | None = None  # where examples of files come from, if not from rows with columns
     ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
     limited: bool = True  # whether data.max_length holds
     known: str = ""  # a sum over the fields that were fitted before, if they were

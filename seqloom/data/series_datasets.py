@@ -21,17 +21,17 @@ from seqloom.data.numbers import LARGEST
 from seqloom.errors import DataError
 
 
-def histories(data: Data, examples: object, skipped: Skipped) -> dict[str, list[Series]]:
+def load_series_by_part(data: Data, examples: object, skipped: Skipped) -> dict[str, list[Series]]:
     """The series of each part that has some of its own; `train` always has."""
     if examples is not None:
-        return {part: told_apart(from_python(given, data, skipped)) for part, given in _by_part(examples).items()}
+        return {part: name_uniquely(from_python(given, data, skipped)) for part, given in _by_part(examples).items()}
     if data.sample:
         return {"train": [chosen(series, data) for series in sampled(data.sample)]}
     found = {}
     for part in PARTS:
         files = [file for name in getattr(data, part) for file in expand(name)]
         if files:
-            found[part] = told_apart([series for file in files for series in read_histories(file, data, skipped)])
+            found[part] = name_uniquely([series for file in files for series in read_histories(file, data, skipped)])
     return found
 
 
@@ -91,7 +91,7 @@ def from_python(given: Any, data: Data, skipped: Skipped) -> list[Series]:
     return [_of_array(given, data)]
 
 
-def told_apart(found: list[Series]) -> list[Series]:
+def name_uniquely(found: list[Series]) -> list[Series]:
     """Series with a name each: arrays have none of their own, so they are known by where they stand in the list."""
     times: Counter[str] = Counter()
     for place, series in enumerate(found):

@@ -20,8 +20,8 @@ from seqloom.data.formats.tables import Skipped
 from seqloom.data.formats.times import Times
 from seqloom.data.numbers import check_near
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
-from seqloom.data.series_datasets import histories
-from seqloom.data.windows import split_by_counts, split_by_shares, time_features, windows_of
+from seqloom.data.series_datasets import load_series_by_part
+from seqloom.data.windows import compute_time_features, find_windows, split_by_counts, split_by_shares
 from seqloom.errors import DataError
 
 Starts = npt.NDArray[np.int64]
@@ -61,17 +61,17 @@ class Panel:
     def of(cls, series: Sequence[Series], scale: Scale, calendar: bool) -> "Panel":
         values = np.concatenate([scale.apply(one.values) for one in series])
         times = np.concatenate([one.times for one in series])
-        features = np.concatenate([calendar_of(one, calendar) for one in series])
+        features = np.concatenate([compute_calendar(one, calendar) for one in series])
         begins = np.cumsum([0, *(len(one.times) for one in series[:-1])], dtype=np.int64)
         return cls(values, features, times, tuple(one.name for one in series), begins)
 
 
-def calendar_of(series: Series, wanted: bool) -> Singles:
+def compute_calendar(series: Series, wanted: bool) -> Singles:
     if not wanted:
         return np.empty((len(series.times), 0), np.float32)
     if series.times.dtype.kind != "M":
         raise DataError(f"data.calendar is true, but {series.name!r} has no dates: data.time names their column")
-    return time_features(series.times)[0].astype(np.float32)
+    return compute_time_features(series.times)[0].astype(np.float32)
 
 
 class Window(NamedTuple):
@@ -136,10 +136,10 @@ class Prepared:
         return replace(self, parts={**self.parts, "validation": whole.take(whole.starts[:: max(apart, 1)])})
 
 
-def prepare(data: Data, tell: Callable[[str], object], examples: object = None, known: Scale | None = None) -> Prepared:
+def prepare(data: Data, note: Callable[[str], object], examples: object = None, known: Scale | None = None) -> Prepared:
     """Read all series, part them in time, and scale them by what training knows, or what it knew before."""
     skipped = Skipped()
-    found = histories(data, examples, skipped)
+    found = load_series_by_part(data, examples, skipped)
     every = [series for group in found.values() for series in group]
     for series in every:
         _check(series, every[0])
@@ -151,7 +151,7 @@ def prepare(data: Data, tell: Callable[[str], object], examples: object = None, 
     panel, offsets = Panel.of(every, scale, data.calendar), _offsets(every)
     parts = {part: _windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
     if absent := sum(series.filled for series in every):
-        tell(f"{absent:,} rows that are not there count as missing")
+        note(f"{absent:,} rows that are not there count as missing")
     rows = sum(len(series.times) - series.filled for series in every)
     report = _report(rows + skipped.counts.total(), skipped, parts, parted)
     return Prepared(parts, training, scale, report, _fingerprint(every, parts))
@@ -200,7 +200,7 @@ def whole_windows(series: Sequence[Series], scale: Scale, data: Data) -> Windows
 def _windows(part: str, panel: Panel, offsets: dict[int, int], stretches: Sequence[Stretch], data: Data) -> Windows:
     def starts(stride: int) -> Starts:
         size = data.context, data.horizon, stride
-        return np.concatenate([offsets[id(series)] + windows_of(span, *size) for series, span in stretches])
+        return np.concatenate([offsets[id(series)] + find_windows(span, *size) for series, span in stretches])
 
     stride = data.stride if part == "train" else 1
     found = starts(stride)

@@ -15,12 +15,12 @@ HASHED = 1 << 23  # bytes of one long text that are hashed at once
 Side = Texts | Ragged
 
 
-def raws_of(side: Side, rows: Rows) -> list[Raw]:
+def take_raws(side: Side, rows: Rows) -> list[Raw]:
     taken = side.take(rows)
     return taken.to_list() if isinstance(taken, Texts) else list(taken)
 
 
-def sizes_of(raw: Mapping[str, Side], rows: Rows) -> Rows:
+def measure_rows(raw: Mapping[str, Side], rows: Rows) -> Rows:
     """About the bytes of these rows."""
     sizes = np.zeros(len(rows), dtype=np.int64)
     for side in raw.values():
@@ -29,7 +29,7 @@ def sizes_of(raw: Mapping[str, Side], rows: Rows) -> Rows:
     return sizes
 
 
-def let_go(raw: Mapping[str, Side]) -> None:
+def release_sides(raw: Mapping[str, Side]) -> None:
     """Free the memory that was taken to read them; the disk has them still."""
     release(*(side.bytes if isinstance(side, Texts) else side.values for side in raw.values()))
 
@@ -37,17 +37,17 @@ def let_go(raw: Mapping[str, Side]) -> None:
 def digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
     """A number for each row that tells rows apart: equal rows have equal ones."""
     chosen, found = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
-    for piece in spans(sizes_of(chosen, rows)):
+    for piece in spans(measure_rows(chosen, rows)):
         if len(piece) == 1 and len(chosen) == 1 and isinstance(side := raw[sides[0]], Texts):
-            found[piece] = digest_of_long(side, int(rows[piece[0]]))
+            found[piece] = digest_long(side, int(rows[piece[0]]))
         else:
             texts = [_bytes(side, rows[piece]) for side in chosen.values()]
             found[piece] = [_digest(row) for row in zip(*texts, strict=True)]
-        let_go(chosen)
+        release_sides(chosen)
     return found
 
 
-def digest_of_long(texts: Texts, row: int) -> int:
+def digest_long(texts: Texts, row: int) -> int:
     """The same of a text that may be too long to be held whole."""
     found = hashlib.blake2b(digest_size=8)
     start, stop = texts.offsets[row : row + 2].tolist()

@@ -1,8 +1,8 @@
 """Documents end to end, and in which pieces they are read: by streams side by side, by drawn windows, by document.
 
-Every document stands behind START and before END. A place is one thing to tell and what is read right before it: place
-0 of a document is its first token, told from START, its last place is END, told from the last token. All orders are
-pure functions of their arguments and cover every place exactly once. Knows no network.
+Every document stands behind START and before END. A place is one thing to predict and what is read right before it:
+place 0 of a document is its first token, predicted from START, its last place is END, predicted from the last token.
+All orders are pure functions of their arguments and cover every place exactly once. Knows no network.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ Numbers = NDArray[Any]
 
 
 class Places(ABC):
-    """Things to tell one after the other, counted through all documents."""
+    """Things to predict one after the other, counted through all documents."""
 
     def __init__(self, begins: Rows) -> None:
         self.begins = begins  # where each document begins, and where the last one ends
@@ -33,7 +33,7 @@ class Places(ABC):
 
     @abstractmethod
     def targets(self, places: Rows) -> Numbers:
-        """What is to be told at these places."""
+        """What is to be predicted at these places."""
 
     @abstractmethod
     def inputs(self, places: Rows) -> Numbers:
@@ -106,7 +106,7 @@ class Lazy(Sequence[Spans]):
         return self._make(number % self._length)
 
 
-def side_by_side(total: int, rows: int, window: int, seed: int, epoch: int) -> Sequence[Spans]:
+def plan_streams(total: int, rows: int, window: int, seed: int, epoch: int) -> Sequence[Spans]:
     """A text as `rows` streams, window by window, each going on where the one before has ended.
 
     An epoch begins anywhere in the text, so that streams and windows lie differently each time.
@@ -129,12 +129,14 @@ def windows(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> Se
     """Documents cut into windows, each read afresh, in a drawn order; the cuts are elsewhere in every epoch."""
     shift = 1 + drawn(window, seed, epoch)
     if len(begins) == 2 and begins[1] - begins[0] > BUFFER * window:
-        return long_windows(int(begins[0]), int(begins[1]), budget, window, shift, seed, epoch)
+        return plan_long_windows(int(begins[0]), int(begins[1]), budget, window, shift, seed, epoch)
     spans = cut(begins, window, shift)
     return [spans[rows] for rows in batching.order(spans[:, 1] - spans[:, 0], budget, seed, epoch)]
 
 
-def long_windows(start: int, stop: int, budget: int, window: int, shift: int, seed: int, epoch: int) -> Sequence[Spans]:
+def plan_long_windows(
+    start: int, stop: int, budget: int, window: int, shift: int, seed: int, epoch: int
+) -> Sequence[Spans]:
     """The same of one long text, without a list of all: drawn stretches of BUFFER windows, a drawn order in each."""
     total = 1 + -(-(stop - start - shift) // window)
     rows = max(1, budget // window)
@@ -157,7 +159,7 @@ def long_windows(start: int, stop: int, budget: int, window: int, shift: int, se
     return Lazy(int(ends[-1]), batch)
 
 
-def by_document(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> list[Spans]:
+def plan_documents(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> list[Spans]:
     """Whole documents of about the same length, which are read `window` by window."""
     spans = np.stack([begins[:-1], begins[1:], np.zeros_like(begins[1:])], 1)
     return [spans[rows] for rows in batching.order(np.diff(begins), budget, seed, epoch, window)]
@@ -184,8 +186,8 @@ STREAM = 2048  # places of a long text that one row of a batch is to count
 LEAD = 256  # places that it reads first, so that its state is that of someone in the middle of a text
 
 
-def all_windows(begins: Rows, window: int) -> Spans:
-    """Every place once, each but the first told with at least half a window before it: (read from, count from, stop).
+def plan_all_windows(begins: Rows, window: int) -> Spans:
+    """Every place once, each but the first with at least half a window before it: (read from, count from, stop).
 
     For what was trained on windows and knows nothing longer.
     """
@@ -198,13 +200,13 @@ def all_windows(begins: Rows, window: int) -> Spans:
     return np.concatenate(found) if found else np.empty((0, 3), dtype=np.int64)
 
 
-def all_streams(total: int) -> Spans:
+def plan_all_streams(total: int) -> Spans:
     """The same of a text whose state is carried on: in streams side by side, each with a lead that does not count."""
     rows = max(1, total // STREAM)
     edges = np.arange(rows + 1) * total // rows
     return np.stack([np.maximum(edges[:-1] - LEAD, 0), edges[:-1], edges[1:]], 1)
 
 
-def all_documents(begins: Rows) -> Spans:
+def plan_all_documents(begins: Rows) -> Spans:
     """The same of documents, each from its beginning to its end."""
     return np.stack([begins[:-1], begins[:-1], begins[1:]], 1)

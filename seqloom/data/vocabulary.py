@@ -36,7 +36,7 @@ class Vocabulary:
     @classmethod
     def read(cls, symbols: object) -> "Vocabulary":
         """The vocabulary of a list that came from a file; RunError if it is not one."""
-        checked = checked_symbols(symbols)
+        checked = check_symbols(symbols)
         if checked[: len(SPECIALS)] != list(SPECIALS):
             raise RunError(f"the vocabulary does not begin with the special symbols {' '.join(SPECIALS)}")
         return cls(checked)
@@ -45,7 +45,7 @@ class Vocabulary:
         return len(self.symbols)
 
 
-def checked_symbols(symbols: Any) -> list[str]:
+def check_symbols(symbols: Any) -> list[str]:
     """The list of distinct, non-empty texts that `symbols` must be; RunError if it is something else."""
     if not isinstance(symbols, list):
         raise RunError(f"the vocabulary is not a list of symbols but of type {type(symbols).__name__}")

@@ -21,7 +21,7 @@ DAY = 24 * HOUR
 CYCLES = (("hour", DAY, DAY), ("weekday", 7 * DAY, 7 * DAY), ("day of year", 0, 365 * DAY))
 
 
-def time_features(times: Times) -> tuple[Doubles, tuple[str, ...]]:
+def compute_time_features(times: Times) -> tuple[Doubles, tuple[str, ...]]:
     """Sine and cosine of each cycle that the spacing can show, (T, F), and their names; none for plain numbers."""
     if times.dtype.kind != "M":
         return np.empty((len(times), 0)), ()
@@ -46,7 +46,7 @@ def _share(moments: npt.NDArray[np.datetime64], length: int) -> Doubles:
     return (moments - start) / (end - start)
 
 
-def since_observed(values: npt.NDArray[np.floating[Any]]) -> Doubles:
+def count_since_observed(values: npt.NDArray[np.floating[Any]]) -> Doubles:
     """Steps since each value was last there, (..., T, D): 0 where it is; before the first one, since the beginning."""
     rows = np.arange(1, values.shape[-2] + 1)[:, None]
     last = np.maximum.accumulate(np.where(np.isnan(values), 0, rows), axis=-2)
@@ -55,10 +55,10 @@ def since_observed(values: npt.NDArray[np.floating[Any]]) -> Doubles:
 
 def windows(length: int, context: int, horizon: int, stride: int = 1) -> npt.NDArray[np.int64]:
     """The first rows of all windows that lie within `length` rows."""
-    return windows_of(slice(0, length), context, horizon, stride)
+    return find_windows(slice(0, length), context, horizon, stride)
 
 
-def windows_of(part: slice, context: int, horizon: int, stride: int = 1) -> npt.NDArray[np.int64]:
+def find_windows(part: slice, context: int, horizon: int, stride: int = 1) -> npt.NDArray[np.int64]:
     """The first rows of the windows whose targets lie in the part; contexts may begin before it, never before row 0."""
     assert context > 0 and horizon > 0 and stride > 0
     first = max(part.start - context, 0)

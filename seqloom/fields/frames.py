@@ -55,14 +55,14 @@ class Frames(ArrayField):
         return Ragged.stacked(raws)
 
     def prompt(self, raw: Raw) -> str:
-        return "\n".join(map(frame_text, raw))
+        return "\n".join(map(format_frame, raw))
 
     def parse(self, text: str) -> Frame:
         return parse_frames(text)
 
     def beginnings(self, raw: Raw, at_most: int) -> Iterator[tuple[str, str]]:
         """The first half of a piece, and the frame that comes after it."""
-        lines = [frame_text(frame) for frame in raw]
+        lines = [format_frame(frame) for frame in raw]
         half = len(lines) // 2
         yield "\n".join(lines[max(0, half - BEFORE) : half]), lines[half]
 
@@ -79,7 +79,7 @@ class Frames(ArrayField):
         return Bernoulli(features, KEYS)
 
 
-def frame_text(frame: NDArray[Any]) -> str:
+def format_frame(frame: NDArray[Any]) -> str:
     """A frame as a line of text: its pitches, or a dash."""
     return " ".join(str(LOWEST + key) for key in np.flatnonzero(frame)) or "-"
 

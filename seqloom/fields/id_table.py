@@ -10,7 +10,7 @@ from threading import Lock
 
 import numpy as np
 
-from ..data.ragged import Ragged, offsets_of
+from ..data.ragged import Ragged, compute_offsets
 
 MOST_UNITS = 1 << 18
 MOST_IDS = 1 << 22
@@ -34,7 +34,7 @@ class UnitTable:
             known, ids = self._rows, self._ids
         rows = np.fromiter(map(known.__getitem__, units), np.int64, len(units))
         found = ids.take(rows)
-        ends = offsets_of(np.fromiter(map(len, cut), np.int64, len(cut)))  # in units; in ids they are:
+        ends = compute_offsets(np.fromiter(map(len, cut), np.int64, len(cut)))  # in units; in ids they are:
         return Ragged(found.values, found.offsets[ends])
 
     def _learn(self, units: set[str]) -> None:
@@ -45,4 +45,4 @@ class UnitTable:
             encoded = self._encode(news)
             self._rows.update(zip(news, range(len(self._rows), len(self._rows) + len(news)), strict=True))
             values = np.concatenate([self._ids.values, encoded.values])
-            self._ids = Ragged(values, offsets_of(np.concatenate([self._ids.lengths, encoded.lengths])))
+            self._ids = Ragged(values, compute_offsets(np.concatenate([self._ids.lengths, encoded.lengths])))

@@ -19,9 +19,9 @@ from torch import Tensor
 from ..config.recipe import Data, Recipe
 from ..data.numbers import LARGEST, check_near
 from ..data.pretokenized import elements
-from ..data.ragged import Ragged, offsets_of
+from ..data.ragged import Ragged, compute_offsets
 from ..data.schema import Raw
-from ..data.vocabulary import checked_symbols
+from ..data.vocabulary import check_symbols
 from ..errors import DataError, RunError
 from ..layers.crf import CRF
 from ..layers.heads import Bernoulli, Categorical, Head, Normal
@@ -81,7 +81,7 @@ class Named(Field):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        names = checked_symbols(values.get("names"))
+        names = check_symbols(values.get("names"))
         if not names:
             raise RunError("the labels are an empty list")
         return cls(names)
@@ -198,7 +198,7 @@ class Number(Field):
     def encode_many(self, raws: Sequence[str]) -> Ragged:
         numbers = np.fromiter(map(parse_number, raws), np.float32, len(raws))
         check_near(numbers, self.mean, self.spread)
-        return Ragged(numbers, offsets_of(np.ones(len(raws), dtype=np.int64)))
+        return Ragged(numbers, compute_offsets(np.ones(len(raws), dtype=np.int64)))
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
         return Normal(features, 1)

@@ -106,7 +106,7 @@ class Numbers(ArrayField):
             if not known.all():
                 raise DataError("a value is missing, but in training none was")
             return scaled.astype(np.float32)
-        return np.concatenate([scaled, known, since_known(known)], -1).astype(np.float32)
+        return np.concatenate([scaled, known, count_since_known(known)], -1).astype(np.float32)
 
 
 def decays(model: Model) -> bool:
@@ -114,7 +114,7 @@ def decays(model: Model) -> bool:
     return model.side("encoder").kind == "gru-d"
 
 
-def since_known(known: NDArray[np.bool_]) -> Singles:
+def count_since_known(known: NDArray[np.bool_]) -> Singles:
     """How many steps ago each variable was last known, (…, T, D); where it never was, since the beginning."""
     steps = np.arange(known.shape[-2])[:, None]
     last = np.maximum.accumulate(np.where(known, steps, 0), axis=-2)

@@ -13,7 +13,7 @@ from ..data.formats.tables import Skipped
 from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..data.series_datasets import from_python, read_histories
-from ..data.series_windows import Scale, calendar_of
+from ..data.series_windows import Scale, compute_calendar
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
 from ..schemas import Number, Shape, checked
@@ -59,7 +59,7 @@ class TimeSeries(Field):
                 kind=cls.kind,
                 variables=list(columns[:variables]),
                 inputs=list(columns[variables:]),
-                calendar=calendar_of(training[0], settings.calendar).shape[1],
+                calendar=compute_calendar(training[0], settings.calendar).shape[1],
                 step=training[0].step,
                 gaps=any(bool(np.isnan(one.values).any()) for one in training),
                 mean=scale.mean.tolist(),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.ragged import Ragged
-from ..data.vocabulary import checked_symbols
+from ..data.vocabulary import check_symbols
 from ..errors import RecipeError, RunError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class BytePairs(Pieces):
     @classmethod
     def read(cls, symbols: object, found: dict[str, Any]) -> "BytePairs":
         """From what came out of a file; RunError if it is damaged, before the library gets to see it."""
-        known, merges = set(checked := checked_symbols(symbols)), found.get("merges")
+        known, merges = set(checked := check_symbols(symbols)), found.get("merges")
         if any(name not in BYTE_OF for symbol in checked for name in symbol):
             raise RunError("the vocabulary has a subword that is not written in the names of bytes")
         if not known.issuperset(BYTE_OF):

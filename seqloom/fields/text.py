@@ -16,7 +16,7 @@ import numpy as np
 from torch import nn
 
 from ..config.recipe import Data, Model, Recipe
-from ..data.ragged import Ragged, offsets_of
+from ..data.ragged import Ragged, compute_offsets
 from ..data.schema import Raw
 from ..data.streams import Stream
 from ..data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
@@ -159,7 +159,7 @@ class Characters(Text):
 
     def _encode(self, texts: Sequence[str]) -> Ragged:
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        return Ragged(self._ids[code_points(texts)], offsets_of(lengths))
+        return Ragged(self._ids[code_points(texts)], compute_offsets(lengths))
 
     def decode(self, ids: Iterable[int]) -> str:
         return "".join(self.symbols[number] for number in ids if number not in SILENT)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.vocabulary import checked_symbols
+from ..data.vocabulary import check_symbols
 from ..errors import RecipeError, RunError
 from .subwords import BYTE_OF, DEFAULT_SIZE, UNIT, BytePairs, Pieces, built, sample
 
@@ -60,7 +60,7 @@ class WordPieces(Pieces):
 
     @classmethod
     def read(cls, symbols: object, found: dict[str, Any]) -> "WordPieces":
-        checked = checked_symbols(symbols)
+        checked = check_symbols(symbols)
         bare = {symbol.removeprefix(ON) for symbol in checked}
         if any(not symbol or any(name not in BYTE_OF for name in symbol) for symbol in bare):
             raise RunError("the vocabulary has a subword that is not written in the names of bytes")
@@ -109,13 +109,13 @@ class Unigrams(Pieces):
         while True:
             for _ in range(ROUNDS):
                 counts = pieces._counts(units)
-                pieces = cls(pieces.symbols, logs_of(counts))
+                pieces = cls(pieces.symbols, compute_logs(counts))
             if len(pieces.symbols) <= size:
                 return pieces
             left = max(size, int(len(pieces.symbols) * LEFT))
             order = sorted(range(len(counts)), key=lambda n: (pieces.symbols[n] not in BYTE_OF, -counts[n], n))
             chosen = sorted(order[:left])
-            pieces = cls([pieces.symbols[n] for n in chosen], logs_of([counts[n] for n in chosen]))
+            pieces = cls([pieces.symbols[n] for n in chosen], compute_logs([counts[n] for n in chosen]))
 
     def _counts(self, units: Counter[str]) -> list[int]:
         """How often each subword occurs when every word is cut in its likeliest way."""
@@ -125,7 +125,7 @@ class Unigrams(Pieces):
 
     @classmethod
     def read(cls, symbols: object, found: dict[str, Any]) -> "Unigrams":
-        checked, logs = checked_symbols(symbols), found.get("logs")
+        checked, logs = check_symbols(symbols), found.get("logs")
         if any(name not in BYTE_OF for symbol in checked for name in symbol):
             raise RunError("the vocabulary has a subword that is not written in the names of bytes")
         if not set(checked).issuperset(BYTE_OF):
@@ -146,7 +146,7 @@ class Unigrams(Pieces):
         return built(lambda: models.Unigram(list(zip(self.symbols, self.logs, strict=True)), 0, False))
 
 
-def logs_of(counts: Sequence[int]) -> list[float]:
+def compute_logs(counts: Sequence[int]) -> list[float]:
     total = math.log(sum(counts) + RARELY * len(counts))
     return [math.log(count + RARELY) - total for count in counts]
 

@@ -38,7 +38,7 @@ from ..search.choosing import Choose, seeds_of
 from .decoding_options import DecodingOptions, Rules
 from .results import Inspection, Predictions, Scored
 from .scoring import score_answers
-from .shape import ROOM, Encoded, Shape, check_length, check_positions, most_positions
+from .shape import ROOM, Encoded, Shape, check_length, check_positions, count_positions
 from .source_input import SourceInput
 
 QUICK = 256  # validation examples that are written out each time
@@ -70,7 +70,7 @@ class ConditionalGeneration(Shape):
         check_positions("decoder", decoder, written + 1)
         if recipe.search.max_length:
             return recipe
-        return recipe.changed("search.max_length", min(2 * int(written.max()) + 10, most_positions(decoder)))
+        return recipe.changed("search.max_length", min(2 * int(written.max()) + 10, count_positions(decoder)))
 
     def build(self) -> Generator:
         model, target = self.recipe.model, self.target

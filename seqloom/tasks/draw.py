@@ -20,7 +20,7 @@ from ..metrics.score import ratio, score_sums
 from ..models import Generator, device_of
 from ..schemas import SymbolCounts
 from .conditional_generation import ConditionalGeneration
-from .free_generation import element_losses
+from .free_generation import compute_losses
 from .generation import SamplingOptions
 from .image_writer import ImageWriter
 from .results import Scored
@@ -72,20 +72,20 @@ def score_images(task: Task, model: Generator, examples: Sequence[Sequence[Any]]
         sums = losses.reshape(-1, count).sum(1)
         return sums, np.full(len(sums), float(count))
 
-    losses, others = image_losses(task, model, encoded), baselines(task, encoded["target"].values)
+    losses, others = compute_image_losses(task, model, encoded), baselines(task, encoded["target"].values)
     scores = score_losses({"nats a square": partial(nats, unit="square")}, losses, others, shares)
     return scores | score_drawings(task, model, *zip(*examples, strict=True))
 
 
 @torch.no_grad()
-def image_losses(task: Task, model: Generator, encoded: Encoded) -> Doubles:
+def compute_image_losses(task: Task, model: Generator, encoded: Encoded) -> Doubles:
     """Of every square of every image; that an image ends is no surprise."""
     losses = np.zeros((len(encoded["target"]), task.target.count))
     for rows in batching.sequential(task.shape.lengths(encoded), ROOM):
         batch = task.shape.collate(encoded, rows).to(device_of(model))
         features, _ = model.features(batch.inputs, model.initial_state(len(rows), *batch.source), batch.mask)
         counted = batch.mask & (batch.target != END)
-        found = element_losses(model, features[counted], batch.target[counted], len(task.target))
+        found = compute_losses(model, features[counted], batch.target[counted], len(task.target))
         losses[rows] = found.reshape(len(rows), -1)
     return losses.reshape(-1)
 

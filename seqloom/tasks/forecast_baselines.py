@@ -46,7 +46,7 @@ class ForecastBaselines(Shape):
         for place, one in zip(stacked, known, strict=True):
             place[longest - len(one) :] = one
         fitted = LinearAutoregression.fit(stacked, lags)
-        units = [seasonal_unit(series.values[:, :variables], data.season) for series in training]
+        units = [measure_season(series.values[:, :variables], data.season) for series in training]
         return cls(
             season=data.season,
             series=[series.name for series in training],
@@ -141,7 +141,7 @@ def spread_scores(
     return {"quantile loss (scaled)": Scored(plain(loss), losses), "coverage": Scored(plain(inside), {})}
 
 
-def seasonal_unit(values: Doubles, season: int) -> Doubles:
+def measure_season(values: Doubles, season: int) -> Doubles:
     """How far a series (T, V) is from itself a season earlier; 0 if it is too short to say."""
     return metrics.seasonal_scale(values, season) if len(values) > season else np.zeros(values.shape[1])
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Doubles, Singles
 from ..baselines.numbers import filled
-from ..data.windows import since_observed
+from ..data.windows import count_since_observed
 
 FLATTEST = 1e-2  # the spread of a window that hardly moves
 
@@ -47,7 +47,7 @@ class ForecastInputs(NamedTuple):
         observed = ~np.isnan(values)
         level, spread = self.frame(values, observed)
         values = ((values - level) / spread).astype(np.float32)
-        ages = np.log1p(since_observed(values)).astype(np.float32)
+        ages = np.log1p(count_since_observed(values)).astype(np.float32)
         carried = filled(values, np.zeros(values.shape[-1])).astype(np.float32)
         fields = [carried, observed.astype(np.float32), ages]
         if self.alone:

@@ -17,7 +17,7 @@ from ..data.music.abc_playback import Sound
 from ..data.music.sound import played_as, save_midi, save_wav
 from ..errors import SearchError
 from ..fields import Prediction
-from ..fields.frames import frame_text, parse_frames
+from ..fields.frames import format_frame, parse_frames
 from ..layers.state import State
 from ..models import Generator, device_of
 from ..search import sample
@@ -70,7 +70,7 @@ class FrameWriter:
                 done, late = done + 1, patience.ends(begun)
                 finish = "length" if done == options.length else "time" if late else ""
                 for row, (frame, log) in enumerate(zip(made.cpu().numpy(), sampler.logs, strict=True)):
-                    name = frame_text(frame)
+                    name = format_frame(frame)
                     yield Token(row, f"{name}\n", name, log, finish)
                 if late:
                     break

@@ -26,7 +26,7 @@ from ..metrics import blocks
 from ..models import Batch, Generator, device_of
 from .results import Example, Inspection, Predictions, Scored
 from .scoring import score_losses
-from .shape import ROOM, Encoded, Shape, most_positions
+from .shape import ROOM, Encoded, Shape, count_positions
 
 SOME = 1000  # batches that say how much is padding
 LOGITS = 1 << 24  # numbers that are looked at together when something is scored
@@ -74,7 +74,7 @@ class FreeGeneration(Shape):
     # --- training ---
 
     def settle(self, prepared: Any) -> Recipe:
-        if most_positions(self.body) < self.window:
+        if count_positions(self.body) < self.window:
             raise RecipeError(
                 f"model.decoder.max_positions is {self.body.max_positions}, but train.bptt_window is {self.window}"
             )
@@ -88,8 +88,8 @@ class FreeGeneration(Shape):
         places, settings = self.places(prepared.splits["train"].ids), self.recipe.train
         drawn = settings.bptt_window, settings.seed, epoch
         if self.carries and self.one_text:
-            return streams.side_by_side(len(places), max(1, settings.batch_tokens // settings.bptt_window), *drawn)
-        plan = streams.by_document if self.carries else streams.windows
+            return streams.plan_streams(len(places), max(1, settings.batch_tokens // settings.bptt_window), *drawn)
+        plan = streams.plan_documents if self.carries else streams.windows
         return plan(places.begins, settings.batch_tokens, *drawn)
 
     def collate(self, encoded: Encoded, rows: Spans) -> Batch:
@@ -110,8 +110,8 @@ class FreeGeneration(Shape):
     def plan(self, places: Places) -> Spans:
         """How all of it is read to be scored: from where, what counts, up to where."""
         if not self.carries:
-            return streams.all_windows(places.begins, self.window)
-        return streams.all_streams(len(places)) if self.one_text else streams.all_documents(places.begins)
+            return streams.plan_all_windows(places.begins, self.window)
+        return streams.plan_all_streams(len(places)) if self.one_text else streams.plan_all_documents(places.begins)
 
     @torch.no_grad()
     def losses(self, model: Generator, encoded: Encoded) -> Doubles:
@@ -129,7 +129,7 @@ class FreeGeneration(Shape):
                 numbers = begins[:, None] + np.arange(mask.shape[1])
                 counted = mask & (numbers >= counts[:, None])
                 chosen, wanted = torch.from_numpy(counted), torch.from_numpy(targets)
-                losses[numbers[counted]] = element_losses(
+                losses[numbers[counted]] = compute_losses(
                     model, features[chosen.to(here)], wanted[chosen].to(here), len(self.target)
                 )
         return losses
@@ -154,8 +154,8 @@ class FreeGeneration(Shape):
     # --- examples and inputs ---
 
     def read_files(self, files: Sequence[str]) -> list[tuple[Any]]:
-        origin: Any = self.task.schema.origin
-        return [(self.target.normalize(raw),) for raw in origin.read_files(files, self.recipe.data)]
+        dataset: Any = self.task.schema.dataset
+        return [(self.target.normalize(raw),) for raw in dataset.read_files(files, self.recipe.data)]
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
         """Beginnings, and what comes after each."""
@@ -194,7 +194,7 @@ class FreeGeneration(Shape):
         return Inspection(batch, ["<start>", *names[:-1]], names, symbols, symbols)
 
 
-def element_losses(model: Generator, features: torch.Tensor, targets: torch.Tensor, outputs: int) -> NDArray[Any]:
+def compute_losses(model: Generator, features: torch.Tensor, targets: torch.Tensor, outputs: int) -> NDArray[Any]:
     """The losses of elements (N, D), a piece of them at a time where there are many `outputs` to choose from."""
     piece = max(1, LOGITS // outputs)
     pairs = zip(features.split(piece), targets.split(piece), strict=True)

@@ -31,7 +31,7 @@ def declare(recipe: Recipe) -> Declaration:
     sides = {"target": text_side((data.target,), data.target_tokenizer)}
     ordered = recipe.task == "language" and is_text(data)
     return Declaration(
-        schema=Schema(recipe.task, data, sides, origin=Documents, ordered=ordered, limited=False),
+        schema=Schema(recipe.task, data, sides, dataset=Documents, ordered=ordered, limited=False),
         shape=FreeGeneration,
         facts=SymbolCounts,
         learn=learn,

@@ -27,7 +27,7 @@ from .results import Scored
 from .scoring import Metric
 from .shape import Encoded
 from .task import Declaration, Task, check_per_symbol
-from .tune_writer import TuneWriter, find_faults, notes_of
+from .tune_writer import TuneWriter, extract_notes, find_faults
 
 WRITTEN, TEMPERATURE = 100, 0.5  # tunes that are written to see how many are well formed, and how daringly
 LONGEST = 1200  # tokens of such a tune
@@ -44,7 +44,7 @@ def declare(recipe: Recipe) -> Declaration:
 def declare_chords(recipe: Recipe) -> Declaration:
     side = Side((recipe.data.target,), Frames)
     return Declaration(
-        schema=Schema("polyphony", recipe.data, {"target": side}, origin=Pieces, limited=False),
+        schema=Schema("polyphony", recipe.data, {"target": side}, dataset=Pieces, limited=False),
         shape=FreeGeneration,
         facts=KeyChances,
         learn=learn_chords,
@@ -74,9 +74,10 @@ def score_originality(task: Task, own: Sequence[str], real: Sequence[str]) -> di
     """How much of its own tunes it has from training, beside real ones; only while the training tunes are there."""
     if task.prepared is None:
         return {}
-    known = [notes_of(text) for text in task.prepared.splits["train"].raws["target"]]
+    known = [extract_notes(text) for text in task.prepared.splits["train"].raws["target"]]
     ours, theirs = (
-        copied_scores(copied([notes_of(text) for text in texts], known), "tunes") for texts in (own, real[:WRITTEN])
+        copied_scores(copied([extract_notes(text) for text in texts], known), "tunes")
+        for texts in (own, real[:WRITTEN])
     )
     return {name: Scored(ours[name], {"real tunes": theirs[name].value}) for name in ours}
 

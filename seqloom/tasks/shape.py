@@ -75,7 +75,7 @@ class Shape(ABC):
     def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
         lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
         if not train.shuffle:
-            return batching.as_they_stand(lengths, train.batch_tokens)
+            return batching.batch_in_order(lengths, train.batch_tokens)
         return batching.order(lengths, train.batch_tokens, train.seed, epoch)
 
     def padded_share(self, prepared: Any) -> float:
@@ -179,7 +179,7 @@ class Shape(ABC):
     def inspect(self, given: Any, answer: str) -> Inspection: ...
 
 
-def most_positions(body: Architecture) -> int:
+def count_positions(body: Architecture) -> int:
     """How long a sequence a body can read."""
     return body.max_positions if body.kind == "transformer" and body.positions == "learned" else 10**6
 
@@ -187,7 +187,7 @@ def most_positions(body: Architecture) -> int:
 def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64]) -> None:
     """Refuse learned positions that do not reach as far as the training examples."""
     longest = int(lengths.max(initial=0))
-    if most_positions(body) < longest:
+    if count_positions(body) < longest:
         raise RecipeError(
             f"model.{name}.max_positions is {body.max_positions}, but a training example has {longest} elements there"
         )
@@ -196,7 +196,7 @@ def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64]) -
 def check_length(lengths: NDArray[np.int64], body: Architecture) -> None:
     """Refuse an input that reaches beyond the positions that a model has learned."""
     longest = int(lengths.max(initial=0))
-    if most_positions(body) < longest:
+    if count_positions(body) < longest:
         raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
 
 

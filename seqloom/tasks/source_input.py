@@ -58,7 +58,7 @@ class SourceInput:
             return encoded
         if unknown := [tag for tag in tags if tag not in self.tags]:
             asked = f"the tag {unknown[0]!r}" if unknown[0] else "no tag"
-            raise DataError(f"this model is told what to write: one of {', '.join(self.tags)}, not {asked}")
+            raise DataError(f"this model needs a tag: one of {', '.join(self.tags)}, not {asked}")
         return encoded | {"tag": self.tag.encode_many(tags)}
 
     def embedding(self) -> nn.Module:

@@ -34,9 +34,9 @@ def learn(task: Task, prepared: Any) -> TagsOfWords:
     train = prepared.splits["train"].raws
     tags = [elements(text) for text in train["target"]]
     if not task.source.is_text:
-        return TagsOfWords(most_frequent=TagOfWord.fit(tags, tags).usual, tags={})
+        return TagsOfWords(most_frequent=TagOfWord.fit(tags, tags).most_frequent, tags={})
     known = TagOfWord.fit([elements(text) for text in train["source"]], tags)
-    return TagsOfWords(most_frequent=known.usual, tags=known.tags)
+    return TagsOfWords(most_frequent=known.most_frequent, tags=known.tags)
 
 
 def baselines(task: Task, inputs: Sequence[Any], targets: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:

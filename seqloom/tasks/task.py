@@ -63,7 +63,7 @@ class Writer(Protocol):
 
 def load_rows(recipe: Recipe, schema: Schema, note: Note, examples: object, known: dict[str, Field] | None) -> Prepared:
     """Examples that are rows with sides; `known` fields are not fitted again, and must know all labels."""
-    prepared = prepare(schema if known is None else schema.knowing(known), tell=note, examples=examples)
+    prepared = prepare(schema if known is None else schema.knowing(known), note=note, examples=examples)
     if known is not None:
         train = prepared.splits["train"]
         for side, field in prepared.fields.items():

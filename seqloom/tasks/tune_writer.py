@@ -41,7 +41,7 @@ class TuneWriter:
         read = [is_readable(text.output) for text in texts]
         good = share(not found and text.finish == "end" for found, text in zip(bare, texts, strict=True))
         more = {"parse": share(read), "fill their bars": share(not found for found in bare), "well formed": good}
-        return check_texts(texts, known, notes_of) | more
+        return check_texts(texts, known, extract_notes) | more
 
     def save(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
         """Each tune as text, and if it can be read, as MIDI and as sound; what is wrong with it is said."""
@@ -64,7 +64,7 @@ class TuneWriter:
         yield f"{good} of {len(texts)} tunes in {folder} parse, fill their bars and end"
 
 
-def notes_of(text: str) -> str:
+def extract_notes(text: str) -> str:
     """The notes, without the header, marks for line breaks and white space: those are nobody's own."""
     lines = (line for line in text.split("\n") if not HEADER.match(line))
     return NO_NOTES.sub("", "".join(lines))

@@ -36,8 +36,8 @@ def test_each_word_gets_its_most_frequent_tag_and_an_unknown_one_the_usual():
             [[tag]] = model.predict([[word]])
             relevant = [t for w, t in pairs if w == word] or [t for _, t in pairs]
             assert all(relevant.count(tag) >= relevant.count(other) for other in "NVA")
-        assert all(sum(t == model.usual for _, t in pairs) >= sum(t == o for _, t in pairs) for o in "NVA")
-        assert model.predict([["unknown", "words"], []]) == [[model.usual] * 2, []]
+        assert all(sum(t == model.most_frequent for _, t in pairs) >= sum(t == o for _, t in pairs) for o in "NVA")
+        assert model.predict([["unknown", "words"], []]) == [[model.most_frequent] * 2, []]
 
 
 def test_the_nearest_centroid_is_scikit_learns_on_scaled_means_and_spreads():

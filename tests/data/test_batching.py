@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.batching import as_they_stand, order, padded_share, sequential
+from seqloom.data.batching import batch_in_order, order, padded_share, sequential
 
 lengths_of_one_side = st.lists(st.integers(0, 40), max_size=60).map(lambda rows: np.array(rows, dtype=np.int64))
 lengths_of_sides = st.integers(1, 3).flatmap(
@@ -31,7 +31,7 @@ def padded_size(lengths: np.ndarray, rows: np.ndarray) -> int:
 
 @given(any_lengths, budgets, st.integers(0, 2**32 - 1), st.integers(0, 1000))
 def test_every_example_comes_exactly_once_an_epoch(lengths, budget, seed, epoch):
-    for batches in (order(lengths, budget, seed, epoch), sequential(lengths, budget), as_they_stand(lengths, budget)):
+    for batches in (order(lengths, budget, seed, epoch), sequential(lengths, budget), batch_in_order(lengths, budget)):
         assert all(len(rows) for rows in batches)
         found = np.concatenate([np.empty(0, int), *batches]).tolist()
         assert sorted(found) == list(range(len(lengths)))
@@ -95,7 +95,7 @@ def batches_as_they_come(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
 
 def test_examples_that_are_not_shuffled_come_as_they_stand():
     lengths = realistic(500)
-    found = as_they_stand(lengths, 400)
+    found = batch_in_order(lengths, 400)
     assert [rows.tolist() for rows in found] == [rows.tolist() for rows in batches_as_they_come(lengths, 400)]
 
 

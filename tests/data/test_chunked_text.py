@@ -26,7 +26,7 @@ def schema(folder, kind: str, **more) -> Schema:
         train=(str(file),), target_tokenizer=kind, vocabulary_size=600 if kind in ("bpe", "wordpiece") else 0, **more
     )
     side = text_side((data.target,), kind)
-    return Schema("language", data, {"target": side}, origin=Documents, ordered=True, limited=False)
+    return Schema("language", data, {"target": side}, dataset=Documents, ordered=True, limited=False)
 
 
 def small_pieces(monkeypatch, size: int = 100) -> None:
@@ -65,7 +65,7 @@ def test_a_long_text_is_told_apart_as_a_short_one_is(monkeypatch):
     texts = Texts.of(["abcdefgh", "abcdefgx", "abcdefgh"])
     short = sides.digests({"target": texts}, np.arange(3), ["target"]).tolist()
     monkeypatch.setattr(sides, "HASHED", 3)
-    assert [sides.digest_of_long(texts, row) for row in range(3)] == short and len(set(short)) == 2
+    assert [sides.digest_long(texts, row) for row in range(3)] == short and len(set(short)) == 2
 
 
 def test_what_goes_on_is_joined_and_what_does_not_is_apart():

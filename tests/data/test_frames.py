@@ -11,7 +11,7 @@ from seqloom.data.frames import KEYS, LOWEST, FramePlaces, read_pieces
 from seqloom.data.prepare import prepare
 from seqloom.data.ragged import Ragged
 from seqloom.errors import DataError
-from seqloom.fields.frames import Frames, frame_text, parse_frames
+from seqloom.fields.frames import Frames, format_frame, parse_frames
 from seqloom.tasks import declare
 
 PIECES = {"train": [[[60, 64], []], [[21], [108], [60]]], "valid": [[[61]]], "test": [[[62]], [[63], [64]]]}
@@ -81,7 +81,7 @@ def test_each_frame_is_told_from_the_one_before_and_the_first_from_one_of_all_ke
 
 def test_frames_are_lines_of_pitches_and_back():
     text = "60 64 67\n-\n21 108\n"
-    assert "".join(f"{frame_text(frame)}\n" for frame in parse_frames(text)) == text
+    assert "".join(f"{format_frame(frame)}\n" for frame in parse_frames(text)) == text
     assert parse_frames("").shape == (0, KEYS)
     for wrong in ("60 C", "60\n200"):
         with pytest.raises(DataError):

@@ -17,7 +17,7 @@ from seqloom.config.data import Seq2SeqData
 from seqloom.data import cache as stores
 from seqloom.data import prepare as prepare_module
 from seqloom.data import preprocess as building
-from seqloom.data.datasets import origin_of
+from seqloom.data.datasets import open_dataset
 from seqloom.data.prepare import Prepared
 from seqloom.data.schema import Schema
 from seqloom.data.vocabulary import UNKNOWN
@@ -198,7 +198,7 @@ def stores_spans(sizes, limit):
 
 
 def test_progress_is_told(file, cache, monkeypatch):
-    monkeypatch.setattr(building, "TOLD_EVERY", 10)
+    monkeypatch.setattr(building, "NOTED_EVERY", 10)
     monkeypatch.setattr(building, "SPOOLED", 1000)
     told: list[str] = []
     prepare(settings(train=[file]), cache, told.append)
@@ -410,7 +410,7 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
         if name != "target":
             changes.append(base | more)
     schemas = [pairs(settings(**change)) for change in changes]
-    fingerprints = [prepare_module._fingerprint(schema, origin_of(schema)) for schema in schemas]
+    fingerprints = [prepare_module._fingerprint(schema, open_dataset(schema)) for schema in schemas]
     assert len(set(fingerprints)) == len(fingerprints)
     assert prepare(settings(**base), cache).fingerprint == fingerprints[0]
 
@@ -557,7 +557,7 @@ import sys
 from pathlib import Path
 from seqloom.data.schema import Schema
 from seqloom.fields import text_side
-from seqloom.data.datasets import origin_of
+from seqloom.data.datasets import open_dataset
 from seqloom.data.prepare import prepare
 from seqloom.config.recipe import Recipe
 def tell(line):

@@ -39,9 +39,9 @@ def test_a_stream_is_each_document_behind_its_start_and_before_its_end(lengths):
 def test_every_order_of_an_epoch_covers_every_place_once(lengths, rows, window, epoch):
     stream = Stream(documents(lengths))
     orders = [
-        streams.side_by_side(len(stream), rows, window, 0, epoch),
+        streams.plan_streams(len(stream), rows, window, 0, epoch),
         streams.windows(stream.begins, rows * window, window, 0, epoch),
-        streams.by_document(stream.begins, rows * window, window, 0, epoch),
+        streams.plan_documents(stream.begins, rows * window, window, 0, epoch),
     ]
     assert max(np.concatenate(orders[1])[:, 1] - np.concatenate(orders[1])[:, 0]) <= window
     for order in orders:
@@ -52,20 +52,20 @@ def test_every_order_of_an_epoch_covers_every_place_once(lengths, rows, window, 
 def test_every_place_is_scored_once_and_with_enough_before_it(lengths, window):
     stream = Stream(documents(lengths))
     for plan in (
-        streams.all_windows(stream.begins, window),
-        streams.all_streams(len(stream)),
-        streams.all_documents(stream.begins),
+        streams.plan_all_windows(stream.begins, window),
+        streams.plan_all_streams(len(stream)),
+        streams.plan_all_documents(stream.begins),
     ):
         assert (covered([np.stack([plan[:, 1], plan[:, 2], plan[:, 2]], 1)], len(stream)) == 1).all()
         assert (plan[:, 0] <= plan[:, 1]).all() and (plan[:, 1] < plan[:, 2]).all()
-    reads, counts, stops = streams.all_windows(stream.begins, window).T
+    reads, counts, stops = streams.plan_all_windows(stream.begins, window).T
     assert (stops - reads <= window).all()
     begins = stream.begins[np.searchsorted(stream.begins, counts, side="right") - 1]
     assert ((counts == begins) | (counts - reads >= min(window // 2, window - 1))).all()
 
 
 def test_streams_go_on_where_they_were_and_only_the_first_window_is_fresh():
-    order = streams.side_by_side(100, 4, 10, 0, 0)
+    order = streams.plan_streams(100, 4, 10, 0, 0)
     assert [rows[0, 2] for rows in order] == [0, 1, 1]
     for before, after in zip(order, order[1:], strict=False):
         assert (before[:, 1] == after[:, 0]).all()
@@ -74,7 +74,7 @@ def test_streams_go_on_where_they_were_and_only_the_first_window_is_fresh():
 @pytest.mark.parametrize(
     "plan",
     [
-        lambda seed, epoch: streams.side_by_side(997, 4, 10, seed, epoch),
+        lambda seed, epoch: streams.plan_streams(997, 4, 10, seed, epoch),
         lambda seed, epoch: streams.windows(np.array([0, 997]), 40, 10, seed, epoch),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_long_text_is_shuffled_in_stretches_without_a_list_and_every_place_com
 
 
 def test_batches_that_are_made_on_demand_are_a_sequence():
-    made = streams.side_by_side(103, 3, 10, seed=0, epoch=0)
+    made = streams.plan_streams(103, 3, 10, seed=0, epoch=0)
     listed = list(made)
     assert len(made) == len(listed) == 4 and (made[-1] == listed[-1]).all() and len(made[1:3]) == 2
     with pytest.raises(IndexError):

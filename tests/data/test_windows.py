@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqloom.data.windows import (
-    since_observed,
+    compute_time_features,
+    count_since_observed,
+    find_windows,
     split_by_counts,
     split_by_dates,
     split_by_shares,
-    time_features,
     windows,
-    windows_of,
 )
 from seqloom.errors import DataError
 
@@ -30,7 +30,7 @@ def test_windows_are_all_that_fit(length, context, horizon, stride):
 
 @given(start=st.integers(0, 40), size=st.integers(0, 40), context=small, horizon=small)
 def test_windows_of_a_part_have_every_target_in_it_and_none_outside(start, size, context, horizon):
-    found = windows_of(slice(start, start + size), context, horizon).tolist()
+    found = find_windows(slice(start, start + size), context, horizon).tolist()
     for first in found:
         assert first >= 0 and start <= first + context and first + context + horizon <= start + size
     targets = [row for row in range(start, start + size) if row >= context and row + horizon <= start + size]
@@ -39,7 +39,7 @@ def test_windows_of_a_part_have_every_target_in_it_and_none_outside(start, size,
 
 def test_the_usual_split_of_the_hourly_transformer_set_gives_its_known_number_of_windows():
     train, validation, test = split_by_counts(17420, [12 * 720, 4 * 720, 4 * 720])
-    assert [len(windows_of(part, 336, 96)) for part in (train, validation, test)] == [8640 - 336 - 95, 2785, 2785]
+    assert [len(find_windows(part, 336, 96)) for part in (train, validation, test)] == [8640 - 336 - 95, 2785, 2785]
 
 
 @given(length=st.integers(0, 1000), cuts=st.lists(st.integers(0, 10), min_size=2, max_size=4))
@@ -74,7 +74,7 @@ def test_parts_larger_than_the_series_are_refused():
 
 def test_features_agree_with_the_calendar():
     times = np.arange("2019-12-25", "2020-03-05", 7, dtype="datetime64[h]")
-    features, names = time_features(times)
+    features, names = compute_time_features(times)
     assert names == ("hour sin", "hour cos", "weekday sin", "weekday cos", "day of year sin", "day of year cos")
     for row, moment in zip(features, times.tolist(), strict=True):
         day = moment.hour / 24
@@ -87,12 +87,12 @@ def test_features_agree_with_the_calendar():
 @pytest.mark.parametrize(("step", "count"), [("m", 6), ("D", 4), ("W", 2), ("M", 2), ("Y", 0)])
 def test_only_cycles_that_the_spacing_shows_are_there(step, count):
     times = np.arange(np.datetime64("2000", step), np.datetime64("2000", step) + 20)
-    features, names = time_features(times)
+    features, names = compute_time_features(times)
     assert features.shape == (20, count) and len(names) == count
 
 
 def test_plain_numbers_have_no_calendar():
-    assert time_features(np.arange(5.0))[0].shape == (5, 0)
+    assert compute_time_features(np.arange(5.0))[0].shape == (5, 0)
     with pytest.raises(DataError, match="are no dates"):
         split_by_dates(np.arange(5.0), ["2013-01-01"])
 
@@ -100,7 +100,7 @@ def test_plain_numbers_have_no_calendar():
 @given(st.lists(st.lists(st.sampled_from([1.0, math.nan]), min_size=2, max_size=2), min_size=1, max_size=20))
 def test_steps_since_observed_count_like_a_loop(rows):
     values = np.array(rows)
-    found = since_observed(values)
+    found = count_since_observed(values)
     for column in range(2):
         since = 0
         for row in range(len(rows)):

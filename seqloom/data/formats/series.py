@@ -23,7 +23,7 @@ from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
 from seqloom.data.formats.tables import Skipped, format_of, place_of
 from seqloom.data.formats.times import Clock, Times, clock_of, find_clock, grid_of, number
-from seqloom.data.numbers import LARGEST, why_no_number
+from seqloom.data.numbers import LARGEST, explain_no_number
 from seqloom.errors import DataError
 
 MISSING = frozenset(["", "na", "nan", "null"])  # in small letters
@@ -186,7 +186,7 @@ class _Table:
                 _numbers([row.fields[place]], self.decimal)
             except ValueError:
                 name, text = self.names[place], row.fields[place].strip()
-                sentence = f"the column {name!r} is {_short(text)}, but {why_no_number(text)}"
+                sentence = f"the column {name!r} is {_short(text)}, but {explain_no_number(text)}"
                 return Fault(f"{name!r} is no number", sentence, self.file, row.line)
         try:
             self._times([row])
