@@ -22,18 +22,18 @@ class Interrupted(BaseException):
 
 
 class Stop(threading.Event):
-    """Set by the first signal. `kept` says in one sentence what is left then, and how to go on."""
+    """Set by the first signal. `message` says in one sentence what is left then, and how to go on."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: Callable[[], str] = lambda: "stopped before anything was begun"
-        self.heeded = True  # whether somebody looks at it from time to time; otherwise a signal interrupts at once
+        self.message: Callable[[], str] = lambda: "stopped before anything was begun"
+        self.watched = True  # whether somebody looks at it from time to time; otherwise a signal interrupts at once
         self.patience = PATIENCE
         self._over = threading.Event()
 
-    def heed(self, kept: Callable[[], str]) -> None:
-        """From here on somebody looks at this event, and a stop leaves what `kept` says."""
-        self.kept, self.heeded = kept, True
+    def watch(self, message: Callable[[], str]) -> None:
+        """From here on somebody looks at this event, and `message` says what a stop leaves."""
+        self.message, self.watched = message, True
         self.check()
 
     def check(self) -> None:
@@ -43,39 +43,39 @@ class Stop(threading.Event):
     def listen(self) -> None:
         """Take the signals over."""
         for number in SIGNALS:
-            signal.signal(number, self._hear)
+            signal.signal(number, self._handle)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # held back until now by whoever started us: see `launch`
-        self._ear, self._told = os.pipe()
-        os.set_blocking(self._told, False)
-        signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)
+        self._pipe_out, self._pipe_in = os.pipe()
+        os.set_blocking(self._pipe_in, False)
+        signal.set_wakeup_fd(self._pipe_in, warn_on_full_buffer=False)
         threading.Thread(target=self._wait, name="patience", daemon=True).start()
 
     def close(self) -> None:
         """Nothing is left to stop."""
         self._over.set()
         signal.set_wakeup_fd(-1)
-        os.close(self._told)
+        os.close(self._pipe_in)
 
-    def _hear(self, number: int, frame: object) -> None:
+    def _handle(self, number: int, frame: object) -> None:
         again = self.is_set()
         self.set()
-        if again or not self.heeded:
+        if again or not self.watched:
             raise Interrupted
 
     def _wait(self) -> None:
         """Beside the work, which may be in a call where no handler runs: the system itself writes each signal here."""
-        while (heard := os.read(self._ear, 1)) and heard[0] not in SIGNALS:
+        while (heard := os.read(self._pipe_out, 1)) and heard[0] not in SIGNALS:
             pass
         if heard and not self._over.wait(self.patience):
             interrupt_main()
             if not self._over.wait(LAST):
-                os.write(2, f"{self.kept()}\n".encode())
+                os.write(2, f"{self.message()}\n".encode())
                 os._exit(STOPPED)
-        os.close(self._ear)
+        os.close(self._pipe_out)
 
 
 @contextmanager
-def hearing() -> Iterator[Stop]:
+def handle_signals() -> Iterator[Stop]:
     """Hear signals inside; afterwards they go where they went before."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     stop = Stop()

@@ -14,7 +14,7 @@ import pytest
 from seqloom import stopping
 from seqloom.runs import folder as folders
 from seqloom.runs.run import train
-from seqloom.stopping import STOPPED, Interrupted, hearing
+from seqloom.stopping import STOPPED, Interrupted, handle_signals
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoint, Checkpoints
 from seqloom.training.manifests import MANIFEST, check_manifest
@@ -31,7 +31,7 @@ UNBEGUN = "stopped before anything was begun"
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_asks_to_stop_and_the_second_interrupts(number):
     before = signal.getsignal(number)
-    with hearing() as stop:
+    with handle_signals() as stop:
         stop.check()
         signal.raise_signal(number)
         assert stop.is_set()
@@ -43,18 +43,18 @@ def test_the_first_signal_asks_to_stop_and_the_second_interrupts(number):
 
 
 def test_who_does_not_look_is_interrupted_at_once():
-    with hearing() as stop:
-        stop.heeded = False
+    with handle_signals() as stop:
+        stop.watched = False
         with pytest.raises(Interrupted):
             signal.raise_signal(signal.SIGTERM)
         with pytest.raises(Interrupted):
-            stop.heed(lambda: "nothing is kept")
-        assert stop.kept() == "nothing is kept"
+            stop.watch(lambda: "nothing is kept")
+        assert stop.message() == "nothing is kept"
 
 
 def test_who_asks_to_stop_does_not_wait_for_a_long_validation(monkeypatch):
     monkeypatch.setattr(stopping, "PATIENCE", 0.05)
-    with hearing(), pytest.raises(Interrupted):
+    with handle_signals(), pytest.raises(Interrupted):
         signal.raise_signal(signal.SIGTERM)
         for _ in range(6000):
             time.sleep(0.01)
@@ -62,7 +62,7 @@ def test_who_asks_to_stop_does_not_wait_for_a_long_validation(monkeypatch):
 
 def test_nobody_is_interrupted_who_was_not_asked_to_stop(monkeypatch):
     monkeypatch.setattr(stopping, "PATIENCE", 0.05)
-    with hearing() as stop:
+    with handle_signals() as stop:
         time.sleep(0.2)
     assert not stop.is_set()
 
@@ -73,8 +73,8 @@ def test_what_cannot_be_interrupted_ends_with_the_process():
         import ctypes, os, signal
         from seqloom import stopping
         stopping.PATIENCE = stopping.LAST = 0.1
-        with stopping.hearing() as stop:
-            stop.kept = lambda: "all is kept"
+        with stopping.handle_signals() as stop:
+            stop.message = lambda: "all is kept"
             print("hears", flush=True)
             signal.siginterrupt(signal.SIGTERM, False)
             signal.siginterrupt(signal.SIGINT, False)

@@ -40,7 +40,7 @@ def compare(
 ) -> None:
     """Compare variants fairly; said again, it goes on, and several processes may share a folder."""
     stop: Stop = context.obj
-    stop.heed(lambda: "stopped; the same command goes on")
+    stop.watch(lambda: "stopped; the same command goes on")
     from ..config.ranges import parse_over
     from ..config.recipe import Recipe
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..errors import SeqloomError
-from ..stopping import STOPPED, Interrupted, Stop, hearing
+from ..stopping import STOPPED, Interrupted, Stop, handle_signals
 from . import launch
 from .check import check
 from .compare import compare
@@ -52,7 +52,7 @@ def before_any_command(
 
 def main(stop: Stop | None = None) -> None:
     """Do what was typed: a person's mistake is one sentence and exit code 2, a stop one sentence and 130."""
-    with nullcontext(stop) if stop else hearing() as heard:
+    with nullcontext(stop) if stop else handle_signals() as heard:
         run_command(heard)
 
 
@@ -61,11 +61,11 @@ def run_command(stop: Stop) -> None:
     try:
         stop.check()
         # A command that looks at the event says so; any other is interrupted.
-        stop.kept, stop.heeded = lambda: "stopped", False
+        stop.message, stop.watched = lambda: "stopped", False
         app(obj=stop)
     except Interrupted:
         if launch.is_first():
-            print(stop.kept(), file=sys.stderr)
+            print(stop.message(), file=sys.stderr)
         raise SystemExit(STOPPED) from None
     except SeqloomError as error:
         if debug:

@@ -34,7 +34,7 @@ def serve(
 ) -> None:
     """Serve runs over HTTP: predictions, texts, sessions, reasons; three protocols, see /docs."""
     stop: Stop = context.obj
-    stop.heed(lambda: "stopped; what was in flight is answered")
+    stop.watch(lambda: "stopped; what was in flight is answered")
     try:
         from ..serve.app import create_app, create_server
     except ModuleNotFoundError as error:

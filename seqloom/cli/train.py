@@ -35,7 +35,7 @@ def train(
 ) -> None:
     """Train a recipe into a run folder, and score it against its baselines."""
     stop: Stop = context.obj
-    stop.heed(lambda: describe_rest(into))
+    stop.watch(lambda: describe_rest(into))
     from ..config.recipe import Recipe
 
     count = parse_processes(processes)
@@ -54,7 +54,7 @@ def train(
         folders.check_version(into)
         given = folders.own_recipe(into).override(*changes)
     folder = into or folders.find_free_folder(Path("runs"), Path(str(recipe)).stem)
-    stop.heed(lambda: describe_rest(folder))
+    stop.watch(lambda: describe_rest(folder))
     if not count:
         assert given is not None
         count, sentence = choose_processes(given)
@@ -123,7 +123,7 @@ def tune(
 ) -> None:
     """Search over settings; said again, a search that was killed goes on."""
     stop: Stop = context.obj
-    stop.heed(lambda: "stopped; the same command goes on")
+    stop.watch(lambda: "stopped; the same command goes on")
     from ..config.ranges import is_range, parse_over
     from ..config.recipe import Recipe
 
@@ -140,12 +140,12 @@ def tune(
     stop.check()
     for trial in search.run(trials, stop):
         loss = "–" if trial.loss is None else f"{trial.loss:.4f}"
-        said = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
-        notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {said}")
+        settings = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
+        notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {settings}")
     stop.check()
     found, importances = search.trials(), search.importances()
     if as_json:
-        told = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]
-        print_whole({"trials": told, "importances": importances})
+        listed = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]
+        print_whole({"trials": listed, "importances": importances})
     else:
         show_search(found, importances)

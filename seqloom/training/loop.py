@@ -79,7 +79,7 @@ def fit(
     checkpoint = find_checkpoint(checkpoints, ranks)
     if checkpoint is not None:
         training.restore(checkpoint, checkpoint.step <= changed)
-        yield from training.tell(validate)
+        yield from training.report(validate)
     while not training.finished:
         try:
             training.advance()
@@ -93,7 +93,7 @@ def fit(
                 checkpoints.save(checkpoint)
         if stops:
             return
-        yield from training.tell(validate)
+        yield from training.report(validate)
 
 
 def find_checkpoint(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Checkpoint | None:
@@ -106,9 +106,9 @@ def find_checkpoint(checkpoints: Checkpoints | None, ranks: ProcessGroup) -> Che
         return checkpoint
     own = checkpoint.files() if checkpoint else {}
     about = {"step": checkpoint.step, "place": checkpoint.place} if checkpoint else {}
-    told = json.loads(ranks.broadcast(json.dumps({**about, "files": list(own)}).encode()))
-    files = {name: ranks.broadcast(own.get(name, b"")) for name in told["files"]}
-    return Checkpoint.parse(told["step"], files, told["place"]) if files else None
+    header = json.loads(ranks.broadcast(json.dumps({**about, "files": list(own)}).encode()))
+    files = {name: ranks.broadcast(own.get(name, b"")) for name in header["files"]}
+    return Checkpoint.parse(header["step"], files, header["place"]) if files else None
 
 
 class Piece(NamedTuple):
@@ -302,9 +302,9 @@ class Training:
         with evaluating(self.objective), autocast(device_of(self.objective), self.settings.precision):
             return self.objective(part, None)[2]
 
-    # --- telling ---
+    # --- records ---
 
-    def tell(self, validate: Validate) -> Iterator[Record]:
+    def report(self, validate: Validate) -> Iterator[Record]:
         """The record of this step, if it has one. Averaged weights stay shown until the next record is asked for."""
         step = self.progress.step
         if step >= self.settings.steps or step % self.settings.validate_every == 0:

@@ -42,9 +42,9 @@ class ProcessGroup:
         length = torch.tensor([len(data)])
         distributed.broadcast(length, 0)
         content = torch.frombuffer(bytearray(data), dtype=torch.uint8) if self.first and data else None
-        told = torch.zeros(int(length), dtype=torch.uint8) if content is None else content
-        distributed.broadcast(told, 0)
-        return told.numpy().tobytes()
+        received = torch.zeros(int(length), dtype=torch.uint8) if content is None else content
+        distributed.broadcast(received, 0)
+        return received.numpy().tobytes()
 
     def all_reduce(self, *values: float) -> list[float]:
         """Each value, added up over all processes."""
