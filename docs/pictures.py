@@ -2,13 +2,18 @@
 
 Trains small runs and both studies into runs/pictures (ten minutes on two cores; what is there already is used), looks
 into them and writes docs/pictures/*.svg and *.png: what `seqloom look RUN INPUT --view NAME --out FILE` writes, and
-`seqloom study NAME`.
+`seqloom study NAME`. The page is photographed in Debian's Chromium.
 """
 
 import shutil
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 from PIL import Image
+from playwright.sync_api import Error, sync_playwright
 
 from seqloom import Recipe, load, train
 from seqloom.look.charts.base import save
@@ -82,6 +87,36 @@ def main() -> None:
         show_study(name, RUNS / f"study-{name}")
         for chart, drawn in pictures.items():
             told(Path(shutil.copy(RUNS / f"study-{name}" / f"{chart}.svg", HERE / "pictures" / f"{drawn}.svg")))
+    told(photograph(HERE / "pictures" / "page.png"))
+
+
+def photograph(path: Path) -> Path:
+    """The page of the runs above: a date, its answer, and what one digit of it attended to."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    serve = [sys.executable, "-m", "seqloom", "serve", str(RUNS), "--port", url.rpartition(":")[2]]
+    server = subprocess.Popen(serve)
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": 1040, "height": 850})
+            for _ in range(100):
+                try:
+                    page.goto(f"{url}/#/runs/dates")
+                    break
+                except Error:
+                    time.sleep(0.3)
+            page.get_by_label("Type or paste").fill("3 mai 2024")
+            page.get_by_text("Answered:").wait_for()
+            page.wait_for_timeout(2000)
+            page.locator(".chips").nth(2).locator(".chip").nth(6).hover()
+            page.screenshot(path=path)
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+    return path
 
 
 def told(path: Path) -> None:
