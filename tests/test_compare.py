@@ -17,6 +17,7 @@ from seqloom.runs import compare as module
 from seqloom.runs.compare import RESULTS, RUNS, claim, name_job, read_comparison, read_plan, settle_plan
 from seqloom.runs.matching import APART, Workshop, list_variants, match_parameters
 
+from .browser import chromium
 from .recipes import forecasting, small, walks
 
 KINDS = ("rnn", "lstm", "gru", "transformer")
@@ -245,3 +246,22 @@ def test_inside_the_noise_there_is_no_winner_but_a_number_of_seeds(tmp_path):
     verdict = read_comparison(tmp_path / "c").verdict
     assert verdict.winner is None and verdict.seeds_needed > 8
     assert f"({verdict.seeds_needed - 8} more)" in verdict.sentence
+
+
+def test_the_page_draws_its_chart_without_a_network(tmp_path):
+    plan = plan_of(tmp_path, small(tmp_path), seeds=6)
+    fill(tmp_path, plan, lambda name, seed: 0.5 + 0.01 * seed + 0.1 * (name == "lstm"))
+    file, told = tmp_path / "page.html", []
+    file.write_bytes(write_comparison_page(read_comparison(tmp_path / "c").to_json()))
+    with chromium() as browser:
+        context = browser.new_context()
+        context.set_offline(True)
+        page = context.new_page()
+        page.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.goto(file.as_uri())
+        page.evaluate("() => drawAll()")
+        assert page.locator("#chart-cost .mark-symbol path").count() >= 14  # 12 seeds and 2 means
+        assert "exact (higher is better)" in page.locator("#chart-cost").inner_text()
+        assert page.locator("header p").inner_text().startswith("lstm is better than each of the others")
+    assert told == []

@@ -92,7 +92,8 @@ def cost_chart(rows: Sequence[Mapping[str, Any]], score: str, better: str) -> "a
         "x": alt.X("seconds:Q", title="seconds of training", scale=alt.Scale(zero=False)),
         "color": alt.Color("model:N", sort=names, scale=alt.Scale(domain=names, range=list(COLORS)), title=None),
     }
-    y = alt.Y("value:Q", title=f"{score} ({better} is better)", scale=alt.Scale(zero=False))
+    up = f"{score} ({better} is better)"
+    y = alt.Y("value:Q", title=up, scale=alt.Scale(zero=False))
     means = [
         {"model": row["name"], "seconds": number(row["seconds"]), "value": number(row["mean"])}
         | dict(zip(("low", "high"), map(number, row["interval"]), strict=True))
@@ -106,11 +107,11 @@ def cost_chart(rows: Sequence[Mapping[str, Any]], score: str, better: str) -> "a
     ]
     tips = ["model:N", "seconds:Q", "value:Q"]
     dots = alt.Chart(data(seeds)).mark_point(size=25, opacity=0.5).encode(y=y, tooltip=[*tips, "seed:N"], **shared)
-    spans = alt.Chart(data(means)).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=None), y2="high:Q", **shared)
+    spans = alt.Chart(data(means)).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=up), y2="high:Q", **shared)
     points = (
         alt.Chart(data(means))
         .mark_point(filled=True, size=110, opacity=1)
-        .encode(y=y, shape=alt.Shape("model:N", sort=names, title=None), tooltip=[*tips, "low:Q", "high:Q"], **shared)
+        .encode(y=y, shape=alt.Shape("model:N", sort=names, legend=None), tooltip=[*tips, "low:Q", "high:Q"], **shared)
     )
     title = titled("Score against time", "Small: a seed; large: their mean, with its 95 % interval")
     return alt.layer(dots, spans, points).properties(title=title, width=520, height=300)
