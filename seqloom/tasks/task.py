@@ -145,6 +145,11 @@ class Task:
 
     @property
     def shape(self) -> Any:
+        """What this task's kind of shape can do besides what every shape can."""
+        return self.declaration.shape(self)
+
+    @property
+    def _shape(self) -> Shape:
         return self.declaration.shape(self)
 
     @property
@@ -173,8 +178,7 @@ class Task:
 
     def build(self) -> nn.Module:
         """A new model, its weights drawn at random."""
-        model: nn.Module = self.shape.build()
-        return model
+        return self._shape.build()
 
     def initialize(self, model: Any, note: Note) -> None:
         """Begin words with the vectors of a file, where the recipe names one."""
@@ -190,47 +194,40 @@ class Task:
 
     def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
         """The rows of each batch of an epoch: a pure function of the seed and the epoch."""
-        rows: Sequence[Any] = self.shape.order(prepared, epoch)
-        return rows
+        return self._shape.order(prepared, epoch)
 
     def padded_share(self, prepared: Any) -> float:
         """How much of the training batches is padding."""
-        return float(self.shape.padded_share(prepared))
+        return self._shape.padded_share(prepared)
 
     def batch(self, prepared: Any, rows: Any, split: str = "train") -> Batch:
-        batch: Batch = self.shape.batch(prepared, rows, split)
-        return batch
+        return self._shape.batch(prepared, rows, split)
 
     def validate(self, model: Any, prepared: Any) -> dict[str, float]:
         """Quick scores on the validation examples, the loss among them."""
-        scores: dict[str, float] = self.shape.validate(model, prepared)
-        return scores
+        return self._shape.validate(model, prepared)
 
     # --- examples and scores ---
 
     def examples(self, prepared: Any, split: str) -> Sequence[Any]:
         """The examples of a part as a person knows them, to be scored."""
-        examples: Sequence[Any] = self.shape.examples(prepared, split)
-        return examples
+        return self._shape.examples(prepared, split)
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
         """Some of these examples, evenly over all of them, as a person would ask them."""
-        picked: list[Example] = self.shape.pick_examples(examples, at_most)
-        return picked
+        return self._shape.pick_examples(examples, at_most)
 
     def read_files(self, files: Sequence[str]) -> Sequence[Any]:
         """The examples of files of one's own, read as the recipe says."""
-        examples: Sequence[Any] = self.shape.read_files(files)
-        return examples
+        return self._shape.read_files(files)
 
     def count_cut(self, examples: Sequence[Any]) -> int:
         """Of how many examples not all is read."""
-        return int(self.shape.count_cut(examples))
+        return self._shape.count_cut(examples)
 
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
         """All scores on these examples, each with its baselines beside it."""
-        scores: dict[str, Scored] = self.shape.score(model, examples)
-        more = self.declaration.more_scores
+        scores, more = self._shape.score(model, examples), self.declaration.more_scores
         return scores if more is None else scores | more(self, model, examples)
 
     # --- answers ---
@@ -238,30 +235,27 @@ class Task:
     @property
     def reads_text(self) -> bool:
         """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
-        return bool(self.shape.reads_text)
+        return self._shape.reads_text
 
     def accept_input(self, given: Any) -> Any:
         """An input of `predict` that can be read; DataError says what was expected in place of another."""
-        return self.shape.accept_input(given)
+        return self._shape.accept_input(given)
 
     def read_inputs(self, file: str) -> Iterator[tuple[str, Any]]:
         """What a file asks, each input with what it is called."""
-        inputs: Iterator[tuple[str, Any]] = self.shape.read_inputs(file)
-        return inputs
+        return self._shape.read_inputs(file)
 
     def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The best `beam` answers to each input, best first; None is as many as the recipe says."""
-        predictions: list[Predictions] = self.shape.predict(model, inputs, beam)
-        return predictions
+        return self._shape.predict(model, inputs, beam)
 
     def error(self, prediction: Prediction, example: Example) -> float:
         """How wrong a prediction is: 0 or 1; of numbers, how far off."""
-        return float(self.shape.error(prediction, example))
+        return self._shape.error(prediction, example)
 
     def inspect(self, given: Any, answer: str) -> Inspection:
         """An input and an answer, ready to be looked at."""
-        inspection: Inspection = self.shape.inspect(given, answer)
-        return inspection
+        return self._shape.inspect(given, answer)
 
 
 def check_per_symbol(task: Task, **facts: Sequence[Any]) -> None:

@@ -62,6 +62,20 @@ def test_what_lies_behind_the_greatest_length_is_not_read_and_that_is_said(run):
     assert [one.unread for one in both] == [0, 2] and run.scores["cut"] == 12
 
 
+def test_an_input_is_tokenized_once_to_be_answered(run, monkeypatch):
+    run, _ = run
+    source, seen = type(run.task.source), []
+    encode = source.encode_many
+
+    def listening(self, raws):
+        seen.extend(raws if self is run.task.source else ())
+        return encode(self, raws)
+
+    monkeypatch.setattr(source, "encode_many", listening)
+    run.predict_many(["a b", "b a c d"], 2)
+    assert seen == ["a b", "b a c d"]
+
+
 def test_the_final_score_is_that_of_validation_on_the_same_examples(run):
     run, validated = run
     score = {"classify": "accuracy", "seq2seq": "exact"}.get(run.recipe.task)
