@@ -12,7 +12,7 @@ from seqloom.config.recipe import Recipe
 from seqloom.data.prepare import FEWEST, Split
 from seqloom.data.ragged import Ragged, Texts
 from seqloom.errors import DataError, RecipeError
-from seqloom.runs import pipeline
+from seqloom.runs import pipeline, workers
 from seqloom.runs.notes import yield_notes
 from seqloom.runs.run import load, train
 from seqloom.tasks.task import Declaration, Task
@@ -315,7 +315,7 @@ def test_processes_are_a_number_or_tried_out_and_only_when_asked(tmp_path, monke
     path.write_text(
         small(tmp_path, "train.steps=2", "train.validate_every=2").to_toml(comments=False), encoding="utf-8"
     )
-    tried = Counting(monkeypatch, (pipeline, "measure_parallelism"))
+    tried = Counting(monkeypatch, (workers, "measure_parallelism"))
     code, _, said = seqloom("train", path, "--into", tmp_path / "run", "--processes", "many")
     assert code == 2 and "a number from 1 to 1024 was expected, or auto" in said
     assert seqloom("train", path, "--into", tmp_path / "plain")[0] == 0 and not tried.calls

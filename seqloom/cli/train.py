@@ -45,8 +45,8 @@ def train(
     check_options(recipe, into, resume, changed_data)
     given = Recipe.read(recipe, *changes) if recipe else None
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
-    from ..runs.pipeline import choose_processes
     from ..runs.run import train as train_run
+    from ..runs.workers import choose_processes
     from .terminal import follow, notes, show_scores
 
     stop.check()

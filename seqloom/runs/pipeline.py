@@ -3,7 +3,6 @@
 All that is said on the way is a record: it is written to records.jsonl and yielded, whoever listens.
 """
 
-import json
 import resource
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -30,13 +29,11 @@ from ..training.events import Events
 from ..training.files import json_bytes, read_json, sha256, write_atomically
 from ..training.loop import evaluating, fit
 from ..training.manifests import check_manifest, compute_sums, read_manifest, replace_file, write_manifest
-from ..training.parallelism import measure_parallelism
 from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time
 from ..training.processes import ProcessGroup, join_process_group, shutdown
 from ..training.records import Record
 from ..training.schedules import learning_rate_at
 from ..training.tensors import copy_weights, load_weights, read_tensors, tensor_bytes
-from ..training.watching import MakeWatch
 from .folder import (
     CARD,
     RECORDS,
@@ -58,6 +55,7 @@ from .folder import (
 from .json_output import defined, record_json, scores_json
 from .model_card import card, describe_data, example_command
 from .notes import Note, yield_notes
+from .workers import choose_watch, run_worker
 
 
 def train(
@@ -111,42 +109,6 @@ def train(
                 yield from pipeline.run(recipe, examples, cell, before, changed_data)
             except Stopped:
                 return
-
-
-def choose_processes(recipe: Recipe) -> tuple[int, str]:
-    """How many processes make a step fastest on this machine, by trial steps, and a sentence about it; one process and
-    no sentence where there is no choice, or where the differences are noise."""
-    recipe.check_data()
-    task, prepared = declare(recipe).prepare(recipe.resolved(), lambda text: None)
-    objective = task.objective(task.build())
-    measured = measure_parallelism(objective, Feed(task, prepared), task.recipe.train)
-    if measured is None or not measured.clear:
-        return 1, ""
-    return measured.count if measured.better == "processes" else 1, str(measured)
-
-
-def run_worker(
-    processes: ProcessGroup,
-    cell: MakeCell | None,
-    fields: Mapping[str, FieldKind] | None,
-    stop: threading.Event | None,
-) -> None:
-    """Be one of several processes, but not the first: train as it says, and leave everything else to it."""
-    try:
-        orders = json.loads(processes.broadcast())
-    except RuntimeError:  # what torch says when the other side is gone; the reason, the first process has told
-        raise RunError("the first process ended before the training began") from None
-    if orders:
-        recipe = Recipe.of(orders["recipe"])
-        task, prepared = declare(recipe, fields).prepare(recipe, lambda text: None, known=orders["known"])
-        if prepared.fingerprint != orders["data"]:
-            raise RunError(f"process {processes.rank} finds other data than the first one: the files must be the same")
-        task.cell = cell
-        objective, settings = task.objective(task.build().to(choose_device(recipe.train.device))), task.recipe.train
-        feed, changed, watch = Feed(task, prepared), orders["changed"], choose_watch(settings)
-        for _ in fit(objective, feed, settings, dict, stop=stop, ranks=processes, changed=changed, watch=watch):
-            pass
-    shutdown()
 
 
 class Pipeline:
@@ -426,15 +388,6 @@ class Pipeline:
         sums = {name: known[name] for name in (*SETTLED, WEIGHTS)} | compute_sums(contents)
         write_manifest(folder, sums | {RECORDS: [sha256(folder / RECORDS)]})
         yield record
-
-
-def choose_watch(settings: Train) -> MakeWatch | None:
-    """Who looks at the weights while they are learned, if anybody is to."""
-    if not settings.watch_every:
-        return None
-    from ..look.watching import Watching
-
-    return Watching
 
 
 def format_duration(seconds: float) -> str:
