@@ -60,7 +60,11 @@ def test_sizes_are_found_at_which_all_have_as_many_parameters(task, tmp_path):
         recipe, kinds = Recipe.of({"task": "classify"}).override("model.size=24"), KINDS[:2]
         examples = {part: [("good film", "x"), ("bad one", "y")] * 5 for part in ("train", "validation", "test")}
     else:
-        recipe, examples, kinds = forecasting("model.size=24"), walks(), (*KINDS, "gru-d")
+        recipe, examples, kinds = (
+            forecasting("model.kind=transformer", "model.heads=2", "model.size=24"),
+            walks(),
+            (*KINDS, "gru-d"),
+        )
     workshop = Workshop(recipe, examples)
     matched = match_parameters(workshop, list_variants(kinds, ()))
     counts = [workshop.count(variant.recipe(recipe)) for variant in matched]
