@@ -59,10 +59,10 @@ def build(file: str, heads: int) -> str:
 
 
 def main() -> None:
-    file, heads, threads = sys.argv[1:]
+    file, heads, threads, kind = sys.argv[1:]
     clock = time.process_time if threads == "1" else time.perf_counter
     translator = ctranslate2.Translator(
-        build(file, int(heads)), compute_type="float32", intra_threads=int(threads), inter_threads=1
+        build(file, int(heads)), compute_type=kind, intra_threads=int(threads), inter_threads=1
     )
     for line in sys.stdin:
         asked = json.loads(line)

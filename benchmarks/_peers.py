@@ -196,9 +196,9 @@ def joey(model: Generator, read: nn.LSTM, write: nn.LSTM, vocabulary: int) -> An
 
 
 class CTranslate2:
-    """The translator in CTranslate2, float32, in a process that never sees torch: both start pools of threads."""
+    """The translator in CTranslate2, in a process that never sees torch: both start pools of threads."""
 
-    def __init__(self, model: Generator, heads: int, threads: int) -> None:
+    def __init__(self, model: Generator, heads: int, threads: int, kind: str = "float32") -> None:
         self.folder = TemporaryDirectory()
         size = model.embed.weight.shape[1]
         weights = {name.removeprefix("model."): value for name, value in blocks(model).items()}
@@ -207,7 +207,7 @@ class CTranslate2:
         file = Path(self.folder.name) / "weights.npz"
         np.savez(file, **{name: value.detach().numpy() for name, value in weights.items()})
         script = Path(__file__).with_name("_ctranslate2.py")
-        command = [sys.executable, str(script), str(file), str(heads), str(threads)]
+        command = [sys.executable, str(script), str(file), str(heads), str(threads), kind]
         self.seconds: list[float] = []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

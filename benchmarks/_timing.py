@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 
 import torch
 
@@ -13,19 +14,28 @@ QUICK = "quick" in sys.argv
 BUSY = "busy" in sys.argv  # on a machine that others use: by the processor's time, which only means something alone
 clock = time.process_time if BUSY else time.perf_counter
 ROUNDS = 3 if QUICK else 7
+spreads: list[float] = []
 
 
 def best(acts: Sequence[Act], rounds: int = ROUNDS) -> list[float]:
     """The shortest time of each, in seconds. They take turns, so that a busy moment of the machine hits them all."""
     for act in acts:
         act()  # the first time also sets up
-    times = [float("inf")] * len(acts)
+    times: list[list[float]] = [[] for _ in acts]
     for _ in range(rounds):
         for number, act in enumerate(acts):
             begun = clock()
             act()
-            times[number] = min(times[number], clock() - begun)
-    return times
+            times[number].append(clock() - begun)
+    spreads.extend(median(each) / min(each) - 1 for each in times)
+    return [min(each) for each in times]
+
+
+def take_spread() -> float:
+    """By how much the median of anything measured since the last time lies above its best, at most."""
+    found = max(spreads, default=0.0)
+    spreads.clear()
+    return found
 
 
 def peak(size: int = 1024) -> float:
@@ -66,4 +76,4 @@ def chosen(sections: Sequence[str]) -> list[str]:
 
 def threads() -> list[int]:
     """The numbers of threads named on the command line; one and two, if none is."""
-    return [number for number in (1, 2) if str(number) in sys.argv] or [1, 2]
+    return [number for number in (1, 2) if str(number) in sys.argv] or ([1] if BUSY else [1, 2])

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 import torch
+from _page import describe, write
 from _timing import ROUNDS, best, chosen, megabytes, most, peak, table, threads
 from torch import Tensor, nn
 
@@ -48,6 +49,17 @@ def peer_of(name: str, size: int, x: Tensor) -> Callable[[], None]:
     return training(lambda x: peer(x)[0], peer, x)
 
 
+def packed(name: str, size: int, x: Tensor, lengths: Tensor) -> Callable[[], None]:
+    """The peer over packed rows, and what it says padded again."""
+    peer = PEERS[name](size, size, batch_first=True)
+
+    def read(x: Tensor) -> Tensor:
+        rows = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(peer(rows)[0], batch_first=True, total_length=x.shape[1])[0]
+
+    return training(read, peer, x)
+
+
 def operations(cell: nn.Module, batch: int, time: int) -> float:
     """The floating-point operations of the matrix products of one training step: forwards once, backwards twice."""
     return 6.0 * batch * time * sum(weight.numel() for weight in cell.parameters() if weight.dim() == 2)
@@ -67,15 +79,23 @@ def training_rows(top: float) -> list[list[str]]:
 
 
 def length_rows(top: float) -> list[list[str]]:
-    """Lengths spread evenly from a fifth of the longest to the longest, against padding and reading it all."""
+    """Lengths spread evenly from a fifth of the longest to the longest, against padding and reading it all, and against
+    `pack_padded_sequence`."""
     rows = []
     for batch, time, size in SHAPES:
         x = torch.randn(batch, time, size, requires_grad=True)
-        mask = lengths_to_mask(torch.linspace(time / 5, time, batch).long(), time)
+        lengths = torch.linspace(time / 5, time, batch).long()
+        mask = lengths_to_mask(lengths, time)
         for name in (name for name in PEERS if name in NAMES):
             cell = CELLS[name](size, size)
-            ours, theirs = best([training(reading(cell, batch, mask), cell, x), peer_of(name, size, x)])
-            rows.append([name, f"{batch}, {time}, {size}", f"{ours * 1e3:.1f}", f"{theirs / ours:.2f}", "1.50"])
+            acts = [
+                training(reading(cell, batch, mask), cell, x),
+                peer_of(name, size, x),
+                packed(name, size, x, lengths),
+            ]
+            ours, theirs, packing = best(acts)
+            ratios = [f"{theirs / ours:.2f}", f"{packing / ours:.2f}", "1.50"]
+            rows.append([name, f"{batch}, {time}, {size}", f"{ours * 1e3:.1f}", *ratios])
     return rows
 
 
@@ -150,8 +170,8 @@ SECTIONS: dict[str, tuple[str, list[str], Callable[[float], list[list[str]]]]] =
         training_rows,
     ),
     "lengths": (
-        "A training step on lengths spread 1:5, against reading the padding too.",
-        ["cell", "B, T, H", "ms", "peer / ours", "mark"],
+        "A training step on lengths spread 1:5, against reading the padding too, and against packing.",
+        ["cell", "B, T, H", "ms", "padded peer / ours", "packed peer / ours", "mark"],
         length_rows,
     ),
     "step": ("One step, batch 1, two layers of 512.", ["cell", "ms", "peer / ours", "mark"], step_rows),
@@ -175,7 +195,10 @@ def main() -> None:
         print(f"\n## {number} thread{'s' * (number > 1)}, matrix products at {top / 1e9:.0f} GFLOP/s", flush=True)
         for section in chosen(list(SECTIONS)):
             title, columns, rows = SECTIONS[section]
-            print(f"\n{title}\n\n{table(columns, rows(top))}", flush=True)
+            made = f"{table(columns, rows(top))}\n\n{describe(number)}"
+            print(f"\n{title}\n\n{made}", flush=True)
+            if "page" in sys.argv and section in ("training", "lengths", "step"):
+                write(f"cells {section} {number}", made)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Writing, beside other libraries with the same weights: Hugging Face, CTranslate2, loops over PyTorch's layers.
 
-Each ratio is the peer's time divided by ours: above 1 we are faster. "Compiled" is ours with compiled steps. All take
-turns in one run, the best of several counts. `python benchmarks/decoding.py [quick] [busy] [small] [recurrent] [large]
-[language] [attention] [int8]`: all sections, or those named; `busy` is for a machine that others use: one thread, and
-the processor's time instead of the clock's. Joey NMT stands beside the others where it is installed.
+Each ratio is the peer's time divided by ours: above 1 we are faster. "Ours" is what a person gets by default, "plain"
+is without native kernels. All take turns in one run, the best of several counts.
+
+`python benchmarks/decoding.py [quick] [busy] [page] [small] [recurrent] [large] [language] [attention]`: all sections,
+or those named; `busy` is for a machine that others use: one thread, and the processor's time instead of the clock's;
+`page` writes the tables into docs/benchmarks.md. Joey NMT stands beside the others where it is installed.
 """
 
 import sys
@@ -13,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from _page import describe, write
 from _peers import END, START, CTranslate2, gpt2, joey, looking, marian, speaker, translator
 from _timing import BUSY, Act, best, peak, table
 from torch import Tensor, nn
@@ -24,7 +27,7 @@ from seqloom.layers.heads import Categorical
 from seqloom.models import Generator
 from seqloom.search import BeamOptions, beam, greedy
 
-SECTIONS = ("small", "recurrent", "large", "language", "attention", "int8")
+SECTIONS = ("small", "recurrent", "large", "language", "attention")
 ROUNDS = 2 if "quick" in sys.argv else 5
 THREADS = 1 if BUSY else 2
 READ, WRITE, VOCABULARY = 14, 16, 10_000
@@ -76,31 +79,35 @@ def same(found: Sequence[list[int]], other: Sequence[list[int]]) -> float:
 
 def translation(depth: int, size: int, feed_forward: int, heads: int) -> str:
     model = translator(depth, size, feed_forward, VOCABULARY, heads)
-    peer, third = marian(model, depth, size, feed_forward, VOCABULARY, heads), CTranslate2(model, heads, THREADS)
+    small = deepcopy(model)
+    small.quantize_weights()
+    peer = marian(model, depth, size, feed_forward, VOCABULARY, heads)
+    third, fourth = (CTranslate2(model, heads, THREADS, kind) for kind in ("float32", "int8"))
     rows = []
     for batch in (1, 32):
         source = torch.randint(4, VOCABULARY, (batch, READ))
         for width in (1, 5):
-            with library.use_native(True):
-                answers = ours(model, source, width)
+            answers = ours(model, source, width)
             alike = (
                 same(answers, hugging_face(peer, source, width)),
                 same(answers, third.translate(source.tolist(), width, WRITE)),
             )
             acts = [
                 *with_and_without(partial(ours, model, source, width)),
+                partial(ours, small, source, width),
                 partial(hugging_face, peer, source, width),
                 partial(third.translate, source.tolist(), width, WRITE),
+                partial(fourth.translate, source.tolist(), width, WRITE),
             ]
-            seconds = best(acts, ROUNDS)
-            mine, quick, theirs, _ = (one / batch * 1e3 for one in seconds)
-            other = third.quickest() / batch * 1e3
-            ratios = [f"{there / here:.2f}" for here in (mine, quick) for there in (theirs, other)]
+            plain, mine, bytes_, theirs, *_ = (one / batch * 1e3 for one in best(acts, ROUNDS))
+            floats, whole = (one.quickest() / batch * 1e3 for one in (third, fourth))
+            ratios = [f"{theirs / mine:.2f}", f"{floats / mine:.2f}", f"{mine / bytes_:.2f}", f"{whole / bytes_:.2f}"]
             same_as = f"{alike[0]:.0%}, {alike[1]:.0%}"
-            rows.append([str(batch), str(width), f"{mine:.2f}", f"{quick:.2f}", *ratios, same_as])
+            rows.append([str(batch), str(width), f"{mine:.2f}", f"{plain:.2f}", f"{bytes_:.2f}", *ratios, same_as])
     third.close()
-    peers = [f"{there} / {here}" for here in ("ours", "compiled") for there in ("Hugging Face", "CTranslate2")]
-    return table(["batch", "width", "ours, ms a sentence", "compiled", *peers, "same answers"], rows)
+    fourth.close()
+    columns = ["batch", "beam", "ours, ms a sentence", "plain", "int8", "Hugging Face / ours", "CTranslate2 / ours"]
+    return table([*columns, "ours / ours int8", "CTranslate2 int8 / ours int8", "same answers"], rows)
 
 
 def language() -> str:
@@ -133,13 +140,13 @@ def language() -> str:
     flat, flat_quick = ((long / 1023) / (short / 64) for long, short in zip(longs[:2], longs[2:], strict=True))
     columns = [
         "tokens",
-        "ours, ms a token",
-        "compiled",
-        "Hugging Face / ours",
-        "Hugging Face / compiled",
+        "plain, ms a token",
+        "native",
+        "Hugging Face / plain",
+        "Hugging Face / native",
         "same answer",
     ]
-    said = f"A token of 1,023 costs {flat:.2f} times one of 64; compiled, {flat_quick:.2f} times."
+    said = f"A token of 1,023 costs {flat:.2f} times one of 64 in plain steps, {flat_quick:.2f} times in native ones."
     return table(columns, rows) + f"\n\n{said}"
 
 
@@ -151,6 +158,7 @@ def recurrent() -> str:
         torch.manual_seed(0)
         embed, peer, head = TokenEmbedding(100, 512), kind(512, 512, 2, batch_first=True), Categorical(512, 100)
         model = Generator(embed, layer.from_torch(peer), head).eval()
+        cells = cells_of(peer)
         weights = sum(parameter.numel() for parameter in model.parameters()) * 4
         for batch in (1, 32):
             last = torch.arange(batch)[:, None]
@@ -170,16 +178,47 @@ def recurrent() -> str:
                 found = greedy(model.stepper(), last, model.initial_state(len(last)), steps=steps, end=None)
                 return [one.tokens for one in found]
 
-            with library.use_native(True):
-                alike = same(mine(), loop())
-            here, quick, there = best([*with_and_without(mine), loop], ROUNDS)
-            moved = weights * steps / quick / 1e9
-            each = [f"{seconds / steps * 1e3:.2f}" for seconds in (here, quick)]
-            ratios = [f"{there / here:.2f}", f"{there / quick:.2f}"]
-            rows.append([name, str(batch), *each, *ratios, f"{moved:.1f}", f"{alike:.0%}"])
-    columns = ["kind", "batch", "ours, ms a step", "compiled", "nn loop / ours", "nn loop / compiled"]
+            def stepped(
+                cells: list[nn.Module] = cells, embed: nn.Module = embed, head: nn.Module = head, last: Tensor = last
+            ) -> list[list[int]]:
+                written, states = [], [None] * len(cells)
+                with torch.no_grad():
+                    for _ in range(steps):
+                        x = embed(last)[:, 0]
+                        for number, cell in enumerate(cells):
+                            states[number] = cell(x, states[number])
+                            x = states[number][0] if isinstance(cell, nn.LSTMCell) else states[number]
+                        last = head(x).argmax(-1)[:, None]
+                        written.append(last)
+                return torch.cat(written, 1).tolist()
+
+            alike = same(mine(), loop()), same(mine(), stepped())
+            plain, here, whole, each_cell = best([*with_and_without(mine), loop, stepped], ROUNDS)
+            moved = weights * steps / here / 1e9
+            each = [f"{seconds / steps * 1e3:.2f}" for seconds in (here, plain)]
+            ratios = [f"{whole / here:.2f}", f"{each_cell / here:.2f}"]
+            rows.append([name, str(batch), *each, *ratios, f"{moved:.1f}", f"{alike[0]:.0%}, {alike[1]:.0%}"])
+    columns = [
+        "kind",
+        "batch",
+        "ours, ms a step",
+        "plain",
+        "`nn.LSTM`, `nn.GRU` / ours",
+        "`nn.LSTMCell`, `nn.GRUCell` / ours",
+    ]
     columns += ["weights read, GB/s", "same answers"]
     return table(columns, rows) + f"\n\nReading memory gives {bandwidth():.1f} GB/s here."
+
+
+def cells_of(peer: nn.RNNBase) -> list[nn.Module]:
+    """The layers of PyTorch's recurrence as its cells, which are the better ones to step with."""
+    kind, found = (nn.LSTMCell if isinstance(peer, nn.LSTM) else nn.GRUCell), []
+    for level in range(peer.num_layers):
+        cell = kind(peer.input_size if not level else peer.hidden_size, peer.hidden_size)
+        for name, parameter in cell.named_parameters():
+            parameter.data.copy_(getattr(peer, f"{name}_l{level}"))
+        found.append(cell)
+    return found
 
 
 def bandwidth() -> float:
@@ -229,21 +268,6 @@ def attention() -> str:
     return table([*columns, "Joey NMT / ours", "Joey NMT / compiled", "same answers"], rows)
 
 
-def eight_bits() -> str:
-    """Compiled steps with weights of eight bits, beside those of all 32, at size 512."""
-    plain = translator(6, 512, 2048, VOCABULARY, 8)
-    small = deepcopy(plain)
-    small.quantize_weights()
-    rows = []
-    for batch in (1, 32):
-        source = torch.randint(4, VOCABULARY, (batch, READ))
-        for width in (1, 5):
-            here, there = best([partial(ours, model, source, width) for model in (small, plain)], ROUNDS)
-            each = [f"{seconds / batch * 1e3:.2f}" for seconds in (there, here)]
-            rows.append([str(batch), str(width), *each, f"{there / here:.2f}"])
-    return table(["batch", "width", "float32, ms a sentence", "int8", "float32 / int8"], rows)
-
-
 def main() -> None:
     import transformers
 
@@ -258,11 +282,13 @@ def main() -> None:
         "language": ("GPT-2's shape, 6 layers, d 384, vocabulary 10,000", language),
         "recurrent": ("Characters, 2 × 512", recurrent),
         "attention": ("LSTM with additive attention", attention),
-        "int8": ("Weights of eight bits: Transformer 6 + 6, d 512", eight_bits),
     }
     for name in asked:
         title, make = makers[name]
-        print(f"\n## {title}\n\n{make()}", flush=True)
+        made = f"{make()}\n\n{describe(THREADS)}"
+        print(f"\n## {title}\n\n{made}", flush=True)
+        if "page" in sys.argv:
+            write(f"decoding {name}", made)
 
 
 if __name__ == "__main__":

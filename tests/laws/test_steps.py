@@ -61,6 +61,40 @@ def test_weights_are_laid_out_again_when_they_change(native):
     assert not torch.equal(found, first)
 
 
+CHANGES = {
+    "weights in place": lambda model: [weight.mul_(1.5) for weight in model.decoder.parameters()],
+    "a tensor in a parameter": lambda model: [setattr(w, "data", w * 1.5) for w in model.decoder.parameters()],
+    "a norm": lambda model: setattr(model.decoder.layers[2], "norm", nn.RMSNorm(SIZE)),
+    "another layer": lambda model: model.decoder.layers.__setitem__(2, talker("transformer-pre").decoder.layers[2]),
+    "precision": lambda model: model.double(),
+    "device and back": lambda model: model.to("meta").to_empty(device="cpu").load_state_dict(KEPT),
+}
+KEPT: dict = {}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@torch.no_grad()
+def test_a_plan_of_layers_does_not_outlive_what_it_was_made_from(change, native):
+    model = talker("transformer-post").eval()
+    KEPT.update(talker("transformer-post").state_dict())
+    last = torch.tensor([[1], [5]])
+    for act in (lambda model: None, CHANGES[change]):
+        act(model)
+        model.eval()
+        for _ in range(2):
+            close(model.stepper()(last, model.initial_state(2))[0], model(last, model.initial_state(2))[0])
+
+
+@torch.no_grad()
+def test_two_searches_by_one_plan_do_not_disturb_each_other(native):
+    model = talker("transformer-post").eval()
+    one, two = model.stepper(), model.stepper()
+    (first, state), (_, other) = (step(torch.tensor([[1]]), model.initial_state(1)) for step in (one, two))
+    expected = model(torch.tensor([[4]]), model(torch.tensor([[1]]), model.initial_state(1))[1])[0]
+    two(torch.tensor([[9]]), other)
+    close(one(torch.tensor([[4]]), state)[0], expected)
+
+
 @each_kind
 @torch.no_grad()
 def test_native_gelu_is_right_everywhere(dtype, native):

@@ -5,6 +5,7 @@ the places of caches change.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from ctypes import Structure, byref, c_double, c_long, c_void_p
 from dataclasses import dataclass, replace
 from functools import cache
@@ -138,12 +139,25 @@ class Fused:
         self.turning = [number for number, block in enumerate(blocks) if block.rate is not None]
         self.rates = [block.rate for block in blocks if block.rate is not None]
         self.windows = [block.window for block in blocks]
-        # What the last call pointed to: between two steps of a search, only lengths change.
+        self.kinds = [block.kind for block in blocks]
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what the last call pointed to: between two steps of a search, only lengths change."""
         self.rows, self.room = -1, torch.empty(0)
-        self.pointed: list[Any] = [None] * len(blocks)
+        self.pointed: list[Any] = [None] * len(self.each)
         self.memory: dict[int, tuple[Tensor, Tensor]] = {}  # kept alive
-        self.own = [(number, self.each[number]) for number, block in enumerate(blocks) if block.kind == OWN]
-        self.memories = [(number, self.each[number]) for number, block in enumerate(blocks) if block.kind == MEMORY]
+        numbered = list(zip(range(len(self.each)), self.kinds, self.each, strict=True))
+        self.own = [(number, place) for number, kind, place in numbered if kind == OWN]
+        self.memories = [(number, place) for number, kind, place in numbered if kind == MEMORY]
+
+    def copy(self) -> "Fused":
+        """The same for another search: it points to states of its own."""
+        other = copy(self)
+        other.places = type(self.places).from_buffer_copy(self.places)
+        other.each = list(other.places)
+        other.begin()
+        return other
 
     def __call__(self, x: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
         after: list[State] = list(states)

@@ -9,7 +9,8 @@ there are native kernels, `native_steps.py` does the work. A law proves each equ
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from ..quantization import eight_bits, round_rows
 from ..state import State
 from ..tap import watched
 from . import native_stack, native_steps
+from .native import library
 from .native_kernels import usable
 
 if TYPE_CHECKING:
@@ -52,17 +54,51 @@ def keep(x: Tensor, state: State) -> tuple[Tensor, State]:
 Group = tuple[list["Layer"], native_stack.Fused | None]  # layers in a row, and the one call that does for them all
 
 
-def group_layers(layers: Iterable["Layer"]) -> list[Group]:
-    """Those that native code knows, in one call as far as they stand beside each other."""
-    found: list[Group] = []
-    blocks = [(layer, layer.block()) for layer in layers]
-    for together, pairs in groupby(blocks, lambda pair: pair[1] is not None and pair[1].join is not None):
-        parts, inner = zip(*pairs, strict=True)
-        found.append((list(parts), native_stack.Fused(inner) if together else None))
-    return found
+class Plan:
+    """How layers are grouped, and everything that depends on: when any of it has changed, they are grouped anew.
+
+    To group layers takes longer than a step of small ones, and a model is asked again and again.
+    """
+
+    def __init__(self, layers: nn.ModuleList) -> None:
+        self.settings = eight_bits.get(), library.enabled()
+        self.children = [(part._modules, tuple(part._modules.values())) for part in layers.modules()]
+        named = [held for part in layers.modules() for held in (part._parameters, part._buffers)]
+        self.tensors = [
+            (held, name, tensor, tensor._version, tensor.data_ptr())
+            for held in named
+            for name, tensor in held.items()
+            if tensor is not None
+        ]
+        self.groups: list[Group] = []
+        blocks = [(layer, layer.block()) for layer in cast(Iterable["Layer"], layers)]
+        for together, pairs in groupby(blocks, lambda pair: pair[1] is not None and pair[1].join is not None):
+            parts, inner = zip(*pairs, strict=True)
+            self.groups.append((list(parts), native_stack.Fused(inner) if together else None))
+
+    def holds(self) -> bool:
+        return (
+            self.settings == (eight_bits.get(), library.enabled())
+            and all(tuple(held.values()) == children for held, children in self.children)
+            and all(
+                held.get(name) is tensor and tensor._version == version and tensor.data_ptr() == place
+                for held, name, tensor, version, place in self.tensors
+            )
+        )
 
 
-def step_through(layers: Iterable["Layer"]) -> Step:
+plans: WeakKeyDictionary[nn.ModuleList, Plan] = WeakKeyDictionary()
+
+
+def group_layers(layers: nn.ModuleList) -> list[Group]:
+    """Those that native code knows, in one call as far as they stand beside each other; it is the caller's own."""
+    plan = plans.get(layers)
+    if plan is None or not plan.holds():
+        plan = plans[layers] = Plan(layers)
+    return [(parts, None if fused is None else fused.copy()) for parts, fused in plan.groups]
+
+
+def step_through(layers: nn.ModuleList) -> Step:
     steps: list[tuple[int, Steps]] = [
         (len(parts), in_turn([part.fast_step() for part in parts]) if fused is None else fused)
         for parts, fused in group_layers(layers)
@@ -89,7 +125,7 @@ def in_turn(steps: Sequence[Step]) -> Steps:
     return act
 
 
-def read_through(layers: Iterable["Layer"], x: Tensor, state: State, mask: Tensor) -> tuple[Tensor, State]:
+def read_through(layers: nn.ModuleList, x: Tensor, state: State, mask: Tensor) -> tuple[Tensor, State]:
     """Whole sequences x (B, T, D) through layers that look ahead, without gradient."""
     after: list[State] = []
     x = zero_padding(x, mask)
