@@ -125,9 +125,11 @@ class Run:
         return writer.check(texts, self._training_texts())
 
     def _training_texts(self) -> Iterable[str]:
-        """The texts that the model was trained on, if the recipe's files are there and still the same."""
+        """The texts that the model was trained on, if the recipe's files are there and now still the same."""
+        from .report import prepare_own_data
+
         try:
-            prepared: Any = self.own_data()
+            prepared: Any = prepare_own_data(self.folder, self.task)
         except SeqloomError:
             return ()
         texts: Iterable[str] = prepared.splits["train"].raws["target"] if self.task.target.is_text else ()
