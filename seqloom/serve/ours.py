@@ -61,7 +61,8 @@ class Fork(BaseModel):
 async def list_runs(request: Request) -> dict[str, Any]:
     """The runs with their scores and baselines, and the folders that are no runs, each with the reason."""
     runs = engine_of(request).runs
-    return {"runs": [runs.describe(name) for name in runs.list()], "refused": runs.refused}
+    found = [runs.describe(name) for name in runs.list()]
+    return {"folder": runs.shown, "runs": found, "refused": runs.refused}
 
 
 @router.get("/runs/{run}")

@@ -47,6 +47,7 @@ class Runs:
 
     def __init__(self, folder: Path, limits: Limits, metrics: Metrics) -> None:
         self.folder, self.limits, self.metrics = folder.resolve(), limits, metrics
+        self.shown = folder.name if folder.is_absolute() else str(folder)  # for commands; not where it lies
         self.loaded: OrderedDict[str, Model] = OrderedDict()  # the least recently used first
         self.refused: dict[str, str] = {}  # folders that are no runs, and why
         self._entries: dict[str, Entry] = {}  # all that have begun, with weights or not yet

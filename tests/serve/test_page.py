@@ -119,7 +119,10 @@ def test_an_empty_folder_shows_how_to_make_a_first_run(browser, tmp_path):
     try:
         with opened(browser, site) as page:
             page.get_by_role("heading", name="No run here yet").wait_for()
-            assert "seqloom train seq2seq" in page.locator("pre").first.inner_text()
+            command = page.locator("pre").first.inner_text()
+            assert command == f"seqloom train seq2seq --into {tmp_path.name}/dates"
+            (tmp_path / "dates").mkdir()
+            page.get_by_text("1 folder here is no run, or not yet").wait_for()  # without being asked again
     finally:
         site.stop()
 
@@ -278,7 +281,7 @@ def test_on_a_phone_nothing_sticks_out(browser, site, scheme):
     phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": scheme, "has_touch": True}
     with opened(browser, site, **phone) as page:
         page.locator(".card").first.wait_for()
-        for path in ("", *(f"runs/text/{tab}" for tab in TABS)):
+        for path in ("", *(f"runs/text/{tab}" for tab in TABS), "runs/backwards/pull", "compare/mood/evil"):
             page.goto(f"{site.url}/#/{path}")
             page.wait_for_load_state("networkidle")
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), path

@@ -50,10 +50,10 @@ export async function showRuns(place, signal) {
   const told = await get("/runs", signal);
   document.title = "seqloom";
   const refused = Object.entries(told.refused);
-  if (!told.runs.length) fill(place, firstRun());
+  if (!told.runs.length) fill(place, firstRun(told.folder));
   else fill(place, el("h1", {}, "Runs"), el("p", {class: "soft"},
     "Each is a trained model in a folder of its own. Open one to try it and to look inside."), cards(told.runs));
-  if (refused.length) place.append(el("details", {}, el("summary", {}, `${refused.length} folders here are no runs`),
+  if (refused.length) place.append(el("details", {}, el("summary", {}, refused.length === 1 ? "1 folder here is no run, or not yet" : `${refused.length} folders here are no runs, or not yet`),
     el("ul", {}, refused.map(([name, why]) => el("li", {}, el("code", {}, name), ": ", why)))));
   if (!told.runs.length || told.runs.some(run => run.state === "training")) {
     const timer = setTimeout(() => showRuns(place, signal).catch(() => {}), 3000);
@@ -79,12 +79,12 @@ function cards(runs) {
   runs.length > 1 ? el("div", {class: "row"}, compare) : null];
 }
 
-function firstRun() {
+function firstRun(folder) {
   return [el("h1", {}, "No run here yet"),
-    el("p", {}, "A run is a trained model in a folder. Make a first one in a terminal, in the folder that holds this server's ",
-      "runs; this page shows it as soon as training begins. It takes about two minutes and needs no data of your own:"),
-    el("pre", {}, "seqloom train seq2seq --into THIS_FOLDER/dates"),
-    el("p", {}, "It learns to read dates as people write them in 68 languages. With a table of your own:"),
-    el("pre", {}, "seqloom train classify data.train=reviews.csv data.source=text data.target=label --into THIS_FOLDER/reviews"),
+    el("p", {}, "A run is a trained model in a folder. Make a first one: type this in another terminal, where you started the server, ",
+      "and leave this page open. It takes about two minutes and needs no data of your own:"),
+    el("pre", {}, `seqloom train seq2seq --into ${folder}/dates`),
+    el("p", {}, "It learns to read dates as people write them in 68 languages. You can watch it here while it trains. With a table of your own:"),
+    el("pre", {}, `seqloom train classify data.train=reviews.csv data.source=text data.target=label --into ${folder}/reviews`),
     el("p", {}, "Everything there is: ", el("code", {}, "seqloom recipes"), ".")];
 }
