@@ -189,7 +189,7 @@ def padding_gap(sample: Sample, there: Sequence[bool]) -> float:
         expected, alone = sample.net(x[:1, kept], alone)
         gaps = [torch.cat([gaps[0], y[0, kept]]), torch.cat([gaps[1], expected[0]])]
     found, wanted = [gaps[0]], [gaps[1]]
-    if sample.net.causal:  # what comes after it is told the same
+    if sample.net.causal:  # what comes after it is expected the same
         more = sample.x[:2, STEPS:]
         found.append(sample.net(more, state)[0][:1])
         wanted.append(sample.net(more[:1], alone)[0])
@@ -225,11 +225,11 @@ def follows_its_equations(subject: Subject) -> Iterator[Case]:
         def gap(steps: int = steps) -> float:
             entries = tuple(torch.zeros(2, size) for size in cell.sizes)
             ours, _ = cell.scan(x[:, :steps], entries)
-            told = []
+            expected = []
             for place in range(steps):
                 entries = tuple(stated(x[:, place], entries))
-                told.append(entries[0])
-            gaps = compare([ours], [torch.stack(told, 1)], [x])
+                expected.append(entries[0])
+            gaps = compare([ours], [torch.stack(expected, 1)], [x])
             return max(gaps.value or 0.0, gaps.gradient or 0.0)
 
         yield f"{steps} steps, value and gradient", gap
@@ -271,7 +271,7 @@ class Toy(nn.Module):
         return self.net.initial_state(batch, Memory(values, mask, values.mean(1), ((values[:, 0],),)))
 
     def loss(self, symbols: Tensor) -> Tensor:
-        """A symbol, told from those before it; by what looks ahead, the last one from the others."""
+        """A symbol, expected from those before it; by what looks ahead, the last one from the others."""
         mask = torch.ones_like(symbols[:, :-1], dtype=torch.bool)
         y, _ = self.net(self.embed(symbols[:, :-1]), self.start(len(symbols)), mask)
         if self.net.causal:

@@ -19,11 +19,11 @@ def check(
     from ..certify.own import check_file
     from .terminal import show_table
 
-    found = list(check_file(file, name))
+    findings = list(check_file(file, name))
     if as_json:
-        print_whole([one._asdict() for one in found])
+        print_whole([one._asdict() for one in findings])
     else:
-        for subject in dict.fromkeys(one.subject for one in found):
+        for subject in dict.fromkeys(one.subject for one in findings):
             rows = [
                 [
                     one.law,
@@ -32,10 +32,10 @@ def check(
                     "" if one.limit is None else f"{one.limit:.1g}",
                     one.case,
                 ]
-                for one in found
+                for one in findings
                 if one.subject == subject
             ]
             show_table(["law", "", "gap", "limit", "smallest case that fails"], rows, subject)
-        tried = [one for one in found if one.holds is not None]
+        tried = [one for one in findings if one.holds is not None]
         print(f"{sum(bool(one.holds) for one in tried)} of {len(tried)} laws hold")
-    raise typer.Exit(0 if all(one.holds is not False for one in found) else 1)
+    raise typer.Exit(0 if all(one.holds is not False for one in findings) else 1)

@@ -67,14 +67,14 @@ def compare(
         )
     finally:
         stop.check()
-    found = comparison.to_json()
+    summary = comparison.to_json()
     if page is not None:
         from ..look.charts.base import written
 
-        written(page, write_comparison_page(found))
+        written(page, write_comparison_page(summary))
     if as_json:
-        print_whole(found)
+        print_whole(summary)
         return
-    columns = [column.format(score=found["score"]) for column in COLUMNS]
-    show_table(columns, list(list_rows(found)), f"{found['folder']}: {found['seeds']} seeds")
-    print(found["verdict"]["sentence"])
+    columns = [column.format(score=summary["score"]) for column in COLUMNS]
+    show_table(columns, list(list_rows(summary)), f"{summary['folder']}: {summary['seeds']} seeds")
+    print(summary["verdict"]["sentence"])

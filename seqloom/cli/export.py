@@ -26,18 +26,18 @@ def export(
     """Write a run in a form that other programs read; what has no such form is refused with the reason."""
     from ..runs.export import export_run
 
-    found = export_run(run, to.value, into)
+    summary = export_run(run, to.value, into)
     if as_json:
-        print_whole(found)
+        print_whole(summary)
         return
-    print(describe(found))
+    print(describe(summary))
 
 
-def describe(found: dict[str, Any]) -> str:
+def describe(summary: dict[str, Any]) -> str:
     """What was written, in a line."""
-    size = sum(found["files"].values()) / 1e6
-    line = f"{found['folder']}: {', '.join(found['files'])} ({size:.2f} MB)"
-    if found.get("checks"):
-        gap = max(one["gap"] for one in found["checks"])
-        line += f"; equal to the run at {len(found['checks'])} sizes, to {gap:.1g}"
+    size = sum(summary["files"].values()) / 1e6
+    line = f"{summary['folder']}: {', '.join(summary['files'])} ({size:.2f} MB)"
+    if summary.get("checks"):
+        gap = max(one["gap"] for one in summary["checks"])
+        line += f"; equal to the run at {len(summary['checks'])} sizes, to {gap:.1g}"
     return line

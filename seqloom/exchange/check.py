@@ -34,15 +34,15 @@ class Check(NamedTuple):
     gap: float
 
 
-def gap_between(found: Array, expected: Tensor) -> float:
+def gap_between(output: Array, expected: Tensor) -> float:
     """The largest difference, of numbers above one as a share; what is infinite has to be so in both."""
     true = expected.detach().cpu().float().numpy()
-    if found.shape != true.shape:
-        raise RunError(f"the graph gives {found.shape}, but the run {true.shape}")
+    if output.shape != true.shape:
+        raise RunError(f"the graph gives {output.shape}, but the run {true.shape}")
     finite = np.isfinite(true)
-    if (finite != np.isfinite(found)).any() or (found[~finite] != true[~finite]).any():
+    if (finite != np.isfinite(output)).any() or (output[~finite] != true[~finite]).any():
         return float("inf")
-    gaps = np.abs(found[finite] - true[finite]) / np.maximum(1, np.abs(true[finite]))
+    gaps = np.abs(output[finite] - true[finite]) / np.maximum(1, np.abs(true[finite]))
     return float(gaps.max(initial=0))
 
 
@@ -59,20 +59,20 @@ def check_model(
             gaps = list(check_labeler(model, graph, sizes, features))
         else:
             gaps = list(check_generator(model, graph, sizes, features, least))
-    found = [Check(*size, gap) for size, gap in zip(sizes, gaps, strict=True)]
-    for one in found:
+    checks = [Check(*size, gap) for size, gap in zip(sizes, gaps, strict=True)]
+    for one in checks:
         if not one.gap <= MOST:
             raise RunError(
                 f"the graph is {one.gap:.1g} away from the run at batch {one.batch} and length {one.length}, more than "
                 f"the {MOST:g} that rounding may do: nothing was exported"
             )
-    return found
+    return checks
 
 
 def draw_source(
     embed: Any, batch: int, length: int, draw: np.random.Generator, features: int, least: int
 ) -> tuple[dict[str, Array], tuple[Tensor, Tensor]]:
-    """A batch of rows of unequal lengths, as a graph and as a model is given it."""
+    """A batch of rows of unequal lengths, as a graph and as a model reads it."""
     x = draw_inputs(embed, batch, length, draw, features)
     if isinstance(embed, PatchEmbedding):
         patches = -(-x.shape[2] // embed.side) * -(-x.shape[3] // embed.side)
@@ -87,10 +87,10 @@ def check_labeler(model: Labeler, graph: OpenGraph, sizes: list[tuple[int, int]]
     answer, draw = graph(LABELER), np.random.default_rng(0)
     for batch, length in sizes:
         least = length if isinstance(model.embed, nn.Identity) else 0  # such windows are always whole
-        given, read = draw_source(model.embed, batch, length, draw, features, least)
-        expected = model(*read)
+        arrays, tensors = draw_source(model.embed, batch, length, draw, features, least)
+        expected = model(*tensors)
         parts = expected if isinstance(expected, tuple) else (expected,)
-        yield max(gap_between(*pair) for pair in zip(answer(**given).values(), parts, strict=True))
+        yield max(gap_between(*pair) for pair in zip(answer(**arrays).values(), parts, strict=True))
 
 
 def check_generator(
@@ -100,26 +100,26 @@ def check_generator(
     first, step = graph(START if model.source is None else ENCODER), graph(DECODER)
     draw = np.random.default_rng(0)
     for batch, length in sizes:
-        given: dict[str, Array] = {ROWS: np.array([batch])}
-        read: tuple[Tensor, ...] = ()
+        arrays: dict[str, Array] = {ROWS: np.array([batch])}
+        tensors: tuple[Tensor, ...] = ()
         if model.source is not None:
-            given, read = draw_source(model.source.embed, batch, length, draw, features, least)
-        known = first(**given)
-        state, gap = model.initial_state(batch, *read), 0.0
+            arrays, tensors = draw_source(model.source.embed, batch, length, draw, features, least)
+        known = first(**arrays)
+        state, gap = model.initial_state(batch, *tensors), 0.0
         for time in (length, 1):
             y = draw_inputs(model.embed, batch, time, draw)
-            told, known = run_step(step, y, known)
+            outputs, known = run_step(step, y, known)
             expected, state = model(torch.from_numpy(y), state)
             parts = expected if isinstance(expected, tuple) else (expected,)
-            gap = max(gap, *(gap_between(*pair) for pair in zip(told, parts, strict=True)))
+            gap = max(gap, *(gap_between(*pair) for pair in zip(outputs, parts, strict=True)))
         yield gap
 
 
 def run_step(step: Graph, y: Array, known: dict[str, Array]) -> tuple[list[Array], dict[str, Array]]:
     """What a step tells, and what is known after it."""
-    found = step(**{INPUTS: y, **known})
-    after = {name.replace("next", "state"): value for name, value in found.items() if name.startswith("next.")}
-    return [value for name, value in found.items() if not name.startswith("next.")], {**known, **after}
+    outputs = step(**{INPUTS: y, **known})
+    after = {name.replace("next", "state"): value for name, value in outputs.items() if name.startswith("next.")}
+    return [value for name, value in outputs.items() if not name.startswith("next.")], {**known, **after}
 
 
 # --- examples of what a graph reads -------------------------------------------------------------------------------

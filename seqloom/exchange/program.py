@@ -105,8 +105,8 @@ def read_source(program: Program, values: dict[str, Any], recipe: Any) -> tuple[
     program.fields |= {"whole": whole, "element": element_of(values, whole), "max_length": recipe.data.max_length}
     program.features = (element_of(values, whole) or [0])[0]
     if values["kind"] == "image":
-        return script.reading("image", "SOURCE") + script.BATCH_OF_IMAGE, "encode(given)"
-    return script.reading(values["kind"], "SOURCE") + script.BATCH, f"encode(given)[:{recipe.data.max_length}]"
+        return script.reading("image", "SOURCE") + script.BATCH_OF_IMAGE, "encode(example)"
+    return script.reading(values["kind"], "SOURCE") + script.BATCH, f"encode(example)[:{recipe.data.max_length}]"
 
 
 def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: str = '"an input" …') -> Program:
@@ -151,7 +151,7 @@ def describe_generator(fields: dict[str, Any], recipe: Any) -> Program:
         (height, width, _), side = target["size"], target["side"]
         count = -(-height // side) * -(-width // side)
         program.fields |= {"banned": list(range(len(SPECIALS))), "end": -1, "max_length": count}
-        return finish(program, recipe, *shared, script.DRAWING, cut="encode(given)")
+        return finish(program, recipe, *shared, script.DRAWING, cut="encode(example)")
     allowed = recipe.search.allow_unknown
     program.fields |= {"banned": [] if allowed else [UNKNOWN], "end": END, "max_length": recipe.search.max_length}
     answer = script.TEXT

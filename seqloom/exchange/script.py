@@ -30,7 +30,7 @@ def graph(name):
     session = onnxruntime.InferenceSession(str(HERE / f"{name}.onnx"), providers=["CPUExecutionProvider"])
     outputs = [one.name for one in session.get_outputs()]
     names = {one.name for one in session.get_inputs()}
-    return lambda **given: dict(zip(outputs, session.run(None, {k: v for k, v in given.items() if k in names})))
+    return lambda **arrays: dict(zip(outputs, session.run(None, {k: v for k, v in arrays.items() if k in names})))
 """
 
 TORCH = """
@@ -42,15 +42,15 @@ METHODS |= {name: getattr(NET, of) for name, of in (("encoder", "encode"), ("sta
 
 
 def graph(name):
-    def run(**given):
+    def run(**arrays):
         with torch.no_grad():
-            told = METHODS[name](**{k.replace(".", "_"): torch.from_numpy(v) for k, v in given.items()})
-        return {k: v.numpy() for k, v in told.items()}
+            outputs = METHODS[name](**{k.replace(".", "_"): torch.from_numpy(v) for k, v in arrays.items()})
+        return {k: v.numpy() for k, v in outputs.items()}
 
     return run
 """
 
-# --- reading: `encode(given)` is the elements of an input ------------------------------------------------------------
+# --- reading: `encode(example)` is the elements of an input --------------------------------------------------------
 
 LOWER = '    text = text.lower() if SIDE["lowercase"] else text\n'
 
@@ -149,7 +149,7 @@ READ = {
     "image": IMAGE,
 }
 
-# What a graph is given of a sequence, which is at least one element wide, and of an image.
+# What a graph reads of a sequence, which is at least one element wide, and of an image.
 BATCH = """
 
 def batch(ids):
@@ -165,18 +165,18 @@ def batch(image):
     return {"inputs": image[None]}
 """
 
-# --- answering: `predict(given)` is what a person reads --------------------------------------------------------------
+# --- answering: `predict(example)` is what a person reads ----------------------------------------------------------
 
 LABEL = '''
 
-def predict(given):
+def predict(example):
     """The likeliest label."""
     return TARGET["names"][int(MODEL(**batch(CUT))["logits"][0].argmax())]
 '''
 
 LABELS = '''
 
-def predict(given):
+def predict(example):
     """All labels that are likelier than not."""
     likely = MODEL(**batch(CUT))["logits"][0] > 0
     return ", ".join(sorted(name for name, there in zip(TARGET["names"], likely) if there)) or "-"
@@ -184,7 +184,7 @@ def predict(given):
 
 NUMBER = '''
 
-def predict(given):
+def predict(example):
     """A number."""
     value = float(MODEL(**batch(CUT))["mean"][0, 0]) * TARGET["spread"] + TARGET["mean"]
     return f"{value:.4g}"
@@ -212,14 +212,14 @@ def best(scores):
 
 TAGS = '''
 
-def predict(given):
+def predict(example):
     """A tag for each element; what is long is read in pieces."""
-    ids, most, tags = encode(given), FIELDS["max_length"], []
+    ids, most, tags = encode(example), FIELDS["max_length"], []
     for start in range(0, len(ids), most):
         piece = ids[start : start + most]
         scores = MODEL(**batch(piece))["logits"][0, : len(piece)]
         tags += [TARGET["names"][tag] for tag in best(scores)]
-    words = elements(given) if isinstance(given, str) else []
+    words = elements(example) if isinstance(example, str) else []
     return " ".join(f"{word}/{tag}" for word, tag in zip(words, tags)) if words else " ".join(tags)
 '''
 
@@ -227,8 +227,9 @@ STEP = '''
 
 def step(elements, known):
     """What comes after each of these elements, and what is known then."""
-    told = DECODER(inputs=elements, **known)
-    return told["logits"], known | {k.replace("next", "state"): v for k, v in told.items() if k.startswith("next.")}
+    outputs = DECODER(inputs=elements, **known)
+    after = {k.replace("next", "state"): v for k, v in outputs.items() if k.startswith("next.")}
+    return outputs["logits"], known | after
 '''
 
 WRITE = '''
@@ -248,13 +249,13 @@ def write(known):
 
 TEXT = """
 
-def predict(given):
+def predict(example):
     return decode(write(ENCODER(**batch(CUT))))
 """
 
 TEXT_WITH_TAG = '''
 
-def predict(given, tag=None):
+def predict(example, tag=None):
     """The text, in the language or style that the tag names."""
     number = len(SOURCE["symbols"]) + FIELDS["tag"]["names"].index(tag)
     return decode(write(ENCODER(**batch([number, *CUT]))))
@@ -291,7 +292,7 @@ DECODE = {
 
 DRAWING = '''
 
-def predict(given):
+def predict(example):
     """A drawing in five shades."""
     squares = np.array([list(bytes.fromhex(square)) for square in TARGET["squares"]], np.uint8)
     (height, width, _), side = TARGET["size"], TARGET["side"]
@@ -304,9 +305,9 @@ def predict(given):
 
 NEXT = '''
 
-def predict(given):
+def predict(example):
     """The likeliest token after a text."""
-    ids = encode(given)
+    ids = encode(example)
     ids = [2, *ids] if FIELDS["documents"] else ids or [FIELDS["begin"]]
     if FIELDS["window"] and len(ids) >= FIELDS["window"]:  # what knows no more reads half of it
         ids = ids[-max(1, FIELDS["window"] // 2) :]
@@ -316,9 +317,9 @@ def predict(given):
 
 FRAMES = '''
 
-def predict(given):
+def predict(example):
     """The likeliest frame after some: a line a frame, its pitches or a dash."""
-    lines, lowest = given.strip().splitlines(), FIELDS["lowest"]
+    lines, lowest = example.strip().splitlines(), FIELDS["lowest"]
     frames = np.zeros((1 + len(lines), TARGET["keys"]), np.float32)
     frames[0] = 1
     for frame, line in zip(frames[1:], lines):
@@ -341,15 +342,15 @@ def calendar(times):
     """Sines and cosines of the hour, the weekday and the day of the year, as far as the spacing shows them."""
     if not FIELDS["calendar"]:
         return np.zeros((FIELDS["context"], 0))
-    moments, day, found = np.array(times, "datetime64[ms]")[-FIELDS["context"] :], 86_400_000, []
+    moments, day, features = np.array(times, "datetime64[ms]")[-FIELDS["context"] :], 86_400_000, []
     spacing, years = np.median(np.diff(moments).astype(np.int64)), moments.astype("datetime64[Y]")
     begin, end = (one.astype("datetime64[ms]") for one in (years, years + 1))
     week = (moments - np.datetime64("1970-01-05", "ms")).astype(np.int64)
     shares = week % day / day, week % (7 * day) / (7 * day), (moments - begin) / (end - begin)
     for share, limit in zip(shares, (1, 7, 365)):
         if spacing < limit * day:
-            found += [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
-    return np.stack(found, 1)
+            features += [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
+    return np.stack(features, 1)
 
 
 def predict(rows, times=None):
@@ -379,35 +380,35 @@ def predict(rows, times=None):
             read.append(when)
         inputs.append(np.concatenate(read, 1).reshape(len(values) // span, -1))
     inputs = np.array(inputs, np.float32)
-    [told] = MODEL(inputs=inputs, lengths=np.full(len(inputs), inputs.shape[1])).values()
-    told = told if FIELDS["levels"] else told[..., None]
-    told = told.swapaxes(0, 2)[0] if FIELDS["alone"] else told[0]  # (horizon, variables, levels)
-    told = told.astype(np.float64) * spread[0, :count, None] + level[0, :count, None]
-    told = told * np.array(FIELDS["spread"])[:count, None] + np.array(FIELDS["mean"])[:count, None]
+    [forecast] = MODEL(inputs=inputs, lengths=np.full(len(inputs), inputs.shape[1])).values()
+    forecast = forecast if FIELDS["levels"] else forecast[..., None]
+    forecast = forecast.swapaxes(0, 2)[0] if FIELDS["alone"] else forecast[0]  # (horizon, variables, levels)
+    forecast = forecast.astype(np.float64) * spread[0, :count, None] + level[0, :count, None]
+    forecast = forecast * np.array(FIELDS["spread"])[:count, None] + np.array(FIELDS["mean"])[:count, None]
     levels = [f"{level:g}" for level in FIELDS["levels"]] or ["mean"]
-    return {n: dict(zip(levels, told[:, c].T.tolist())) for c, n in enumerate(FIELDS["names"])}
+    return {n: dict(zip(levels, forecast[:, c].T.tolist())) for c, n in enumerate(FIELDS["names"])}
 '''
 
 MAIN_TEXT = """
 
 if __name__ == "__main__":
-    for given in sys.argv[1:] or (line.rstrip("\\r\\n") for line in sys.stdin):
-        print(predict(given))
+    for example in sys.argv[1:] or (line.rstrip("\\r\\n") for line in sys.stdin):
+        print(predict(example))
 """
 
 MAIN_TAGGED = """
 
 if __name__ == "__main__":
     tag, *inputs = sys.argv[1:]
-    for given in inputs or (line.rstrip("\\r\\n") for line in sys.stdin):
-        print(predict(given, tag))
+    for example in inputs or (line.rstrip("\\r\\n") for line in sys.stdin):
+        print(predict(example, tag))
 """
 
 MAIN_JSON = """
 
 if __name__ == "__main__":
-    for given in sys.argv[1:] or sys.stdin:
-        answer = predict(json.loads(given))
+    for example in sys.argv[1:] or sys.stdin:
+        answer = predict(json.loads(example))
         print(answer if isinstance(answer, str) else json.dumps(answer))
 """
 
@@ -419,5 +420,5 @@ def graphs(**files: str) -> str:
 
 def reading(kind: str, side: str, image: bool = False) -> str:
     """How a side of this kind is read."""
-    told = READ[kind].replace("SIDE.tokenizer.json", f"{side.lower()}.tokenizer.json")
-    return told.replace("SIDE[", f"{side}[").replace("SIDE.get", f"{side}.get")
+    code = READ[kind].replace("SIDE.tokenizer.json", f"{side.lower()}.tokenizer.json")
+    return code.replace("SIDE[", f"{side}[").replace("SIDE.get", f"{side}.get")

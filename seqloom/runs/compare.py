@@ -82,10 +82,10 @@ class Comparison:
     verdict: Verdict
 
     def to_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        for pair, known in zip(found["verdict"]["pairs"], self.verdict.pairs, strict=True):
+        results = asdict(self)
+        for pair, known in zip(results["verdict"]["pairs"], self.verdict.pairs, strict=True):
             pair["separated"] = known.separated
-        return found
+        return results
 
 
 def compare(
@@ -151,15 +151,15 @@ def settle_plan(
     with claim(folder / CLAIMS / "plan", wait=True):
         known = json.loads(json.dumps(asked))
         if (folder / PLAN).exists():
-            found = read_json(folder / PLAN)
-            if {key: found.get(key) for key in known} != known:
+            stored = read_json(folder / PLAN)
+            if {key: stored.get(key) for key in known} != known:
                 raise RunError(f"{folder}: another comparison was begun here; name another folder with --into")
         else:
             tell("reading the data, and matching the variants")
             matched = match_variants(recipe, named, match, budget, examples)
-            found = known | {"variants": [asdict(one) for one in matched]}
-        found["seeds"] = max(seeds, found.get("seeds", 0))
-        write_atomically(folder / PLAN, json_bytes(found))
+            stored = known | {"variants": [asdict(one) for one in matched]}
+        stored["seeds"] = max(seeds, stored.get("seeds", 0))
+        write_atomically(folder / PLAN, json_bytes(stored))
     return read_plan(folder)
 
 
@@ -174,9 +174,9 @@ def match_variants(
 def read_plan(folder: Path) -> Plan:
     if not (folder / PLAN).exists():
         raise RunError(f"{folder}: holds no comparison")
-    found = read_json(folder / PLAN)
-    variants = [Variant(one["name"], tuple(one["settings"]), one["parameters"]) for one in found["variants"]]
-    return Plan(found["recipe"], found["match"], found["budget"], tuple(range(found["seeds"])), tuple(variants))
+    stored = read_json(folder / PLAN)
+    variants = [Variant(one["name"], tuple(one["settings"]), one["parameters"]) for one in stored["variants"]]
+    return Plan(stored["recipe"], stored["match"], stored["budget"], tuple(range(stored["seeds"])), tuple(variants))
 
 
 # --- the jobs -----------------------------------------------------------------------------------------------------
@@ -217,10 +217,10 @@ def run_jobs(folder: Path, plan: Plan, examples: object, stop: threading.Event |
                     continue
                 idle = False
                 tell(f"{name}: job {len(jobs) - len(missing) + 1 + missing.index((variant, seed))} of {len(jobs)}")
-                found = run_job(folder, plan, variant, seed, examples, stop)
-                if found is None:
+                result = run_job(folder, plan, variant, seed, examples, stop)
+                if result is None:
                     return
-                write_atomically(folder / RESULTS / f"{name}.json", json_bytes(found))
+                write_atomically(folder / RESULTS / f"{name}.json", json_bytes(result))
         if idle:
             if not waiting:
                 tell(f"waiting for {len(missing)} jobs of other processes")
@@ -255,10 +255,10 @@ def measure(into: Path, examples: object) -> dict[str, Any]:
     begun = time.perf_counter()
     for one in asked:
         run.predict(one.input)
-    found, kept = read_scores(into), ("value", "better", "baselines")
+    scored, kept = read_scores(into), ("value", "better", "baselines")
     return {
-        "scores": {name: {key: one[key] for key in kept} for name, one in found["scores"].items()},
-        "task": found["task"],
+        "scores": {name: {key: one[key] for key in kept} for name, one in scored["scores"].items()},
+        "task": scored["task"],
         "steps": steps[-1]["step"],
         "seconds": steps[-1]["seconds"],
         "milliseconds": 1000 * (time.perf_counter() - begun) / max(len(asked), 1),
@@ -273,21 +273,21 @@ def read_comparison(folder: Path | str, score: str = "") -> Comparison:
     """What a folder says so far."""
     folder = Path(folder)
     plan = read_plan(folder)
-    found: dict[tuple[str, int], dict[str, Any]] = {}
+    results: dict[tuple[str, int], dict[str, Any]] = {}
     for variant, seed in plan.jobs():
         path = folder / RESULTS / f"{name_job(variant, seed)}.json"
         if path.exists():
-            found[variant.name, seed] = read_json(path)
-    whole = {job: one for job, one in found.items() if "failure" not in one}
+            results[variant.name, seed] = read_json(path)
+    whole = {job: one for job, one in results.items() if "failure" not in one}
     if not whole:
-        failures = [one["failure"] for one in found.values()]
+        failures = [one["failure"] for one in results.values()]
         raise RunError(f"{folder}: no run has come to its end" + (f": {failures[0]}" if failures else " yet"))
     first = next(iter(whole.values()))
     name = score or next(iter(first["scores"]))
     if name not in first["scores"]:
         raise RecipeError(f"there is no score {name!r}; there are {', '.join(first['scores'])}")
     better = first["scores"][name]["better"]
-    rows = tuple(row_of(plan, variant, found, name) for variant in plan.variants)
+    rows = tuple(row_of(plan, variant, results, name) for variant in plan.variants)
     return Comparison(
         str(folder),
         first["task"],
@@ -295,7 +295,7 @@ def read_comparison(folder: Path | str, score: str = "") -> Comparison:
         name,
         better,
         len(plan.seeds),
-        len(found),
+        len(results),
         len(plan.jobs()),
         rows,
         first["scores"][name]["baselines"],
@@ -303,8 +303,8 @@ def read_comparison(folder: Path | str, score: str = "") -> Comparison:
     )
 
 
-def row_of(plan: Plan, variant: Variant, found: dict[tuple[str, int], dict[str, Any]], score: str) -> Row:
-    own = {seed: found[variant.name, seed] for seed in plan.seeds if (variant.name, seed) in found}
+def row_of(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[str, Any]], score: str) -> Row:
+    own = {seed: results[variant.name, seed] for seed in plan.seeds if (variant.name, seed) in results}
     failures = tuple(one["failure"] for one in own.values() if "failure" in one)
     own = {seed: one for seed, one in own.items() if "failure" not in one}
     scores = {str(seed): float(one["scores"][score]["value"]) for seed, one in own.items() if score in one["scores"]}

@@ -106,8 +106,8 @@ def match_parameters(workshop: Workshop, variants: Sequence[Variant]) -> list[Va
                 Variant(variant.name, (*variant.settings, *settings), count)
                 for variant, (settings, count) in zip(variants, counted, strict=True)
             ]
-    found = ", ".join(f"{variant.name} {count:,}" for variant, (_, count) in zip(variants, counted, strict=True))
-    raise RecipeError(f"no sizes were found at which parameters differ by less than {APART:.0%}: {found} at best")
+    nearest = ", ".join(f"{variant.name} {count:,}" for variant, (_, count) in zip(variants, counted, strict=True))
+    raise RecipeError(f"no sizes were found at which parameters differ by less than {APART:.0%}: {nearest} at best")
 
 
 Candidate = tuple[tuple[str, ...], float]  # settings, and the parameters they give
@@ -131,16 +131,16 @@ def candidates(workshop: Workshop, variant: Variant, wanted: int, reach: float, 
     sizes = [step * max(1, round(size / step) + shift) for shift in (0, 2, 4)]
     count = polynomial(sizes, [workshop.count(variant.recipe(base, f"model.size={one}")) for one in sizes])
     largest = next((one for one in range(step, LARGEST, step) if count(one) > reach * wanted), 2 * step)
-    found: list[Candidate] = []
+    options: list[Candidate] = []
     for one in range(step, largest, step):
         if count(one) < wanted / reach / 2:
             continue
-        found.append(((f"model.size={one}",), count(one)))
+        options.append(((f"model.size={one}",), count(one)))
         if heads:
-            found += spread_setting(workshop, variant, one, "model.feed_forward", (2 * one, 8 * one))
+            options += spread_setting(workshop, variant, one, "model.feed_forward", (2 * one, 8 * one))
         elif fine:
-            found += spread_setting(workshop, variant, one, "model.embedding", (max(1, one // 2), 2 * one))
-    return sorted(found, key=lambda candidate: candidate[1])
+            options += spread_setting(workshop, variant, one, "model.embedding", (max(1, one // 2), 2 * one))
+    return sorted(options, key=lambda candidate: candidate[1])
 
 
 def spread_setting(

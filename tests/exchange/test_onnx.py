@@ -166,6 +166,14 @@ def test_what_has_no_form_is_refused_with_its_name():
         write_model(model)
 
 
+def test_a_graph_that_no_file_can_hold_is_refused(monkeypatch):
+    from seqloom.exchange.onnx import graph
+
+    monkeypatch.setattr(graph, "LARGEST", 1000)
+    with pytest.raises(RunError, match="bytes, but an ONNX file has at most 1,000"):
+        write_model(zoo.talker("lstm"))
+
+
 def test_a_folder_that_is_there_is_not_touched(tmp_path):
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(RunError, match="is there already, and not empty"):

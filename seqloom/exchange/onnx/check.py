@@ -23,8 +23,8 @@ def check_model(model: Labeler | Generator, graphs: Graphs, features: int = 0, s
         session = open_graph(graphs[name])
         outputs, inputs = ([one.name for one in some] for some in (session.get_outputs(), session.get_inputs()))
 
-        def run(**given: Any) -> dict[str, Any]:
-            taken = {name: value for name, value in given.items() if name in inputs}
+        def run(**arrays: Any) -> dict[str, Any]:
+            taken = {name: value for name, value in arrays.items() if name in inputs}
             return dict(zip(outputs, session.run(None, taken), strict=True))
 
         return run

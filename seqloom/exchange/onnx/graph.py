@@ -12,8 +12,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor
 
+from ...errors import RunError
+
 OPSET = 17  # the oldest that has layer normalization: what more programs can run
 IR_VERSION = 8
+LARGEST = 2**31 - 1  # bytes of a file of this format
 
 
 class Shape(NamedTuple):
@@ -218,9 +221,9 @@ class Graph:
         around, self.nodes = self.nodes, []
         before = [Value(self, self.name()) for _ in state]
         elements = [Value(self, self.name()) for _ in over]
-        after, told = step(before, elements)
+        after, emitted = step(before, elements)
         # An output must be computed in the body itself, and once.
-        ends = [self.add("Identity", one) for one in (*after, *told)]
+        ends = [self.add("Identity", one) for one in (*after, *emitted)]
         shapes = [shape for _, shape in (*state, *over)]
         body = helper.make_graph(
             self.nodes,
@@ -235,7 +238,7 @@ class Graph:
             ],
         )
         self.nodes = around
-        found = self.add_many(
+        results = self.add_many(
             "Scan",
             len(state) + len(outputs),
             *[value for value, _ in (*state, *over)],
@@ -246,7 +249,7 @@ class Graph:
             scan_input_directions=[int(reverse)] * len(over),
             scan_output_directions=[int(reverse)] * len(outputs),
         )
-        return found[: len(state)], found[len(state) :]
+        return results[: len(state)], results[len(state) :]
 
     def model(self, name: str) -> bytes:
         """The finished graph, held against the rules of the format."""
@@ -254,5 +257,7 @@ class Graph:
         model = helper.make_model(
             made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="seqloom"
         )
+        if model.ByteSize() > LARGEST:
+            raise RunError(f"the graph has {model.ByteSize():,} bytes, but an ONNX file has at most {LARGEST:,}")
         onnx.checker.check_model(model)
         return bytes(model.SerializeToString())

@@ -66,10 +66,10 @@ class Writer(NamedTuple):
 
 
 def writer_of(layer: nn.Module) -> Writer:
-    found = LAYERS.get(type(layer))
-    if found is None:
+    writer = LAYERS.get(type(layer))
+    if writer is None:
         raise refuse(layer, "a layer")
-    return found
+    return writer
 
 
 def write_layer(
@@ -193,16 +193,16 @@ def read_learned_positions(
 def start_entries(graph: Graph, begin: nn.Module, cell: Cell, batch: Value, memory: Source | None) -> State:
     match begin:
         case ZeroState():
-            found = [graph.fill(0.0, batch, size) for size in cell.sizes]
+            entries = [graph.fill(0.0, batch, size) for size in cell.sizes]
         case LearnedState():
-            found = [graph.fill(0.0, batch, 1) + graph.weight(first) for first in begin.first]
+            entries = [graph.fill(0.0, batch, 1) + graph.weight(first) for first in begin.first]
         case CopiedState() if memory is not None:
-            found = list(memory.final_states[begin.level])
+            entries = list(memory.final_states[begin.level])
         case BridgedState() if memory is not None:
-            found = write_linear(graph, begin.linear, memory.summary).tanh().split(*begin.sizes)
+            entries = write_linear(graph, begin.linear, memory.summary).tanh().split(*begin.sizes)
         case _:
             raise refuse(begin, "the start of a recurrence")
-    return tuple(Leaf(one, Shape(("batch", size))) for one, size in zip(found, cell.sizes, strict=True))
+    return tuple(Leaf(one, Shape(("batch", size))) for one, size in zip(entries, cell.sizes, strict=True))
 
 
 def read_recurrence(
@@ -231,7 +231,7 @@ def run_operator(
     after = []
     for end, leaf in zip(ends, state, strict=True):
         value = end.squeeze(0)
-        if reading is not None:  # of a row without elements nothing is said: it stays where it started
+        if reading is not None:  # a row without elements stays where it started
             value = graph.where(reading.some.unsqueeze(1), value, leaf.value)
         after.append(Leaf(value, leaf.shape))
     return zero_padding(graph, y.squeeze(1).transpose(1, 0, 2), reading), tuple(after)

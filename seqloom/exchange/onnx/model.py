@@ -1,7 +1,7 @@
 """Whole models as graphs. A labeler is one; a generator is two: what is known before the first element, and a step.
 
 The step reads one element a row or many, so it serves a prompt and all that is written after it. What it gives back as
-`next.N` is what it is given as `state.N` the next time; `memory.N` stays as the first graph gave it.
+`next.N` is what it reads as `state.N` the next time; `memory.N` stays as the first graph gave it.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def shape_of_inputs(embed: nn.Module) -> Shape:
 
 
 def read_inputs(graph: Graph, embed: nn.Module) -> tuple[Value, Reading]:
-    """The vectors of what a graph is given, and which of them are there. Of an image all are."""
+    """The vectors of what a graph reads, and which of them are there. Of an image all are."""
     x = write_embedding(graph, embed, graph.input(INPUTS, shape_of_inputs(embed)))
     if isinstance(embed, PatchEmbedding):
         lengths = graph.add("Expand", x.length(1), x.length(0))
@@ -112,8 +112,8 @@ def name_leaves(state: State, use: Any) -> State:
 
     def change(leaf: Leaf, fixed: bool) -> Leaf:
         kind = "memory" if fixed else "state"
-        found = use(f"{kind}.{count[kind]}", leaf)
+        value = use(f"{kind}.{count[kind]}", leaf)
         count[kind] += 1
-        return Leaf(found, leaf.shape) if isinstance(found, Value) else leaf
+        return Leaf(value, leaf.shape) if isinstance(value, Value) else leaf
 
     return map_leaves(change, state)

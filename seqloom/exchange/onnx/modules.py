@@ -26,7 +26,7 @@ from .graph import Graph, Value
 
 
 def refuse(part: object, where: str) -> RunError:
-    """What is said of a part that has no line in the table."""
+    """The error for a part that has no line in the table."""
     return RunError(f"{where}: there is no ONNX form of {type(part).__name__}, so this run cannot be exported")
 
 
@@ -235,9 +235,9 @@ def write_normal(graph: Graph, head: Normal, x: Value) -> Outputs:
 
 
 def write_quantiles(graph: Graph, head: Quantiles, x: Value) -> Outputs:
-    told = write_linear(graph, head.project, x).reshape(0, *head.shape)
+    quantiles = write_linear(graph, head.project, x).reshape(0, *head.shape)
     count = graph.integers((head.shape[-1],))
-    increasing, _ = graph.add_many("TopK", 2, told, count, largest=0, sorted=1)
+    increasing, _ = graph.add_many("TopK", 2, quantiles, count, largest=0, sorted=1)
     return {"quantiles": (increasing, head.shape)}
 
 

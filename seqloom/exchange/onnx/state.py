@@ -1,4 +1,4 @@
-"""What a graph is given and gives back beside its elements: lengths of rows, and the state of its layers."""
+"""What a graph reads and gives back beside its elements: lengths of rows, and the state of its layers."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -62,12 +62,12 @@ def check_code(
     net.eval()
 
     def opened(name: str) -> Graph:
-        def run(**given: Any) -> dict[str, Any]:
+        def run(**arrays: Any) -> dict[str, Any]:
             with torch.no_grad():
-                told = getattr(net, METHODS[name])(
-                    **{key.replace(".", "_"): torch.from_numpy(value) for key, value in given.items()}
+                outputs = getattr(net, METHODS[name])(
+                    **{key.replace(".", "_"): torch.from_numpy(value) for key, value in arrays.items()}
                 )
-            return {key: value.numpy() for key, value in told.items()}
+            return {key: value.numpy() for key, value in outputs.items()}
 
         return run
 

@@ -89,20 +89,20 @@ def add_head(module: Module, head: Any) -> list[str]:
         case Categorical():
             part = linear_part(head.project)
             module.add("head", Part(part.code, part.weights | {"bias": head.bias.detach()}))
-            return ['told = {"logits": self.head(y)}']
+            return ['outputs = {"logits": self.head(y)}']
         case Bernoulli() | CRF():
             module.add("head", linear_part(head.project))
-            return ['told = {"logits": self.head(y)}']
+            return ['outputs = {"logits": self.head(y)}']
         case Normal():
             module.add("head", linear_part(head.project))
             lines = ["mean, spread = self.head(y).chunk(2, -1)"]
-            return [*lines, 'told = {"mean": mean, "spread": nn.functional.softplus(spread) + 1e-4}']
+            return [*lines, 'outputs = {"mean": mean, "spread": nn.functional.softplus(spread) + 1e-4}']
         case Quantiles(shape=shape):
             module.add("head", linear_part(head.project))
-            return [f'told = {{"quantiles": self.head(y).unflatten(-1, {tuple(shape)}).sort(-1).values}}']
+            return [f'outputs = {{"quantiles": self.head(y).unflatten(-1, {tuple(shape)}).sort(-1).values}}']
         case Mean(shape=shape):
             module.add("head", linear_part(head.project))
-            return [f'told = {{"values": self.head(y).unflatten(-1, {tuple(shape)})}}']
+            return [f'outputs = {{"values": self.head(y).unflatten(-1, {tuple(shape)})}}']
     raise refuse(head, "the head")
 
 
@@ -123,7 +123,7 @@ def reading_lines(module: Module, encoder: Encoder, embed: nn.Module, name: str)
 def write_labeler(module: Module, model: Labeler) -> None:
     lines = reading_lines(module, model.encoder, model.embed, "encoder")
     lines.append("y = values" if model.per_element else f"y = {pool_code(model.encoder.pool)}")
-    module.method("answer(self, inputs, lengths)", *lines, *add_head(module, model.head), "return told")
+    module.method("answer(self, inputs, lengths)", *lines, *add_head(module, model.head), "return outputs")
 
 
 # --- what writes --------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def write_recurrent_step(module: Module, model: Generator, body: Body) -> None:
         for index, place in enumerate(places):
             lines.append(f'after["next.{place}"] = {f"end[{index}]" if len(places) > 1 else "end"}[0]')
         count += len(places)
-    lines += ["y = x", *add_head(module, model.head), "return told | after"]
+    lines += ["y = x", *add_head(module, model.head), "return outputs | after"]
     module.method("step(self, inputs, **state)", *lines)
 
 
@@ -178,7 +178,7 @@ def write_transformer_step(module: Module, model: Generator, body: Body, memory:
         kind or memory,
         "y = run[:, -inputs.shape[1] :]",
         *add_head(module, model.head),
-        'return told | {"next.0": read}',
+        'return outputs | {"next.0": read}',
     ]
     module.method("step(self, inputs, **state)", *lines)
 
@@ -190,8 +190,8 @@ def write_seq2seq(module: Module, model: Generator) -> None:
     if body.transformer:
         refused = 'raise ValueError("a source without elements gives attention nothing to look at")'
         start = "torch.zeros(len(inputs), 0, dtype=torch.long)"
-        given = f'return {{"state.0": {start}, "memory.0": values, "memory.1": lengths}}'
-        module.method("encode(self, inputs, lengths)", "if not lengths.all():", f"    {refused}", *lines, given)
+        returned = f'return {{"state.0": {start}, "memory.0": values, "memory.1": lengths}}'
+        module.method("encode(self, inputs, lengths)", "if not lengths.all():", f"    {refused}", *lines, returned)
         attended = (
             'hidden = ~mask_of(state["memory_1"], state["memory_0"].shape[1])\n'
             "past = nn.Transformer.generate_square_subsequent_mask(x.shape[1]).isinf()\n"
@@ -212,14 +212,14 @@ def start_lines(module: Module, model: Generator) -> tuple[list[str], bool]:
     for number, level in enumerate(levels_of(model)):
         match level.begin:
             case ZeroState():
-                found = [f"torch.zeros(len(inputs), {size})" for size in level.cell.sizes]
+                starts = [f"torch.zeros(len(inputs), {size})" for size in level.cell.sizes]
             case CopiedState(level=place):
-                found = [f"ends[{place}][{index}]" for index in range(len(level.cell.sizes))]
+                starts = [f"ends[{place}][{index}]" for index in range(len(level.cell.sizes))]
             case BridgedState(linear=linear, sizes=sizes):
                 module.add(f"bridge{number}", linear_part(linear))
                 bridged = f"self.bridge{number}(summary).tanh().split({list(sizes)}, 1)"
-                found, needed = [f"{bridged}[{index}]" for index in range(len(sizes))], True
+                starts, needed = [f"{bridged}[{index}]" for index in range(len(sizes))], True
             case _:
                 raise refuse(level.begin, "the start of a decoder")
-        states += [f'"state.{len(states) + index}": {value}' for index, value in enumerate(found)]
+        states += [f'"state.{len(states) + index}": {value}' for index, value in enumerate(starts)]
     return states, needed

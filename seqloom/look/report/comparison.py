@@ -18,27 +18,27 @@ COLUMNS = (
 )
 
 
-def write_comparison_page(found: Mapping[str, Any]) -> bytes:
+def write_comparison_page(comparison: Mapping[str, Any]) -> bytes:
     """The page as bytes of UTF-8."""
-    title = f"{found['task']}: {', '.join(row['name'] for row in found['rows'])}"
-    chart = json.loads(content(cost_chart(found["rows"], found["score"], found["better"]), ".json"))
-    head = tag("header", tag("h1", title), tag("p", found["verdict"]["sentence"]))
-    columns = [column.format(score=found["score"]) for column in COLUMNS]
+    title = f"{comparison['task']}: {', '.join(row['name'] for row in comparison['rows'])}"
+    chart = json.loads(content(cost_chart(comparison["rows"], comparison["score"], comparison["better"]), ".json"))
+    head = tag("header", tag("h1", title), tag("p", comparison["verdict"]["sentence"]))
+    columns = [column.format(score=comparison["score"]) for column in COLUMNS]
     main = tag(
         "main",
-        section("table", "Scores and costs", table(columns, list_rows(found))),
+        section("table", "Scores and costs", table(columns, list_rows(comparison))),
         section("time", "Score against time", tag("div", kind="wide chart", id="chart-cost")),
-        section("how", "How it was compared", items(explain(found)), table(*list_seeds(found))),
+        section("how", "How it was compared", items(explain(comparison)), table(*list_seeds(comparison))),
     )
     specs = script(json.dumps({"cost": chart}, ensure_ascii=False), "application/json", "charts")
     return page(title, STYLE, head, main, specs, script(library_script()), script(DRAW)).encode()
 
 
-def list_rows(found: Mapping[str, Any]) -> Iterator[list[str]]:
+def list_rows(comparison: Mapping[str, Any]) -> Iterator[list[str]]:
     """The cells of a table: the variants, the best first, then the baselines. The command line shows the same."""
-    pairs = {pair["other"]: pair for pair in found["verdict"]["pairs"]}
-    sign = -1 if found["better"] == "lower" else 1
-    known = [row for row in found["rows"] if row["mean"] is not None]
+    pairs = {pair["other"]: pair for pair in comparison["verdict"]["pairs"]}
+    sign = -1 if comparison["better"] == "lower" else 1
+    known = [row for row in comparison["rows"] if row["mean"] is not None]
     for row in sorted(known, key=lambda row: -sign * row["mean"]):
         pair = pairs.get(row["name"])
         yield [
@@ -53,10 +53,10 @@ def list_rows(found: Mapping[str, Any]) -> Iterator[list[str]]:
             f"{row['milliseconds']:.2f}",
             f"{row['megabytes']:.2f}",
         ]
-    for row in found["rows"]:
+    for row in comparison["rows"]:
         if row["failures"]:
             yield [row["name"], "failed", row["failures"][0], *[""] * (len(COLUMNS) - 3)]
-    for name, value in found["baselines"].items():
+    for name, value in comparison["baselines"].items():
         yield [f"baseline: {name}", f"{value:.4g}", *[""] * (len(COLUMNS) - 2)]
 
 
@@ -65,26 +65,28 @@ def span(ends: Sequence[float]) -> str:
     return f"{low:.3g} – {high:.3g}"
 
 
-def explain(found: Mapping[str, Any]) -> list[str]:
+def explain(comparison: Mapping[str, Any]) -> list[str]:
     matched = {
         "parameters": "Sizes were searched for so that parameters differ by less than 2 %.",
         "time": "Every variant was trained for the same time, as trial steps measured it.",
         "steps": "Every variant was trained for as many steps.",
     }
     return [
-        matched[found["match"]],
-        f"{found['done']} of {found['jobs']} runs are done: {len(found['rows'])} variants with {found['seeds']} seeds.",
+        matched[comparison["match"]],
+        "{done} of {jobs} runs are done: {variants} variants with {seeds} seeds.".format(
+            **comparison, variants=len(comparison["rows"])
+        ),
         "A seed, the parts of the data and the order of batches are the same for all variants.",
         "Intervals come from drawing seeds with replacement, p-values from flipping signs of differences within seeds, "
         "corrected by Holm for the number of comparisons. A winner has p ≤ 0.05 against each of the others.",
-    ] + [f"{row['name']}: {' '.join(row['settings'])}" for row in found["rows"]]
+    ] + [f"{row['name']}: {' '.join(row['settings'])}" for row in comparison["rows"]]
 
 
-def list_seeds(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def list_seeds(comparison: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Every score, by variant and seed."""
-    seeds = list(dict.fromkeys(seed for row in found["rows"] for seed in row["scores"]))
+    seeds = list(dict.fromkeys(seed for row in comparison["rows"] for seed in row["scores"]))
     cells = [
         [row["name"], *(f"{row['scores'][seed]:.4g}" if seed in row["scores"] else "–" for seed in seeds)]
-        for row in found["rows"]
+        for row in comparison["rows"]
     ]
     return ["variant", *(f"seed {seed}" for seed in seeds)], cells
