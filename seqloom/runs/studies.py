@@ -71,16 +71,15 @@ NEAR, FAR = (1, 10), (31, 40)  # distances
 
 def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     """Accuracy against distance, and ‖∂L/∂h‖ over time before and after training."""
-    from ..look.charts.comparison import beside_chart, reach_chart
+    from ..look.charts.comparison import panels_chart, reach_chart
 
     right = {way: accuracy_by_distance(run) for way, run in runs.items()}
-    chart = beside_chart(
+    chart = panels_chart(
         {way: smooth(points, 4) for way, points in right.items()},
-        "letters that come after the one that is asked for",
-        "right answers",
-        "How far back each body remembers",
-        "Which letter was the large one? Chance is one in eight",
-        share=True,
+        "distance (letters)",
+        "accuracy",
+        "Accuracy of recall by distance",
+        "Each model in its panel, the others in gray; chance is one in eight",
     )
     save_chart(chart, folder, "accuracy")
     before, after = ({way: measure_reach(run, fresh) for way, run in runs.items()} for fresh in (True, False))
@@ -146,8 +145,10 @@ def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     from ..look.charts.comparison import beside_chart
 
     losses = {way: run.history.curves.training for way, run in runs.items()}
-    words = "Twelve layers, the same data and rate; the lower, the better"
-    save_chart(beside_chart(losses, "step", "training loss", "How to tame a Transformer", words), folder, "curves")
+    words = "Twelve layers, the same data and learning rate"
+    save_chart(
+        beside_chart(losses, "step", "training loss", "Training loss of a deep Transformer", words), folder, "curves"
+    )
     return [
         {
             "way": way,

@@ -12,30 +12,54 @@ if TYPE_CHECKING:
     import altair as alt
 
 FAINTEST = 1e-8  # what is less is drawn as this
-CELLS = 41  # of a row, at most
+CELLS = 40  # of a row, at most
 
 
-def beside_chart(
-    curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "", share: bool = False
-) -> "alt.Chart":
-    """A line for each model through its points (N, 2); of shares, the axis goes from 0 to 1."""
+def beside_chart(curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "") -> "alt.Chart":
+    """A line for each model through its points (N, 2)."""
     alt = altair()
     rows = [
         {"model": name, "x": number(x), "y": number(y)} for name, points in curves.items() for x, y in points.tolist()
     ]
     names = list(curves)
-    scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=False)
     return (
         alt.Chart(data(rows), title=titled(title, words))
         .mark_line(strokeWidth=2.5)
         .encode(
             x=alt.X("x:Q", title=across),
-            y=alt.Y("y:Q", title=up, scale=scale, axis=alt.Axis(format="%") if share else alt.Axis()),
+            y=alt.Y("y:Q", title=up, scale=alt.Scale(zero=False)),
             color=alt.Color("model:N", sort=names, scale=alt.Scale(domain=names, range=list(COLORS)), title=None),
             strokeDash=alt.StrokeDash("model:N", sort=names, scale=alt.Scale(domain=names, range=DASHES), title=None),
             tooltip=["model:N", alt.Tooltip("x:Q", title=across), alt.Tooltip("y:Q", title=up)],
         )
         .properties(width=520, height=300)
+    )
+
+
+def panels_chart(curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "") -> "alt.FacetChart":
+    """Shares, a panel for each model with all others in gray: lines that lie on each other can be told apart."""
+    alt = altair()
+    names = list(curves)
+    rows = [
+        {"panel": panel, "model": name, "x": number(x), "y": number(y), "own": name == panel}
+        for panel in names
+        for name in [*(other for other in names if other != panel), panel]
+        for x, y in curves[name].tolist()
+    ]
+    return (
+        alt.Chart(data(rows))
+        .mark_line()
+        .encode(
+            x=alt.X("x:Q", title=across),
+            y=alt.Y("y:Q", title=up, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
+            detail="model:N",
+            color=alt.condition("datum.own", alt.value(COLORS[0]), alt.value("#cccccc")),
+            strokeWidth=alt.condition("datum.own", alt.value(3), alt.value(1)),
+            tooltip=["model:N", alt.Tooltip("x:Q", title=across), alt.Tooltip("y:Q", title=up)],
+        )
+        .properties(width=190, height=140)
+        .facet(facet=alt.Facet("panel:N", sort=names, title=None), columns=3)
+        .properties(title=titled(title, words))
     )
 
 
@@ -61,7 +85,12 @@ def reach_chart(
                 x=alt.X(
                     "back:O",
                     sort="descending",
-                    axis=alt.Axis(title="steps back from the end", labelOverlap=True, labelAngle=0, ticks=False),
+                    axis=alt.Axis(
+                        title="lag (steps back from the end)",
+                        labelExpr="datum.value % 10 == 0 ? datum.label : ''",
+                        labelAngle=0,
+                        ticks=False,
+                    ),
                 ),
                 y=alt.Y("model:N", sort=list(models), title=None, axis=alt.Axis(labelLimit=160, ticks=False)),
                 color=alt.Color(

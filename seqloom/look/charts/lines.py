@@ -169,7 +169,8 @@ def spectrum_chart(
             tooltip=["layer:N", "matrix:N", "k:Q", "value:Q", alt.Tooltip("radius:Q", title="spectral radius")],
         )
     )
-    rule = alt.Chart().mark_rule(strokeDash=[4, 4], color="#888888").encode(y=alt.datum(1))
+    one = alt.Chart().transform_calculate(one="1")  # a single line, not one for each row of the data
+    rule = one.mark_rule(strokeDash=[4, 4], color="#888888").encode(y="min(one):Q")
     order = {field: list(dict.fromkeys(row[field] for row in rows)) for field in ("layer", "matrix")}
     return (
         alt.layer(rule, lines, data=data(rows))

@@ -43,9 +43,7 @@ def attribution_chart(
             .mark_bar()
             .encode(
                 x=alt.X("place:O", axis=token_axis(piece_names(one.elements, parts), "element read", across=True)),
-                y=alt.Y(
-                    "share:Q", title=["share of all contributions", "for ↑   against ↓"], axis=alt.Axis(format="%")
-                ),
+                y=alt.Y("share:Q", title=["contribution", "for ↑  against ↓"], axis=alt.Axis(format="%")),
                 color=alt.condition("datum.share >= 0", alt.value(FOR), alt.value(AGAINST)),
                 tooltip=["element:N", alt.Tooltip("share:Q", format=".1%"), alt.Tooltip("nats:Q", title="in nats")],
             )
@@ -75,7 +73,7 @@ def _missing(found: Attribution) -> str:
     done = found.whole - found.nothing
     if found.method != "integrated gradients" or abs(found.gap) <= 0.1 * abs(done):
         return ""
-    return f"the bars add up to {found.shares.sum():.1f}, but the input did {done:.1f}: the way there is too rough"
+    return f"they should sum to {done:+.2g} nats: the integral along the path is not exact"
 
 
 def faithfulness_chart(found: Faithfulness, title: str = "Faithfulness of the attribution") -> "alt.HConcatChart":

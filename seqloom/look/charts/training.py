@@ -150,7 +150,7 @@ def training_spectra_chart(
         color=alt.Color("of:N", sort=list(KINDS.values()), scale=alt.Scale(range=list(COLORS)), title=None),
         tooltip=["matrix:N", "of:N", "step:Q", "value:Q"],
     )
-    rule = base.mark_rule(strokeDash=[4, 4], color="#888888").encode(y=alt.datum(1))
+    rule = base.transform_calculate(one="1").mark_rule(strokeDash=[4, 4], color="#888888").encode(y="min(one):Q")
     return (
         alt.layer(rule, lines)
         .properties(width=170, height=110)
