@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Look:
     """One input and one answer, ready to be looked at.
 
-    Every view is a method that draws it: `look.attention()`, `look.memory_path()`; what some of them can be asked
-    about, such as the step of an attribution, is their argument.
+    `draw(name)` draws a view, and so does a method of its name: `look.attention()`, `look.memory_path()`; what some of
+    them can be asked about, such as the step of an attribution, is their argument. `model` is the model itself.
     """
 
     def __init__(
