@@ -37,6 +37,8 @@ demo: .venv/.ready-demo
 
 test: .venv/.ready
 	$(PYTEST) tests
+	@echo "The laws once more, without native kernels"
+	SEQLOOM_NATIVE=0 $(PYTEST) tests/laws tests/search
 
 check: .venv/.ready
 	.venv/bin/ruff check .

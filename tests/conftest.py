@@ -49,6 +49,8 @@ def native() -> None:
     """With native kernels, which must be there wherever there is a compiler."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler here")
+    if os.environ.get(library.VARIABLE) == "0":
+        pytest.skip(f"{library.VARIABLE}=0 turns native kernels off")
     assert library.status().library is not None, library.status().reason
 
 
