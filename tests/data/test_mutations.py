@@ -25,7 +25,7 @@ def work(recipe: Recipe) -> None:
     task, prepared = declare(recipe).prepare(recipe.resolved(), lambda line: None)
     json.dumps([task.to_json(), build_report(task, prepared)], allow_nan=False)
     model = task.build()
-    task.begin(model, lambda line: None)
+    task.initialize(model, lambda line: None)
     loss, _, _ = task.objective(model)(task.batch(prepared, task.order(prepared, 0)[0]), None)
     loss.backward()
     task.validate(model.eval(), prepared)
