@@ -7,8 +7,7 @@ same metrics. Nothing here knows a model, a task, a metric, or torch.
     labels       chance, majority, tag of the word, nearest centroid of series
     bags         naive Bayes on words and pairs of neighbors
     language     uniform, unigram, n-grams (Kneser–Ney)
-    numbers      persistence, seasonal naive, mean, drift, linear autoregression
-    statistical  AutoETS, AutoARIMA (extra `forecast`)
+    numbers      persistence, seasonal naive, linear autoregression
     captions     best constant caption, caption of the nearest image
     music        frequency of pitches, the frame before
 """

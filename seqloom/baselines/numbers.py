@@ -45,18 +45,6 @@ def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Doubles:
     return last[:, np.arange(horizon) % season]
 
 
-def mean(history: ArrayLike, horizon: int) -> Doubles:
-    """The mean of the history."""
-    return _repeated(_whole(history).mean(1, keepdims=True), horizon)
-
-
-def drift(history: ArrayLike, horizon: int) -> Doubles:
-    """The straight line through the first and the last value, continued."""
-    values = _whole(history)
-    slope = (values[:, -1:] - values[:, :1]) / max(values.shape[1] - 1, 1)
-    return values[:, -1:] + slope * np.arange(1, horizon + 1)[:, None]
-
-
 @dataclass(frozen=True)
 class LinearAutoregression:
     """x_t = Σ w_k x_{t−k}, each variable for itself, around its mean in training.
