@@ -47,7 +47,7 @@ def test_a_run_answers_alone_in_another_process_after_the_data_is_gone(run, tmp_
     here = [p.output for p in load(run).predict("abc", beam=2)]
     code = f"import seqloom; print(*[p.output for p in seqloom.load({str(run)!r}).predict('abc', beam=2)], sep='\\n')"
     (tmp_path / "elsewhere").mkdir()
-    environment = {"PATH": "/usr/bin:/bin", "SEQLOOM_CACHE": str(tmp_path / "none")}
+    environment = {"PATH": "/usr/bin:/bin", "SEQLOOM_CACHE": str(tmp_path / "none"), "SEQLOOM_NATIVE": "0"}
     there = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path / "elsewhere",

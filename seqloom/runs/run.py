@@ -106,14 +106,12 @@ class Run:
     def generate(self, prompt: str = "", options: SamplingOptions | None = None, **changes: Any) -> Generation:
         """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole.
 
-        What is changed in the options may be named alone: `generate("X:1", temperature=0.8, count=3, seed=1)`; None
-        changes nothing.
+        What is changed in the options may be named alone: `generate("X:1", temperature=0.8, count=3, seed=1)`.
         """
         known = [field.name for field in fields(SamplingOptions)]
         for name in changes.keys() - set(known):
             raise SearchError(f"there is no option {name!r} of generating; there are {', '.join(known)}")
-        given = {name: value for name, value in changes.items() if value is not None}
-        options = replace(options or SamplingOptions(), **given)
+        options = replace(options or SamplingOptions(), **changes)
         return self._writer.generate(self.model, text("the beginning", prompt), options)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:

@@ -60,8 +60,8 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path):
     with pytest.raises(DataError, match=r"bad.txt, line 2: byte 0xff is not utf-8"):
         read(path)
     assert read(path, "data.on_bad_row=skip") == ["good"]
-    with pytest.raises(DataError, match="the ending .md says nothing about the format; set data.format to one of txt"):
-        read(written(tmp_path, "a.md", "text"))
+    with pytest.raises(DataError, match="the ending .odt says nothing about the format; set data.format to one of txt"):
+        read(written(tmp_path, "a.odt", "text"))
     with pytest.raises(DataError, match="empty"):
         read(written(tmp_path, "b.txt", " \n\n"))
 

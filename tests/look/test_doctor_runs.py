@@ -54,8 +54,11 @@ def trained(folder, examples, *settings):
     return folder / "run"
 
 
+WHOLE = "train.steps=200"  # until every answer is right: whoever counts letters has them all, too
+
+
 def test_a_healthy_run_is_left_alone(tmp_path):
-    run = trained(tmp_path, parts(2, length=12), "model.kind=gru")
+    run = trained(tmp_path, parts(2, length=12), "model.kind=gru", WHOLE)
     assert load(run).diagnose() == []
 
 
@@ -108,7 +111,7 @@ def test_a_run_that_broke_off_can_be_examined(tmp_path):
 
 
 def test_without_the_examples_the_records_have_to_do_and_that_is_said(tmp_path):
-    run = trained(tmp_path, parts(2, length=12))
+    run = trained(tmp_path, parts(2, length=12), WHOLE)
     (tmp_path / "train.tsv").unlink()
     found = diagnose(run)
     assert found == [] and "not at hand" in found.notes[0] and "train.tsv" in found.notes[0]

@@ -8,12 +8,14 @@ from .findings import Checkup, Finding
 
 TRIVIAL = ("most frequent", "chance", "uniform", "unigram", "mean", "constant", "copy")  # what takes no reading
 SIGNS = {"higher": 1, "lower": -1}
+PERFECT = {"higher": (1.0, 100.0), "lower": (0.0,)}  # of shares, of percentages, of errors: nothing beats them
 LEARNED = 0.02  # of the blind loss: a validation that saved less has shown nothing
 BY_HEART = 0.5  # of the first loss: a model that gets below this with a few examples can learn
 
 
 def below_baseline(checkup: Checkup) -> Finding | None:
-    """A score is not clearly better than its best baseline: its 95 % interval reaches down to it, or lies below."""
+    """A score that could be better is not clearly above its best baseline: its 95 % interval reaches down to it, or lies
+    below."""
     found = [one for name, score in checkup.scores.items() if (one := _beside_baseline(name, score)) is not None]
     return max(found, key=lambda finding: finding.severity, default=None)
 
@@ -26,7 +28,7 @@ def _beside_baseline(name: str, score: dict[str, Any]) -> Finding | None:
     best = max(baselines, key=lambda baseline: sign * baselines[baseline])
     beside, interval = float(baselines[best]), score.get("interval") or [value, value]
     surely = min(sign * end for end in interval)
-    if surely > sign * beside:
+    if surely > sign * beside or value in PERFECT[better]:
         return None
     below = sign * value <= sign * beside
     trivial = best in TRIVIAL or any(sign * value <= sign * baselines[one] for one in TRIVIAL if one in baselines)
