@@ -105,7 +105,7 @@ def test_a_hand_made_lstm_shows_the_gates_it_was_given():
     close(trace.mean("c"), c, rtol=1e-5)
     close(trace.mean("h"), 0.75 * np.tanh(c), rtol=1e-5)
     close(trace.kept, np.repeat(0.5 ** np.arange(4)[::-1, None], 3, 1), rtol=1e-6)
-    assert trace.name == "encoder layer 1" and trace.saturated("f") == (0, 0)
+    assert trace.name == "layer 1" and trace.saturated("f") == (0, 0)
     [decay] = decays(model, batch_of(torch.randn(1, 4, 2)))
     assert decay.bound is None
     with torch.no_grad():  # with U = 0, h is forgotten: only c passes, by f, and out of it h by its slope

@@ -5,6 +5,7 @@ import json
 import re
 from html import unescape
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,15 +103,23 @@ def test_answers_are_sorted_into_right_and_wrong():
 
 
 def story(**given):
-    fields = {"title": "", "about": [], "look": None, "data": {}, "data_lines": [], "scores": {}, "answers": []}
+    fields = {
+        "title": "",
+        "about": [],
+        "look": SimpleNamespace(views={}),
+        "data": {},
+        "data_lines": [],
+        "scores": {},
+        "answers": [],
+    }
     fields |= {"part": "test", "findings": [], "commands": [], "recipe": "", "versions": []}
     return reports.Story(**(fields | given))
 
 
-def test_a_forecaster_has_a_page_of_its_nearest_and_furthest(tmp_path):
+def test_a_forecaster_has_a_page_with_its_forecast_drawn_and_errors_by_its_scale(tmp_path):
     run = quick(tmp_path / "run", "forecast", walks())
     text = run.report(tmp_path / "page.html", examples=walks()).read_text()
-    assert "The nearest" in text and "The furthest" in text
+    assert "never right to the letter" in text and 'id="chart-forecast"' in text
     [_, asked] = run.pick_examples(3, walks())
     for one in asked:
         assert len(one.input.values) == 8 and len(one.inspected.values) == 11
