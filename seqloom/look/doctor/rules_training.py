@@ -14,8 +14,7 @@ BY_HEART = 0.5  # of the first loss: a model that gets below this with a few exa
 
 
 def below_baseline(checkup: Checkup) -> Finding | None:
-    """A score that could be better is not clearly above its best baseline: its 95 % interval reaches down to it, or lies
-    below."""
+    """A score that could be better is not clearly above its best baseline: its 95 % interval reaches down to it."""
     found = [one for name, score in checkup.scores.items() if (one := _beside_baseline(name, score)) is not None]
     return max(found, key=lambda finding: finding.severity, default=None)
 
