@@ -179,6 +179,12 @@ def test_examples_of_answers_have_the_fields_of_real_ones(client, path):
     assert shape_of(example["application/json"]["example"]) == shape_of(real)
 
 
+@pytest.mark.parametrize("run", ["text", "tags", "backwards"])
+def test_a_step_behind_the_end_of_the_answer_is_refused(client, run):
+    answer = client.post("/explain", json={"run": run, "input": GIVEN[run], "step": 3582})
+    assert answer.status_code == 400 and "step 3582 is asked about" in answer.json()["error"]
+
+
 def shape_of(value):
     """The keys, all the way down; of a list, those of its first."""
     if isinstance(value, dict):

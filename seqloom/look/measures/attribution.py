@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ...arrays import Floats
+from ...errors import DataError
 from ...models import Batch, Generator, Labeler
 from .reading import INPUTS, SOURCE, Names, numbered, quiet, single
 
@@ -61,7 +62,9 @@ def question(model: Labeler | Generator, batch: Batch, names: Names | None = Non
     names = numbered(batch) if names is None else names
     side = INPUTS if model.source is None else SOURCE
     told = batch.mask.clone()
-    if step is not None:
+    if step is not None and model.per_element:
+        if not 0 <= step < told.shape[1]:
+            raise DataError(f"step {step} is asked about, but the answer has the steps 0 to {told.shape[1] - 1}")
         told[:] = False
         told[0, step] = bool(batch.mask[0, step])
     with quiet(model), torch.no_grad():
