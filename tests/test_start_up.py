@@ -13,7 +13,14 @@ from tests.recipes import small
 PROGRAM = """
 import atexit, json, os, sys
 answer = os.dup(1)
-atexit.register(lambda: os.write(answer, ("\\n" + json.dumps(sorted(sys.modules))).encode()))
+
+
+def tell():
+    sys.stdout.flush()  # what was printed comes first, also where it is held back
+    os.write(answer, ("\\n" + json.dumps(sorted(sys.modules))).encode())
+
+
+atexit.register(tell)
 sys.argv = ["seqloom", *json.loads(sys.argv[1])]
 from seqloom.__main__ import main
 main()

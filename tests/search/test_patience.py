@@ -124,7 +124,7 @@ def test_what_is_generated_ends_with_the_time(task, tmp_path, clock):
         from ..tasks.test_music import pieces
 
         list(train(recipe.override(f"data.train={pieces(tmp_path)}"), tmp_path / "run"))
-    prompt, rules = ("to", Rules(min_length=1000)) if task == "language" else ("60 64", None)
+    prompt, rules = ("to", Rules(min_length=1000)) if task == "language" else ("60 64", Rules())
     found = load(tmp_path / "run").generate(prompt, length=1000, count=2, timeout=10, rules=rules).finish()
     assert [text.finish for text in found] == ["time", "time"]
     assert {len(text.logs) for text in found} <= {20, 21}  # twice the time, and a step where a window is read anew
