@@ -300,8 +300,7 @@ def test_a_run_that_patience_has_ended_is_not_trained_on(tmp_path):
         tmp_path, "train.patience=1", "train.learning_rate=1e-9", "train.validate_every=2", "train.ema=0.999"
     )
     *_, end = train(recipe, tmp_path / "run")
-    if end.step == 12:
-        pytest.skip("every validation was better than the one before")
+    assert end.step < 12
     with pytest.raises(RecipeError, match=f"train.patience has ended this run at step {end.step} of 12"):
         list(train(recipe.override("train.steps=20"), tmp_path / "run", resume=True))
     assert load(tmp_path / "run").scores
