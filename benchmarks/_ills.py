@@ -146,7 +146,7 @@ TEN: dict[str, Ill] = {
         ),
         ("no warm-up",),
     ),
-    "dropout 0.9": Ill("nine tenths left out", (*SMALL, "model.dropout=0.9"), ("too much is left out",)),
+    "dropout 0.9": Ill("nine tenths left out", (*SMALL, "model.dropout=0.9"), ("too much dropout",)),
     "cut off": Ill(
         "a limit of 10 tokens; the letter is the 15th of 20",
         (*RECALL, "model.kind=gru", "data.max_length=10", "data.too_long=cut"),
@@ -179,7 +179,7 @@ MORE: dict[str, Ill] = {
     "clip 1e-6, SGD": Ill(
         "gradients shortened to a millionth",
         (*SMALL, "train.optimizer=sgd", "train.learning_rate=0.5", "train.clip_norm=1e-6"),
-        ("gradients cut too short", "unusual train.clip_norm", "unusual train.optimizer"),
+        ("gradients clipped too much", "unusual train.clip_norm", "unusual train.optimizer"),
     ),
     "endless warm-up": Ill(
         "the rate never arrives",
@@ -187,7 +187,7 @@ MORE: dict[str, Ill] = {
         ("endless warm-up", "rate too low"),
     ),
     "zoneout 0.95": Ill(
-        "units that hardly move", (*SMALL, "model.zoneout=0.95"), ("too much is left out", "unusual model.zoneout")
+        "units that hardly move", (*SMALL, "model.zoneout=0.95"), ("too much dropout", "unusual model.zoneout")
     ),
     "rate × 100, Transformer": Ill(
         "a Transformer at a rate of 0.2",
@@ -197,11 +197,11 @@ MORE: dict[str, Ill] = {
     "300 examples": Ill(
         "a large model and few examples",
         (*SMALL, "model.size=128", "train.steps=300"),
-        ("learns by heart",),
+        ("overfitting",),
         few_of(300),
     ),
     "rare label": Ill("one label in 30 examples", (*SMALL, "train.steps=60"), ("only the most frequent label",), rare),
-    "leak": Ill("validation from the training part", SMALL, ("scored on what it was taught",), leaking),
+    "leak": Ill("validation from the training part", SMALL, ("training examples in the scores",), leaking),
     "unknown words": Ill(
         "words of which most occur once",
         (*SMALL, "data.source_tokenizer=words", "data.min_count=5"),

@@ -19,7 +19,7 @@ from seqloom.layers.base import Encoder, Stack, last_bidirectional_pool, mean_po
 from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.heads import Categorical
 from seqloom.layers.positions import SinusoidalPositions
-from seqloom.layers.transformer import transformer
+from seqloom.layers.transformer import TransformerConfig, transformer
 from seqloom.models import Generator, Source
 
 PAD, START, END = 0, 2, 3
@@ -28,11 +28,9 @@ PAD, START, END = 0, 2, 3
 def translator(depth: int, size: int, feed_forward: int, vocabulary: int, heads: int) -> Generator:
     """An encoder and a decoder of the original Transformer's kind. It never ends by itself: all write equally much."""
     torch.manual_seed(0)
-    shape = {"depth": depth, "heads": heads, "feed_forward": feed_forward, "norm": "post"}
-    source = Source(
-        TokenEmbedding(vocabulary, size), Encoder(transformer(size, size, causal=False, **shape), mean_pool)
-    )
-    decoder = transformer(size, size, causal=True, memory=size, **shape)
+    config = TransformerConfig(size, depth, heads, feed_forward=feed_forward, norm="post")
+    source = Source(TokenEmbedding(vocabulary, size), Encoder(transformer(size, config, causal=False), mean_pool))
+    decoder = transformer(size, config, causal=True, memory=size)
     model = Generator(TokenEmbedding(vocabulary, size), decoder, Categorical(size, vocabulary), source).eval()
     model.source.embed.weight = model.embed.weight  # Marian has one table
     nn.init.normal_(model.head.project.weight)
@@ -109,7 +107,9 @@ def marian(model: Generator, depth: int, size: int, feed_forward: int, vocabular
 def speaker(depth: int, size: int, vocabulary: int, heads: int, longest: int) -> Generator:
     """A language model of GPT-2's kind."""
     torch.manual_seed(0)
-    body = transformer(size, size, depth, heads, causal=True, norm="pre", positions="learned", max_positions=longest)
+    body = transformer(
+        size, TransformerConfig(size, depth, heads, positions="learned", max_positions=longest), causal=True
+    )
     return Generator(TokenEmbedding(vocabulary, size), body, Categorical(size, vocabulary), None).eval()
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from seqloom.arrays import Doubles
-from seqloom.baselines.numbers import filled
+from seqloom.baselines.numbers import fill_gaps
 from seqloom.data.formats.series import Series
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.series_datasets import read_histories
 from seqloom.metrics.score import ratio, score_sums
 from seqloom.runs.run import load, train
-from seqloom.tasks.forecast_baselines import block, blocked
+from seqloom.tasks.forecast_baselines import choose_block_size, make_blocks
 
 
 class Rival(NamedTuple):
@@ -28,7 +28,7 @@ def statistician(folder: Path) -> Rival:
     task, prepared = run.task.declaration.prepare(run.recipe, lambda line: None)
     windows, [training] = prepared.parts["test"], prepared.training
     count = len(task.fields["series"].variables)
-    past = [filled(windows.panel.values[: start + windows.context], np.zeros(count)) for start in windows.starts]
+    past = [fill_gaps(windows.panel.values[: start + windows.context], np.zeros(count)) for start in windows.starts]
     said = auto_ets(prepared.scale.apply(training.values), past, windows.horizon, 7)
     errors = np.nanmean(np.abs(said - windows.targets()) * prepared.scale.spread, (0, 1))
     return Rival(
@@ -54,7 +54,7 @@ def forward_filled(folder: Path) -> Rival:
     run = load(folder)
     recipe = run.recipe
     [series] = read_histories(recipe.data.train[0], recipe.data, Skipped())
-    carried = filled(series.values, np.zeros(series.values.shape[1]))
+    carried = fill_gaps(series.values, np.zeros(series.values.shape[1]))
     whole = Series(series.name, series.times, carried, series.columns, 0, series.step)
     with tempfile.TemporaryDirectory() as place:
         list(train(recipe.override("data.train=[]", "model.kind=gru"), Path(place) / "run", examples=whole))
@@ -67,7 +67,7 @@ def forward_filled(folder: Path) -> Rival:
             said = one.task.shape.point(one.task.shape.forecast(one.model, windows))[..., 0]
             said = said * prepared.scale.spread[0] + prepared.scale.mean[0]
             errors.append(np.abs(said - series.values[rows, 0]))
-    less = blocked((errors[0] - errors[1])[..., None], block(len(rows), windows))[..., 0]
+    less = make_blocks((errors[0] - errors[1])[..., None], choose_block_size(len(rows), windows))[..., 0]
     sums = np.stack([np.nansum(less, 1), (~np.isnan(less)).sum(1)], 1)
     score = score_sums(sums, ratio, "lower", "", intervals=True)
     assert score.interval is not None

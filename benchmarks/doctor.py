@@ -94,7 +94,7 @@ def healthy(name: str, work: Path) -> dict[str, Any]:
 
 def lag(kind: str, distance: int, seed: int, work: Path) -> dict[str, Any]:
     """A training on one distance alone: whether it learns, and how far the doctor says it remembers."""
-    from seqloom.look.doctor.memory import memory_of
+    from seqloom.look.doctor.memory import measure_memory
     from seqloom.runs.run import load
 
     recipe = Recipe.read("classify", *files(distant(distance)(), work), *KINDS[kind], f"train.seed={seed}")
@@ -102,7 +102,7 @@ def lag(kind: str, distance: int, seed: int, work: Path) -> dict[str, Any]:
     run = load(work / "lag")
     examples = distant(distance)()["validation"]
     encoded = run.task.shape.encode(examples[:64])
-    memory = memory_of(run.model, run.task.shape.collate(encoded, range(64)))
+    memory = measure_memory(run.model, run.task.shape.collate(encoded, range(64)))
     return {"accuracy": scores["accuracy"], "memory": memory.length, "uses": memory.uses}
 
 

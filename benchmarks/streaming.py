@@ -86,7 +86,7 @@ def orders_twice(cache: Path) -> bool:
     total = len(np.load(ids, mmap_mode="r")) + 1
     digests = []
     for _ in range(2):
-        order, found = streams.windows(np.array([0, total]), 4096, 128, 0, 0), hashlib.sha256()
+        order, found = streams.plan_windows(np.array([0, total]), 4096, 128, 0, 0), hashlib.sha256()
         for number in range(0, len(order), max(1, len(order) // 10_000)):
             found.update(order[number].tobytes())
         digests.append(found.hexdigest())

@@ -12,15 +12,15 @@ from typing import Any
 
 from .errors import DataError, RunError, SearchError
 
-SHOWN = 40  # characters of what was given
+MAX_DESCRIBED = 40  # characters of what was given
 
 
-def described(value: object) -> str:
+def describe_value(value: object) -> str:
     """A value in a few words, on one line."""
     if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, str):
-        return f"the text {ascii(value[:SHOWN])}" + ("…" if len(value) > SHOWN else "")
+        return f"the text {ascii(value[:MAX_DESCRIBED])}" + ("…" if len(value) > MAX_DESCRIBED else "")
     if isinstance(value, int | float):
         return f"the number {float(value):g}"
     if shape := getattr(value, "shape", None):
@@ -30,66 +30,66 @@ def described(value: object) -> str:
     return f"an object of the type {type(value).__name__}"
 
 
-def whole(name: str, value: Any, least: int | None = None) -> int:
+def check_whole(name: str, value: Any, least: int | None = None) -> int:
     """A whole number, as a way of searching is told with."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is None:
-        raise SearchError(f"{name} is {described(value)}, but a whole number was expected")
+        raise SearchError(f"{name} is {describe_value(value)}, but a whole number was expected")
     if least is not None and number < least:
         raise SearchError(f"{name} is {number}, but it is at least {least}")
     return number
 
 
-def real(name: str, value: Any) -> float:
+def check_real(name: str, value: Any) -> float:
     """A finite number."""
     fits = isinstance(value, int | float) or (hasattr(value, "__float__") and not getattr(value, "shape", ()))
     if not fits or isinstance(value, bool):
-        raise SearchError(f"{name} is {described(value)}, but a number was expected")
+        raise SearchError(f"{name} is {describe_value(value)}, but a number was expected")
     number = float(value)
     if not math.isfinite(number):
         raise SearchError(f"{name} is {number}, but a finite number was expected")
     return number
 
 
-def no_text(value: object) -> str:
+def explain_no_text(value: object) -> str:
     """What is wrong with something that is to be a text; nothing if it is one."""
     if not isinstance(value, str):
-        return f"is {described(value)}, but a text was expected"
+        return f"is {describe_value(value)}, but a text was expected"
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        return f"is {described(value)}, which holds half of a surrogate pair and so is no text"
+        return f"is {describe_value(value)}, which holds half of a surrogate pair and so is no text"
     return ""
 
 
-def text(name: str, value: Any) -> str:
-    if fault := no_text(value):
+def check_text(name: str, value: Any) -> str:
+    if fault := explain_no_text(value):
         raise DataError(f"{name} {fault}")
     return str(value)
 
 
-def texts(name: str, value: Any) -> tuple[str, ...]:
+def check_texts(name: str, value: Any) -> tuple[str, ...]:
     """Several texts: a single one is not taken for its letters."""
-    if not isinstance(value, list | tuple) or any(map(no_text, value)):
-        wrong = next(filter(no_text, value)) if isinstance(value, list | tuple) else value
-        raise SearchError(f"{name} is or holds {described(wrong)}, but a list of texts was expected")
+    if not isinstance(value, list | tuple) or any(map(explain_no_text, value)):
+        wrong = next(filter(explain_no_text, value)) if isinstance(value, list | tuple) else value
+        raise SearchError(f"{name} is or holds {describe_value(wrong)}, but a list of texts was expected")
     return tuple(value)
 
 
-def several(name: str, value: Any) -> list[Any]:
+def check_list(name: str, value: Any) -> list[Any]:
     """Several of anything."""
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
-        raise DataError(f"{name} are {described(value)}, but a list was expected")
+        raise DataError(f"{name} are {describe_value(value)}, but a list was expected")
     return list(value)
 
 
-def path(name: str, value: Any) -> Path:
+def check_path(name: str, value: Any) -> Path:
     """A path that a file or a folder could have."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
-        raise RunError(f"{name} is {described(value)}, but a path was expected")
+        raise RunError(f"{name} is {describe_value(value)}, but a path was expected")
     found = Path(value)
     try:
         os.lstat(found)
@@ -97,5 +97,5 @@ def path(name: str, value: Any) -> Path:
         pass
     except (OSError, ValueError) as error:  # too long, not allowed, or with a NUL in it
         reason = error.strerror if isinstance(error, OSError) else None
-        raise RunError(f"{described(str(value))}: is no path that can be used here ({reason or error})") from None
+        raise RunError(f"{describe_value(str(value))}: is no path that can be used here ({reason or error})") from None
     return found

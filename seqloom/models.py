@@ -5,6 +5,7 @@ A `Labeler` reads and answers; a `Generator` writes, one element at a time. The 
 """
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -14,11 +15,14 @@ from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.description import Described
 from .layers.fast.dropout import Dropout
-from .layers.fast.steps import change_of, prepare_step
+from .layers.fast.native_decoder import Decoder, Decoding, Lookup, decoder_of
+from .layers.fast.steps import Change, change_of, prepare_once, prepare_step
+from .layers.fast.steps import Step as LayerStep
 from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
 from .layers.quantization import in_eight_bits, quantize_weights
 from .layers.state import State
+from .layers.tap import watched
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -53,7 +57,7 @@ class Labeler(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Any:
         return self.head(self.features(x, mask))
 
-    def objective(self) -> "LabelingObjective":
+    def objective(self) -> "Objective":
         """The loss it is trained by, without smoothing or class weights that the head does not have itself."""
         return LabelingObjective(self)
 
@@ -70,9 +74,43 @@ class Labeler(nn.Module):
         memory: Memory = self.encoder(vectors, batch.mask)
         return memory.values if self.per_element else memory.summary
 
+    def roles(self) -> dict[str, str]:
+        """What each part is for, and the beginning of its weights' names: another model may have it elsewhere."""
+        return {
+            "read.embedding": "embed.",
+            "read.body": "encoder.layer.",
+            "pool": "encoder.pool.",
+            "head": "head.",
+        }
+
     def bodies(self) -> Bodies:
         """The parts that read sequences."""
         return {INPUTS: ("encoder", "encoder.", self.encoder)}
+
+
+class BidirectionalLanguageModel(Labeler):
+    """Two directions that never see each other, each of which predicts the next element in its own; one head answers
+    for both (Peters et al., 2018). What the head sees is half of the features."""
+
+    def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, dropout: float = 0.0) -> None:
+        super().__init__(embed, encoder, head, per_element=True, dropout=dropout)
+
+    def directions(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """What each direction knows before an element (B, T, D / 2): at the ends, where it knows nothing, zeros."""
+        there, back = self.features(x, mask).chunk(2, -1)
+        return nn.functional.pad(there, (0, 0, 1, -1)), nn.functional.pad(back, (0, 0, -1, 1))
+
+    def known(self, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Where each direction has read something before an element (B, T)."""
+        return mask & nn.functional.pad(mask, (1, -1)), mask & nn.functional.pad(mask, (-1, 1))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Any:
+        """What the element is likely to be for both directions together: the mean of their logits."""
+        there, back = self.directions(x, mask)
+        return (self.head(there) + self.head(back)) / 2
+
+    def objective(self) -> "BidirectionalObjective":
+        return BidirectionalObjective(self)
 
 
 class Source(nn.Module):
@@ -84,7 +122,8 @@ class Source(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Memory:
         here = device_of(self)
-        return self.encoder.encode(self.embed(x.to(here)), mask.to(here))
+        embed = self.embed if self.training or torch.is_grad_enabled() else change_of(self.embed)
+        return self.encoder.encode(embed(x.to(here)), mask.to(here))
 
 
 class Generator(nn.Module):
@@ -140,6 +179,17 @@ class Generator(nn.Module):
         memory: Memory = self.source.encoder(vectors, batch.source[1])
         return self.features(batch.inputs, self.decoder.initial_state(len(vectors), memory), batch.mask)[0]
 
+    def roles(self) -> dict[str, str]:
+        """What each part is for: with a source, the encoder reads and the decoder writes; else the decoder reads."""
+        if self.source is None:
+            return {"read.embedding": "embed.", "read.body": "decoder.", "head": "head."}
+        reads = {
+            "read.embedding": "source.embed.",
+            "read.body": "source.encoder.layer.",
+            "pool": "source.encoder.pool.",
+        }
+        return reads | {"write.embedding": "embed.", "write.body": "decoder.", "head": "head."}
+
     def bodies(self) -> Bodies:
         """The parts that read sequences, the encoder's first."""
         source: Bodies = {} if self.source is None else {SOURCE: ("encoder", "source.encoder.", self.source.encoder)}
@@ -148,6 +198,11 @@ class Generator(nn.Module):
     def stepper(self) -> "Stepper":
         """`forward` for one element a row without gradient, prepared for many steps: what a search should ask."""
         return Stepper(self)
+
+    def native_decoder(self) -> Decoder | None:
+        """All that a step goes through, as native code has it; none where that does not know a part."""
+        lookup: Callable[[], Lookup | None] = getattr(self.embed, "lookup", lambda: None)
+        return decoder_of(lookup(), self.decoder.decoder_parts(), self.head.native_answer())
 
     def prompt(self, y: Tensor, mask: Tensor, state: State) -> tuple[Tensor, State]:
         """Read each row up to its last element. That one (B, 1, ...) and the state are where a search begins."""
@@ -161,17 +216,34 @@ class Generator(nn.Module):
 class Stepper:
     """A generator prepared for many steps. It writes into room of its own: every search at a time has one to itself."""
 
-    __slots__ = ("answer", "embed", "move")
+    __slots__ = ("model", "parts")
 
     def __init__(self, model: Generator) -> None:
-        with in_eight_bits(model.eight_bits):
-            self.embed = model.embed if model.training else change_of(model.embed)
-            self.move, self.answer = prepare_step(model.decoder), model.head.fast_answer()
+        self.model = model
+        self.parts: tuple[Change, LayerStep, Callable[[Tensor], Any]] | None = None
 
     def __call__(self, last: Tensor, state: State) -> tuple[Any, State]:
+        if self.parts is None:  # a search that only wants the likeliest never asks for them
+            model = self.model
+            with in_eight_bits(model.eight_bits):
+                embed = model.embed if model.training else change_of(model.embed)
+                self.parts = embed, prepare_step(model.decoder), model.head.fast_answer()
+        embed, move, answer = self.parts
         with torch.no_grad():
-            y, state = self.move(self.embed(last)[:, 0], state)
-            return self.answer(y), state
+            y, state = move(embed(last)[:, 0], state)
+            return answer(y), state
+
+    def decode_likeliest(
+        self, last: Tensor, state: State, rows: int, wanted: int, banned: Sequence[int]
+    ) -> Decoding | None:
+        """From here on in native code, where that knows the whole model: for a search of up to so many rows that asks
+        for nothing but so many of the likeliest tokens a row, none of them banned."""
+        model = self.model
+        if model.training or watched(model):
+            return None
+        with in_eight_bits(model.eight_bits), torch.no_grad():
+            decoder = prepare_once(model, model.native_decoder, model.embed, model.decoder, model.head)
+            return None if decoder is None else decoder.begin(last, state, rows, wanted, banned)
 
 
 class Batch(NamedTuple):
@@ -253,6 +325,22 @@ class LabelingObjective(Objective):
         features = self.model.features(batch.inputs, batch.mask)
         told = batch.mask if batch.loss_mask is None else batch.loss_mask
         return *self.model.head.loss(features, batch.target, told if self.model.per_element else None), None
+
+
+class BidirectionalObjective(Objective):
+    """Every element is predicted twice: from those before it, and from those after it."""
+
+    model: BidirectionalLanguageModel
+
+    def __init__(self, model: BidirectionalLanguageModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        batch = batch.to(device_of(self))
+        features = torch.stack(self.model.directions(batch.inputs, batch.mask))
+        known = torch.stack(self.model.known(batch.mask))
+        return *self.model.head.loss(features, batch.target.expand(2, *batch.target.shape), known), None
 
 
 class GenerationObjective(Objective):

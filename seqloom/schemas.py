@@ -88,6 +88,17 @@ class Machine(Shape):
     kernels: Name
 
 
+class Start(Shape):
+    """The run that another one started from, and which weights and fields were taken from it."""
+
+    run: Name
+    sha256: Sum  # of its weights
+    fields: list[Name] = []
+    loaded: list[Name] = []
+    new: list[Name] = []
+    left: list[Name] = []  # that it has and the other one does not
+
+
 class Config(Shape):
     """What the weights fit."""
 
@@ -97,6 +108,7 @@ class Config(Shape):
     vocabularies: dict[Name, Count]
     parameters: Count
     machine: Machine
+    start: Start | None = None
 
 
 # --- data.json ------------------------------------------------------------------------------------------------------
@@ -275,6 +287,7 @@ class MostFrequentLabel(Shape):
 class TagsOfWords(Shape):
     most_frequent: str
     tags: dict[str, str]  # of words whose tag is not the most frequent one
+    weights: list[Annotated[Number, Field(ge=0)]] = []  # of each tag, where all are to count alike
 
 
 class Constant(Shape):

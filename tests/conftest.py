@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from seqloom.cli.main import main
 from seqloom.layers.fast.native import library
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,3 +76,18 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
         request.getfixturevalue("native")
     with library.use_native(request.param == "native"):
         yield request.param
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys, tmp_path):
+    """What a command prints, on both streams, and its exit code."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> tuple[str, str, int]:
+        monkeypatch.setattr(sys, "argv", ["seqloom", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        return captured.out, captured.err, int(stopped.value.code or 0)
+
+    return run

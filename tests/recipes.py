@@ -54,7 +54,7 @@ def forecasting(*overrides: str) -> Recipe:
         *("task=forecast", "data.context=8", "data.horizon=3", "data.season=4", "model.size=8"),
         *("train.steps=4", "train.batch_tokens=256", "train.validate_every=2", "train.checkpoint_every=2"),
     )
-    return Recipe().override(*settings, *overrides).resolved()
+    return Recipe().override(*settings).override(*overrides).resolved()
 
 
 def small_seq2seq(model: Model, symbols: int, about: int) -> Generator:

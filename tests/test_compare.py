@@ -14,8 +14,18 @@ from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
 from seqloom.look.report.comparison import write_comparison_page
 from seqloom.runs import compare as module
-from seqloom.runs.compare import RESULTS, RUNS, claim, name_job, read_comparison, read_plan, settle_plan
-from seqloom.runs.matching import APART, Workshop, list_variants, match_parameters
+from seqloom.runs.compare import (
+    RESULTS,
+    RUNS,
+    Design,
+    claim,
+    make_plan,
+    name_job,
+    read_comparison,
+    read_plan,
+    train_variants,
+)
+from seqloom.runs.matching import TOLERANCE, Workshop, list_variants, match_parameters
 
 from .browser import chromium
 from .recipes import forecasting, small, walks
@@ -25,15 +35,9 @@ FEW = ("train.steps=2", "train.validate_every=1", "train.batch_tokens=128", "sea
 
 
 def plan_of(folder, recipe, seeds=2, **options):
-    settled = {
-        "kinds": KINDS[:2],
-        "over": (),
-        "match": "steps",
-        "budget": "",
-        "examples": None,
-        "tell": print,
-    } | options
-    return settle_plan(folder / "c", recipe, seeds=seeds, **settled)
+    design = Design(**({"kinds": KINDS[:2], "match": "steps", "seeds": seeds} | options))
+    list(make_plan(folder / "c", recipe, design))
+    return read_plan(folder / "c")
 
 
 def result(value, better="higher", seconds=1.0):
@@ -69,7 +73,7 @@ def test_sizes_are_found_at_which_all_have_as_many_parameters(task, tmp_path):
     matched = match_parameters(workshop, list_variants(kinds, ()))
     counts = [workshop.count(variant.recipe(recipe)) for variant in matched]
     assert [variant.parameters for variant in matched] == counts
-    assert max(counts) / min(counts) - 1 < APART
+    assert max(counts) / min(counts) - 1 < TOLERANCE
     own = workshop.count(recipe.override(f"model.kind={kinds[0]}"))
     assert 1 / 8 < counts[0] / own < 8
 
@@ -119,24 +123,22 @@ def test_runs_are_compared_resumed_and_read_by_programs(tmp_path, monkeypatch, c
     from seqloom.cli.main import main
 
     recipe = small(tmp_path, *FEW)
-    stop = threading.Event()
-    said: list[str] = []
-
-    def tell(line):
-        said.append(line)
-        if "job 2" in line:
+    stop, notes = threading.Event(), []
+    design = Design(["rnn", "gru"], seeds=1)
+    for record in train_variants(recipe, tmp_path / "c", design, stop=stop):
+        notes.append(str(record))
+        if "job 2" in notes[-1]:
             stop.set()
-
-    options = {"kinds": ["rnn", "gru"], "seeds": 1}
-    first = seqloom.compare(recipe, tmp_path / "c", stop=stop, tell=tell, **options)
+    first = read_comparison(tmp_path / "c")
     assert (first.done, first.jobs) == (1, 2)
     before = {path: path.read_bytes() for path in (tmp_path / "c" / RESULTS).iterdir()}
-    found = seqloom.compare(recipe, tmp_path / "c", tell=said.append, **options)
+    notes += map(str, train_variants(recipe, tmp_path / "c", design))
+    found = seqloom.compare(recipe, tmp_path / "c", kinds=["rnn", "gru"], seeds=1)  # all is done
     assert found.done == 2 and all(path.read_bytes() == data for path, data in before.items())
-    assert sum("rnn-seed0: job" in line for line in said) == 1
+    assert sum("rnn-seed0: job" in line for line in notes) == 1
     rows = {row.name: row for row in found.rows}
     assert all(row.seconds > 0 and row.milliseconds > 0 and row.megabytes > 0 for row in found.rows)
-    assert abs(rows["rnn"].parameters / rows["gru"].parameters - 1) < APART
+    assert abs(rows["rnn"].parameters / rows["gru"].parameters - 1) < TOLERANCE
     for name, row in rows.items():
         kept = seqloom.load(tmp_path / "c" / RUNS / f"{name}-seed0")
         assert row.scores == {"0": kept.scores["scores"]["exact"]["value"]}
@@ -175,7 +177,7 @@ def work(folder, recipe, queue):
 
     module.run_job = run_job
     module.WAIT = 0.02
-    module.run_jobs(Path(folder), read_plan(Path(folder)), None, None, lambda line: None)
+    list(module.run_jobs(Path(folder), read_plan(Path(folder))))
     queue.put(names)
 
 

@@ -49,7 +49,7 @@ def test_tasks():
 
 
 def test_commands():
-    kept = "recipes config train tune score predict generate look doctor study certify quantize compare export"
+    kept = "recipes config train tune score predict generate look doctor study certify quantize compare export pack"
     assert set(kept.split()) <= set(COMMANDS)
 
 

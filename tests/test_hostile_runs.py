@@ -22,7 +22,7 @@ from seqloom.runs.run import diagnose, load, train
 from seqloom.tasks.task import Task
 from seqloom.training import files
 from seqloom.training.checkpoints import Checkpoints
-from seqloom.training.files import largest
+from seqloom.training.files import get_size_limit
 from seqloom.training.manifests import replace_file
 from seqloom.training.records import Record
 
@@ -243,7 +243,7 @@ def test_weights_may_be_as_large_as_the_recipe_makes_them_and_no_larger(run):
     path = run / "model.safetensors"
     size = path.stat().st_size
     os.truncate(path, 3 * size + 100_000)
-    assert 3 * size + 100_000 < largest(path)  # so it is the recipe that says so
+    assert 3 * size + 100_000 < get_size_limit(path)  # so it is the recipe that says so
     refused(lambda: load(run), "model.safetensors", "bytes")
 
 
@@ -265,7 +265,7 @@ def test_a_vocabulary_beyond_the_limit_is_refused_before_it_is_learned_from_and_
 
 
 def test_what_could_not_be_read_again_is_not_begun(tmp_path, monkeypatch):
-    monkeypatch.setitem(files.LARGEST, "task.json", 100)
+    monkeypatch.setitem(files.SIZE_LIMITS, "task.json", 100)
     refused(lambda: list(train(small(tmp_path), tmp_path / "run")), "task.json", "not read again")
 
 

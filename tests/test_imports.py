@@ -16,7 +16,7 @@ LEVELS = (
     ("__main__",),
     ("demo",),
     ("cli",),
-    ("serve",),
+    ("serve", "pack"),
     ("stopping",),
     ("__init__", "certify"),
     ("runs",),

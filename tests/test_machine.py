@@ -42,4 +42,4 @@ def test_a_run_or_the_machine_but_not_both_and_not_neither(tmp_path):
 @pytest.mark.parametrize(("text", "expected"), [("max", None), ("1073741824", 1 << 30), ("9223372036854771712", None)])
 def test_the_limit_of_memory_is_read(text, expected, tmp_path):
     (tmp_path / "memory.max").write_text(text)
-    assert machine.memory_limit(tmp_path) == expected
+    assert machine.read_memory_limit(tmp_path) == expected

@@ -58,7 +58,7 @@ def test_its_gates_and_its_attention_are_seen(run):
 def test_it_is_drawn_and_diagnosed(run):
     found = load(run, cell=Highway)
     drawn = [part["name"] for part in found.look("abc").draw("model").parts]
-    assert "Highway both ways" in drawn and "Highway with attention" in drawn
+    assert "bidirectional Highway" in drawn and "Highway with attention" in drawn
     assert found.diagnose(seconds=0)
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from seqloom.config.recipe import Recipe
 from seqloom.errors import DataError, RecipeError, RunError
 from seqloom.runs.folder import find_free_folder, flatten
-from seqloom.runs.json_output import record_json
+from seqloom.runs.json_output import make_record_json
 from seqloom.runs.run import load, train
 from seqloom.training.files import json_bytes
 from seqloom.training.manifests import replace_file
@@ -191,7 +191,9 @@ def test_a_full_folder_is_not_trained_into(run, tmp_path):
 
 
 def timeless(record):
-    return {name: value for name, value in record_json(record).items() if name not in ("seconds", "tokens_per_second")}
+    return {
+        name: value for name, value in make_record_json(record).items() if name not in ("seconds", "tokens_per_second")
+    }
 
 
 def bits(folder):

@@ -57,6 +57,11 @@ def imported(*arguments: str) -> tuple[int, set[str]]:
         ("train seq2seq model.knd=lstm", 2),
         ("train seq2seq --resume", 2),
         ("tune seq2seq model.size=64..32", 2),
+        ("train classify data.train=nosuch.csv", 2),
+        ("predict nosuch text", 2),
+        ("score nosuch", 2),
+        ("look nosuch", 2),
+        ("compare classify --kinds lstm,nosuch", 2),
     ],
 )
 def test_what_needs_no_tensors_imports_no_torch(arguments, code):

@@ -42,7 +42,7 @@ class Forgetful:
 
 
 def test_accuracy_is_told_by_distance():
-    found = studies.accuracy_by_distance(Forgetful())
+    found = studies.measure_accuracy_by_distance(Forgetful())
     assert found[:, 0].tolist() == list(range(1, FARTHEST + 1)) and (found[:10, 1] == 1).all()
     assert found[10:, 1].mean() == pytest.approx(1 / 8, abs=0.03)
     assert studies.average_between(found, 1, 10) == 1 and studies.smooth(found, 4).shape == (10, 2)
@@ -54,7 +54,7 @@ def test_a_study_trains_every_way_once_and_writes_its_pictures(tmp_path, monkeyp
         monkeypatch.setitem(COUNTS, part, count)
     ways = {kind: [f"model.kind={kind}", "model.bidirectional=false"] for kind in ("rnn", "orthogonal")}
     monkeypatch.setitem(studies.STUDIES, "vanishing", replace(studies.STUDIES["vanishing"], ways=ways))
-    monkeypatch.setattr("seqloom.look.charts.base.library", lambda: "")
+    monkeypatch.setattr("seqloom.look.charts.base.make_library_tag", lambda: "")
     quick = ("model.size=16", "train.steps=2", "train.validate_every=2")
     records = list(studies.train_study("vanishing", tmp_path, *quick))
     rows = studies.show_study("vanishing", tmp_path)
@@ -69,8 +69,13 @@ def test_a_study_trains_every_way_once_and_writes_its_pictures(tmp_path, monkeyp
 def test_the_ways_to_tame_a_transformer_are_recipes_and_a_wrong_name_is_told():
     for study in studies.STUDIES.values():
         for changes in study.ways.values():
-            assert Recipe.read(study.recipe, *changes).resolved()
-    norms = {way: Recipe.read("taming", *changes) for way, changes in studies.STUDIES["taming"].ways.items()}
+            assert Recipe.read(study.recipe, *studies.fill_steps(changes, Recipe.read(study.recipe))).resolved()
+    short = Recipe.read("taming", "train.steps=20")
+    norms = {
+        way: Recipe.read("taming", *studies.fill_steps(changes, short), "train.steps=20")
+        for way, changes in studies.STUDIES["taming"].ways.items()
+    }
+    assert norms["post-LN, warm-up"].train.warmup == norms["post-LN, SGD, warm-up"].train.warmup == 10
     assert {recipe.model.depth for recipe in norms.values()} == {12} and norms["pre-LN"].model.norm == "pre"
     with pytest.raises(RecipeError, match="there is no study 'x'; there are vanishing, taming"):
         list(studies.train_study("x", Path()))

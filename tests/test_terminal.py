@@ -1,16 +1,22 @@
 """What a person sees while training: a bar on a terminal, lines otherwise; and records for TensorBoard."""
 
 import io
+import json
+import re
 import threading
 
+import numpy as np
+import pytest
+import torch
 from rich.console import Console
 
 from seqloom.cli import terminal
-from seqloom.runs.run import train
+from seqloom.cli.main import main
+from seqloom.runs.run import load, train
 from seqloom.training.events import Events
 from seqloom.training.records import Record
 
-from .recipes import measured, small
+from .recipes import backwards, measured, small
 
 
 def records(tmp_path):
@@ -24,6 +30,37 @@ def test_on_a_terminal_a_bar_says_loss_score_speed_and_time(tmp_path, monkeypatc
     shown = screen.getvalue()
     for word in ("training", "100%", "loss", "exact", "tokens/s", "0:00:00"):
         assert word in shown
+
+
+def test_at_80_columns_the_bar_and_the_time_left_stay(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(terminal, "notes", Console(file=screen, force_terminal=True, width=80))
+    scores = {"loss": 1.25, "exact": 0.5, "token error rate": 0.25}
+    told = [
+        Record("note", 0, text="4 steps", details={"steps": 4}),
+        *(Record("validation", step, loss=2.5, tokens_per_second=12_345, scores=scores) for step in (1, 2, 3)),
+    ]
+    terminal.follow(told, as_json=False)
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split("[\r\n]", screen.getvalue())]
+    shown = [line for line in lines if "75%" in line]
+    assert shown and all("━" in line and re.search(r"\d:\d\d:\d\d", line) for line in shown)
+    assert all(len(line) <= 80 and "loss 2.500" in line for line in shown)
+
+
+def test_several_runs_are_one_table_side_by_side(capsys):
+    def report(run, value, baseline):
+        score = {"value": value, "interval": [value - 0.1, value + 0.1], "baselines": {"most frequent": baseline}}
+        return {"run": run, "task": "classify", "split": "test", "examples": 10} | {
+            "scores": {"accuracy": score | {"better": "higher"}}
+        }
+
+    terminal.show_scores([report("a", 0.5, 0.3), report("b", 0.7, 0.3)])
+    shown = capsys.readouterr().out
+    [row] = [line for line in shown.splitlines() if "accuracy" in line]
+    assert row.split()[:2] == ["accuracy", "0.500"] and "0.700 (0.600 – 0.800)" in row and "most frequent 0.300" in row
+    assert "cannot be compared" not in shown
+    terminal.show_scores([report("a", 0.5, 0.3), report("b", 0.7, 0.3) | {"examples": 11}])
+    assert "cannot be compared" in capsys.readouterr().out
 
 
 def test_where_nobody_watches_each_validation_is_a_line(tmp_path, capsys):
@@ -53,3 +90,65 @@ def test_records_reach_tensorboard(tmp_path):
     found.Reload()
     assert [(e.step, e.value) for e in found.Scalars("train/loss")] == [(10, 2.5)]
     assert [e.step for e in found.Scalars("validation/exact")] == [10, 20]
+
+
+def test_tensorboard_gets_text_histograms_and_a_picture(tmp_path):
+    from PIL import Image
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    model = torch.nn.Linear(3, 2)
+    events = Events(tmp_path)
+    events.add(Record("validation", 10, loss=2.5, scores={"loss": 2.0}), model)
+    events.add_text("recipe", "a recipe", 0)
+    events.add_scores({"accuracy": {"value": 0.5, "confusion": [[3, 1], [0, 4]]}}, 10)
+    events.close()
+    found = EventAccumulator(str(tmp_path))
+    found.Reload()
+    [histogram] = found.Histograms("weights/weight")
+    assert histogram.histogram_value.num == 6
+    assert histogram.histogram_value.sum == pytest.approx(model.weight.sum().item(), abs=1e-5)
+    assert found.Tensors("recipe/text_summary")[0].tensor_proto.string_val == [b"a recipe"]
+    [picture] = found.Images("test/confusion of accuracy")
+    pixels = np.array(Image.open(io.BytesIO(picture.encoded_image_string)).convert("L"), float) / 255
+    np.testing.assert_allclose(pixels[:: len(pixels) // 2, :: len(pixels) // 2], [[0.75, 0.25], [0, 1]], atol=0.01)
+
+
+def test_several_seeds_are_trained_with_one_command_and_said_again_do_nothing(tmp_path, monkeypatch, capsys):
+    data = f"data.train={backwards(tmp_path, 60)}"
+    command = [
+        "seqloom",
+        "train",
+        "seq2seq",
+        data,
+        "model.size=8",
+        "train.steps=2",
+        "train.seed=5",
+        "search.beam_size=1",
+    ]
+    monkeypatch.setattr("sys.argv", [*command, "--seeds", "2", "--into", str(tmp_path / "runs")])
+    for words in ("± ", "is finished: nothing is left to train"):
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        assert words in "".join(capsys.readouterr())
+    summary = json.loads((tmp_path / "runs" / "seeds.json").read_text())
+    assert summary["seeds"] == [5, 6]
+    for name, score in summary["scores"].items():
+        values = [load(tmp_path / "runs" / f"seed-{seed}").scores["scores"][name]["value"] for seed in (5, 6)]
+        assert score["values"] == values
+        assert score["mean"] == pytest.approx(np.mean(values)) and score["std"] == pytest.approx(np.std(values, ddof=1))
+    weights = [(tmp_path / "runs" / f"seed-{seed}" / "model.safetensors").read_bytes() for seed in (5, 6)]
+    assert weights[0] != weights[1]
+
+
+def test_a_run_that_loses_to_a_baseline_says_so():
+    scores = {
+        "accuracy": {"value": 0.8, "better": "higher", "baselines": {"chance": 0.5, "NB-SVM": 0.87}},
+        "loss": {"value": 0.4, "better": "lower", "baselines": {"uniform": 0.7}},
+        "coverage": {"value": 0.7, "better": "nearer 0.8", "baselines": {"naive": 0.8}},
+    }
+    sentence = terminal.describe_defeat(scores, "runs/mine")
+    assert "accuracy (by NB-SVM, 0.870 against 0.800)." in sentence and "seqloom doctor runs/mine" in sentence
+    assert "loss" not in sentence and "coverage" not in sentence
+    scores["accuracy"]["value"] = 0.87
+    assert not terminal.describe_defeat(scores, "runs/mine")

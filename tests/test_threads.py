@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from seqloom.config.recipe import Recipe
-from seqloom.look.measures.attribution import gradient_times_input, question
+from seqloom.look.measures.attribution import find_decision, gradient_times_input
 from seqloom.runs.run import load, train
 from seqloom.tasks.decoding_options import DecodingOptions
 
@@ -53,7 +53,7 @@ def asks(run, file, text):
 
     def attributed():
         shown = look()
-        return gradient_times_input(question(shown.model, shown.batch, shown.names))
+        return gradient_times_input(find_decision(shown.model, shown.batch, shown.names))
 
     found = {
         "predict": lambda: run.predict(text, 3),

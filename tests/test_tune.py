@@ -2,9 +2,11 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -13,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from seqloom.cli.main import main
 from seqloom.config.ranges import Over, is_range, parse_over
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError, RunError
-from seqloom.runs.tune import Search, Trial, read_best_loss
+from seqloom.runs.folder import read_scores
+from seqloom.runs.tune import Search, Trial
 
 from .recipes import small
 from .training.together import free_port
@@ -77,11 +81,53 @@ def test_a_search_tells_its_trials_and_said_again_does_no_more(tmp_path: Path) -
         own = Recipe.read(trial.folder / "recipe.toml")
         assert (own.model.size, own.model.kind) == (trial.settings["model.size"], trial.settings["model.kind"])
         if trial.state == "complete":
-            assert trial.loss == read_best_loss(trial.folder)
+            assert trial.value == read_scores(trial.folder)["validation"]["loss"]
     assert list(asked.run(5)) == []
     best, *others = asked.trials()
-    assert best.state == "complete" and all(best.loss <= one.loss for one in others if one.state == "complete")
+    assert best.state == "complete" and all(best.value <= one.value for one in others if one.state == "complete")
     assert set(asked.importances()) <= {over.name for over in asked.overs}
+
+
+def run(words: list[str]) -> int:
+    """What a person types, in this process: its exit code."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", ["seqloom", *words])
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_lists_alone_are_a_grid_ranked_by_what_training_selects_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Through the command line: labels are selected by their accuracy, and the printed command trains the best."""
+    table = tmp_path / "names.csv"
+    table.write_text("text,label\n" + "".join(f"{'ab'[n % 2] * (1 + n % 5)},{'xy'[n % 2]}\n" for n in range(60)))
+    monkeypatch.chdir(tmp_path)
+    plain = [f"data.train={table}", "data.source=text", "data.target=label", "train.steps=4", "train.validate_every=2"]
+    lists = ["train.learning_rate=1e-9,1e-1", "--over", "model.size=4,8", "--trials", "3"]
+    asked = ["tune", "classify", *plain, *lists, "--into", "search"]
+    assert run([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    settings = [
+        (trial["settings"]["model.size"], trial["settings"]["train.learning_rate"]) for trial in found["trials"]
+    ]
+    assert settings and set(settings) == {("4", "1e-1"), ("4", "1e-9"), ("8", "1e-9")} and len(settings) == 3
+    assert {trial["measure"] for trial in found["trials"]} == {"accuracy"}
+    values = [trial["value"] for trial in found["trials"] if trial["state"] == "complete"]
+    assert values == sorted(values, reverse=True)
+    for trial in found["trials"]:
+        if trial["state"] == "complete":
+            assert trial["value"] == read_scores(Path(trial["folder"]))["validation"]["accuracy"]
+    program, *words = shlex.split(found["command"])
+    assert program == "seqloom" and run(words) == 0
+    best, again = (
+        Recipe.read(Path(folder) / "recipe.toml") for folder in (found["trials"][0]["folder"], "search-best")
+    )
+    assert best == again
+    capsys.readouterr()
+    assert run(asked) == 0  # nothing is left to try
+    assert "this trains it again" in capsys.readouterr().out
+    assert len(list((tmp_path / "search").glob("trial-*"))) == 3
 
 
 def test_values_that_do_not_go_together_are_passed_over(tmp_path: Path) -> None:
@@ -90,6 +136,7 @@ def test_values_that_do_not_go_together_are_passed_over(tmp_path: Path) -> None:
         recipe, [parse_over("model.size=4..5", recipe.override("model.bidirectional=false"))], tmp_path / "search"
     )
     told = list(odd.run(6))
+    assert len(told) == 2  # and nothing is tried twice
     assert {trial.settings["model.size"]: trial.state for trial in told} == {4: "complete", 5: "pruned"}
 
 

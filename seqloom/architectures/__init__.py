@@ -3,6 +3,7 @@
 Importing this loads no torch: a recipe is read, shown and refused without it.
 """
 
+from .bag import Bag
 from .base import Architecture as Architecture
 from .convolution import Convolution, Linear
 from .recurrent import GRU, GRUD, LSTM, RNN, Coupled, MinGRU, MinLSTM, Orthogonal, Peephole
@@ -22,4 +23,5 @@ ARCHITECTURES: dict[str, type[Architecture]] = {
     "convolution": Convolution,
     "linear": Linear,
     "transformer": Transformer,
+    "bag": Bag,
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ..config.section import Section
+from ..config.messages import literal
+from ..config.section import OneOf, ReadIf, Section, find_idle
 
 if TYPE_CHECKING:
     from ..layers.attention import Attention
-    from ..layers.base import Encoder, Layer, Pool
+    from ..layers.base import Encoder, Layer
     from ..layers.cells import MakeCell
     from ..layers.recurrent import FinalStateSizes
 
@@ -52,8 +54,11 @@ class Architecture(Section):
     )
 
     encoder_settings: ClassVar[type[Section]] = Section  # what only an encoder has that may read ahead
+    start_settings: ClassVar[type[Section]] = Section  # what only one has that no encoder gives a state to
+    whole_window: ClassVar[type[Architecture] | None] = None  # what it is where a window of numbers is read at once
     decoder_settings: ClassVar[type[Section]] = Section  # what only a decoder has that looks at a source
     only_numbers: ClassVar[bool] = False  # whether it reads numbers of which some are missing, and nothing else
+    only_classifies: ClassVar[bool] = False  # whether all it can do is to sum up the tokens of a sequence
 
     if TYPE_CHECKING:
 
@@ -86,17 +91,24 @@ class Architecture(Section):
 
     def fault(self) -> str:
         """Why no network can be built of these settings, or nothing."""
+        if idle := find_idle(self):
+            name, limit = idle
+            return f"has {name} {literal(getattr(self, name))}, but it is read only {limit.words}"
         return ""
 
-    def build_encoder(self, inputs: int, *, ahead: bool = True, pool: str = "", own: MakeCell | None = None) -> Encoder:
-        """What reads vectors of so many features; `ahead` says whether it may see what comes later."""
-        raise NotImplementedError
+    def build_encoder(
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
+    ) -> Encoder:
+        """What reads vectors of so many features; `ahead` says whether it may see what comes later, `pool` what sums it
+        up, perhaps by so many learned `queries`. Every kind has one; a table that leaves the kind open has none."""
+        raise TypeError(f"{self.kind} has no network of its own")
 
     def build_decoder(
         self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
     ) -> Layer:
-        """What writes, about a memory of so many features if there is one."""
-        raise NotImplementedError
+        """What writes, about a memory of so many features if there is one. Some kinds only read, and no recipe can have
+        them write."""
+        raise TypeError(f"{self.kind} reads and does not write")
 
 
 class Layered(Architecture):
@@ -119,31 +131,48 @@ class Layered(Architecture):
     def fault(self) -> str:
         if isinstance(self.size, tuple) and self.depth not in (0, len(self.size)):
             return f"has depth {self.depth}, but its size lists {len(self.size)} layers: depth 0 is as many as listed"
-        return ""
+        return super().fault()
+
+
+def of_layers(name: str) -> Callable[..., Attention]:
+    """What builds the attention of this name in `layers/attention.py`; settings know no torch, so it comes late."""
+
+    def build(query: int, memory: int, hard: bool = False) -> Attention:
+        from ..layers import attention
+
+        made: Attention = getattr(attention, name)(query, memory, hard)
+        return made
+
+    return build
+
+
+# How a decoder without an attention of its own scores the elements of a source: by the features of a query, those of
+# the memory, and whether it is hard.
+ATTENTIONS: dict[str, Callable[..., Attention]] = {
+    "dot": of_layers("DotAttention"),
+    "scaled": of_layers("ScaledDotAttention"),
+    "additive": of_layers("AdditiveAttention"),
+    "projected": of_layers("ProjectedAttention"),
+}
+
+
+WITH_ATTENTION = ReadIf(lambda side: side.attention != "none", "with an attention")
 
 
 class SourceAttention(Section):
     """How a decoder without an attention of its own looks at the source."""
 
-    attention: Literal["none", "dot", "scaled", "additive"] = Field(
-        default="additive", description="How the decoder scores the elements of the source that it looks at."
+    attention: Annotated[str, OneOf(ATTENTIONS, ("none",))] = Field(
+        default="additive",
+        description="How the decoder scores the elements of the source that it looks at; projected is scaled with "
+        "projections of query, key and value.",
     )
-    hard_attention: bool = Field(
-        default=False, description="Whether the decoder looks at the best-scored element only instead of a mean."
+    hard_attention: Annotated[bool, WITH_ATTENTION] = Field(
+        default=False,
+        description="Whether attention looks at the best-scored element only instead of a mean; its gradient is "
+        "that of the mean.",
     )
 
 
 def build_attention(side: Architecture, query: int, memory: int) -> Attention:
-    from ..layers.attention import SCORES
-
-    return SCORES[side.attention](query, memory, side.hard_attention)
-
-
-def build_pool(name: str, width: int, last: Pool | None = None) -> Pool:
-    """What sums up a sequence; `last` is what takes its last element, if that is not simply the last."""
-    from ..layers import base
-    from ..layers.attention import Pooling
-
-    if name == "attention":
-        return Pooling(width, queries=4)
-    return {"last": last or base.last_pool, "max": base.max_pool, "mean": base.mean_pool}[name]
+    return ATTENTIONS[side.attention](query, memory, side.hard_attention)

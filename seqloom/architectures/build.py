@@ -5,8 +5,8 @@ from collections.abc import Callable
 from torch import nn
 
 from ..config.model import Model
-from ..layers.base import Encoder, Stack, flatten_pool
 from ..layers.cells import MakeCell
+from ..layers.fast.dropout import Dropout
 from ..layers.heads import Head, MLPHead
 from ..models import Generator, Labeler, Source
 
@@ -55,7 +55,10 @@ def build_labeler(
     `inputs` are the features that come out of the first layer, if they are not those of an embedding.
     """
     reads = model.side("encoder")
-    reader = reads.build_encoder(inputs or model.embedding, pool=model.pool, own=own)
+    ahead = not model.causal
+    reader = reads.build_encoder(
+        inputs or model.embedding, ahead=ahead, pool=model.pool, queries=model.queries, own=own
+    )
     return Labeler(embed, reader, build_head(model, reads.width, make), each, reads.dropout)
 
 
@@ -64,17 +67,17 @@ def build_forecaster(
 ) -> Labeler:
     """Answers once a window of `steps` elements, from where its reading ends; if linear, from all of it at once."""
     reads = model.side("encoder")
-    if reads.kind == "linear":
-        reader, features = Encoder(Stack(), flatten_pool), steps * inputs
-    else:
-        reader = reads.build_encoder(inputs, ahead=False, pool=model.pool or "last", own=own)
-        features = reads.width
-    head = build_head(model, features, make)
+    reader = reads.build_encoder(inputs, ahead=False, pool=model.pool or "last", queries=model.queries, own=own)
+    head = build_head(model, reads.width or steps * inputs, make)
     return Labeler(nn.Identity(), reader, head, per_element=False, dropout=reads.dropout)
 
 
 def build_head(model: Model, features: int, make: Callable[[int], Head]) -> Head:
-    """The head that `make` gives, behind a hidden layer if the settings have one."""
-    if not model.hidden:
+    """The head that `make` gives, behind hidden layers if the settings have some."""
+    size, dropout = model.hidden, model.side("encoder").dropout
+    if not size:
         return make(features)
-    return MLPHead(features, model.hidden, make(model.hidden), model.side("encoder").dropout)
+    after: list[nn.Module] = [nn.ReLU(), Dropout(dropout)]
+    for _ in range(model.hidden_layers - 1):
+        after += [nn.Linear(size, size), nn.ReLU(), Dropout(dropout)]
+    return MLPHead(features, size, make(size), after=after)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from ..config.section import Section
-from .base import Architecture, Layered, SourceAttention, build_attention, build_pool
+from .base import Architecture, Layered, SourceAttention, build_attention
+from .pooling import POOLS, Pooled
 
 if TYPE_CHECKING:
     from ..layers.base import Encoder, Layer
@@ -35,13 +36,17 @@ class Sliding(Architecture):
             return f'lists sizes, but all layers of kind "{self.kind}" have the same'
         if getattr(self, "bidirectional", False) and self.kernel_size % 2 == 0:
             return f"has the even kernel_size {self.kernel_size}, but with bidirectional a window has a middle"
-        return ""
+        if getattr(self, "attention", "") == "none":
+            return 'needs an attention, because windows have no state to start from, but attention is "none"'
+        return super().fault()
 
-    def build_encoder(self, inputs: int, *, ahead: bool = True, pool: str = "", own: MakeCell | None = None) -> Encoder:
+    def build_encoder(
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
+    ) -> Encoder:
         from ..layers.base import Encoder
 
         causal = not (ahead and getattr(self, "bidirectional", False))
-        return Encoder(self._build(inputs, causal), build_pool(pool or "mean", self.width))
+        return Encoder(self._build(inputs, causal), POOLS[pool or "mean"](Pooled(self.width, queries)))
 
     def build_decoder(
         self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
@@ -72,9 +77,28 @@ class Convolution(Sliding, Layered):
     kind: Literal["convolution"] = "convolution"
 
 
+class WholeWindow(Architecture):
+    """A linear function of a whole window: it has no features of its own."""
+
+    kind: Literal["linear"] = "linear"
+    size: ClassVar[int] = 0  # type: ignore[misc]
+
+    @property
+    def shape(self) -> str:
+        return self.kind
+
+    def build_encoder(
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
+    ) -> Encoder:
+        from ..layers.base import Encoder, Stack, flatten_pool
+
+        return Encoder(Stack(), flatten_pool)
+
+
 class Linear(Sliding):
     """One linear filter; a forecast is a linear function of the whole window."""
 
     kind: Literal["linear"] = "linear"
 
     activates: ClassVar[bool] = False
+    whole_window: ClassVar[type[Architecture] | None] = WholeWindow

@@ -6,13 +6,15 @@ To add a cell: its class in `layers/cells.py`, a class here with its `kind`, its
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ..config.section import Section
-from .base import Layered, SourceAttention, build_attention, build_pool
+from ..config.section import ReadIf, Section
+from .base import WITH_ATTENTION, Layered, SourceAttention, build_attention
+from .pooling import POOLS, Pooled
 
 if TYPE_CHECKING:
     from ..layers.base import Encoder, Layer
@@ -20,48 +22,59 @@ if TYPE_CHECKING:
     from ..layers.recurrent import FinalStateSizes
 
 
+HALVES = ("concatenate", "separate")  # ways to join two directions that each have half of the size
+
+
 class Bidirectional(Section):
     bidirectional: bool = Field(default=True, description="Whether the encoder reads from both ends.")
-    merge: Literal["concatenate", "mean", "sum", "project"] = Field(
+    merge: Annotated[
+        Literal["concatenate", "mean", "sum", "project", "separate"],
+        ReadIf(lambda side: side.bidirectional, "with bidirectional"),
+    ] = Field(
         default="concatenate",
-        description="How the two directions are joined; concatenated, each has half the size, otherwise all of it.",
+        description="How the two directions are joined after each layer; concatenated, each has half the size, "
+        "otherwise all of it; separate ones are concatenated only at the top, and never see each other, as in ELMo.",
     )
 
 
 class RecurrentAttention(SourceAttention):
-    attention_style: Literal["bahdanau", "luong"] = Field(
+    attention_style: Annotated[Literal["bahdanau", "luong"], WITH_ATTENTION] = Field(
         default="bahdanau",
         description="When the decoder looks at the source: before each step, feeding the cell, or after it.",
+    )
+
+
+class InitialState(Section):
+    initial_state: Literal["zero", "learned"] = Field(
+        default="zero", description="Where a recurrence starts that no encoder gives a state to."
     )
 
 
 class Recurrence(Layered):
     """What every recurrence has, also one without recurrent weights."""
 
-    variational_dropout: bool = Field(
-        default=False, description="Whether dropout between layers sets the same features to 0 at every step."
-    )
-    initial_state: Literal["zero", "learned"] = Field(
-        default="zero", description="Where a recurrence starts that no encoder gives a state to."
-    )
+    variational_dropout: Annotated[
+        bool, ReadIf(lambda side: len(side.sizes) > 1 and side.dropout > 0, "with dropout between several layers")
+    ] = Field(default=False, description="Whether dropout between layers sets the same features to 0 at every step.")
     bias: bool = Field(default=True, description="Whether linear layers have a bias.")
     init: Literal["uniform", "xavier", "orthogonal", "identity", "normal"] = Field(
         default="uniform",
         description="How weights are initialized; uniform is within one over the square root of the size.",
     )
 
+    start_settings: ClassVar[type[Section]] = InitialState
     encoder_settings: ClassVar[type[Section]] = Bidirectional
     decoder_settings: ClassVar[type[Section]] = RecurrentAttention
 
     def fault(self) -> str:
         odd = next((size for size in self.sizes if size % 2), 0)
-        if odd and self._merge() == "concatenate":
-            return f'has the odd size {odd}, but with bidirectional and merge "concatenate" each way gets half of it'
+        if odd and (merge := self._merge()) in HALVES:
+            return f'has the odd size {odd}, but with bidirectional and merge "{merge}" each way gets half of it'
         return super().fault()
 
+    @abstractmethod
     def cell(self) -> MakeCell:
         """The equations, before anything is done to their weights."""
-        raise NotImplementedError
 
     def build_cell(self) -> MakeCell:
         """The cell with its weights initialized, constrained and dropped out as the settings say."""
@@ -72,13 +85,15 @@ class Recurrence(Layered):
         both: bool = ahead and getattr(self, "bidirectional", False)
         return str(self.merge) if both else "none"
 
-    def build_encoder(self, inputs: int, *, ahead: bool = True, pool: str = "", own: MakeCell | None = None) -> Encoder:
-        from ..layers.base import Encoder, last_bidirectional_pool
+    def build_encoder(
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
+    ) -> Encoder:
+        from ..layers.base import Encoder
 
         merge = self._merge(ahead)
-        last = last_bidirectional_pool if merge == "concatenate" else None
-        usual = "last" if merge in ("concatenate", "none") else "mean"
-        return Encoder(self._build_layers(inputs, merge, own), build_pool(pool or usual, self.width, last))
+        usual = "last" if merge in (*HALVES, "none") else "mean"
+        summary = POOLS[pool or usual](Pooled(self.width, queries, both_ends=merge in HALVES))
+        return Encoder(self._build_layers(inputs, merge, own), summary)
 
     def _build_layers(self, inputs: int, merge: str, own: MakeCell | None) -> Layer:
         from ..layers.recurrent import recurrent_encoder
@@ -102,7 +117,7 @@ class Recurrence(Layered):
         cell, sizes = own or self.build_cell(), self.sizes
         drop = {"dropout": self.dropout, "variational_dropout": self.variational_dropout}
         if not memory or self.attention == "none":
-            start = self.initial_state
+            start = getattr(self, "initial_state", "zero")  # a decoder starts where the encoder ends
             return recurrent_decoder(cell, inputs, sizes, memory, final_states, initial_state=start, **drop)  # type: ignore[arg-type]
         early = self.attention_style == "bahdanau"
         attention = build_attention(self, sizes[0] if early else sizes[-1], memory)
@@ -143,12 +158,14 @@ class RecurrentWeights(Recurrence):
         lt=1,
         description="The share of recurrent weights that dropout sets to 0 in training, the same at all steps.",
     )
-    init_gain: float = Field(
-        default=1.0, ge=0, le=100, description="The factor by which recurrent weights start larger than model.init."
-    )
 
 
 class ConstrainedWeights(RecurrentWeights):
+    init_gain: Annotated[
+        float, ReadIf(lambda side: side.weight_constraint != "orthogonal", 'without weight_constraint "orthogonal"')
+    ] = Field(
+        default=1.0, ge=0, le=100, description="The factor by which recurrent weights start larger than model.init."
+    )
     weight_constraint: Literal["none", "orthogonal", "spectral"] = Field(
         default="none",
         description="What holds the recurrent matrix: nothing, all singular values at 1, or the largest at 1.",
@@ -156,7 +173,7 @@ class ConstrainedWeights(RecurrentWeights):
 
 
 class ForgetBias(Recurrence):
-    forget_bias: float = Field(
+    forget_bias: Annotated[float, ReadIf(lambda side: side.bias, "with bias")] = Field(
         default=1.0,
         ge=-100,
         le=100,
@@ -175,7 +192,9 @@ class ResetGate(Recurrence):
 
 
 class Activated(Recurrence):
-    activation: Literal["tanh", "relu", "identity"] = Field(default="tanh", description="The activation function.")
+    activation: Literal["tanh", "sigmoid", "relu", "identity"] = Field(
+        default="tanh", description="The activation function."
+    )
 
 
 # --- the kinds -------------------------------------------------------------------------------------------------------
@@ -242,7 +261,9 @@ class Peephole(ForgetBias, ZoneoutSettings, ConstrainedWeights):
     peephole_gates: Literal["ifo", "if", "io", "fo", "i", "f", "o"] = Field(
         default="ifo", description="Which gates see the memory: input (i), forget (f), output (o)."
     )
-    peephole_output: Literal["new", "old"] = Field(
+    peephole_output: Annotated[
+        Literal["new", "old"], ReadIf(lambda side: "o" in side.peephole_gates, "where the output gate sees the memory")
+    ] = Field(
         default="new", description="Which memory the output gate sees: that after the step, as published, or before it."
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from .base import Layered, build_pool
+from ..config.section import ReadIf
+from .base import Layered
+from .pooling import POOLS, Pooled
 
 if TYPE_CHECKING:
     from ..layers.base import Encoder, Layer
@@ -16,12 +19,26 @@ if TYPE_CHECKING:
 
 class Transformer(Layered):
     kind: Literal["transformer"] = "transformer"
-    heads: int = Field(default=4, ge=1, le=1000, description="Attention heads; each has its part of the size.")
+    heads: int = Field(default=4, ge=1, le=1000, description="Attention heads.")
+    key_size: int = Field(
+        default=0,
+        ge=0,
+        le=2**16,
+        description="Features of a query and of a key in each head; 0 is the size divided by the heads.",
+    )
+    value_size: int = Field(
+        default=0, ge=0, le=2**16, description="Features of a value in each head; 0 is as many as a key has."
+    )
     feed_forward: int = Field(
         default=0, ge=0, le=2**20, description="Features inside the feed-forward blocks; 0 is four times the size."
     )
     attention_dropout: float = Field(
         default=0.0, ge=0, lt=1, description="The share of attention weights that dropout sets to 0 in training."
+    )
+    hard_attention: bool = Field(
+        default=False,
+        description="Whether each head looks at the best-scored element only instead of a mean; its gradient is "
+        "that of the mean.",
     )
     activation: Literal["relu", "gelu", "swiglu"] = Field(
         default="gelu", description="The activation function of the feed-forward blocks."
@@ -31,17 +48,19 @@ class Transformer(Layered):
         description="Where blocks are normalized: behind the residual sum, in front of the block, or nowhere, with a "
         "learned factor that starts at 0.",
     )
-    norm_type: Literal["layer", "rms"] = Field(default="layer", description="What normalizes: LayerNorm or RMSNorm.")
+    norm_type: Annotated[
+        Literal["layer", "rms"], ReadIf(lambda side: side.norm != "rezero", 'unless norm is "rezero"')
+    ] = Field(default="layer", description="What normalizes: LayerNorm or RMSNorm.")
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
         default="rotary", description="How the position of an element is told."
     )
-    max_positions: int = Field(
+    max_positions: Annotated[int, ReadIf(lambda side: side.positions == "learned", 'with positions "learned"')] = Field(
         default=1024, ge=1, le=10**6, description="The most elements that learned positions are there for."
     )
     window: int = Field(
         default=0, ge=0, le=10**6, description="How many elements the self-attention sees at once; 0 is all."
     )
-    bias: bool = Field(default=True, description="Whether linear layers have a bias.")
+    bias: bool = Field(default=True, description="Whether linear layers and norms have a bias.")
 
     def derived(self) -> dict[str, object]:
         return super().derived() | {"feed_forward": self.feed_forward or 4 * self.width}
@@ -49,16 +68,19 @@ class Transformer(Layered):
     def fault(self) -> str:
         if isinstance(self.size, tuple):
             return "lists sizes, but all layers of a Transformer have the same"
-        if self.size % self.heads:
-            return f"has size {self.size} and heads {self.heads}, which must divide it evenly"
-        if self.positions == "rotary" and self.size // self.heads % 2:
-            return f'has positions "rotary", which rotate pairs of features, but {self.size // self.heads} in each head'
-        return ""
+        if not self.key_size and self.size % self.heads:
+            return f"has size {self.size} and heads {self.heads}, which must divide it evenly unless key_size is given"
+        width = self.key_size or self.size // self.heads
+        if self.positions == "rotary" and width % 2:
+            return f'has positions "rotary", which rotate pairs of features, but {width} in each head'
+        return super().fault()
 
-    def build_encoder(self, inputs: int, *, ahead: bool = True, pool: str = "", own: MakeCell | None = None) -> Encoder:
+    def build_encoder(
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
+    ) -> Encoder:
         from ..layers.base import Encoder
 
-        return Encoder(self._build(inputs, causal=not ahead), build_pool(pool or "mean", self.width))
+        return Encoder(self._build(inputs, causal=not ahead), POOLS[pool or "mean"](Pooled(self.width, queries)))
 
     def build_decoder(
         self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
@@ -66,24 +88,7 @@ class Transformer(Layered):
         return self._build(inputs, causal=True, memory=memory)
 
     def _build(self, inputs: int, causal: bool, memory: int = 0) -> Layer:
-        from ..layers.transformer import transformer
+        from ..layers.transformer import TransformerConfig, transformer
 
-        full = self.complete()
-        return transformer(
-            inputs,
-            full.width,
-            full.depth,
-            full.heads,
-            causal=causal,
-            memory=memory,
-            feed_forward=full.feed_forward,
-            norm=full.norm,
-            norm_type=full.norm_type,
-            activation=full.activation,
-            positions=full.positions,
-            max_positions=full.max_positions,
-            window=full.window,
-            dropout=full.dropout,
-            attention_dropout=full.attention_dropout,
-            bias=full.bias,
-        )
+        settings = self.complete().model_dump(include={field.name for field in fields(TransformerConfig)})
+        return transformer(inputs, TransformerConfig(**settings), causal=causal, memory=memory)

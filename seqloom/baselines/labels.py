@@ -16,13 +16,13 @@ from ..arrays import Doubles
 Label = TypeVar("Label", bound=Hashable)
 
 
-def uniform(labels: Iterable[Label], count: int, seed: int = 0) -> list[Label]:
+def predict_uniform(labels: Iterable[Label], count: int, seed: int = 0) -> list[Label]:
     """Any label of those in training, each as likely as the other."""
     known = sorted(set(labels), key=str)
     return [known[draw] for draw in np.random.default_rng(seed).integers(len(known), size=count)]
 
 
-def majority(labels: Iterable[Label], count: int) -> list[Label]:
+def predict_majority(labels: Iterable[Label], count: int) -> list[Label]:
     """Always the label that is most frequent in training."""
     [(label, _)] = Counter(labels).most_common(1)
     return [label] * count
@@ -62,7 +62,7 @@ class NearestCentroid(Generic[Label]):
     @classmethod
     def fit(cls, series: Sequence[ArrayLike], labels: Sequence[Label]) -> "NearestCentroid[Label]":
         """Series (T, V) of any lengths, with gaps (NaN) or without."""
-        features = _features(series)
+        features = _compute_features(series)
         deviation = features.std(0)
         spread = np.where(deviation > 0, deviation, 1)
         known = tuple(sorted(set(labels), key=str))
@@ -72,12 +72,12 @@ class NearestCentroid(Generic[Label]):
         return cls(known, np.array(centroids), spread)
 
     def predict(self, series: Sequence[ArrayLike]) -> list[Label]:
-        features = _features(series) / self.spread
+        features = _compute_features(series) / self.spread
         distances = ((features[:, None] - self.centroids) ** 2).sum(-1)
         return [self.labels[place] for place in distances.argmin(1)]
 
 
-def _features(series: Sequence[ArrayLike]) -> Doubles:
+def _compute_features(series: Sequence[ArrayLike]) -> Doubles:
     """Mean and standard deviation of each variable; 0 for a variable of which nothing is known: (N, 2 V)"""
     rows = []
     for one in series:

@@ -18,7 +18,7 @@ from ..arrays import Doubles, Integers
 UNSEEN = -1
 
 
-def uniform(tokens: ArrayLike, vocabulary: int) -> Doubles:
+def compute_uniform_losses(tokens: ArrayLike, vocabulary: int) -> Doubles:
     """Negative log-likelihood (nats) of each token when all are alike."""
     return np.full(len(np.asarray(tokens)), np.log(vocabulary))
 
@@ -48,7 +48,7 @@ class NGram:
     @classmethod
     def fit(cls, tokens: ArrayLike, vocabulary: int, order: int) -> "NGram":
         """Count the n-grams of a text (T,) up to this order; order 1 is the unigram model."""
-        text = _checked(tokens, vocabulary)
+        text = _check_tokens(tokens, vocabulary)
         assert order >= 1 and len(text) >= order, "a text at least as long as the order"
         assert len(text) < 2**31 and len(text) * vocabulary < 2**63, (
             "places in a table times the vocabulary fit an integer"
@@ -68,12 +68,12 @@ class NGram:
             endings[longer] = ending[: len(longer)]
             counts[length - 1] = np.bincount(endings, minlength=len(keys[length - 1]))
         contexts = [1, *(len(found) for found in keys)]
-        orders = (_order(*one, vocabulary) for one in zip(keys, counts, contexts, strict=False))
+        orders = (_make_order(*one, vocabulary) for one in zip(keys, counts, contexts, strict=False))
         return cls(vocabulary, tuple(orders))
 
     def losses(self, tokens: ArrayLike) -> Doubles:
         """Negative log-likelihood (nats) of each token of a text (T,), given those before it."""
-        text = _checked(tokens, self.vocabulary)
+        text = _check_tokens(tokens, self.vocabulary)
         chances = np.full(len(text), 1 / self.vocabulary)
         contexts = np.zeros(len(text), dtype=np.int64)  # the place of the n-gram that ends before each token
         for order in self.orders:
@@ -88,7 +88,7 @@ class NGram:
 
     def probabilities(self, context: ArrayLike) -> Doubles:
         """The distribution (V,) of what follows these tokens."""
-        text = _checked(context, self.vocabulary)
+        text = _check_tokens(context, self.vocabulary)
         chances = np.full(self.vocabulary, 1 / self.vocabulary)
         for length, order in enumerate(self.orders):
             if length > len(text):
@@ -108,17 +108,17 @@ class NGram:
         return int(place[0])
 
 
-def _order(keys: Integers, counts: Integers, contexts: int, vocabulary: int) -> Order:
+def _make_order(keys: Integers, counts: Integers, contexts: int, vocabulary: int) -> Order:
     """Discount the counts, and say what each context keeps and passes on."""
     context = keys // vocabulary
     totals = np.bincount(context, weights=counts, minlength=contexts)
-    taken = np.minimum(_discounts(counts)[np.minimum(counts, 3)], counts)
+    taken = np.minimum(_estimate_discounts(counts)[np.minimum(counts, 3)], counts)
     shares = np.where(totals > 0, totals, 1)
     passed = np.where(totals > 0, np.bincount(context, weights=taken, minlength=contexts) / shares, 1)
     return Order(keys, (counts - taken) / shares[context], passed)
 
 
-def _discounts(counts: Integers) -> Doubles:
+def _estimate_discounts(counts: Integers) -> Doubles:
     """What is taken from a count of 0, 1, 2, and 3 or more (Chen and Goodman's estimate)."""
     n = np.bincount(np.minimum(counts, 5), minlength=6).astype(np.float64)
     if not n[1:5].all():  # too little text, or so much that every n-gram is frequent
@@ -129,7 +129,7 @@ def _discounts(counts: Integers) -> Doubles:
     return np.array([0, *np.clip(estimates, 0.05, [1, 2, 3])])
 
 
-def _checked(tokens: ArrayLike, vocabulary: int) -> Integers:
+def _check_tokens(tokens: ArrayLike, vocabulary: int) -> Integers:
     text = np.asarray(tokens, dtype=np.int64)
     assert text.ndim == 1, "one text; join documents by what ends a document"
     assert not len(text) or (text.min() >= 0 and text.max() < vocabulary), "ids below the size of the vocabulary"

@@ -22,12 +22,12 @@ class FrameFrequency:
     @classmethod
     def fit(cls, pieces: Sequence[ArrayLike], smoothing: float = 0.5) -> "FrameFrequency":
         """`smoothing` frames with the pitch, and as many without it, are added to those of training."""
-        frames = np.concatenate([_frames(piece) for piece in pieces])
+        frames = np.concatenate([_as_frames(piece) for piece in pieces])
         return cls((frames.sum(0) + smoothing) / (len(frames) + 2 * smoothing))
 
     def losses(self, piece: ArrayLike) -> Doubles:
         """Negative log-likelihood of each frame (T,)."""
-        return _loss(_frames(piece), self.chances)
+        return _compute_losses(_as_frames(piece), self.chances)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PreviousFrame:
     @classmethod
     def fit(cls, pieces: Sequence[ArrayLike], smoothing: float = 1.0) -> "PreviousFrame":
         """A pitch that is rarely heard behaves as all pitches do; `smoothing` frames say so."""
-        whole = [_frames(piece) for piece in pieces]
+        whole = [_as_frames(piece) for piece in pieces]
         before, after = (np.concatenate([piece[cut] for piece in whole]) for cut in (slice(None, -1), slice(1, None)))
         chances = []
         for earlier in (1 - before, before):
@@ -51,18 +51,18 @@ class PreviousFrame:
 
     def losses(self, piece: ArrayLike) -> Doubles:
         """Negative log-likelihood of each frame (T,), given the one before."""
-        frames = _frames(piece)
+        frames = _as_frames(piece)
         silent, sounding = self.chances
-        later = _loss(frames[1:], np.where(frames[:-1] > 0, sounding, silent))
+        later = _compute_losses(frames[1:], np.where(frames[:-1] > 0, sounding, silent))
         return np.concatenate([self.first.losses(frames[:1]), later])
 
 
-def _frames(piece: ArrayLike) -> Doubles:
+def _as_frames(piece: ArrayLike) -> Doubles:
     frames = np.asarray(piece, dtype=bool)
     assert frames.ndim == 2, "frames × pitches"
     return frames.astype(np.float64)
 
 
-def _loss(frames: Doubles, chances: Doubles) -> Doubles:
+def _compute_losses(frames: Doubles, chances: Doubles) -> Doubles:
     losses: Doubles = -np.log(np.where(frames > 0, chances, 1 - chances)).sum(-1)
     return losses

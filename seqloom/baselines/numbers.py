@@ -1,7 +1,7 @@
 """Forecasts without learning, and the linear autoregression every forecaster is measured against.
 
 Histories are (N, T, V): N windows of T steps of V variables; forecasts are (N, H, V) for the H steps that follow. They
-have no gaps: `filled` carries the last known value on first. Only the seasonal naive forecast reads gaps as they are:
+have no gaps: `fill_gaps` carries the last known value on. Only the seasonal naive forecast reads gaps as they are:
 what was carried on belongs to another part of the season. Scales, calendars and files are not known here.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Doubles
 
 
-def filled(history: ArrayLike, otherwise: ArrayLike) -> Doubles:
+def fill_gaps(history: ArrayLike, otherwise: ArrayLike) -> Doubles:
     """Every gap (NaN) gets the last value before it, and at the beginning what it is `otherwise`: of its variable
     (V,), or of the variable in its window (N, 1, V)."""
     values = np.asarray(history, dtype=np.float64)
@@ -24,12 +24,12 @@ def filled(history: ArrayLike, otherwise: ArrayLike) -> Doubles:
     return np.where(latest < 0, np.asarray(otherwise, dtype=np.float64), carried)
 
 
-def persistence(history: ArrayLike, horizon: int) -> Doubles:
+def forecast_persistence(history: ArrayLike, horizon: int) -> Doubles:
     """The last value again and again."""
-    return _repeated(_whole(history)[:, -1:], horizon)
+    return _repeat(_check_history(history)[:, -1:], horizon)
 
 
-def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Doubles:
+def forecast_seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Doubles:
     """The last season again and again; the history may have gaps (NaN), though no variable may be missing altogether.
 
     Where the last season has a gap, the value at the same place of the season before counts, and so on; what is
@@ -37,11 +37,11 @@ def seasonal_naive(history: ArrayLike, horizon: int, season: int) -> Doubles:
     """
     values = np.asarray(history, dtype=np.float64)
     assert values.ndim == 3 and values.shape[1] >= season, "windows × steps × variables, of at least one season"
-    latest = filled(values, np.nan)[:, -1:]
-    assert not np.isnan(latest).any(), "a value of each variable: see `filled`"
+    latest = fill_gaps(values, np.nan)[:, -1:]
+    assert not np.isnan(latest).any(), "a value of each variable: see `fill_gaps`"
     early = np.full((len(values), -values.shape[1] % season, values.shape[2]), np.nan)
     seasons = np.concatenate([early, values], 1).reshape(len(values), -1, season, values.shape[2])
-    last = filled(seasons.swapaxes(1, 2), latest[:, None])[:, :, -1]
+    last = fill_gaps(seasons.swapaxes(1, 2), latest[:, None])[:, :, -1]
     return last[:, np.arange(horizon) % season]
 
 
@@ -67,13 +67,15 @@ class LinearAutoregression:
         values = values[None] if values.ndim == 2 else values
         assert values.ndim == 3 and values.shape[1] >= lags + steps, "series longer than the lags and steps together"
         center = np.nanmean(values, axis=(0, 1))
-        weights = [_least_squares(values[..., v] - center[v], lags, steps, ridge) for v in range(values.shape[-1])]
+        weights = [
+            _solve_least_squares(values[..., v] - center[v], lags, steps, ridge) for v in range(values.shape[-1])
+        ]
         return cls(np.array(weights), center)
 
     def forecast(self, history: ArrayLike, horizon: int) -> Doubles:
         """The next `horizon` steps: at once if there are weights for them, otherwise one piece after another."""
         lags, steps = self.weights.shape[1:]
-        known = _whole(history)[:, -lags:] - self.center
+        known = _check_history(history)[:, -lags:] - self.center
         assert known.shape[1] == lags, "a history as long as the lags"
         for _ in range(-(-horizon // steps)):
             ahead = np.einsum("nlv,vls->nsv", known[:, -lags:], self.weights, optimize=True)
@@ -81,7 +83,7 @@ class LinearAutoregression:
         return known[:, lags : lags + horizon] + self.center
 
 
-def _least_squares(values: Doubles, lags: int, steps: int, ridge: float) -> Doubles:
+def _solve_least_squares(values: Doubles, lags: int, steps: int, ridge: float) -> Doubles:
     """Weights (L, S) of one variable of several series (N, T)."""
     stretches = sliding_window_view(values, lags + steps, axis=1).reshape(-1, lags + steps)
     whole = stretches[~np.isnan(stretches).any(1)]
@@ -93,12 +95,12 @@ def _least_squares(values: Doubles, lags: int, steps: int, ridge: float) -> Doub
     return np.linalg.solve(inputs + strength * np.eye(lags), products[:lags, lags:])
 
 
-def _whole(history: ArrayLike) -> Doubles:
+def _check_history(history: ArrayLike) -> Doubles:
     values = np.asarray(history, dtype=np.float64)
     assert values.ndim == 3 and values.shape[1], "windows × steps × variables, with at least one step"
-    assert not np.isnan(values).any(), "no gaps: see `filled`"
+    assert not np.isnan(values).any(), "no gaps: see `fill_gaps`"
     return values
 
 
-def _repeated(last: Doubles, horizon: int) -> Doubles:
+def _repeat(last: Doubles, horizon: int) -> Doubles:
     return np.repeat(last, horizon, axis=1)

@@ -6,13 +6,19 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..layers import Memory, MultiHeadAttention, NonLocal, ScaledDotAttention, recording, transformer
-from ..layers.attention import SCORES, Attention
+from ..layers import Memory, MultiHeadAttention, NonLocal, ScaledDotAttention, TransformerConfig, recording, transformer
+from ..layers.attention import AdditiveAttention, Attention, DotAttention, ProjectedAttention
 from ..layers.positions import NoRotation, Rotary, SinusoidalPositions
 from ..layers.transformer import SelfAttention
 from .certificate import EXACT, Check, Gaps, apart, compare, leaf, stirred
 from .reference_transformer import wave
 
+ATTENTIONS: dict[str, type[Attention]] = {
+    "dot": DotAttention,
+    "scaled": ScaledDotAttention,
+    "additive": AdditiveAttention,
+    "projected": ProjectedAttention,
+}
 SIZE, SHOWN = 4, torch.tensor([[1, 1, 1, 1, 1], [0, 1, 1, 0, 1]]).bool()
 
 
@@ -37,10 +43,11 @@ def means(values: Tensor) -> Tensor:
 
 def equal_scores_give_equal_weights(name: str) -> Gaps:
     """Keys that are all the same."""
-    attention, values = stirred(SCORES[name](SIZE, SIZE)), torch.randn(2, 5, SIZE)
+    attention, values = stirred(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE)
     with torch.no_grad():
         attention.key.weight.zero_()
     weights, seen = watched_look(attention, torch.randn(2, 3, SIZE), memory_of(values))
+    values = attention.prepare(memory_of(values)).tensors[1]  # perhaps projected
     uniform = (SHOWN / SHOWN.sum(1, keepdim=True))[:, None].expand(-1, 3, -1)
     return Gaps(apart([weights, seen], [uniform, means(values)[:, None].expand(-1, 3, -1)]))
 
@@ -58,8 +65,8 @@ def equal_scores_in_all_heads() -> Gaps:
 
 def sharper_and_sharper_is_hard(name: str) -> Gaps:
     """The queries of a dot product times 10⁶: all weight moves to the best score, as hard attention has it at once."""
-    soft, values, query = stirred(SCORES[name](SIZE, SIZE)), torch.randn(2, 5, SIZE), torch.randn(2, 3, SIZE)
-    hard = SCORES[name](SIZE, SIZE, hard=True)
+    soft, values, query = stirred(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE), torch.randn(2, 3, SIZE)
+    hard = ATTENTIONS[name](SIZE, SIZE, hard=True)
     hard.load_state_dict(soft.state_dict())
     sharp = watched_look(soft, 1e6 * query, memory_of(values))
     return Gaps(apart(sharp, watched_look(hard, query, memory_of(values))))
@@ -109,7 +116,9 @@ def only_distances_count() -> Gaps:
 
 
 def rezero_starts_as_the_identity(causal: bool, memory: int) -> Gaps:
-    net = transformer(SIZE, SIZE, 3, 2, causal=causal, memory=memory, norm="rezero", positions="none")
+    net = transformer(
+        SIZE, TransformerConfig(SIZE, 3, 2, norm="rezero", positions="none"), causal=causal, memory=memory
+    )
     x = leaf(2, 5, SIZE)
     y, _ = net(x, net.initial_state(2, memory_of(torch.randn(2, 5, SIZE))))
     return compare([y], [x.clone()], [x])
@@ -121,7 +130,7 @@ def non_local_starts_as_the_identity() -> Gaps:
 
 
 def checks() -> Iterator[Check]:
-    for name in SCORES:
+    for name in ATTENTIONS:
         subject = {"scaled": "scaled dot"}.get(name, name)
         equal = partial(equal_scores_give_equal_weights, name)
         yield Check("attention", subject, "equal scores: equal weights", EXACT, equal)

@@ -15,10 +15,10 @@ from ..layers import (
     MultiHeadAttention,
     NonLocal,
     Pooling,
+    TransformerConfig,
     recurrent_encoder,
     transformer,
 )
-from ..layers.attention import SCORES as PRODUCT_SCORES
 from ..layers.cells import LSTMCell
 from ..layers.convolution import Convolution
 from ..layers.positions import NoRotation, Rotary
@@ -26,6 +26,7 @@ from ..layers.recurrent import ZeroState
 from ..layers.residual import RESIDUALS
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
 from .certificate import EXACT, Case, Check, Gaps, check_case, compare, leaf, stirred
+from .check_attention_facts import ATTENTIONS
 from .reference_attention import (
     SCORES,
     Sees,
@@ -45,7 +46,6 @@ from .reference_attention import (
 )
 from .reference_cells import bidirectional, convolution, gru_after, lstm
 from .reference_maths import Parameters
-from .reference_transformer import Shape
 from .reference_transformer import transformer as written_transformer
 
 INPUTS, SIZE, SOURCE, HEADS, WINDOW = 3, 6, 5, 2, 3
@@ -124,7 +124,7 @@ def recurrent_checks() -> Iterator[Check]:
 def score_case(name: str, is_hard: bool) -> Case:
     """Queries over a memory, in one head."""
     attention, query, values = (
-        stirred(PRODUCT_SCORES[name](SIZE, SOURCE, is_hard)),
+        stirred(ATTENTIONS[name](SIZE, SOURCE, is_hard)),
         leaf(3, 4, SIZE),
         leaf(3, 4, SOURCE),
     )
@@ -144,12 +144,12 @@ def luong_case(name: str) -> Case:
     def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return luong(p, SCORES[name], x, memory)
 
-    return layer_case(lambda: Luong(SIZE, SOURCE, PRODUCT_SCORES[name](SIZE, SOURCE)), written, SIZE, SOURCE)
+    return layer_case(lambda: Luong(SIZE, SOURCE, ATTENTIONS[name](SIZE, SOURCE)), written, SIZE, SOURCE)
 
 
 def bahdanau_case(name: str) -> Case:
     def make() -> Layer:
-        return Bahdanau(LSTMCell(INPUTS + SOURCE, SIZE), ZeroState(), PRODUCT_SCORES[name](SIZE, SOURCE))
+        return Bahdanau(LSTMCell(INPUTS + SOURCE, SIZE), ZeroState(), ATTENTIONS[name](SIZE, SOURCE))
 
     def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return bahdanau(p, SCORES[name], lstm, x, memory, (torch.zeros(SIZE), torch.zeros(SIZE)))
@@ -227,43 +227,35 @@ def attention_checks() -> Iterator[Check]:
 
 # --- Transformers -----------------------------------------------------------------------------------------------
 
-BLOCKS: dict[str, tuple[Shape, int, bool]] = {  # shape, size of the memory, biases
-    **{f"encoder, {norm}": (Shape(HEADS, False, norm), 0, True) for norm in RESIDUALS},
-    **{f"decoder, {norm}": (Shape(HEADS, True, norm), SOURCE, True) for norm in RESIDUALS},
-    "encoder, ReLU": (Shape(HEADS, False, "post", activation="relu"), 0, True),
-    "encoder, SwiGLU": (Shape(HEADS, False, activation="swiglu"), 0, True),
-    **{f"encoder, RMSNorm, {norm}": (Shape(HEADS, False, norm, "rms"), 0, True) for norm in ("post", "pre")},
-    "encoder, rotary": (Shape(HEADS, False, positions="rotary"), 0, True),
-    "encoder, learned positions": (Shape(HEADS, False, positions="learned"), 0, True),
-    "encoder, no positions": (Shape(HEADS, False, positions="none"), 0, True),
-    "encoder, windowed": (Shape(HEADS, False, positions="rotary", window=1), 0, True),
-    "decoder alone": (Shape(HEADS, True), 0, True),
-    "decoder, windowed": (Shape(HEADS, True, "pre", "rms", "swiglu", "rotary", 2), SOURCE, False),
-}
-DEEP = ("encoder, pre", "decoder, pre")  # of two layers
 WIDTH = 4
+config = partial(TransformerConfig, WIDTH, depth=1, heads=HEADS, feed_forward=5, max_positions=7)
+windowed = partial(config, positions="rotary", window=1)
+BLOCKS: dict[str, tuple[TransformerConfig, bool, int]] = {  # settings, whether causal, size of the memory
+    **{f"encoder, {norm}": (config(norm=norm), False, 0) for norm in RESIDUALS},
+    **{f"decoder, {norm}": (config(norm=norm), True, SOURCE) for norm in RESIDUALS},
+    "encoder, two layers": (config(depth=2), False, 0),
+    "decoder, two layers": (config(depth=2), True, SOURCE),
+    "encoder, ReLU": (config(norm="post", activation="relu"), False, 0),
+    "encoder, SwiGLU": (config(activation="swiglu"), False, 0),
+    **{f"encoder, RMSNorm, {norm}": (config(norm=norm, norm_type="rms"), False, 0) for norm in ("post", "pre")},
+    "encoder, rotary": (config(positions="rotary"), False, 0),
+    "encoder, learned positions": (config(positions="learned"), False, 0),
+    "encoder, no positions": (config(positions="none"), False, 0),
+    "encoder, windowed": (windowed(), False, 0),
+    "decoder alone": (config(), True, 0),
+    "encoder, full-width heads": (config(key_size=WIDTH, value_size=WIDTH, positions="rotary"), False, 0),
+    "decoder, free widths": (config(heads=3, key_size=2, value_size=5), True, SOURCE),
+    **{f"encoder, no biases, {norm}": (config(norm=norm, bias=False), False, 0) for norm in ("post", "pre")},
+    "encoder, hard": (config(hard_attention=True), False, 0),
+    "decoder, hard": (config(hard_attention=True, window=2), True, SOURCE),
+    "decoder, windowed": (windowed(norm_type="rms", activation="swiglu", window=2, bias=False), True, SOURCE),
+}
 
 
 def block_case(name: str) -> Case:
-    shape, memory, bias = BLOCKS[name]
-    make = partial(
-        transformer,
-        WIDTH,
-        WIDTH,
-        2 if name in DEEP else 1,
-        HEADS,
-        causal=shape.causal,
-        memory=memory,
-        feed_forward=5,
-        norm=shape.norm,
-        norm_type=shape.normalize,
-        activation=shape.activation,
-        positions=shape.positions,
-        max_positions=7,
-        window=shape.window,
-        bias=bias,
-    )
-    return layer_case(make, lambda p, x, source: written_transformer(p, shape, x, source), WIDTH, memory)
+    settings, causal, memory = BLOCKS[name]
+    make = partial(transformer, WIDTH, settings, causal=causal, memory=memory)
+    return layer_case(make, lambda p, x, source: written_transformer(p, settings, causal, x, source), WIDTH, memory)
 
 
 def reading_by_pieces_is_reading_at_once(name: str) -> Gaps:
@@ -280,7 +272,8 @@ def reading_by_pieces_is_reading_at_once(name: str) -> Gaps:
 
 def transformer_checks() -> Iterator[Check]:
     for name in BLOCKS:
-        yield from check_case("transformer", name, partial(block_case, name), fast=True)
+        smooth = not BLOCKS[name][0].hard_attention
+        yield from check_case("transformer", name, partial(block_case, name), fast=True, smooth=smooth)
         if name.startswith("decoder"):
             pieces = partial(reading_by_pieces_is_reading_at_once, name)
             yield Check("transformer", name, "one by one = at once", EXACT, pieces)

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..layers import CELLS, Layer, recurrent_encoder, transformer
+from ..layers import CELLS, Layer, TransformerConfig, recurrent_encoder, transformer
 from .certificate import Check, Gaps, leaf, stirred
 from .reference_attention import Sees, everything, the_past
 
@@ -41,7 +41,7 @@ def layer_sees(make: Callable[[], Layer], sees: Sees) -> Gaps:
 
 
 def windows(depth: int, window: int, causal: bool) -> Layer:
-    return transformer(SIZE, SIZE, depth, 2, causal=causal, window=window, positions="rotary")
+    return transformer(SIZE, TransformerConfig(SIZE, depth, 2, window=window, positions="rotary"), causal=causal)
 
 
 def reach(back: int, ahead: int) -> Sees:
@@ -50,8 +50,8 @@ def reach(back: int, ahead: int) -> Sees:
 
 FIELDS: dict[str, tuple[str, Callable[[], Layer], Sees]] = {
     "bidirectional": ("sees everything", partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE]), everything),
-    "encoder": ("sees everything", partial(transformer, SIZE, SIZE, 1, 2, causal=False), everything),
-    "decoder": ("sees the past, all of it", partial(transformer, SIZE, SIZE, 1, 2, causal=True), the_past),
+    "encoder": ("sees everything", partial(windows, 1, 0, False), everything),
+    "decoder": ("sees the past, all of it", partial(windows, 1, 0, True), the_past),
     "encoder, window 2": ("sees 2 on each side", partial(windows, 1, 2, False), reach(2, 2)),
     "encoder, window 2, 3 layers": ("sees 3 × 2 on each side", partial(windows, 3, 2, False), reach(6, 6)),
     "decoder, window 3": ("sees itself and 2 before", partial(windows, 1, 3, True), reach(2, 0)),

@@ -30,7 +30,12 @@ def scaled_dot(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
     return q @ (p["key.weight"] @ k) / math.sqrt(len(q))
 
 
-SCORES: dict[str, Score] = {"additive": additive, "dot": dot, "scaled": scaled_dot}
+def projected(p: Parameters, q: Tensor, k: Tensor) -> Tensor:
+    """Vaswani et al. (2017), one head: (W_q q)ᵀ (W_k k) / √d."""
+    return scaled_dot(p, p["query.weight"] @ q, k)
+
+
+SCORES: dict[str, Score] = {"additive": additive, "dot": dot, "scaled": scaled_dot, "projected": projected}
 
 
 def soft(scores: Sequence[Tensor], values: Sequence[Tensor]) -> Tensor:
@@ -49,7 +54,8 @@ def over_memory(p: Parameters, score: Score, look: Callable[..., Tensor], querie
     """One row: what each query sees of the memory (S, M), which has no padding; where there is nothing, zeros."""
     if not len(memory):
         return torch.zeros(len(queries), memory.shape[1], dtype=memory.dtype)
-    return torch.stack([look([score(p, q, k) for k in memory], list(memory)) for q in queries])
+    values = [p["value.weight"] @ v for v in memory] if score is projected else list(memory)
+    return torch.stack([look([score(p, q, k) for k in memory], values) for q in queries])
 
 
 def still(x: Tensor, position: int) -> Tensor:
@@ -83,6 +89,7 @@ def multi_head(
     memory: Tensor,
     sees: Sees = everything,
     turn: Turn = still,
+    look: Callable[..., Tensor] = soft,
 ) -> Tensor:
     """Vaswani et al. (2017): in each head, every query looks at all keys that it may see, scaled by √(width of a head).
 
@@ -100,27 +107,35 @@ def multi_head(
             values = [W_v[head] @ memory[j] + b_v[head] for j in places]
             width = W_v[head].shape[0]
             scores = [q @ k / math.sqrt(len(q)) for k in keys]
-            seen.append(soft(scores, values) if places else torch.zeros(width, dtype=queries.dtype))
+            seen.append(look(scores, values) if places else torch.zeros(width, dtype=queries.dtype))
         outputs.append(out(torch.cat(seen)))
     return torch.stack(outputs)
 
 
-def self_attention(p: Parameters, x: Tensor, heads: int, width: int, sees: Sees, turn: Turn = still) -> Tensor:
+def self_attention(
+    p: Parameters,
+    x: Tensor,
+    heads: int,
+    width: int,
+    sees: Sees,
+    turn: Turn = still,
+    look: Callable[..., Tensor] = soft,
+) -> Tensor:
     """Queries, keys and values of the same sequence (T, D); `project` stacks all three."""
     rows = [heads * width, heads * width, len(p["project.weight"]) - 2 * heads * width]
     W_q, W_k, W_v = p["project.weight"].split(rows)
     b_q, b_k, b_v = p.bias("project").split(rows)
     out = lambda seen: p.affine("attend.out", seen)  # noqa: E731
-    return multi_head((W_q, W_k, W_v), (b_q, b_k, b_v), out, heads, x, x, sees, turn)
+    return multi_head((W_q, W_k, W_v), (b_q, b_k, b_v), out, heads, x, x, sees, turn, look)
 
 
-def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int) -> Tensor:
+def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int, look: Callable[..., Tensor] = soft) -> Tensor:
     """Queries of one sequence (T, D), keys and values of another (S, M)."""
     rows = [len(p["query.weight"]), len(p["key_value.weight"]) - len(p["query.weight"])]
     W_k, W_v = p["key_value.weight"].split(rows)
     b_k, b_v = p.bias("key_value").split(rows)
     out = lambda seen: p.affine("attend.out", seen)  # noqa: E731
-    return multi_head((p["query.weight"], W_k, W_v), (p.bias("query"), b_k, b_v), out, heads, x, memory)
+    return multi_head((p["query.weight"], W_k, W_v), (p.bias("query"), b_k, b_v), out, heads, x, memory, look=look)
 
 
 def pooled(p: Parameters, values: Tensor) -> Tensor:

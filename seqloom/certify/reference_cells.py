@@ -177,6 +177,7 @@ STEPS: dict[str, Step] = {  # by the names in `CELLS`
     "rnn": elman,
     "rnn-relu": partial(elman, phi=relu),
     "rnn-identity": partial(elman, phi=identity),
+    "rnn-sigmoid": partial(elman, phi=sigmoid),
     "lstm": lstm,
     "lstm-sigmoid": partial(lstm, candidate=sigmoid),
     "lstm-normed": normed_lstm,

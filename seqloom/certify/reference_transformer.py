@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .reference_attention import Sees, Turn, cross_attention, everything, rotary, self_attention, still, the_past
+from ..layers import TransformerConfig
+from .reference_attention import Sees, cross_attention, everything, hard, rotary, self_attention, soft, still, the_past
 from .reference_maths import Parameters, gelu, layer_norm, relu, rms_norm, sigmoid
 
 Change = Callable[[Tensor], Tensor]  # of a whole sequence (T, D)
@@ -40,7 +40,7 @@ def normed(p: Parameters, x: Tensor, normalize: str) -> Tensor:
     """Each element by itself."""
     if normalize == "rms":
         return torch.stack([rms_norm(element, p["weight"]) for element in x])
-    return torch.stack([layer_norm(element, p["weight"], p["bias"]) for element in x])
+    return torch.stack([layer_norm(element, p["weight"], p.get("bias", 0.0)) for element in x])
 
 
 def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalize: str) -> Tensor:
@@ -52,37 +52,22 @@ def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalize: str
     return x + p["share"] * change(x)  # rezero
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What a Transformer's weights do not say."""
-
-    heads: int
-    causal: bool
-    norm: str = "pre"
-    normalize: str = "layer"
-    activation: str = "gelu"
-    positions: str = "sinusoidal"
-    window: int = 0
-
-    @property
-    def sees(self) -> Sees:
-        """A causal window counts the element itself; one to both sides counts those beside it."""
-        if self.causal:
-            return (lambda i, j: i - self.window < j <= i) if self.window else the_past
-        return (lambda i, j: abs(i - j) <= self.window) if self.window else everything
-
-    @property
-    def turn(self) -> Turn:
-        return rotary if self.positions == "rotary" else still
+def sees(config: TransformerConfig, causal: bool) -> Sees:
+    """A causal window counts the element itself; one to both sides counts those beside it."""
+    window = config.window
+    if causal:
+        return (lambda i, j: i - window < j <= i) if window else the_past
+    return (lambda i, j: abs(i - j) <= window) if window else everything
 
 
-def transformer(p: Parameters, shape: Shape, x: Tensor, memory: Tensor | None = None) -> Tensor:
+def transformer(
+    p: Parameters, config: TransformerConfig, causal: bool, x: Tensor, memory: Tensor | None = None
+) -> Tensor:
     """A sequence (T, D) through the whole stack; the memory (S, M) without its padding."""
-    parts = stack_of(p)
-    if shape.positions == "sinusoidal":
+    if config.positions == "sinusoidal":
         x = torch.stack([element + wave(i, len(element)) for i, element in enumerate(x)])
-    for part in parts:
-        x = apply(part, shape, x, memory)
+    for part in stack_of(p):
+        x = apply(part, config, causal, x, memory)
     return x
 
 
@@ -92,20 +77,22 @@ def stack_of(p: Parameters) -> list[Parameters]:
     return [p.under(f"layers.{number}") for number in numbers]
 
 
-def apply(p: Parameters, shape: Shape, x: Tensor, memory: Tensor | None) -> Tensor:
+def apply(p: Parameters, config: TransformerConfig, causal: bool, x: Tensor, memory: Tensor | None) -> Tensor:
     """One part: positions, attention to the sequence or to the memory, the position-wise net, or the last norm."""
     if "table" in p:  # learned positions
         return torch.stack([element + p["table"][i] for i, element in enumerate(x)])
-    inner, width = p.under("layer"), x.shape[1] // shape.heads
+    inner, width = p.under("layer"), config.key_size or x.shape[1] // config.heads
+    turn = rotary if config.positions == "rotary" else still
+    look = hard if config.hard_attention else soft
 
     def change(z: Tensor) -> Tensor:
         if "project.weight" in inner:
-            return self_attention(inner, z, shape.heads, width, shape.sees, shape.turn)
+            return self_attention(inner, z, config.heads, width, sees(config, causal), turn, look)
         if "query.weight" in inner:
             assert memory is not None
-            return cross_attention(inner, z, memory, shape.heads)
-        return feed_forward(inner, z, shape.activation)
+            return cross_attention(inner, z, memory, config.heads, look)
+        return feed_forward(inner, z, config.activation)
 
     if not inner:
-        return normed(p.under("module.0"), x, shape.normalize)
-    return residual(p, x, change, shape.norm, shape.normalize)
+        return normed(p.under("module.0"), x, config.norm_type)
+    return residual(p, x, change, config.norm, config.norm_type)

@@ -1,32 +1,31 @@
 """`export`: a run for other programs."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..runs.begun import check_begun
+from ..runs.export import FORMATS, export_run
 from ..runs.json_output import print_whole
 from .options import Debug, Json
 
 
-class Format(StrEnum):
-    ONNX = "onnx"
-    TORCH = "torch"
-    HUGGINGFACE = "huggingface"
-
-
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    to: Annotated[Format, typer.Option(help="ONNX graphs, plain PyTorch code, or a folder that transformers loads.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(FORMATS), help="ONNX graphs, plain PyTorch code, or a folder that transformers loads."
+        ),
+    ],
     into: Annotated[Path, typer.Option(help="A new folder for the files.")],
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Write a run in a form that other programs read; what has no such form is refused with the reason."""
-    from ..runs.export import export_run
-
-    summary = export_run(run, to.value, into)
+    check_begun(run)
+    summary = export_run(run, to, into)
     if as_json:
         print_whole(summary)
         return

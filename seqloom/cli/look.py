@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import RecipeError
+from ..runs.begun import check_begun
 from ..runs.json_output import print_whole
 from .options import Debug, Json
 
@@ -22,18 +23,27 @@ def look(
         str | None,
         typer.Option(help="Which picture; all is one page with every one that fits; one that fits if not given."),
     ] = None,
+    part: Annotated[
+        str,
+        typer.Option(
+            help="One part of the model in the view: decoder.cross, encoder.self, encoder.1; all if not given."
+        ),
+    ] = "",
     answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
     tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
     debug: Debug = False,
 ) -> None:
     """A picture of what happens inside while a run answers an input, or a page with all of them."""
+    check_begun(run)
     from ..look.charts.base import save
     from ..runs.run import load
 
     loaded = load(run)
-    given = text if text is None or loaded.task.reads_text else next(iter(loaded.task.read_inputs(text)))[1]
+    given = text if text is None or loaded.task.reads_text else loaded.task.read_first_input(text)
     given = given if tag is None else (given, tag)
+    if view == "all" and part:
+        raise RecipeError(f"--view all shows every part, so --part {part} does not go with it")
     if view == "all":
         page = out or Path(f"{run.resolve().name}.html")
         if page.suffix != ".html":
@@ -47,7 +57,7 @@ def look(
         view = looked.best_view
         others = ", ".join(name for name in looked.views if name != view)
         print(f"this is the view {view}; --view draws another: {others}, all", file=sys.stderr)
-    print(save(looked.draw(view), out or Path(f"{view}.html")))
+    print(save(looked.draw(view, part=part), out or Path(f"{view}.html")))
 
 
 def doctor(
@@ -70,6 +80,7 @@ def doctor(
         facts = describe_machine()
         print_whole(facts) if as_json else print(*format_machine(facts), sep="\n")
         return
+    check_begun(run)
     from ..runs.run import diagnose
     from .terminal import notes
 

@@ -1,6 +1,7 @@
 """The command line: parse, call, print; nothing else. Slow imports wait for the command that needs them."""
 
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Annotated
 
@@ -11,26 +12,21 @@ from ..stopping import STOPPED, Interrupted, Stop, handle_signals
 from . import launch
 from .check import check
 from .compare import compare
+from .data import data
 from .export import export
+from .fill import fill
 from .look import doctor, look, study
+from .pack import pack
 from .predict import generate, predict
 from .recipes import config, recipes
 from .score import certify, quantize, score
 from .serve import serve
 from .train import train, tune
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 COMMANDS = (
-    *(recipes, config, train, tune, score, predict, generate, serve, look, doctor, study, quantize, certify),
-    *(compare, check, export),
+    *(recipes, config, data, train, tune, score, predict, generate, fill, serve, look, doctor, study),
+    *(quantize, certify, compare, check, export, pack),
 )
-for command in COMMANDS:
-    app.command()(command)
 
 
 def show_version(asked: bool) -> None:
@@ -41,13 +37,29 @@ def show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def before_any_command(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=show_version, help="Print the version.")
     ] = False,
 ) -> None:
     """From your own sequences to a trained, measured, understood model."""
+
+
+def build_app(commands: Iterable[Callable[..., None]]) -> typer.Typer:
+    """The command line with these commands: each is a function, and its parameters are what a person types."""
+    made = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(before_any_command)
+    for command in commands:
+        made.command()(command)
+    return made
+
+
+app = build_app(COMMANDS)
 
 
 def main(stop: Stop | None = None) -> None:

@@ -24,11 +24,41 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an
 class InputOptions:
     """What is to be answered."""
 
-    inputs: Annotated[list[str] | None, typer.Argument(help="Texts; none means --file or standard input.")] = None
-    file: Annotated[Path | None, typer.Option(help="A file with one input a line, or a table of series.")] = None
+    inputs: Annotated[
+        list[str] | None, typer.Argument(help="Texts, or names of images; none means --file or standard input.")
+    ] = None
+    file: Annotated[
+        str | None,
+        typer.Option(
+            help="A file or folder of inputs in any format that training reads, tables by the columns of the run; "
+            "- is standard input."
+        ),
+    ] = None
+    source: Annotated[
+        list[str] | None, typer.Option(help="A column of the table to read instead of the run's; again for another.")
+    ] = None
+    format: Annotated[
+        str, typer.Option(help="The format of --file, where its ending does not say: csv, tsv, jsonl, txt …")
+    ] = ""
+    on_bad_row: Annotated[
+        str, typer.Option(help="What a bad row does: error stops, skip leaves it out; data.on_bad_row of the run.")
+    ] = ""
     tag: Annotated[
         str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
     ] = None
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Where answers go."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write a table: the columns of the input and the answers. .csv .tsv .jsonl .parquet"),
+    ] = None
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="With --out: a column for the probability of every class.")
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,17 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import DataError, RecipeError
-from ..runs.json_output import piece_json, prediction_json, print_line, text_json
+from ..runs.begun import check_begun
+from ..runs.json_output import make_piece_json, make_prediction_json, make_text_json, print_line
 from .options import (
     BeamOptions,
     Debug,
@@ -18,18 +20,22 @@ from .options import (
     Json,
     RuleOptions,
     SamplingOptions,
+    TableOptions,
     TextOptions,
     WritingOptions,
     expand_groups,
 )
 
 if TYPE_CHECKING:
+    from ..data.formats.tables import Skipped
+    from ..data.inputs import Input, InputFile, InputReading
     from ..fields import Prediction
+    from ..runs.answers import Answers
     from ..runs.run import Run
     from ..tasks.decoding_options import DecodingOptions
+    from ..tasks.results import Predictions
 
-Item = TypeVar("Item")
-
+STDIN = "standard input"
 PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the first answers to come soon
 
 
@@ -37,47 +43,86 @@ PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the firs
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     asking: InputOptions,
+    table: TableOptions,
     searching: BeamOptions,
     drawing: SamplingOptions,
     obeying: RuleOptions,
     writing: WritingOptions,
     draw: Annotated[int, typer.Option(min=0, help="Draw this many answers instead of searching for the best.")] = 0,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Feed the run line by line from standard input; each is answered as it comes."),
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Answers to texts given as arguments, in a file, or on standard input."""
-    if asking.inputs and asking.file:
-        raise DataError("inputs are given as arguments and as a file: choose one")
+    """Answers to inputs given as arguments, in a file or folder, or on standard input; printed, or as a table."""
+    check_predict_options(asking, table, as_json)
     if drawing != SamplingOptions() and not draw:
         raise RecipeError("temperature, top-k, top-p, min-p and seed are about drawing: say --draw 1, or more")
     one_by_one = draw <= 1 and (searching.beam or 1) == 1 and not writing.alternatives
-    if writing.stream and (as_json or not one_by_one):
+    if writing.stream and (as_json or table.out or not one_by_one):
         raise RecipeError("one answer at a time can be streamed, as text: say --beam 1 or --draw 1, without --json")
+    check_begun(run)
+    if follow:
+        if asking != InputOptions() or table.out or draw or writing.stream:
+            raise RecipeError(
+                "--follow reads standard input line by line, with no other options than --best, --json and --int8"
+            )
+        follow_run(run, writing.int8, searching.best or 1, as_json)
+        return
+    from ..data.formats.tables import Skipped
+    from ..runs.answers import AT_ONCE, Answers
     from ..runs.run import load
 
-    loaded = load(run, int8=writing.int8)
-    asked = given_inputs(loaded, asking)
+    loaded, skipped = load(run, int8=writing.int8), Skipped()
     ask = decoding_options(searching, drawing, obeying, writing, draw)
-    if writing.stream:
-        for _, value in asked:
-            for piece in loaded.stream(value, ask):
-                print(piece, end="", flush=True)
-            print()
-        return
+    if not loaded.task.shape.answers_in_text:  # the likeliest of them are shown, and nothing is searched for
+        ask = replace(ask, best=0)
     plain = ask == type(ask)(1)
-    shown = draw or searching.best or searching.beam or 1
-    for some in batched(asked, PREDICT_AT_ONCE):
-        values = [value for _, value in some]
-        if plain:
-            found = loaded.predict_many(values, searching.beam)
+    with open_inputs(loaded, asking, skipped) as inputs:
+        if writing.stream:
+            stream_answers(loaded, inputs, ask)
+            return
+        answers = Answers(
+            loaded,
+            inputs,
+            skipped,
+            skip=(asking.on_bad_row or loaded.recipe.data.on_bad_row) == "skip",
+            beam=max(searching.beam or 0, searching.best) or None,
+            options=None if plain else replace(ask, beam_size=searching.beam or loaded.recipe.search.beam_size),
+            size=AT_ONCE if table.out else PREDICT_AT_ONCE,
+        )
+        shown = draw or searching.best or searching.beam or 1
+        if table.out:
+            write_answers(loaded, answers, table, shown)
         else:
-            found = loaded.answer(values, replace(ask, beam_size=searching.beam or loaded.recipe.search.beam_size))
-        for (text, _), answers in zip(some, found, strict=True):
-            if unread := answers.unread:
-                longest = loaded.recipe.data.max_length
-                print(f"{text[:40]!r}: read up to data.max_length = {longest}; {unread} left unread", file=sys.stderr)
-            say_if_late(text, answers)
-            print_answers(text, answers, unread, shown, as_json)
+            print_all(loaded, answers, shown, as_json, watched=bool(asking.file))
+
+
+def follow_run(run: Path, int8: bool, shown: int, as_json: bool) -> None:
+    from ..runs.run import load
+    from .follow import follow_stdin
+
+    follow_stdin(load(run, int8=int8), lambda text, found: print_answers(text, found, shown), as_json)
+
+
+def check_predict_options(asking: InputOptions, table: TableOptions, as_json: bool) -> None:
+    """Refuse what cannot be meant, before anybody waits."""
+    if asking.inputs and asking.file:
+        raise DataError("inputs are given as arguments and as a file: choose one")
+    if asking.on_bad_row not in ("", "error", "skip"):
+        raise RecipeError(f"--on-bad-row is {asking.on_bad_row!r}, but error or skip was expected")
+    if not asking.file and (asking.source or asking.format):
+        raise RecipeError("--source and --format are about a file: say --file")
+    if table.out and as_json:
+        raise RecipeError("--out writes a table and --json prints: choose one; a table .jsonl is JSON, too")
+    if table.probabilities and not table.out:
+        raise RecipeError("--probabilities are columns of a table: say --out")
+    if table.out:
+        from ..runs.answer_table import check_table
+
+        check_table(table.out, asking.file)
 
 
 def decoding_options(
@@ -101,26 +146,204 @@ def decoding_options(
     )
 
 
-def print_answers(text: str, answers: "Sequence[Prediction]", unread: int, shown: int, as_json: bool) -> None:
-    if as_json:
-        print_line(prediction_json(text, answers, unread))
-    elif shown == 1:
-        print(answers[0].output, flush=True)
-    else:
-        print(text)
-        for answer in answers:
-            print(f"  {answer.score:8.3f}  {answer.output}")
+def stream_answers(loaded: "Run", inputs: "InputFile", ask: "DecodingOptions") -> None:
+    """One answer after the other, each as it is written."""
+    from ..data.formats.lines import Fault
+
+    for one in inputs.inputs:
+        if isinstance(one, Fault):
+            raise one.error()
+        for piece in loaded.stream(one.value, ask):
+            print(piece, end="", flush=True)
+        print()
 
 
-def given_inputs(loaded: "Run", asking: InputOptions) -> Iterator[tuple[str, Any]]:
-    """What is asked, each with what it is called; with the language or style where one is given."""
-    if not loaded.task.reads_text and not asking.file:
+# --- inputs -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_inputs(loaded: "Run", asking: InputOptions, skipped: "Skipped") -> "Iterator[InputFile]":
+    """What is asked, with the language or style where one is given."""
+    from ..data.inputs import InputFile, InputReading
+
+    said = InputReading(asking.format, tuple(asking.source or ()), asking.tag is not None, asking.on_bad_row)
+    with ExitStack() as stack:
+        if asking.file == "-":
+            file = stack.enter_context(spool_stdin(loaded, said))
+            stack.enter_context(name_stdin(file, skipped))
+            found = loaded.task.read_inputs(file, said, skipped)
+        elif asking.file:
+            found = loaded.task.read_inputs(asking.file, said, skipped)
+        else:
+            found = given_inputs(loaded, asking.inputs)
+        if (tag := asking.tag) is not None:
+            from ..data.formats.lines import Fault
+
+            tagged = (one if isinstance(one, Fault) else one._replace(value=(one.value, tag)) for one in found.inputs)
+            found = InputFile(found.columns, tagged, found.last)
+        yield found
+
+
+def given_inputs(loaded: "Run", given: list[str] | None) -> "InputFile":
+    """Arguments, which are texts or names of images, or else the lines of standard input."""
+    from ..data.inputs import ALONE, Input, InputFile, picture_input
+
+    if loaded.task.reads_images and given:
+        return InputFile((ALONE,), iter([picture_input(file, number) for number, file in enumerate(given, 1)]))
+    if not loaded.task.reads_text:
         raise DataError("this model reads no text: name a file of inputs with --file")
-    if asking.file:
-        asked = loaded.task.read_inputs(str(asking.file))
-    else:
-        asked = ((text, text) for text in given_lines(asking.inputs))
-    return ((text, value if asking.tag is None else (value, asking.tag)) for text, value in asked)
+    where = "the arguments" if given else STDIN
+    lines = enumerate(given or given_lines(), 1)
+    return InputFile((ALONE,), (Input(text, text, {ALONE: text}, where, number) for number, text in lines))
+
+
+def given_lines() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise DataError("is not UTF-8 text", STDIN, number) from None
+
+
+@contextmanager
+def spool_stdin(loaded: "Run", said: "InputReading") -> Iterator[str]:
+    """Standard input as a file on the disk, since how a table is written is found from its first rows. It is taken to
+    be of the format that was trained on, if none is said."""
+    import shutil
+    import tempfile
+
+    train = loaded.recipe.data.train
+    ending = f".{said.format}" if said.format else "".join(Path(train[0]).suffixes[-1:]) if train else ".txt"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"stdin{ending.removesuffix('.gz') or '.txt'}"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield str(path)
+
+
+@contextmanager
+def name_stdin(file: str, skipped: "Skipped") -> Iterator[None]:
+    """Say standard input in place of the file that holds it for a while."""
+    skipped.names[file] = STDIN
+    try:
+        yield
+    except DataError as error:
+        if str(error.file) != file:
+            raise
+        raise DataError(error.sentence, STDIN, error.line) from None
+
+
+# --- answers ----------------------------------------------------------------------------------------------------
+
+
+def print_all(loaded: "Run", answers: "Answers", shown: int, as_json: bool, watched: bool) -> None:
+    """Each answer on its line, as it comes."""
+    remarks, table = Remarks(loaded, answers), answers.file.columns != ("input",)
+    for one, found in watch_progress(answers, wanted=watched and not sys.stdout.isatty()):
+        remarks.hear(one, found)
+        if as_json:
+            place = {"line": one.line} | ({"row": dict(one.row)} if table else {}) if watched else {}
+            print_line(make_prediction_json(one.name, found, found.unread) | place)
+        else:
+            print_answers(one.name, found, shown)
+    remarks.close()
+
+
+def watch_progress(answers: "Answers", wanted: bool = True) -> "Iterator[tuple[Input, Predictions]]":
+    """The answers, with a bar where somebody watches."""
+    if not (wanted and sys.stderr.isatty()):
+        return iter(answers)
+    from .terminal import show_progress  # which takes a while to import
+
+    return show_progress(answers, answers.file.last)
+
+
+def print_answers(text: str, answers: "Sequence[Prediction]", shown: int) -> None:
+    if shown == 1:
+        print(answers[0].output, flush=True)
+        return
+    print(text)
+    for answer in answers[:shown]:
+        measures = answer.measures()
+        sure = format_probability(measures["probability"]) if "probability" in measures else f"{answer.score:.3f}"
+        print(f"  {sure:>8}  {answer.output}")
+
+
+def format_probability(value: float) -> str:
+    """From 0 to 1; what is very small, as a power of ten."""
+    return f"{value:.4f}" if value >= 0.0001 or value == 0 else f"{value:.1e}"
+
+
+def write_answers(loaded: "Run", answers: "Answers", table: TableOptions, shown: int) -> None:
+    """The table of answers, which is there only when it is whole."""
+    from ..runs.answer_table import answer_rows, write_table
+
+    assert table.out is not None
+    classes, remarks, rows = loaded.check_classes() if table.probabilities else (), Remarks(loaded, answers), 0
+    if table.probabilities:
+        answers.beam = max(len(classes), answers.beam or 0)
+    pairs = watch_progress(answers)
+    first = next(pairs, None)
+    if first is None:
+        raise DataError("there is not a single input to answer")
+    added = list(answer_rows(first[1], shown, classes)[0])
+    if twice := [name for name in added if name in answers.file.columns]:
+        raise DataError(f"the inputs have a column {twice[0]!r}, which the answers need: rename it", first[0].file)
+    with write_table(table.out, [*answers.file.columns, *added]) as writer:
+        for one, found in chain([first], pairs):
+            remarks.hear(one, found)
+            for row in answer_rows(found, shown, classes):
+                writer.write({**one.row, **row})
+                rows += 1
+    remarks.close()
+    for note in writer.notes:
+        print(f"{table.out}: {note}", file=sys.stderr)
+    print(f"{table.out}: {rows:,} rows; added {', '.join(added)}")
+
+
+class Remarks:
+    """What a person should know about the answers: what was detected, cut, late or left out, each said once."""
+
+    def __init__(self, loaded: "Run", answers: "Answers") -> None:
+        self.longest, self.answers = loaded.recipe.data.max_length, answers
+        self.begun, self.cut, self.late = False, list[Any](), list[Any]()
+
+    def hear(self, one: "Input", found: "Predictions") -> None:
+        self.begin()
+        if found.unread:
+            self.cut.append((one, found.unread) if not self.cut else None)
+        if any(getattr(answer, "finish", "") == "time" for answer in found):
+            self.late.append(one if not self.late else None)
+
+    def begin(self) -> None:
+        """What was detected is known with the first answer, and said before it."""
+        if not self.begun:
+            self.begun = True
+            for note in self.answers.skipped.unique_notes():
+                print(note, file=sys.stderr)
+
+    def close(self) -> None:
+        self.begin()
+        if self.cut:
+            one, unread = self.cut[0]
+            more = f"; and so were {len(self.cut) - 1:,} others" if len(self.cut) > 1 else ""
+            print(
+                f"{place_of(one)}: read up to data.max_length = {self.longest}; {unread} left unread{more}",
+                file=sys.stderr,
+            )
+        if self.late:
+            more = f", nor were {len(self.late) - 1:,} others" if len(self.late) > 1 else ""
+            print(f"{place_of(self.late[0])}: {LATE}{more}", file=sys.stderr)
+        if sentence := self.answers.describe_skipped():
+            print(sentence, file=sys.stderr)
+
+
+LATE = "was not written to its end, for lack of time (--timeout)"
+
+
+def place_of(one: "Input") -> str:
+    """An input as a person finds it again."""
+    return repr(one.name[:40]) if one.name == one.value else f"{one.file}, line {one.line}"
 
 
 @expand_groups
@@ -140,6 +363,7 @@ def generate(
     """Texts written on from a beginning."""
     if writing.stream and asking.count > 1 and not as_json:
         raise RecipeError(f"{asking.count} texts at once cannot be streamed as plain text: say --count 1, or --json")
+    check_begun(run)
     from ..runs.run import load
 
     loaded = load(run, int8=writing.int8)
@@ -149,7 +373,7 @@ def generate(
         print("" if as_json else asking.prompt, end="", flush=True)
         for piece in found:
             if as_json:
-                print_line(piece_json(piece))
+                print_line(make_piece_json(piece))
             else:
                 print(piece.text, end="", flush=True)
     texts = found.finish()
@@ -158,7 +382,7 @@ def generate(
         print()
     for text in texts if as_json or not writing.stream else ():
         if as_json:
-            print_line(text_json(asking.prompt, text))
+            print_line(make_text_json(asking.prompt, text))
         else:
             print(text.output, end="\n" if asking.count == 1 else "\n\n", flush=True)
     for line in loaded.keep(texts, into) if into else ():
@@ -174,23 +398,4 @@ def generate(
 def say_if_late(asked: str, answers: Iterable[object]) -> None:
     """A text that the time has cut short looks like any other."""
     if any(getattr(answer, "finish", "") == "time" for answer in answers):
-        print(f"{asked[:40]!r}: was not written to its end, for lack of time (--timeout)", file=sys.stderr)
-
-
-def given_lines(inputs: list[str] | None) -> Iterator[str]:
-    """The inputs of a prediction, as arguments or from standard input."""
-    if inputs:
-        yield from inputs
-        return
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise DataError("is not UTF-8 text", "standard input", number) from None
-
-
-def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of at most this many."""
-    rest = iter(items)
-    while group := list(islice(rest, size)):
-        yield group
+        print(f"{asked[:40]!r}: {LATE}", file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..runs.begun import check_begun
 from ..runs.json_output import print_whole
 from .options import Debug, Json
 
@@ -20,6 +21,8 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Scores of runs, each with its interval and its baselines."""
+    for folder in runs:
+        check_begun(folder)
     from ..runs.run import load
     from .terminal import show_scores
 
@@ -40,6 +43,7 @@ def quantize(
     debug: Debug = False,
 ) -> None:
     """What weights of eight bits do to the scores of a run; predict --int8 and generate --int8 write with them."""
+    check_begun(run)
     from ..runs.run import load
     from .terminal import show_table
 

@@ -2,22 +2,45 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import MissingExtra, RecipeError
 from ..stopping import Stop
-from .options import Debug, Json
+from .options import Debug, Json, expand_groups
+
+if TYPE_CHECKING:
+    from ..serve.limits import Limits
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TOKEN = "SEQLOOM_TOKEN"  # not an option: what is typed can be read by everybody on the machine
 
 
+@dataclass(frozen=True)
+class LimitOptions:
+    """What requests may take."""
+
+    memory: Annotated[int, typer.Option(min=1, help="Megabytes of weights that are kept loaded at most.")] = 4096
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long an answer may take.")] = 30.0
+    header_seconds: Annotated[float, typer.Option(min=0.1, max=60, help="How long a client may take to ask.")] = 10.0
+    batch: Annotated[int, typer.Option(min=1, max=1024, help="Inputs that are answered together.")] = 64
+
+    def limits(self) -> "Limits":
+        from ..serve.limits import Limits
+
+        return Limits(
+            memory=self.memory << 20, seconds=self.seconds, header_seconds=self.header_seconds, batch=self.batch
+        )
+
+
+@expand_groups
 def serve(
     context: typer.Context,
     runs: Annotated[Path, typer.Argument(help="A run folder, or a folder of them.")],
+    limits: LimitOptions,
     host: Annotated[str, typer.Option(help="The address to listen on; all but this machine's own want a token.")] = (
         LOOPBACK[0]
     ),
@@ -25,10 +48,6 @@ def serve(
     allow: Annotated[
         list[str] | None, typer.Option(help="A name by which clients may call this server, beside localhost.")
     ] = None,
-    memory: Annotated[int, typer.Option(min=1, help="Megabytes of weights that are kept loaded at most.")] = 4096,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long an answer may take.")] = 30.0,
-    header_seconds: Annotated[float, typer.Option(min=0.1, max=60, help="How long a client may take to ask.")] = 10.0,
-    batch: Annotated[int, typer.Option(min=1, max=1024, help="Inputs that are answered together.")] = 64,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -41,15 +60,14 @@ def serve(
         if error.name not in ("fastapi", "uvicorn", "starlette", "h11"):
             raise
         raise MissingExtra(error.name, "serve") from None
-    from ..serve.limits import Limits
     from ..serve.safety import LOCAL
 
     token = os.environ.get(TOKEN, "")
     if host not in LOOPBACK and not token:
         raise RecipeError(f"--host {host} can be reached from elsewhere, so a token is needed: set {TOKEN}")
-    limits = Limits(memory=memory << 20, seconds=seconds, header_seconds=header_seconds, batch=batch)
-    stop.patience = seconds + 5
-    server = create_server(create_app(runs, limits, (*LOCAL, host, *(allow or [])), token), limits, host, port)
+    stop.patience = limits.seconds + 5
+    bounds = limits.limits()
+    server = create_server(create_app(runs, bounds, (*LOCAL, host, *(allow or [])), token), bounds, host, port)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     print(json.dumps({"url": url}) if as_json else f"{url} serves {runs}; /docs says what can be asked", flush=True)
     stop.check()

@@ -1,23 +1,24 @@
 """What a person sees in a terminal: a progress bar, tables of scores; plain lines where no one watches."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..errors import printable
-from ..runs.json_output import print_line, record_json
+from ..runs.json_output import make_record_json, print_line
 
 if TYPE_CHECKING:
     from ..runs.tune import Trial
     from ..training.records import Record
 
+Item = TypeVar("Item", bound=tuple[Any, ...])
 NOTHING = {"value": None}  # of a length that a score was not told for
 CLASSES = 30  # of a table of classes, at most
 WIDE = 160  # where nobody watches, a row stays on its line
@@ -37,7 +38,7 @@ def follow(records: Iterable["Record"], as_json: bool) -> "Record | None":
 
 
 def _print_json(record: "Record") -> None:
-    print_line(record_json(record))
+    print_line(make_record_json(record))
 
 
 class _Lines:
@@ -59,12 +60,15 @@ class _Lines:
 def _bar() -> Iterator[Callable[["Record"], None]]:
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=30 if notes.width >= 110 else 12),
         TaskProgressColumn(),
-        TextColumn("{task.fields[numbers]}", markup=False),
         TimeRemainingColumn(),
+        # What does not fit is cut here, so that the bar and the time that is left stay.
+        TextColumn(
+            "{task.fields[numbers]}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        ),
     )
-    with Progress(*columns, console=notes) as progress:
+    with Progress(*columns, console=notes, expand=True) as progress:
         bar = progress.add_task("training", total=None, numbers="", visible=False)
         scores: dict[str, float] = {}
 
@@ -79,6 +83,22 @@ def _bar() -> Iterator[Callable[["Record"], None]]:
             progress.update(bar, completed=record.step, numbers=numbers, visible=True)
 
         yield show
+
+
+def show_progress(found: Iterable[Item], last: int) -> Iterator[Item]:
+    """Pass on inputs with their answers and show how far they are, by their lines."""
+    columns = (
+        TextColumn("answering"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[count]:,} answers"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes) as progress:
+        bar = progress.add_task("answering", total=last or None, count=0)
+        for count, item in enumerate(found, 1):
+            progress.update(bar, completed=item[0].line, count=count)
+            yield item
 
 
 def _number(value: float | None) -> str:
@@ -100,7 +120,10 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 
 def show_scores(reports: Sequence[dict[str, Any]]) -> None:
-    """One table a run: each score with its interval and its baselines."""
+    """A table of each score with its interval and its baselines; of several runs, one with the runs side by side."""
+    if len(reports) > 1:
+        compare_scores(reports)
+        return
     for report in reports:
         rivals = list(dict.fromkeys(name for score in report["scores"].values() for name in score["baselines"]))
         rows = [
@@ -118,6 +141,62 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
         show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
         show_lengths(report["scores"])
         show_classes(report["scores"])
+        if sentence := describe_defeat(report["scores"], report["run"]):
+            print(printable(sentence))
+
+
+def describe_defeat(scores: Mapping[str, Any], run: str) -> str:
+    """By which scores a baseline is better than the run, and what to try; nothing if by none."""
+    lost = []
+    for name, score in scores.items():
+        sign = {"higher": 1, "lower": -1}.get(score["better"], 0)
+        known = {rival: value for rival, value in score["baselines"].items() if value is not None}
+        best = max(known, key=lambda rival: sign * known[rival], default=None)
+        if best is not None and sign * known[best] > sign * score["value"]:
+            lost.append(f"{name} (by {best}, {known[best]:.3f} against {score['value']:.3f})")
+    if not lost:
+        return ""
+    return (
+        f"a baseline is better: {', '.join(lost)}. More examples, more steps (train.steps) or the body of a run that "
+        f"was pre-trained on more text (model.from) may help; seqloom doctor {run} looks for what is wrong"
+    )
+
+
+def compare_scores(reports: Sequence[dict[str, Any]]) -> None:
+    """Several runs in one table: a row for each score, a column for each run, and the best baseline of any."""
+    names = list(dict.fromkeys(name for report in reports for name in report["scores"]))
+    rows = []
+    for name in names:
+        scores = [report["scores"].get(name, {}) for report in reports]
+        cells = [f"{one['value']:.3f} ({_interval(one)})" if one else "–" for one in scores]
+        better = next(one["better"] for one in scores if one)
+        known = [(rival, value) for one in scores for rival, value in one.get("baselines", {}).items()]
+        rows.append([name, *cells, _best_baseline(known, better), better])
+    show_table(["score (95 % interval)", *(report["run"] for report in reports), "best baseline", "better is"], rows)
+    parts = {f"{report['examples']:,} examples of {report['split']}" for report in reports}
+    print(printable("scored on " + "; ".join(sorted(parts))))
+    if len({(report["task"], report["split"], report["examples"]) for report in reports}) > 1:
+        print("these runs were scored on different examples, so their scores cannot be compared")
+
+
+def _best_baseline(known: Iterable[tuple[str, float | None]], better: str) -> str:
+    """Its name and value; nothing of a score that has no direction."""
+    values = {name: value for name, value in known if value is not None}
+    if not values or better not in ("higher", "lower"):
+        return "–"
+    name = (max if better == "higher" else min)(values, key=lambda name: values[name])
+    return f"{name} {values[name]:.3f}"
+
+
+def show_seeds(summary: dict[str, Any]) -> None:
+    """Each score of several seeds: mean and standard deviation, the ends, and the mean of the best baseline."""
+    rows = []
+    for name, score in summary["scores"].items():
+        ends = f"{min(score['values']):.3f} – {max(score['values']):.3f}"
+        spread = f"{score['mean']:.3f} ± {_number(score['std'])}"
+        rows.append([name, spread, ends, _best_baseline(score["baselines"].items(), score["better"]), score["better"]])
+    title = f"{summary['run']}: {len(summary['seeds'])} seeds"
+    show_table(["score", "mean ± standard deviation", "lowest – highest", "best baseline", "better is"], rows, title)
 
 
 def show_lengths(scores: dict[str, Any]) -> None:
@@ -180,13 +259,14 @@ def show_search(trials: Sequence["Trial"], importances: dict[str, float]) -> Non
         [
             str(trial.number),
             *(_short(trial.settings.get(name)) for name in names),
-            _number(trial.loss),
+            _number(trial.value),
             trial.state,
             str(trial.folder),
         ]
         for trial in trials
     ]
-    show_table(["trial", *names, "validation loss", "", "folder"], rows)
+    measure = next((trial.measure for trial in trials), "loss")
+    show_table(["trial", *names, f"validation {measure}", "", "folder"], rows)
     if importances:
         widest = max(importances.values()) or 1.0
         bars = [[name, f"{share:.0%}", "█" * round(30 * share / widest)] for name, share in importances.items()]

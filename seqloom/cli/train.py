@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from ..runs.json_output import print_whole
 from ..stopping import Stop
 from . import launch
 from .options import Debug, Json
+
+if TYPE_CHECKING:
+    from ..config.recipe import Recipe
 
 
 def train(
@@ -30,6 +33,10 @@ def train(
             metavar="N|auto", help="Processes on this machine; auto tries out whether several are faster than one."
         ),
     ] = "1",
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=2, max=1000, help="Train so many seeds into folders of their own: scores as mean and spread."),
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -43,7 +50,13 @@ def train(
     if resume and recipe and "=" in recipe:  # the recipe is the run's own
         changes, recipe = [recipe, *changes], None
     check_options(recipe, into, resume, changed_data)
+    if seeds and (recipe is None or count != 1):
+        raise RecipeError("--seeds trains a recipe seed by seed in one process: name the recipe, without --processes")
     given = Recipe.read(recipe, *changes) if recipe else None
+    if given is not None and not resume:
+        from ..data.files import check_files
+
+        check_files(given.data)
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
     from ..runs.run import train as train_run
     from ..runs.workers import choose_processes
@@ -52,7 +65,7 @@ def train(
     stop.check()
     if into and not recipe and (changes or not count):
         folders.check_version(into)
-        given = folders.own_recipe(into).override(*changes)
+        given = folders.read_recipe(into).override(*changes)
     folder = into or folders.find_free_folder(Path("runs"), Path(str(recipe)).stem)
     stop.watch(lambda: describe_rest(folder))
     if not count:
@@ -64,11 +77,33 @@ def train(
         flags = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
         command = ["train", *([recipe] if recipe else []), *changes, "--into", str(folder)]
         raise typer.Exit(launch.launch([*command, *(flag for flag in flags if flags[flag])], count, stop))
+    if seeds:
+        assert given is not None
+        train_seeds(given, folder, seeds, stop, as_json)
+        return
     resume = resume or launch.is_restart()
     end = follow(train_run(given, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
     stop.check()
     if end is not None and not as_json:
         show_scores([{"run": str(folder)} | end.final])
+
+
+def train_seeds(recipe: "Recipe", into: Path, count: int, stop: Stop, as_json: bool) -> None:
+    """One run for each seed, from that of the recipe on; said again, what was begun goes on."""
+    from ..runs.json_output import print_line
+    from ..runs.run import train as train_run
+    from ..runs.seeds import SEEDS, name_folder, summarize_seeds
+    from ..training.files import json_bytes, write_atomically
+    from .terminal import follow, show_seeds
+
+    stop.watch(lambda: "stopped; the same command goes on")
+    seeds = range(recipe.train.seed, recipe.train.seed + count)
+    for seed in seeds:
+        follow(train_run(recipe.changed("train.seed", seed), name_folder(into, seed), resume=True, stop=stop), as_json)
+        stop.check()
+    summary = summarize_seeds(into, seeds)
+    write_atomically(into / SEEDS, json_bytes(summary))
+    print_line(summary) if as_json else show_seeds(summary)
 
 
 def parse_processes(text: str) -> int:
@@ -115,37 +150,49 @@ def tune(
             help="What is searched over: model.size=64..256, train.learning_rate=1e-4..1e-2:log, model.kind=gru,lstm."
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, max=10**6, help="How many runs, those cut short included.")] = 20,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, max=10**6, help="How many runs, those cut short included; 20, or a whole grid."),
+    ] = None,
     into: Annotated[Path | None, typer.Option(help="The folder of the search; runs/tune-NAME if not given.")] = None,
     storage: Annotated[str, typer.Option(help="The URL of a database that several machines share.")] = "",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Search over settings; said again, a search that was killed goes on."""
+    """Search over settings; said again, a search that was killed goes on. Lists of values alone make a grid."""
     stop: Stop = context.obj
     stop.watch(lambda: "stopped; the same command goes on")
-    from ..config.ranges import is_range, parse_over
+    from ..config.ranges import is_list, is_range, parse_over
     from ..config.recipe import Recipe
 
-    ranges = [*(over or []), *(text for text in overrides or [] if is_range(text))]
-    given = Recipe.read(recipe, *(text for text in overrides or [] if not is_range(text)))
+    plain = Recipe.read(recipe)
+    searched = [text for text in overrides or [] if is_range(text) or is_list(text, plain)]
+    ranges, changes = [*(over or []), *searched], [text for text in overrides or [] if text not in searched]
+    given = Recipe.read(recipe, *changes)
     if not ranges:
         raise RecipeError("nothing to search over is given: --over model.size=64..256, for one")
     folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
     overs = [parse_over(text, given) for text in ranges]
-    from ..runs.tune import Search
+    from ..runs.tune import TRIALS, Search
     from .terminal import notes, show_search
 
     search = Search(given, overs, folder, storage)
     stop.check()
-    for trial in search.run(trials, stop):
-        loss = "–" if trial.loss is None else f"{trial.loss:.4f}"
+    most = trials or search.grid_size or TRIALS
+    if search.grid_size > most:
+        notes.print(f"{most} of the {search.grid_size:,} combinations are tried; --trials {search.grid_size} tries all")
+    for trial in search.run(most, stop):
+        value = "–" if trial.value is None else f"{trial.value:.4f}"
         settings = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
-        notes.print(f"trial {trial.number} of {trials}: {trial.state}, validation loss {loss}  {settings}")
+        notes.print(f"trial {trial.number}: {trial.state}, validation {trial.measure} {value}  {settings}")
     stop.check()
     found, importances = search.trials(), search.importances()
+    best = next((trial for trial in found if trial.state == "complete"), None)
+    command = search.best_command(recipe, changes, best) if best else ""
     if as_json:
         listed = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]
-        print_whole({"trials": listed, "importances": importances})
-    else:
-        show_search(found, importances)
+        print_whole({"trials": listed, "importances": importances, "command": command})
+        return
+    show_search(found, importances)
+    if best:
+        print(f"the best is in {best.folder}; this trains it again:\n{command}")

@@ -63,6 +63,7 @@ Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
 Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram"]
+SourceTokenizer = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "ngrams"]
 Sample = Literal[
     "", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "recall", "co2", "sensors", "ball"
 ]
@@ -276,7 +277,15 @@ class CaptionData(TargetTokens, ImageData, LengthLimit, SourceData):
     """Images and sentences."""
 
 
-class ClassifyData(LabelNames, SourceTokens, ImageData, NumberData, LengthLimit, SourceData):
+class ClassifyTokens(WordVectors):
+    source_tokenizer: SourceTokenizer = Field(
+        default="characters",
+        description="What the source is cut into: characters, words and marks, what blanks divide, subwords, or words "
+        "and pairs of neighbors (ngrams).",
+    )
+
+
+class ClassifyData(LabelNames, ClassifyTokens, ImageData, NumberData, LengthLimit, SourceData):
     target_type: Literal["label", "labels", "number"] = Field(
         default="label", description="What a classified source gets: one label, any of several at once, or a number."
     )
@@ -302,6 +311,19 @@ class LanguageData(MusicData):
     )
     line_breaks: bool = Field(
         default=False, description="Whether a line break is a token of its own where texts are cut into words."
+    )
+
+
+class PretrainData(LanguageData):
+    target: Column = Field(default="text", description="The column of a table that holds the text, or its number.")
+    target_tokenizer: Tokens = Field(
+        default="bpe", description="What a text is cut into: subwords keep the output layer small, and know any word."
+    )
+    window: int = Field(
+        default=128,
+        ge=2,
+        le=10**6,
+        description="Tokens that are read at once; texts are packed end to end, so that nothing is padding.",
     )
 
 

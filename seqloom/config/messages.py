@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from .section import Section
+from .section import OneOf, Section
 
 LONGEST = 80  # characters of a value that are shown
 ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -70,7 +70,8 @@ class Setting(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        return get_args(self.type) if get_origin(self.type) is Literal else ()
+        named = [limit.names for limit in self.limits if isinstance(limit, OneOf)]
+        return named[0] if named else get_args(self.type) if get_origin(self.type) is Literal else ()
 
     @property
     def allowed(self) -> str:

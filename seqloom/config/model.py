@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from ..architectures import ARCHITECTURES, Architecture
+from ..architectures.pooling import POOLS
 from .messages import shown
-from .section import Family, Section, as_tuple
+from .section import Family, OneOf, Section, Text, as_tuple
 
 Side = Literal["encoder", "decoder"]
 SIDES: tuple[Side, Side] = ("encoder", "decoder")
+
+FROM = (
+    "A run folder to start from: its body and tokenizer are taken along, and the head is new where the task differs; "
+    '"" starts with random weights.'
+)
 
 if TYPE_CHECKING:  # what a task adds is put together with the settings of an architecture when its kind is known
 
     class Shape(Family, Architecture): ...
 
-else:
-    Shape = Family
+else:  # `from` can be no attribute in the text of a class
+    Shape = create_model("Shape", __base__=Family, **{"from": (Text, Field(default="", description=FROM))})
 
 
 class Model(Shape):
@@ -30,6 +36,15 @@ class Model(Shape):
     reads_ahead: ClassVar[bool] = False  # whether it has an encoder that sees all of a sequence
     two_sided: ClassVar[bool] = False  # whether it has an encoder and a decoder
 
+    @classmethod
+    def of_architecture(cls, own: type[Architecture]) -> "tuple[type[Model], type[Architecture]]":
+        """The classes that a table of this architecture is composed of."""
+        return cls, own
+
+    @classmethod
+    def role(cls) -> "Role":
+        return "both" if cls.two_sided else "encoder" if cls.reads_ahead else "forwards"
+
     def side(self, name: Side) -> Architecture:
         """The settings of one side, with nothing left to derive."""
         return self.complete()
@@ -37,6 +52,11 @@ class Model(Shape):
     def resolved(self) -> "Model":
         """With nothing left to derive."""
         return self.complete()
+
+    @property
+    def start(self) -> str:
+        """The folder whose weights it starts from, `model.from`; that is no name in Python."""
+        return str(getattr(self, "from"))
 
     @model_validator(mode="after")
     def _buildable(self) -> Self:
@@ -58,14 +78,32 @@ class HiddenLayer(Model):
     hidden: int = Field(
         default=0, ge=0, le=2**16, description="Features of a hidden layer in front of the output layer; 0 is none."
     )
+    hidden_layers: int = Field(
+        default=1, ge=1, le=100, description="How many such hidden layers there are, where model.hidden has features."
+    )
+
+    @model_validator(mode="after")
+    def _hidden_layers_exist(self) -> Self:
+        if self.hidden_layers > 1 and not self.hidden:
+            raise ValueError(f"model.hidden_layers is {self.hidden_layers}, but model.hidden is 0: there are none")
+        return self
 
 
 class Pooling(HiddenLayer):
-    pool: Literal["", "mean", "last", "max", "attention"] = Field(
+    pool: Annotated[str, OneOf(POOLS, ("",))] = Field(
         default="",
         description="How a sequence becomes one vector: the mean, the last element, the maximum of each feature, or "
         'attention with learned queries; "" is what suits the kind.',
     )
+    queries: int = Field(
+        default=4, ge=1, le=1000, description='How many learned queries there are, where model.pool is "attention".'
+    )
+
+    @model_validator(mode="after")
+    def _queries_are_read(self) -> Self:
+        if self.queries != type(self).model_fields["queries"].default and self.pool != "attention":
+            raise ValueError(f'model.queries is {self.queries}, but only model.pool "attention" reads it')
+        return self
 
 
 class Patches(Model):
@@ -74,19 +112,26 @@ class Patches(Model):
     )
 
 
-class ClassifyModel(Patches, Pooling, EmbeddingModel):
+class ReadingModel(EmbeddingModel):
+    causal: bool = Field(
+        default=False,
+        description="Whether an element sees only those before it, as in a language model that this one starts from.",
+    )
+
     reads_ahead: ClassVar[bool] = True
 
 
-class TagModel(HiddenLayer, EmbeddingModel):
+class ClassifyModel(Patches, Pooling, ReadingModel):
+    """Reads a sequence and answers once."""
+
+
+class TagModel(HiddenLayer, ReadingModel):
     spelling: Literal["convolution", "recurrence"] = Field(
         default="convolution", description="What reads the letters of a word, where data.characters says so."
     )
     crf: bool = Field(
         default=False, description="Whether tags depend on their neighbors: a conditional random field decides."
     )
-
-    reads_ahead: ClassVar[bool] = True
 
 
 class GeneratorModel(EmbeddingModel):
@@ -100,6 +145,12 @@ class GeneratorModel(EmbeddingModel):
                 f"model.tied wants the last layer as wide as a token's embedding: {sizes[-1]}, not {vector}"
             )
         return self
+
+
+class PretrainModel(GeneratorModel):
+    """A body that reads text, with a head that predicts tokens."""
+
+    reads_ahead: ClassVar[bool] = True
 
 
 class EncoderDecoderModel(GeneratorModel):
@@ -143,8 +194,6 @@ class EncoderDecoderModel(GeneratorModel):
         for name in SIDES:
             if wrong := getattr(self, name).fault():
                 raise ValueError(f"the {name} {wrong}")
-        if self.decoder.kind in ("convolution", "linear") and self.decoder.attention == "none":
-            raise ValueError(f'a {self.decoder.kind} decoder needs an attention, but model.attention is "none"')
         read = {key for name in SIDES for key in inherited(type(self), type(getattr(self, name)))}
         for key in side_class(ARCHITECTURES[self.kind], "both").model_fields:
             if key not in read | {"kind"} and getattr(self, key) != type(self).model_fields[key].default:
@@ -174,7 +223,7 @@ Levels = Annotated[
 ]
 
 
-class ForecastModel(Pooling):
+class ForecastModel(HiddenLayer):
     quantiles: Levels = Field(
         default=(0.1, 0.5, 0.9), description="The quantiles that are forecast; none is the mean alone."
     )
@@ -189,6 +238,14 @@ class ForecastModel(Pooling):
         default=1, ge=1, le=10**6, description="How many rows of a window are read as one element."
     )
 
+    @classmethod
+    def of_architecture(cls, own: type[Architecture]) -> tuple[type[Model], type[Architecture]]:
+        return (ForecastModel, own.whole_window) if own.whole_window else (SummarizedForecastModel, own)
+
+
+class SummarizedForecastModel(Pooling, ForecastModel):
+    """Forecasts from a summary of the window."""
+
 
 # --- classes by kind -------------------------------------------------------------------------------------------------
 
@@ -199,7 +256,8 @@ KIND = "What reads and writes the sequences."
 @cache
 def side_class(own: type[Architecture], role: Role) -> type[Architecture]:
     """The settings of an architecture as one side, as both, or as what neither reads ahead nor looks at a source."""
-    parts = {"encoder": [own.encoder_settings], "decoder": [own.decoder_settings], "forwards": []}
+    parts = {"forwards": [own.start_settings], "decoder": [own.decoder_settings]}
+    parts["encoder"] = [own.encoder_settings, *parts["forwards"]]
     parts["both"] = [*parts["decoder"], *parts["encoder"]]
     bases: Any = (*(part for part in parts[role] if part is not Section), own)
     kind = own.model_fields["kind"]
@@ -211,11 +269,11 @@ def side_class(own: type[Architecture], role: Role) -> type[Architecture]:
 @cache
 def compose(shape: type[Model], own: type[Architecture], encoder: Any, decoder: Any) -> type[Model]:
     """The class of a [model] table: what the task adds to the settings of an architecture."""
-    role: Role = "both" if shape.two_sided else "encoder" if shape.reads_ahead else "forwards"
+    shape, own = shape.of_architecture(own)
     sides: dict[str, Any] = {}
     for name, side in (("encoder", encoder), ("decoder", decoder)) if shape.two_sided else ():
         sides[name] = (side, Field(default=None, description=shape.model_fields[name].description))
-    bases: Any = (shape, side_class(own, role))
+    bases: Any = (shape, side_class(own, shape.role()))
     made: type[Model] = create_model(f"{own.__name__}{shape.__name__}", __base__=bases, **sides)
     return made
 
@@ -228,7 +286,7 @@ def model_class(shape: type[Model], kind: str, encoder: str, decoder: str) -> ty
 
 def model_union(shape: type[Model]) -> Any:
     """All classes of a [model] table as one type, for the JSON schema: `kind` divides them, but may be left out."""
-    kinds = ARCHITECTURES.values()
+    kinds = [own for own in ARCHITECTURES.values() if shape is ClassifyModel or not own.only_classifies]
     sides = [Union[tuple(side_class(own, name) for own in kinds)] if shape.two_sided else None for name in SIDES]  # noqa: UP007
     return Union[tuple(compose(shape, own, *sides) for own in kinds)]  # noqa: UP007
 

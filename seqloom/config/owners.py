@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from ..architectures import ARCHITECTURES, Architecture
-from .model import SIDES
+from .model import SIDES, side_class
 from .names import UNITS, named_elsewhere, renamed
 from .tasks import USES
 
@@ -30,36 +30,38 @@ def explain_unknown(task: str, kinds: dict[str, str], path: Sequence[str], known
 
 def _explain_kind(task: str, kinds: dict[str, str], table: str, key: str) -> str:
     """Why a table of one architecture does not have a setting that another, or the other side, has."""
-    shape, side = USES[task].model, table.rpartition("model.")[2]
-    roles = (side,) if side in SIDES else SIDES if shape.two_sided else ("encoder",) if shape.reads_ahead else ()
-    if having := [kind for kind, own in ARCHITECTURES.items() if key in names_of(own, roles)]:
+    side = table.rpartition("model.")[2]
+    if having := [kind for kind in find_kinds(task) if key in names_of(task, ARCHITECTURES[kind], side)]:
         there = [f"model.{one}.{key}" for one in SIDES if kinds.get(f"model.{one}") in having and table == "model"]
         return f"{kinds[table]} has no setting {key}; {join_has(having)}" + (f": {there[0]}" if there else "")
     other = "decoder" if side == "encoder" else "encoder"
-    if side in SIDES and key in names_of(ARCHITECTURES[kinds[table]], (other,)):
+    if side in SIDES and key in names_of(task, ARCHITECTURES[kinds[table]], other):
         why = ", for a decoder may not see the future" if key == "bidirectional" else ""
         return f"the {side} has no setting {key}; the {other} has{why}"
     return ""
 
 
-def names_of(own: type[Architecture], roles: Iterable[str]) -> set[str]:
-    """The settings of an architecture in these roles."""
-    parts = {"encoder": own.encoder_settings, "decoder": own.decoder_settings}
-    return {name for one in (own, *(parts[role] for role in roles)) for name in one.model_fields}
+def find_kinds(task: str) -> list[str]:
+    """The kinds that a task may have, if what it reads suits them."""
+    return [kind for kind, own in ARCHITECTURES.items() if task == "classify" or not own.only_classifies]
+
+
+def names_of(task: str, own: type[Architecture], side: str = "") -> set[str]:
+    """The settings of an architecture as one side of a task, or as its [model]."""
+    shape, own = USES[task].model.of_architecture(own)
+    if side in SIDES:
+        return set(side_class(own, side).model_fields)
+    return {*side_class(own, shape.role()).model_fields, *shape.model_fields}
 
 
 def settings_of(task: str) -> set[str]:
     """The dotted names of all settings of a task, whatever its architecture."""
     use = USES[task]
     found = {f"data.{name}" for name in use.data.model_fields} | {f"train.{name}" for name in use.train.model_fields}
-    found |= {f"search.{name}" for name in use.search.model_fields} | {
-        f"model.{name}" for name in use.model.model_fields
-    }
-    two, ahead = use.model.two_sided, use.model.reads_ahead
-    for own in ARCHITECTURES.values():
-        both = names_of(own, SIDES if two else ("encoder",) if ahead else ())
-        found |= {f"model.{name}" for name in both}
-        found |= {f"model.{side}.{name}" for side in SIDES if two for name in names_of(own, (side,))}
+    found |= {f"search.{name}" for name in use.search.model_fields}
+    for own in (ARCHITECTURES[kind] for kind in find_kinds(task)):
+        found |= {f"model.{name}" for name in names_of(task, own)}
+        found |= {f"model.{side}.{name}" for side in SIDES if use.model.two_sided for name in names_of(task, own, side)}
     return found
 
 

@@ -1,11 +1,13 @@
 """What a search over settings goes through: ranges and choices, as a person writes them beside other overrides."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import RecipeError
-from .recipe import Recipe
+from .messages import settings
+from .recipe import CHOOSING, Recipe
 
 if TYPE_CHECKING:
     import optuna
@@ -31,6 +33,13 @@ class Over:
     def whole(self) -> bool:
         return float(self.low).is_integer() and float(self.high).is_integer()
 
+    @property
+    def values(self) -> Sequence[str | int] | None:
+        """All values there are; None for numbers that are not whole."""
+        if self.choices:
+            return self.choices
+        return range(int(self.low), int(self.high) + 1, self.step) if self.whole else None
+
     def suggested(self, trial: "optuna.Trial") -> str:
         """A value for this trial, as it is written in an override."""
         if self.choices:
@@ -43,6 +52,13 @@ class Over:
 def is_range(text: str) -> bool:
     """Whether this says what is searched over, `name=low..high`, and not how a setting is set."""
     return RANGE.fullmatch(text) is not None
+
+
+def is_list(text: str, recipe: Recipe) -> bool:
+    """Whether this lists values of a setting that takes one and is no text, as `model.kind=gru,lstm` does."""
+    name, _, value = text.partition("=")
+    setting = settings(type(recipe)).get(name.strip())
+    return "," in value and setting is not None and not setting.many and (name in CHOOSING or setting.type is not str)
 
 
 def parse_over(text: str, recipe: Recipe) -> Over:

@@ -5,7 +5,7 @@ built-in recipes and files, overrides, what is derived, and the words of `seqloo
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model, model_va
 
 from ..architectures import ARCHITECTURES
 from ..architectures import DEFAULT as DEFAULT_KIND
-from ..arguments import described
+from ..arguments import describe_value
 from ..errors import RecipeError
 from . import owners, toml
 from .data import Data as Data
@@ -24,8 +24,10 @@ from .messages import Misplaced, Setting, fault, literal, plain, settings, shown
 from .model import SIDES, model_class, model_union
 from .model import Model as Model
 from .names import RENAMED_RECIPES
+from .opening import OPENABLE, name_all, split_open, take_open
 from .section import About as About
 from .section import Section
+from .start import FROM, adopt_settings, check_given
 from .tasks import DEFAULT, USES, Use
 from .train import Search as Search
 from .train import Train as Train
@@ -63,19 +65,32 @@ class Recipe(Section):
     def read(cls, name_or_path: str | Path, *overrides: str) -> "Recipe":
         """A built-in recipe by its name, or a TOML file, with `section.key=value` overrides."""
         if not isinstance(name_or_path, str | Path):
-            raise RecipeError(f"a recipe is {described(name_or_path)}, but a name was expected, or the path of a file")
+            raise RecipeError(
+                f"a recipe is {describe_value(name_or_path)}, but a name was expected, or the path of a file"
+            )
         text, place = _find(name_or_path)
+        values = toml.parse(text, place)
+        builtin_one = place == f"recipe {name_or_path}"
+        values, opened = take_open(values, str(values.get("task", DEFAULT)))
         try:
-            recipe = _validate(toml.parse(text, place))
+            recipe = _validate(values)
         except Misplaced as error:
             raise RecipeError(f"{toml.located(text, place, error.path)}: {error}") from None
+        if recipe.model.start and "kind" not in values["model"]:  # else it says itself what it starts with
+            said = {name: _find_value(recipe, name) for name in settings(type(recipe)) if _is_said(values, name)}
+            check_given(adopt_settings(recipe.model.start, recipe.task), said, recipe.model.start)
+            recipe = recipe.changed(FROM, recipe.model.start)
+        named = () if builtin_one else name_all(values)
+        recipe = recipe._leaving(opened, named, adapts=not builtin_one or bool(recipe.data.sample))
         return recipe.override(*overrides)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Recipe":
-        """The recipe of a dictionary such as a TOML file gives."""
+        """The recipe of a dictionary such as a TOML file gives; only what says "auto" in it is left open."""
+        if isinstance(values, dict):
+            values, opened = take_open(values, str(values.get("task", DEFAULT)))
         try:
-            return _validate(values)
+            return _validate(values)._leaving(opened, (), adapts=False)
         except Misplaced as error:
             raise RecipeError(str(error)) from None
 
@@ -86,16 +101,28 @@ class Recipe(Section):
         """
         for text in texts:
             if not isinstance(text, str):
-                raise RecipeError(f"a change is {described(text)}, but a text was expected, as section.key=value")
+                raise RecipeError(f"a change is {describe_value(text)}, but a text was expected, as section.key=value")
         return self._with(dict(map(toml.split_assignment, texts)), toml.parse_value)
 
     def changed(self, name: str, value: object) -> "Recipe":
         """The recipe with one setting changed, such as `changed("train.steps", 1234)`."""
-        return self._with({name: value}, lambda value, setting: value)
+        return self._with({name: value}, _keep)
 
     def _with(self, news: Mapping[str, Any], parse: Any) -> "Recipe":
+        """With a run to start from, its settings go before those that are given, which may not contradict them."""
+        if not news.get(FROM):
+            return self._apply(news, parse)
+        recipe = self._apply({name: news[name] for name in ("task",) if name in news}, parse)
+        folder = parse(news[FROM], settings(type(recipe))[FROM])
+        adopted = adopt_settings(folder, recipe.task)
+        recipe = recipe._apply(adopted, _keep)._apply(news, parse)
+        check_given(adopted, {name: _find_value(recipe, name) for name in adopted}, folder)
+        return recipe
+
+    def _apply(self, news: Mapping[str, Any], parse: Any) -> "Recipe":
         """What chooses classes goes first; what the chosen classes do not have is left out, and noted."""
         values = _values(self)
+        news, opened = split_open(str(news.get("task", self.task)), news)
         for name in (name for name in CHOOSING if name in news):
             _set(values, name, parse(news[name], settings(type(self))["task"]), news)
         try:
@@ -107,7 +134,32 @@ class Recipe(Section):
             _set(values, name, parse(value, toml.find_setting(chosen, name)), news)
         recipe = Recipe.of(values)
         recipe.__dict__["notes"] = (*self.notes, *notes)
-        return recipe
+        left = self.__dict__.get("left_open", frozenset()) - set(news) | opened
+        said = (self.__dict__.get("said", frozenset()) | set(news)) - opened
+        return recipe._leaving(left, said, self.__dict__.get("adapts", False))
+
+    def _leaving(self, opened: Iterable[str], said: Iterable[str], adapts: bool) -> "Recipe":
+        """The same, remembering what it leaves open and what it says; with `adapts`, all else is open to own data."""
+        self.__dict__ |= {"left_open": frozenset(opened), "said": frozenset(said), "adapts": adapts}
+        return self
+
+    def find_open(self, own_data: bool = False) -> frozenset[str]:
+        """The settings that the data is to settle; `own_data` takes the place of the recipe's own."""
+        left: frozenset[str] = self.__dict__.get("left_open", frozenset())
+        if not self.__dict__.get("adapts") or not (own_data or self.data.train):
+            return left
+        said = self.__dict__["said"]
+        steps = {"train.steps"} if self.train.time else set()
+        return (left | (set(OPENABLE.get(self.task, ())) - said)) - steps
+
+    def settled(self, values: Mapping[str, Any], about: About) -> "Recipe":
+        """The recipe with values for what was open, and nothing left open."""
+        recipe = self._apply({name: value for name, value in values.items() if name in CHOOSING}, _keep)
+        known = settings(type(recipe))  # a kind may lack what another has: the size of a linear one
+        recipe = recipe._apply({name: value for name, value in values.items() if name in known}, _keep)
+        found = recipe.model_copy(update={"about": about})
+        found.__dict__["notes"] = self.notes
+        return found._leaving((), (), adapts=False)
 
     def _fitting(
         self, values: dict[str, Any], chosen: type["Recipe"], news: Mapping[str, Any]
@@ -138,12 +190,26 @@ class Recipe(Section):
         Steps that a time budget will decide, and what follows from them, stay open until they are known.
         """
         train = self.train.resolved(self.use.window, self.use.best)
-        return self.model_copy(update={"model": self.model.resolved(), "train": train})
+        model = self.model.resolved()
+        forced = {name: value for name, value in train.model_settings().items() if name in type(model).model_fields}
+        return self.model_copy(update={"model": model.model_copy(update=forced), "train": train})
 
     @property
     def use(self) -> Use:
         """What the task makes of a recipe."""
         return USES[self.task]
+
+    @model_validator(mode="after")
+    def _losses_fit(self) -> Self:
+        """What changes the loss of single labels has no effect on that of a whole path."""
+        if self.task == "tag" and self.model.crf:
+            for name in ("label_smoothing", "class_weights"):
+                if getattr(self.train, name):
+                    raise Misplaced(
+                        ["train", name],
+                        f"train.{name} is set, but with model.crf the loss is that of a whole path: choose one",
+                    )
+        return self
 
     @model_validator(mode="after")
     def _numbers_fit(self) -> Self:
@@ -162,12 +228,41 @@ class Recipe(Section):
                     ["model", "patch_length"],
                     'model.patch_length is set, but kind "gru-d" reads one row after the other',
                 )
+        if any(ARCHITECTURES[kind].only_classifies for kind in kinds):
+            if self.task != "classify" or self.data.source_type != "tokens":
+                raise Misplaced(
+                    ["model", "kind"], 'model.kind "bag" sums up the tokens of a text: only classify reads that'
+                )
+            if self.model.embedding not in (0, self.model.size):
+                raise Misplaced(
+                    ["model", "embedding"],
+                    f'model.embedding is {self.model.embedding}, but what kind "bag" sums up are embeddings: '
+                    f"they have model.size, {self.model.size}, features",
+                )
         if self.task == "forecast" and self.data.context % self.model.patch_length:
             raise Misplaced(
                 ["model", "patch_length"],
                 f"model.patch_length is {self.model.patch_length}, which does not divide data.context, "
                 f"{self.data.context}, evenly",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _directions_fit(self) -> Self:
+        """Two directions that are taught apart have to be there, and each has a head for half of the features."""
+        if self.task == "pretrain" and self.train.objective == "bidirectional":
+            if "merge" not in type(self.model).model_fields:
+                raise Misplaced(
+                    ["train", "objective"],
+                    f'train.objective "bidirectional" teaches two recurrent directions, but model.kind is '
+                    f'"{self.model.kind}": say "masked", or a recurrent kind',
+                )
+            if self.model.tied:
+                raise Misplaced(
+                    ["model", "tied"],
+                    'model.tied is set, but with train.objective "bidirectional" the output layer reads half of the '
+                    "features",
+                )
         return self
 
     def check_data(self) -> None:
@@ -180,7 +275,8 @@ class Recipe(Section):
 
     def to_toml(self, comments: bool) -> str:
         """All of it as TOML that reads back equal. Comments give help, choices, and what derived settings become."""
-        return toml.write(self, self.resolved(), comments, {"task": tuple(USES), "kind": fitting_kinds(self.task)})
+        choices = {"task": tuple(USES), "kind": fitting_kinds(self.task)}
+        return toml.write(self, self.resolved(), comments, choices, self.find_open())
 
     @classmethod
     def schema(cls) -> dict[str, Any]:  # type: ignore[override]  # pydantic's own method of this name is deprecated
@@ -217,7 +313,7 @@ LABELERS = ("classify", "tag")  # tasks that answer with labels, whatever is rea
 def fitting_kinds(task: str) -> tuple[str, ...]:
     """The kinds that a task may have."""
     numbers = task == "forecast" or task in LABELERS
-    return tuple(kind for kind, own in ARCHITECTURES.items() if numbers or not own.only_numbers)
+    return tuple(kind for kind in owners.find_kinds(task) if numbers or not ARCHITECTURES[kind].only_numbers)
 
 
 def class_of(values: object) -> type[Recipe]:
@@ -276,6 +372,27 @@ def _set(values: dict[str, Any], name: str, value: object, news: Mapping[str, An
         if other not in news and (above == section or above.split(".")[-1] in values[section]):
             _table(values, other).pop(rival, None)
     _table(values, name)[key] = value
+
+
+def _keep(value: object, setting: Setting) -> object:
+    """A value that is no text to be parsed."""
+    return value
+
+
+def _find_value(recipe: Section, name: str) -> Any:
+    value: Any = recipe
+    for key in name.split("."):
+        value = getattr(value, key, None)
+    return value
+
+
+def _is_said(values: Any, name: str) -> bool:
+    """Whether a setting stands in the tables of a file."""
+    for key in name.split("."):
+        if not isinstance(values, dict) or key not in values:
+            return False
+        values = values[key]
+    return True
 
 
 def _table(values: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """What all tables of a recipe have in common, and the table that is only for people."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError, core_schema
 
 
 class Section(BaseModel):
     """One table: it cannot be changed, knows all of its keys, and takes no value for one of another type."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)  # built as part of a recipe
 
     @classmethod
     def explain_unknown(cls, path: Sequence[str]) -> str:
@@ -37,6 +39,23 @@ class Family(Section):
         raise AttributeError(f"{type(self).__name__} has no setting {name}")
 
 
+@dataclass(frozen=True)
+class ReadIf:
+    """A setting that nothing reads unless others are so: elsewhere it stays at its default."""
+
+    holds: Callable[[Any], bool]  # of the table
+    words: str  # when it is read
+
+
+def find_idle(table: Section) -> tuple[str, ReadIf] | None:
+    """A setting that is not at its default though nothing reads it, and when it would be read."""
+    for name, field in type(table).model_fields.items():
+        for limit in field.metadata:
+            if isinstance(limit, ReadIf) and getattr(table, name) != field.default and not limit.holds(table):
+                return name, limit
+    return None
+
+
 def _subclasses(root: type[Section]) -> Iterator[type[Section]]:
     for one in root.__subclasses__():
         yield one
@@ -56,6 +75,29 @@ def as_tuple(value: object) -> object:
     if isinstance(value, list):
         return tuple(value)
     return (value,) if isinstance(value, str | float) else value
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """The choices of a setting are the names in a table, as it is when a recipe is read, and what stands for none."""
+
+    table: Mapping[str, object]
+    none: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.none, *self.table)
+
+    def check(self, name: str) -> str:
+        if name not in self.names:
+            raise PydanticCustomError("one_of", "no such name")
+        return name
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(self.names)}
 
 
 Text = Annotated[str, AfterValidator(_check_text)]

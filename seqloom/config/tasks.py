@@ -42,11 +42,11 @@ USES: dict[str, Use] = {
         "give a sequence a label, several, or a number",
         data.ClassifyData,
         model.ClassifyModel,
-        train.ClassifyTrain,
+        train.LabelTrain,
         best="score",  # a net that has grown too sure of itself is punished by the loss long before its labels suffer
     ),
     "tag": Use(
-        "give every element of a sequence a label", data.TagData, model.TagModel, train.ShuffledTrain, best="score"
+        "give every element of a sequence a label", data.TagData, model.TagModel, train.LabelTrain, best="score"
     ),
     "language": Use(
         "write text, one token after the other",
@@ -56,6 +56,12 @@ USES: dict[str, Use] = {
         encodes=False,
         decodes=True,
         window=WINDOW,
+    ),
+    "pretrain": Use(
+        "learn from text without labels, for other tasks to start from",
+        data.PretrainData,
+        model.PretrainModel,
+        train.PretrainTrain,
     ),
     "forecast": Use("continue series of numbers", data.ForecastData, model.ForecastModel, train.ShuffledTrain),
     "music": Use(

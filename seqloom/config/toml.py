@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import RecipeError
 from .messages import Setting, literal, plain, settings, shown, unknown
+from .opening import AUTO
 from .section import Section
 
 LARGEST = 1_000_000  # bytes: a file of data given by mistake is refused before it fills the memory
@@ -104,7 +105,8 @@ def parse_value(text: str, setting: Setting) -> object:
 
 
 def _toml(text: str) -> object:
-    """The value that TOML reads, or None, of which it has none."""
+    """The value that TOML reads, or None, of which it has none; .3 is a number here."""
+    text = re.sub(r"^(\s*[+-]?)(\.\d)", r"\g<1>0\2", text)
     try:
         values = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -115,12 +117,18 @@ def _toml(text: str) -> object:
 # --- out -------------------------------------------------------------------------------------------------------------
 
 
-def write(recipe: Section, resolved: Section, comments: bool, choices: Mapping[str, Sequence[str]]) -> str:
+def write(
+    recipe: Section,
+    resolved: Section,
+    comments: bool,
+    choices: Mapping[str, Sequence[str]],
+    opened: Set[str] = frozenset(),
+) -> str:
     """A tree of settings as TOML. With comments: help, choices, and what `resolved` makes of it.
 
-    `choices` are those of settings that decide which others there are.
+    `choices` are those of settings that decide which others there are; what is `opened` is left to the data.
     """
-    return "\n".join(_table(recipe, resolved, "", comments, choices)) + "\n"
+    return "\n".join(_table(recipe, resolved, "", comments, choices, opened)) + "\n"
 
 
 def _table(
@@ -129,6 +137,7 @@ def _table(
     name: str,
     comments: bool,
     choices: Mapping[str, Sequence[str]],
+    opened: Set[str],
     same: Set[str] = frozenset(),
 ) -> Iterator[str]:
     """The lines of what stands in one table, then those of the tables in it; what is the `same` above, as comments."""
@@ -145,10 +154,13 @@ def _table(
                 yield from _comment(
                     declared[key].help + (f" One of {', '.join(map(literal, one_of))}." if one_of else "")
                 )
+            if inner in opened:
+                yield f'{key} = "{AUTO}"'
+                continue
             derived = comments and value != final
             yield f"{key} = {literal(value)}" + (f"  # derived: {literal(final)}" if derived else "")
         else:
-            lines = list(_table(value, final, inner, comments, choices, table.same_as_above(key)))
+            lines = list(_table(value, final, inner, comments, choices, opened, table.same_as_above(key)))
             if lines:
                 yield from ("", *(_comment(fields[key].description or "") if comments else []), f"[{inner}]", *lines)
 

@@ -7,7 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from ..errors import RecipeError
 from .messages import shown
-from .section import Family, Text, Texts
+from .optimizers import MOMENTUM, OPTIMIZERS
+from .section import Family, OneOf, ReadIf, Text, Texts, find_idle
 
 DEFAULT_STEPS = 2000
 TIME = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
@@ -61,12 +62,12 @@ class Train(Family):
     accumulate_batches: int = Field(
         default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
     )
-    optimizer: Literal["adamw", "adam", "radam", "sgd"] = Field(
-        default="adamw", description="Which of torch's own optimizers makes the steps."
+    optimizer: Annotated[str, OneOf(OPTIMIZERS)] = Field(
+        default="adamw", description="What makes the steps: one of torch's own optimizers."
     )
-    momentum: float = Field(
-        default=0.9, ge=0, lt=1, description="The momentum of sgd; other optimizers do not read it."
-    )
+    momentum: Annotated[
+        float, ReadIf(lambda train: train.optimizer in MOMENTUM, f"with train.optimizer {' or '.join(MOMENTUM)}")
+    ] = Field(default=0.9, ge=0, lt=1, description="The momentum of sgd.")
     learning_rate: float = Field(
         default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up."
     )
@@ -93,6 +94,18 @@ class Train(Family):
     )
     freeze: Texts = Field(
         default=(), description='Parts of the model that do not learn, such as "embed", "source" or "encoder".'
+    )
+    unfreeze_every: Steps = Field(
+        default=0,
+        description="Gradual unfreezing: at first only the head learns, and after every so many steps one more layer, "
+        "from the top down, the embedding last; 0 lets all learn from the start.",
+    )
+    layer_decay: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Discriminative learning rates: a layer learns at this share of the rate of the layer above it, "
+        "the head at the full rate; 1 is the same rate for all.",
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
         default="auto", description="Where it is trained: auto is a GPU if there is one, else the processor."
@@ -135,6 +148,10 @@ class Train(Family):
     )
     keep_checkpoints: int = Field(default=2, ge=1, le=10**6, description="How many checkpoints are kept: the newest.")
 
+    def model_settings(self) -> dict[str, object]:
+        """The settings of [model] that follow from those of [train]."""
+        return {}
+
     @property
     def known_steps(self) -> int:
         """All steps of the training, or 0 while a time budget has not become steps."""
@@ -160,6 +177,13 @@ class Train(Family):
                 "checkpoint_every": self.checkpoint_every or even_part(validate_every, usual),
             }
         )
+
+    @model_validator(mode="after")
+    def _all_read(self) -> Self:
+        if idle := find_idle(self):
+            name, limit = idle
+            raise ValueError(f"train.{name} is {shown(getattr(self, name))}, but it is read only {limit.words}")
+        return self
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Self:
@@ -190,8 +214,14 @@ class GeneratorTrain(Train):
         le=1,
         description="Teacher forcing: the share of true tokens a decoder reads at the last step, else its own.",
     )
-    teacher_forcing_schedule: Literal["constant", "linear", "exponential", "inverse-sigmoid"] = Field(
-        default="constant", description="How that share falls from 1 to train.teacher_forcing over all steps."
+    teacher_forcing_schedule: Annotated[
+        Literal["constant", "linear", "exponential", "inverse-sigmoid"],
+        ReadIf(lambda train: train.teacher_forcing < 1, "with a train.teacher_forcing below 1"),
+    ] = Field(default="constant", description="How that share falls from 1 to train.teacher_forcing over all steps.")
+
+    teacher_forcing_per: Literal["token", "sequence"] = Field(
+        default="token",
+        description="Whether the truth or its own output is read: drawn for each token, or once for a whole sequence.",
     )
 
     @model_validator(mode="after")
@@ -200,6 +230,11 @@ class GeneratorTrain(Train):
             raise ValueError(
                 'train.teacher_forcing is 0, which an "exponential" train.teacher_forcing_schedule '
                 "never reaches: say 0.01"
+            )
+        if self.teacher_forcing_per == "sequence" and self.teacher_forcing == 1:
+            raise ValueError(
+                'train.teacher_forcing_per is "sequence", but train.teacher_forcing is 1: the truth is always read, '
+                "and nothing is drawn"
             )
         return self
 
@@ -239,7 +274,35 @@ class LanguageTrain(MusicTrain):
         return self
 
 
-class ClassifyTrain(SmoothedTrain, ShuffledTrain):
+class PretrainTrain(SmoothedTrain):
+    objective: Literal["masked", "causal", "bidirectional"] = Field(
+        default="masked",
+        description="What is predicted: masked tokens from all others (as BERT), the next token from those before it "
+        "(as GPT), or each token from those before it and, apart from that, from those after it (as ELMo).",
+    )
+    mask_share: float = Field(
+        default=0.15,
+        gt=0,
+        lt=1,
+        description="The share of tokens to predict: of these, 80 % are hidden, 10 % are another token, and 10 % stay.",
+    )
+    whole_words: bool = Field(
+        default=False, description="Whether all tokens of a word are masked together, and not each by itself."
+    )
+
+    def model_settings(self) -> dict[str, object]:
+        """The settings of [model] that follow from what is predicted, where the architecture has them."""
+        match self.objective:
+            case "causal":
+                return {"bidirectional": False}
+            case "bidirectional":
+                return {"bidirectional": True, "merge": "separate"}
+        return {}
+
+
+class LabelTrain(SmoothedTrain, ShuffledTrain):
+    """For what gives labels, to a sequence or to each of its elements."""
+
     class_weights: bool = Field(
         default=False, description="Whether every label counts alike in training, however rare it is."
     )

@@ -19,47 +19,47 @@ POOL = 250  # batches, about, that are sorted together: more means less padding,
 STRIP = 3.0  # measured on sentences and their translations, in words and in characters: the least padding
 
 
-def order(lengths: Lengths, budget: int, seed: int, epoch: int, window: int = 0) -> list[Rows]:
+def plan_epoch(lengths: Lengths, budget: int, seed: int, epoch: int, window: int = 0) -> list[Rows]:
     """The batches of an epoch: every example once, at most `budget` tokens a batch with padding, in a drawn order.
 
     The examples are drawn into pools, sorted by length within their pool and cut into batches, so the company an
     example is in changes from epoch to epoch. An example longer than the budget is a batch of its own; but with a
     `window`, so many tokens of each example are read at a time, and only those have to fit.
     """
-    sides = _sides(lengths)
+    sides = _as_table(lengths)
     drawn = shuffle(len(sides), seed, epoch, 0)
     pools = int(sides.sum()) // (POOL * budget) + 1
-    sorted_rows = drawn[_by_length(sides[drawn], budget, pools)]
-    batches = _cut(np.minimum(sides, window) if window else sides, sorted_rows, budget)
+    sorted_rows = drawn[_sort_by_length(sides[drawn], budget, pools)]
+    batches = _cut_batches(np.minimum(sides, window) if window else sides, sorted_rows, budget)
     return [batches[number] for number in shuffle(len(batches), seed, epoch, 1)]
 
 
 def batch_in_order(lengths: Lengths, budget: int) -> list[Rows]:
     """The examples in their own order, epoch after epoch the same: at most `budget` tokens a batch with padding."""
-    sides = _sides(lengths)
-    return _cut(sides, np.arange(len(sides)), budget)
+    sides = _as_table(lengths)
+    return _cut_batches(sides, np.arange(len(sides)), budget)
 
 
-def sequential(lengths: Lengths, budget: int, window: int = 0) -> list[Rows]:
+def plan_scoring(lengths: Lengths, budget: int, window: int = 0) -> list[Rows]:
     """Batches for scoring: every example once, the shortest first, nothing drawn."""
-    sides = _sides(lengths)
-    return _cut(np.minimum(sides, window) if window else sides, _by_length(sides, budget, pools=1), budget)
+    sides = _as_table(lengths)
+    return _cut_batches(np.minimum(sides, window) if window else sides, _sort_by_length(sides, budget, pools=1), budget)
 
 
-def padded_share(lengths: Lengths, batches: Sequence[Rows]) -> float:
+def compute_padded_share(lengths: Lengths, batches: Sequence[Rows]) -> float:
     """How much of the batches is padding: 0 is none, 0.5 is half."""
-    sides = _sides(lengths)
+    sides = _as_table(lengths)
     full = sum(len(rows) * int(sides[rows].max(axis=0).sum()) for rows in batches)
     true = sum(int(sides[rows].sum()) for rows in batches)
     return 1 - true / full if full else 0.0
 
 
-def _sides(lengths: Lengths) -> NDArray[np.int64]:
+def _as_table(lengths: Lengths) -> NDArray[np.int64]:
     sides = np.asarray(lengths, dtype=np.int64)
     return sides[:, None] if sides.ndim == 1 else sides
 
 
-def _by_length(sides: NDArray[np.int64], budget: int, pools: int) -> Rows:
+def _sort_by_length(sides: NDArray[np.int64], budget: int, pools: int) -> Rows:
     """The rows sorted by length within each of `pools` equal stretches.
 
     With several sides: in strips of about the same first length, within a strip by the other lengths, up and down in
@@ -76,7 +76,7 @@ def _by_length(sides: NDArray[np.int64], budget: int, pools: int) -> Rows:
     return np.argsort((pool * strips + strip) * span + turned, kind="stable")  # one key sorts faster than three
 
 
-def _cut(sides: NDArray[np.int64], rows: Rows, budget: int) -> list[Rows]:
+def _cut_batches(sides: NDArray[np.int64], rows: Rows, budget: int) -> list[Rows]:
     """The rows, in their order, in batches as large as the budget allows."""
     lengths = np.ascontiguousarray(sides[rows].T)  # (sides, rows): one side's lengths lie together
     totals = lengths.sum(axis=0).tolist()

@@ -88,7 +88,7 @@ def release(*arrays: NDArray[Any]) -> None:
             base.madvise(mmap.MADV_DONTNEED)
 
 
-def cache_folder() -> Path:
+def find_cache_folder() -> Path:
     """Where prepared data is kept: SEQLOOM_CACHE, or `seqloom` in the user's folder of caches."""
     if own := os.environ.get("SEQLOOM_CACHE"):
         return Path(own)
@@ -130,13 +130,13 @@ def discard(entry: Path) -> None:
 
 
 @contextmanager
-def building(entry: Path) -> Iterator[Path]:
+def open_entry(entry: Path) -> Iterator[Path]:
     """A folder to write an entry into; at the end it takes its name, unless another process was faster.
 
     Where the cache cannot be written, the folder is a temporary one, which is gone at the end.
     """
     cache = entry.parent
-    where = cache if _writable(cache) else Path(tempfile.gettempdir())
+    where = cache if _is_writable(cache) else Path(tempfile.gettempdir())
     sweep(where)
     folder, lock = _claim(where)
     try:
@@ -165,7 +165,7 @@ def sweep(cache: Path) -> None:
                 os.close(lock)
 
 
-def _writable(cache: Path) -> bool:
+def _is_writable(cache: Path) -> bool:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=cache) as file:

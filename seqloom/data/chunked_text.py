@@ -12,19 +12,19 @@ from seqloom.data.cache import release
 from seqloom.data.ragged import Rows, Texts
 
 PIECE = 1 << 20  # characters of a piece, about
-LOOK = 1 << 16  # bytes in which the next line break is looked for at once
-HELD = 64  # pieces that are looked at before their memory is let go of: the system maps far more than is looked at
+LINE_SEARCH = 1 << 16  # bytes in which the next line break is looked for at once
+MAX_HELD = 64  # pieces that are looked at before their memory is let go of: the system maps far more than is looked at
 
 
-class Onward(str):
+class TextContinuation(str):
     """A text that goes on from the one before it: its first character is the line break between them."""
 
 
-def whole(texts: Iterable[str]) -> Iterator[str]:
+def join_continuations(texts: Iterable[str]) -> Iterator[str]:
     """Texts with what goes on joined again."""
     parts: list[str] = []
     for text in texts:
-        if parts and not isinstance(text, Onward):
+        if parts and not isinstance(text, TextContinuation):
             yield "".join(parts)
             parts = []
         parts.append(text)
@@ -32,16 +32,16 @@ def whole(texts: Iterable[str]) -> Iterator[str]:
         yield "".join(parts)
 
 
-def in_pieces(texts: Texts, rows: Rows, size: int = PIECE) -> tuple[Texts, NDArray[np.bool_]]:
+def split_into_pieces(texts: Texts, rows: Rows, size: int = PIECE) -> tuple[Texts, NDArray[np.bool_]]:
     """Rows that lie together, in pieces of about `size` bytes, and which pieces begin a row."""
     places: list[int] = []
     starts: list[bool] = []
     for row in rows.tolist():
         start, stop = int(texts.offsets[row]), int(texts.offsets[row + 1])
         begins = [start]
-        while (cut := _break_after(texts.bytes, begins[-1] + size, stop)) < stop:
+        while (cut := _find_line_break(texts.bytes, begins[-1] + size, stop)) < stop:
             begins.append(cut)
-            if len(begins) % HELD == 0:
+            if len(begins) % MAX_HELD == 0:
                 release(texts.bytes)
         places += begins
         starts += [True] + [False] * (len(begins) - 1)
@@ -50,10 +50,10 @@ def in_pieces(texts: Texts, rows: Rows, size: int = PIECE) -> tuple[Texts, NDArr
     return Texts(texts.bytes, np.array(places + ends or [0], dtype=np.int64)), np.array(starts, dtype=np.bool_)
 
 
-def _break_after(text: NDArray[np.uint8], place: int, stop: int) -> int:
+def _find_line_break(text: NDArray[np.uint8], place: int, stop: int) -> int:
     """The place of the first line break from here on, or the end."""
-    for start in range(place, stop, LOOK):
-        found = text[start : min(start + LOOK, stop)].tobytes().find(b"\n")
+    for start in range(place, stop, LINE_SEARCH):
+        found = text[start : min(start + LINE_SEARCH, stop)].tobytes().find(b"\n")
         if found >= 0:
             return start + found
     return stop

@@ -4,17 +4,18 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from seqloom.arguments import described
+from seqloom.arguments import describe_value
 from seqloom.config.data import are_parallel
-from seqloom.data.files import digest, find_files_by_part
+from seqloom.data.files import digest_file, find_files_by_part
 from seqloom.data.formats.lines import Fault
-from seqloom.data.formats.tables import Skipped, format_of, named_split
+from seqloom.data.formats.tables import Skipped, detect_format, parse_split
 from seqloom.data.readers import Example, read_files
-from seqloom.data.schema import JOINED, Schema, Side
+from seqloom.data.schema import COLUMN_SEPARATOR, Schema, Side
 from seqloom.errors import DataError
 
 PARTS = ("train", "validation", "test")
@@ -46,15 +47,15 @@ class Files(Dataset):
         """The formats, which may depend on the names, and the digests of the files."""
         format = self._schema.data.format
         return {
-            part: [sum for files in groups for sum in self._digests(files, format_of(files, format))]
+            part: [sum for files in groups for sum in self._digests(files, detect_format(files, format))]
             for part, groups in self._files.items()
         }
 
     def _digests(self, files: Sequence[str], format: str) -> list[str]:
         if format != "sheets":
-            return [format, *map(digest, files)]
-        index, split = named_split(files[0])
-        return [format, split, digest(index), digest(files[1])]
+            return [format, *map(digest_file, files)]
+        index, split = parse_split(files[0])
+        return [format, split, digest_file(index), digest_file(files[1])]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         for files in self._files[part]:
@@ -72,13 +73,13 @@ class Sample(Dataset):
         self.names = (name,)
 
     def content(self) -> dict[str, list[str]]:
-        return {part: [digest_of(examples)] for part, examples in self._examples.items()}
+        return {part: [digest_examples(examples)] for part, examples in self._examples.items()}
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         return iter(self._examples[part])
 
 
-class Given(Dataset):
+class PythonExamples(Dataset):
     """Examples from Python, by part: tuples with one value a side."""
 
     def __init__(self, schema: Schema, examples: Mapping[str, Sequence[Example]]) -> None:
@@ -89,7 +90,7 @@ class Given(Dataset):
         self._faults: dict[str, list[Fault]] = {part: [] for part in examples}
         for part, rows in examples.items():
             for number, row in enumerate(rows):
-                if not (sentence := fault_of(row, schema)):
+                if not (sentence := find_fault(row, schema)):
                     self._examples[part].append(row)
                 elif schema.data.on_bad_row == "error":
                     raise DataError(f"example {number} of {part}: {sentence}")
@@ -99,7 +100,7 @@ class Given(Dataset):
         self.names = ("Python",)
 
     def content(self) -> dict[str, list[str]]:
-        return {part: [digest_of(examples)] for part, examples in self._examples.items()}
+        return {part: [digest_examples(examples)] for part, examples in self._examples.items()}
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         for fault in self._faults[part]:
@@ -109,45 +110,98 @@ class Given(Dataset):
 
 def open_dataset(schema: Schema, examples: object = None) -> Dataset:
     if examples is not None:
-        return Given(schema, from_python(examples, schema))
+        return PythonExamples(schema, convert_examples(examples, schema))
     if schema.data.sample:
         return Sample(schema.data.sample)
     files: Dataset = (schema.dataset or Files)(schema)
     return files
 
 
-def from_python(examples: Any, schema: Schema) -> dict[str, list[Example]]:
+def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:
     """Rows, a data frame, or either by part, as lists of tuples."""
     by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
     by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
     sides = list(schema.sides.values())
-    return {part: [_example(row, sides) for row in _rows(rows, schema)] for part, rows in by_part.items()}
+    return {part: [_convert_row(row, sides) for row in _list_rows(rows, schema)] for part, rows in by_part.items()}
 
 
-def _rows(rows: Any, schema: Schema) -> Iterable[Any]:
+def _list_rows(rows: Any, schema: Schema) -> Iterable[Any]:
     """The rows of a list, or of a data frame with the columns of the recipe (pandas, polars: whatever has columns)."""
     if not hasattr(rows, "columns"):
         if isinstance(rows, bytes | Mapping) or not isinstance(rows, Iterable):
             wanted = " and ".join(schema.sides)
-            raise DataError(f"the examples are {described(rows)}, but a list was expected, of {wanted} each")
+            raise DataError(f"the examples are {describe_value(rows)}, but a list was expected, of {wanted} each")
         return rows
+    return _list_frame_rows(rows, schema)
+
+
+def read_frame(frame: Any, schema: Schema) -> list[Any]:
+    """The inputs of a data frame, which has the columns of these sides: one value a row, or one for each side."""
+    sides = list(schema.sides.values())
+    found: list[Any] = []
+    for number, row in enumerate(_list_frame_rows(frame, schema)):
+        if sentence := find_fault(example := _convert_row(row, sides), schema):
+            raise DataError(f"row {number} of the data frame: {sentence}")
+        found.append(example[0] if len(sides) == 1 else example)
+    return found
+
+
+def _list_frame_rows(rows: Any, schema: Schema) -> Iterable[Any]:
+    """The rows of a data frame, one value a side; numbers as arrays, those of one `data.series` together."""
     missing = [name for name in schema.columns if name not in rows.columns]
     if missing:
         there = ", ".join(map(str, rows.columns))
         raise DataError(f"the data frame has no column {missing[0]!r}; there are {there}")
     sides = [[list(rows[name]) for name in side.columns] for side in schema.sides.values()]
-    return zip(*map(_joined, sides), strict=True)
+    if schema.data.source_type == "numbers" and "source" in schema.sides and not _holds_arrays(sides[0]):
+        return _list_number_rows(rows, sides, schema)
+    return zip(*map(_join_columns, sides), strict=True)
 
 
-def _joined(columns: list[list[Any]]) -> list[Any]:
+def _holds_arrays(columns: list[list[Any]]) -> bool:
+    return any(hasattr(cell, "__len__") and not isinstance(cell, str) for cell in columns[0][:1])
+
+
+def _list_number_rows(frame: Any, sides: list[list[list[Any]]], schema: Schema) -> Iterator[tuple[Any, ...]]:
+    """A row as a sequence of one element, or all rows of a series, which stand together, as one."""
+    try:
+        cells = [[np.nan if is_missing(cell) else float(cell) for cell in column] for column in sides[0]]
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the data frame holds what is no number in the columns of the source ({error})") from None
+    values, others = np.array(cells, np.float32).T, [_join_columns(columns) for columns in sides[1:]]
+    if not (name := schema.data.series):
+        yield from ((values[row : row + 1], *(side[row] for side in others)) for row in range(len(values)))
+        return
+    if name not in frame.columns:
+        raise DataError(f"the data frame has no column {name!r}, which says the series of a row (data.series)")
+    names, seen, more = list(frame[name]), set[Any](), list(schema.sides.values())[1:]
+    for own, rows in groupby(range(len(names)), names.__getitem__):
+        span = list(rows)
+        if own in seen:
+            raise DataError(f"the series {own!r:.50} goes on in row {span[0]}, but its rows must stand together")
+        seen.add(own)
+        yield values[span], *(_join_series(cells, span, side) for cells, side in zip(others, more, strict=True))
+
+
+def _join_series(values: list[Any], span: list[int], side: Side) -> Any:
+    """What the rows of a series say on one side: one value for each, or the one that all have."""
+    own = [values[row] for row in span]
+    if side.field.per_element:
+        return [str(value) for value in own]
+    if any(value != own[0] for value in own):
+        raise DataError(f"the column {side.columns[0]!r} changes in row {span[0]} and further, within one series")
+    return own[0]
+
+
+def _join_columns(columns: list[list[Any]]) -> list[Any]:
     """One column as it is, several as one of texts, of which some may be missing but not all."""
     if len(columns) == 1:
         return columns[0]
     rows = [["" if is_missing(cell) else str(cell).strip() for cell in cells] for cells in zip(*columns, strict=True)]
-    return [JOINED.join(cells) if any(cells) else None for cells in rows]
+    return [COLUMN_SEPARATOR.join(cells) if any(cells) else None for cells in rows]
 
 
-def _example(row: Any, sides: Sequence[Side]) -> Example:
+def _convert_row(row: Any, sides: Sequence[Side]) -> Example:
     """One example, each value as its field has it; what is missing is None."""
     values = row if isinstance(row, tuple | list) else (row,)
     if len(values) != len(sides):
@@ -166,7 +220,7 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def fault_of(row: Example, schema: Schema) -> str:
+def find_fault(row: Example, schema: Schema) -> str:
     """What is wrong with an example from Python, in a sentence; nothing if it will do."""
     if len(row) != len(schema.sides):
         return f"has {len(row)} values, but {' and '.join(schema.sides)} were expected"
@@ -178,7 +232,7 @@ def fault_of(row: Example, schema: Schema) -> str:
     return schema.fault(row)
 
 
-def digest_of(examples: Sequence[Example]) -> str:
+def digest_examples(examples: Sequence[Example]) -> str:
     if all(isinstance(value, str) for row in examples[:1] for value in row):
         return hashlib.sha256(json.dumps(examples).encode()).hexdigest()
     found = hashlib.sha256()

@@ -7,17 +7,18 @@
 Knows nothing of tokens. A document that is empty is none.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from pathlib import PurePath
+from typing import Any
 
-from seqloom.config.recipe import Data
-from seqloom.data.chunked_text import PIECE, Onward, whole
+from seqloom.config.recipe import Data, Recipe
+from seqloom.data.chunked_text import PIECE, TextContinuation, join_continuations
 from seqloom.data.datasets import Dataset
-from seqloom.data.files import digest, find_files_by_part
+from seqloom.data.files import digest_file, find_files_by_part
 from seqloom.data.formats.abc import read_abc
 from seqloom.data.formats.fasta import read_fasta
-from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
-from seqloom.data.formats.tables import Reading, Skipped, kept, read_rows
+from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
+from seqloom.data.formats.tables import Reading, Skipped, drop_faults, read_rows
 from seqloom.data.readers import Example
 from seqloom.data.schema import Schema
 from seqloom.errors import DataError
@@ -41,7 +42,7 @@ class Documents(Dataset):
     def content(self) -> dict[str, list[str]]:
         format = self._schema.data.format
         return {
-            part: [entry for file in files for entry in (format_of(file, format), digest(file))]
+            part: [entry for file in files for entry in (detect_format(file, format), digest_file(file))]
             for part, files in self._texts.items()
         }
 
@@ -54,7 +55,7 @@ class Documents(Dataset):
         return read_documents(self._texts[part], self._schema.data, skipped)
 
 
-def format_of(file: str, format: str) -> str:
+def detect_format(file: str, format: str) -> str:
     """The format as said, or as the ending of the file says."""
     if format in ("lines", "json"):
         raise DataError(f"data.format is {format}, but documents are read from {', '.join(ENDINGS.values())}", file)
@@ -71,79 +72,90 @@ def format_of(file: str, format: str) -> str:
 
 def is_text(data: Data) -> bool:
     """Whether all that is read is one text from beginning to end, and not documents that have no order."""
-    formats = {format_of(file, data.format) for file in data.train[:1]} or {"txt"}
+    formats = {detect_format(file, data.format) for file in data.train[:1]} or {"txt"}
     return data.documents == "file" and formats == {"txt"}
+
+
+def settle_documents(recipe: Recipe, examples: Any) -> Recipe:
+    """The recipe for examples from Python: several texts are documents, each read from its own beginning."""
+    train = examples.get("train") if isinstance(examples, Mapping) else examples
+    several = isinstance(train, Sized) and not isinstance(train, str) and len(train) > 1
+    if not several or recipe.task != "language" or not is_text(recipe.data):
+        return recipe
+    return recipe.changed("data.documents", "paragraphs")
 
 
 def read_documents(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[Example]:
     """The documents of files, one after the other; what cannot be used is raised, or added to `skipped`.
 
-    A long one comes in pieces, the later ones `Onward`.
+    A long one comes in pieces, the later ones `TextContinuation`.
     """
     for file in files:
-        yield from ((text,) for text in _texts(file, data, skipped))
+        yield from ((text,) for text in _read_texts(file, data, skipped))
 
 
 def read_whole(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[str]:
     """The same, each whole."""
-    return whole(text for (text,) in read_documents(files, data, skipped))
+    return join_continuations(text for (text,) in read_documents(files, data, skipped))
 
 
-def _texts(file: str, data: Data, skipped: Skipped) -> Iterator[str]:
+def _read_texts(file: str, data: Data, skipped: Skipped) -> Iterator[str]:
     skip = data.on_bad_row == "skip"
-    match format_of(file, data.format):
+    match detect_format(file, data.format):
         case "abc":
             return (tune.text for tune in read_abc(file, skipped, data.encoding, skip))
         case "fasta":
             return (entry.sequence for entry in read_fasta(file, skipped, data.encoding, skip))
         case "txt":
-            return kept(_cut(read_lines(file, data.encoding), file, data), file, skip, skipped, "documents")
+            return drop_faults(
+                _split_documents(read_lines(file, data.encoding), file, data), file, skip, skipped, "documents"
+            )
     return (row.values[0] for row in read_rows([file], Reading.of(data, (data.target,)), skipped))
 
 
-def _cut(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
+def _split_documents(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
     """The documents of a text file. A line that is no text is a fault, and is left out of its document."""
     if data.documents == "file":
-        yield from _one(lines, file, data)
+        yield from _read_as_one(lines, file, data)
         return
     document: list[str] = []
     for line in lines:
-        if fault := fault_of(line, file, data.encoding):
+        if fault := find_line_fault(line, file, data.encoding):
             yield fault
             continue
         ends = data.documents == "lines" or not line.text.strip()
         if data.documents == "lines" or not ends:
             document.append(line.text)
         if ends:
-            yield from _joined(document)
+            yield from _join_lines(document)
             document = []
-    yield from _joined(document)
+    yield from _join_lines(document)
 
 
-def _joined(document: list[str]) -> Iterator[str]:
+def _join_lines(document: list[str]) -> Iterator[str]:
     """The lines as one text, if there is something in it."""
     if text := "\n".join(document).strip():
         yield text
 
 
-def _one(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
+def _read_as_one(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
     """All lines as one document with its white space, in pieces if it is long; what holds nothing else is none."""
     part: list[str] = []
     size, begun, filled = 0, False, False
     for line in lines:
-        if fault := fault_of(line, file, data.encoding):
+        if fault := find_line_fault(line, file, data.encoding):
             yield fault
             continue
         part.append(line.text)
         size += len(line.text) + 1
         filled = filled or not line.text.isspace() and bool(line.text)
         if size >= PIECE and filled:
-            yield _piece(part, begun)
+            yield _join_piece(part, begun)
             part, size, begun = [], 0, True
     if part and filled:
-        yield _piece(part, begun)
+        yield _join_piece(part, begun)
 
 
-def _piece(lines: list[str], begun: bool) -> str:
+def _join_piece(lines: list[str], begun: bool) -> str:
     text = "\n".join(lines)
-    return Onward(f"\n{text}") if begun else text
+    return TextContinuation(f"\n{text}") if begun else text

@@ -21,6 +21,15 @@ def find_files_by_part(data: Data, what: str) -> dict[str, list[Group]]:
     return {part: find_files(names, data.format) for part, names in given.items() if names}
 
 
+def check_files(data: Data) -> None:
+    """Refuse files that are not there, before anything else is done."""
+    for names in (data.train, data.validation, data.test):
+        for file in (file for group in find_files(names, data.format) for file in group):
+            plain = file.partition("#")[0]  # FILE.xlsx#SHEET, index.tsv#train
+            if not os.path.exists(os.path.expanduser(file)) and not os.path.exists(os.path.expanduser(plain)):
+                check_file(plain)
+
+
 def find_files(names: Sequence[str], format: str) -> list[Group]:
     """The files in the order of their names, those that are read side by side together."""
     if are_parallel(names, format):
@@ -43,12 +52,12 @@ def is_folder(name: str) -> bool:
     return os.path.isdir(os.path.expanduser(name))
 
 
-def digest(name: str) -> str:
+def digest_file(name: str) -> str:
     """A sum over the content of a file, or over names and contents of all files in a folder."""
     if not is_folder(name):
         with check_file(name).open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest()
     root, found = Path(os.path.expanduser(name)), hashlib.sha256()
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
-        found.update(f"{file.relative_to(root)}\0{digest(str(file))}\n".encode("utf-8", "surrogatepass"))
+        found.update(f"{file.relative_to(root)}\0{digest_file(str(file))}\n".encode("utf-8", "surrogatepass"))
     return found.hexdigest()

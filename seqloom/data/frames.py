@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from seqloom.config.recipe import Data
 from seqloom.data.datasets import Dataset
-from seqloom.data.files import digest, find_files_by_part
+from seqloom.data.files import digest_file, find_files_by_part
 from seqloom.data.formats.chorales import HIGHEST, LOWEST, read_chorales
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.ragged import Ragged, Rows
@@ -55,7 +55,7 @@ class Pieces(Dataset):
         self.names = tuple(self._files.values())
 
     def content(self) -> dict[str, list[str]]:
-        return {part: [digest(file)] for part, file in self._files.items()}
+        return {part: [digest_file(file)] for part, file in self._files.items()}
 
     @classmethod
     def read_files(cls, files: Sequence[str], data: Data) -> list[Frame]:

@@ -7,7 +7,7 @@ time, mapped into memory, and never stale. Knows no network and no training.
 import hashlib
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,15 @@ import numpy as np
 
 from seqloom.data import cache as store
 from seqloom.data.datasets import PARTS, Dataset, open_dataset
-from seqloom.data.preprocess import Note, build
+from seqloom.data.preprocess import Note, preprocess_dataset
+from seqloom.data.preview import Preview, SidePreview
 from seqloom.data.ragged import Ragged, Texts
 from seqloom.data.report import DataReport
 from seqloom.data.schema import Raw, Schema
 from seqloom.errors import DataError, RunError
 
 FEWEST = 50  # examples of a sample: of fewer, a score says little
-FORMAT = 4  # of the cache's entries; another number, other keys
+FORMAT = 5  # of the cache's entries; another number, other keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,24 +63,25 @@ class Prepared:
     splits: dict[str, Split]  # train, validation, test
     report: DataReport
     fingerprint: str  # of the content and all settings, but not of the files' names
+    examples: list[Preview] = field(default_factory=list)  # some of the training part, as they were read
 
     def sample_validation(self, tokens: int) -> "Prepared":
         """The same with no more of the validation split than about so many tokens."""
         return replace(self, splits={**self.splits, "validation": self.splits["validation"].sample(tokens)})
 
 
-def silent(line: str) -> None:
+def ignore_note(line: str) -> None:
     """Note nobody."""
 
 
-def prepare(schema: Schema, cache: Path | None = None, note: Note = silent, examples: object = None) -> Prepared:
+def prepare(schema: Schema, cache: Path | None = None, note: Note = ignore_note, examples: object = None) -> Prepared:
     """The examples of a recipe, or those given from Python, ready to train on; from the cache if it has them.
 
     `note` gets a line of progress now and then.
     """
     dataset = open_dataset(schema, examples)
-    fingerprint = _fingerprint(schema, dataset)
-    where = cache or store.cache_folder()
+    fingerprint = _compute_fingerprint(schema, dataset)
+    where = cache or store.find_cache_folder()
     name = hashlib.sha256("\0".join([fingerprint, *dataset.names]).encode("utf-8", "surrogateescape")).hexdigest()
     entry = where / name
     there = os.path.exists(entry)
@@ -91,19 +93,26 @@ def prepare(schema: Schema, cache: Path | None = None, note: Note = silent, exam
 
 
 def _prepare(schema: Schema, dataset: Dataset, fingerprint: str, entry: Path, note: Note) -> Prepared:
-    with store.building(entry) as folder:
-        fields, report = build(schema, dataset, folder, note)
-        if _fingerprint(schema, dataset) != fingerprint:
+    with store.open_entry(entry) as folder:
+        built = preprocess_dataset(schema, dataset, folder, note)
+        if _compute_fingerprint(schema, dataset) != fingerprint:
             raise DataError("the data changed while it was being prepared; try again when it is complete")
-        saved = {side: field.to_json() for side, field in fields.items()}
-        store.write_index(folder, {"fingerprint": fingerprint, "fields": saved, "report": report.to_json()})
+        store.write_index(
+            folder,
+            {
+                "fingerprint": fingerprint,
+                "fields": {side: fitted.to_json() for side, fitted in built.fields.items()},
+                "report": built.report.to_json(),
+                "examples": [{side: asdict(one) for side, one in example.items()} for example in built.examples],
+            },
+        )
         # Before the folder takes its name or goes: what is mapped stays, whatever becomes of the files.
         prepared = _load(folder, schema)
     assert prepared is not None
     return prepared
 
 
-def _fingerprint(schema: Schema, dataset: Dataset) -> str:
+def _compute_fingerprint(schema: Schema, dataset: Dataset) -> str:
     settings = schema.data.model_dump(mode="json", exclude={*PARTS, "format"})
     kinds = {name: side.field.kind for name, side in schema.sides.items()}
     whole = {"format": FORMAT, "task": schema.task, "fields": kinds, "settings": settings, "content": dataset.content()}
@@ -119,7 +128,8 @@ def _load(entry: Path, schema: Schema) -> Prepared | None:
     try:
         fields = schema.read_fields(index["fields"])
         splits = {part: _load_split(entry, part, tuple(schema.sides)) for part in PARTS}
-        return Prepared(fields, splits, DataReport.from_json(index["report"]), index["fingerprint"])
+        examples = [{side: SidePreview(**one) for side, one in example.items()} for example in index["examples"]]
+        return Prepared(fields, splits, DataReport.from_json(index["report"]), index["fingerprint"], examples)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RunError):
         return None
 

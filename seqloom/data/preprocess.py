@@ -7,21 +7,22 @@ from and where they are written only as a `Dataset` and a folder, and what they 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.cache import FlatWriter, open_flat
-from seqloom.data.chunked_text import Onward, in_pieces
+from seqloom.data.chunked_text import TextContinuation, split_into_pieces
 from seqloom.data.datasets import PARTS, Dataset
 from seqloom.data.formats.tables import Skipped
-from seqloom.data.ragged import Ragged, Rows, Texts, spans
+from seqloom.data.preview import PREVIEWED, Preview, preview_example
+from seqloom.data.ragged import Ragged, Rows, Texts, split_rows
 from seqloom.data.readers import Example
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
 from seqloom.data.schema import FittedField, Raw, Schema
-from seqloom.data.sides import Side, digests, measure_rows, release_sides, take_raws
-from seqloom.data.splits import draw
+from seqloom.data.sides import Side, compute_digests, measure_rows, release_sides, take_raws
+from seqloom.data.splits import draw_parts
 from seqloom.errors import DataError
 from seqloom.schemas import MOST_SYMBOLS
 
@@ -34,7 +35,13 @@ LINE = 1 << 16  # bytes in which a line is expected to end
 Note = Callable[[str], object]
 
 
-def build(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> tuple[dict[str, FittedField], DataReport]:
+class Built(NamedTuple):
+    fields: dict[str, FittedField]
+    report: DataReport
+    examples: list[Preview]  # some of the training part
+
+
+def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> Built:
     """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
     data, skipped = schema.data, Skipped()
     raw = {part: _spool(dataset.read(part, skipped), schema, folder, part, note) for part in dataset.parts}
@@ -44,16 +51,16 @@ def build(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> tuple[d
         rows = _divide(schema, raw)
     fields = _learn(schema, raw["train"], rows["train"], note)
     [first, *_] = sides = tuple(schema.sides)
-    trained = digests(raw["train"], rows["train"], [first])
+    trained = compute_digests(raw["train"], rows["train"], [first])
     splits = {}
     for part in PARTS:
         note(f"encoding {part}: {len(rows[part]):,} examples")
         found = raw[part] if part in raw else raw["train"]
         longest = data.max_length if schema.limited else NO_LIMIT
         writers = {side: _Writer(folder, f"{part}-{side}", fields[side], longest, found[side]) for side in sides}
-        worked = _pieces(schema, found, rows[part])
+        worked = _split_pieces(schema, found, rows[part])
         examples = _encode(*worked, writers, drop=schema.limited and part == "train" and data.too_long == "drop")
-        whole, sources = digests(found, rows[part], sides), digests(found, rows[part], [first])
+        whole, sources = compute_digests(found, rows[part], sides), compute_digests(found, rows[part], [first])
         splits[part] = SplitReport(
             examples,
             dropped=len(rows[part]) - examples,
@@ -63,15 +70,26 @@ def build(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> tuple[d
         )
     if not splits["train"].examples:
         raise DataError(f"every training example is longer than data.max_length = {data.max_length} tokens")
+    previews = _preview(schema, raw["train"], rows["train"], fields)
     for spooled in folder.glob("raw-*"):
         spooled.unlink()
-    return fields, DataReport(
+    report = DataReport(
         rows_read=sum(map(_count, raw.values())) + skipped.counts.total(),
         skipped={reason: SkippedReport(rows, skipped.first[reason]) for reason, rows in skipped.counts.items()},
         splits=splits,
         vocabulary={side: len(field) for side, field in fields.items()},
         notes=skipped.unique_notes(),
     )
+    return Built(fields, report, previews)
+
+
+def _preview(schema: Schema, raw: Mapping[str, Side], rows: Rows, fields: Mapping[str, FittedField]) -> list[Preview]:
+    """Some training examples, evenly over all of them."""
+    raw, rows, _ = _split_pieces(schema, raw, rows)
+    chosen = rows[np.linspace(0, len(rows), min(PREVIEWED, len(rows)), endpoint=False).astype(np.int64)]
+    longest = schema.data.max_length if schema.limited else NO_LIMIT
+    columns = [take_raws(raw[side], chosen) for side in fields]
+    return [preview_example(example, fields, longest) for example in zip(*columns, strict=True)]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -81,7 +99,7 @@ def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str,
     """Put all rows on the disk, as they are read."""
     spools: dict[str, _Spool] = {}
     rows = noted = 0
-    for batch in _batched(examples):
+    for batch in _make_batches(examples):
         for side, raws in zip(schema.sides, zip(*batch, strict=True), strict=True):
             if side not in spools:
                 spools[side] = _Spool(folder, f"raw-{part}-{side}", raws[0])
@@ -107,7 +125,7 @@ class _Spool:
     def append(self, raws: Sequence[Raw]) -> None:
         if self._text:
             flat = Texts.of(raws)
-            starts = np.fromiter((not isinstance(raw, Onward) for raw in raws), np.bool_, len(raws))
+            starts = np.fromiter((not isinstance(raw, TextContinuation) for raw in raws), np.bool_, len(raws))
             self._writer.append(flat.bytes, flat.lengths, starts)
             return
         for raw in raws:
@@ -121,7 +139,7 @@ class _Spool:
         return (Texts if self._text else Ragged)(*open_flat(self._folder, self._name))
 
 
-def _batched(examples: Iterable[Example]) -> Iterator[list[Example]]:
+def _make_batches(examples: Iterable[Example]) -> Iterator[list[Example]]:
     batch: list[Example] = []
     size = 0
     for example in examples:
@@ -147,7 +165,7 @@ def _divide(schema: Schema, raw: Mapping[str, dict[str, Side]]) -> dict[str, Row
     wanted = {"validation": data.validation_share, "test": data.test_share}
     shares = {part: share for part, share in wanted.items() if part not in raw}
     labels: list[Any] = list(raw["train"][schema.label]) if schema.label and any(shares.values()) else []
-    drawn = draw(labels or total, shares, data.split_seed)
+    drawn = draw_parts(labels or total, shares, data.split_seed)
     return {part: drawn[part] if part in drawn else np.arange(_count(raw[part])) for part in PARTS}
 
 
@@ -184,11 +202,11 @@ def _cut_near(text: NDArray[np.uint8], place: int, whole: bool) -> int:
 def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> dict[str, FittedField]:
     """Fields of the training rows, and of nothing else."""
 
-    raw, rows, starts = _pieces(schema, raw, rows)
+    raw, rows, starts = _split_pieces(schema, raw, rows)
 
     def seen(*sides: str) -> Iterator[Raw]:
         for side in sides:
-            for piece in spans(measure_rows({side: raw[side]}, rows)):
+            for piece in split_rows(measure_rows({side: raw[side]}, rows)):
                 yield from take_raws(raw[side], rows[piece])
                 release_sides(raw)
 
@@ -208,13 +226,15 @@ def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> d
     return learned
 
 
-def _pieces(schema: Schema, raw: Mapping[str, Side], rows: Rows) -> tuple[Mapping[str, Side], Rows, NDArray[np.bool_]]:
+def _split_pieces(
+    schema: Schema, raw: Mapping[str, Side], rows: Rows
+) -> tuple[Mapping[str, Side], Rows, NDArray[np.bool_]]:
     """The rows as they are worked on, and which of them begin one: a long text comes in pieces."""
     if not schema.ordered:
         return raw, rows, np.ones(len(rows), dtype=np.bool_)
     [(name, texts)] = raw.items()
     assert isinstance(texts, Texts), "only texts are cut"
-    cut, starts = in_pieces(texts, rows)
+    cut, starts = split_into_pieces(texts, rows)
     return {name: cut}, np.arange(len(starts)), starts
 
 
@@ -284,7 +304,7 @@ class _Writer:
             dropped=self._dropped,
             unknown_share=self._unknown / max(1, tokens),
             missing_share=self._missing / max(1, self._numbers),
-            lengths=histogram(lengths),
+            lengths=compute_histogram(lengths),
             balance=self._field.balance(self._counts),
             whole=max(self._whole, longest),  # what came in pieces is longer than each
         )
@@ -295,7 +315,7 @@ def _encode(
 ) -> int:
     """Write the ids and texts of a part and say how many. What is too long is dropped, or else cut."""
     examples = 0
-    for piece in spans(measure_rows(raw, rows)):
+    for piece in split_rows(measure_rows(raw, rows)):
         raws = {side: take_raws(raw[side], rows[piece]) for side in writers}
         encoded = {side: writer.encode(raws[side], starts[piece]) for side, writer in writers.items()}
         release_sides(raw)
@@ -309,7 +329,7 @@ def _encode(
     return examples
 
 
-def histogram(lengths: Rows) -> dict[str, int]:
+def compute_histogram(lengths: Rows) -> dict[str, int]:
     """How many are how long, in about a dozen equal ranges; nothing where all are of one length."""
     if not len(lengths) or lengths.min() == lengths.max():
         return {}

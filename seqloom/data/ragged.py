@@ -42,7 +42,7 @@ class Ragged:
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> Numbers:
-        start, stop = _bounds(self.offsets, row)
+        start, stop = _get_bounds(self.offsets, row)
         found = self.values[start:stop]
         return found.astype(np.int32) if found.ndim == 1 and found.dtype.kind in "iu" else found
 
@@ -95,11 +95,11 @@ class Texts:
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> str:
-        start, stop = _bounds(self.offsets, row)
+        start, stop = _get_bounds(self.offsets, row)
         return self.bytes[start:stop].tobytes().decode("utf-8")
 
     def __iter__(self) -> Iterator[str]:
-        for rows in spans(self.lengths):
+        for rows in split_rows(self.lengths):
             yield from self.take(rows).to_list()
 
     @property
@@ -122,7 +122,7 @@ def compute_offsets(lengths: Rows) -> Rows:
     return offsets
 
 
-def spans(sizes: Rows, limit: int = 1 << 23) -> Iterator[Rows]:
+def split_rows(sizes: Rows, limit: int = 1 << 23) -> Iterator[Rows]:
     """Rows 0, 1, 2 … in pieces of about `limit` bytes: what one step of a long work may hold in memory.
 
     A row counts with what Python needs for an object of its own, so that many tiny rows stay few.
@@ -132,7 +132,7 @@ def spans(sizes: Rows, limit: int = 1 << 23) -> Iterator[Rows]:
     return (rows for rows in np.split(np.arange(len(sizes)), breaks) if len(rows))
 
 
-def _bounds(offsets: Rows, row: int) -> tuple[int, int]:
+def _get_bounds(offsets: Rows, row: int) -> tuple[int, int]:
     rows = len(offsets) - 1
     if not -rows <= row < rows:
         raise IndexError(f"row {row} of {rows}")

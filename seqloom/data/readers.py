@@ -19,27 +19,27 @@ from seqloom.data.formats.idx import read_idx, read_labeled
 from seqloom.data.formats.images import ImageReading, read_captioned, read_sheets
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
-from seqloom.data.formats.tables import Reading, Row, Skipped, format_of, kept, named_split, read_rows
+from seqloom.data.formats.tables import Reading, Row, Skipped, detect_format, drop_faults, parse_split, read_rows
 from seqloom.data.formats.ts import read_ts
 from seqloom.data.numbers import LARGEST, explain_no_number, parse_number_or_gap
-from seqloom.data.pretokenized import BETWEEN
-from seqloom.data.schema import JOINED, Raw, Schema
+from seqloom.data.pretokenized import SEPARATOR
+from seqloom.data.schema import COLUMN_SEPARATOR, Raw, Schema
 from seqloom.errors import DataError
 
 Example = tuple[Raw, ...]  # one raw value a side
-Placed = tuple[Example, str, int]  # with its file and line
+PlacedExample = tuple[Example, str, int]  # with its file and line
 
 
 def read_files(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Example]:
     """The examples of one file, or of two that belong together; what cannot be used is raised, or counted."""
-    skip, format = schema.data.on_bad_row == "skip", format_of(files, schema.data.format)
+    skip, format = schema.data.on_bad_row == "skip", detect_format(files, schema.data.format)
     if format in ("ts", "idx") and schema.data.source_type == "tokens" and not schema.pictured:
         raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
-    placed = READERS.get(format, tables)(files, schema, skipped)
-    return kept((_checked(one, schema) for one in placed), files[0], skip, skipped, "examples")
+    placed = READERS.get(format, read_tables)(files, schema, skipped)
+    return drop_faults((_check(one, schema) for one in placed), files[0], skip, skipped, "examples")
 
 
-def _checked(placed: Placed | Fault, schema: Schema) -> Example | Fault:
+def _check(placed: PlacedExample | Fault, schema: Schema) -> Example | Fault:
     if isinstance(placed, Fault):
         return placed
     example, file, line = placed
@@ -50,7 +50,7 @@ def _checked(placed: Placed | Fault, schema: Schema) -> Example | Fault:
 # --- tables -----------------------------------------------------------------------------------------------------
 
 
-def tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
+def read_tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """Rows of texts, or of numbers in the source and texts in the other sides."""
     data = schema.data
     numeric = data.source_type == "numbers"
@@ -67,7 +67,7 @@ def tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[P
     rows = read_rows(files, reading, skipped)
     if not numeric:
         for row in rows:
-            yield _texts(row, spans, schema)
+            yield read_texts(row, spans, schema)
         return
     first = list(islice(rows, SAMPLED))
     decimal: str = data.decimal
@@ -75,22 +75,22 @@ def tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[P
         decimal = detect_decimal((cell for row in first for cell in row.values[spans[0]]), files[0])
         if decimal == "comma":
             skipped.notes.append(f"{files[0]}: numbers have a decimal comma (data.decimal)")
-    frames = (_frame(row, spans, schema, decimal) for row in chain(first, rows))
-    yield from _sequences(frames, schema) if series else map(_alone, frames)
+    frames = (read_frame(row, spans, schema, decimal) for row in chain(first, rows))
+    yield from group_sequences(frames, schema) if series else map(make_single, frames)
 
 
-def _texts(row: Row, spans: Sequence[slice], schema: Schema) -> Placed | Fault:
+def read_texts(row: Row, spans: Sequence[slice], schema: Schema) -> PlacedExample | Fault:
     for side, span in zip(schema.sides.values(), spans, strict=True):
         if not any(row.values[span]):
             named = " and ".join(map(repr, side.columns))
             return Fault(f"empty {named}", f"the columns {named} are empty", row.file, row.line)
-    return tuple([JOINED.join(row.values[span]).strip() for span in spans]), row.file, row.line
+    return tuple([COLUMN_SEPARATOR.join(row.values[span]).strip() for span in spans]), row.file, row.line
 
 
 Frame = tuple[list[float], tuple[str, ...], str, Row]  # numbers, the other sides, the series, and where it stands
 
 
-def _frame(row: Row, spans: Sequence[slice], schema: Schema, decimal: str) -> Frame | Fault:
+def read_frame(row: Row, spans: Sequence[slice], schema: Schema, decimal: str) -> Frame | Fault:
     numbers: list[float] = []
     for name, text in zip(schema.sides["source"].columns, row.values[spans[0]], strict=True):
         try:
@@ -98,11 +98,11 @@ def _frame(row: Row, spans: Sequence[slice], schema: Schema, decimal: str) -> Fr
         except ValueError:
             sentence = f"{name!r} is {text!r:.50}, but {explain_no_number(text)}"
             return Fault(f"{name!r} is no number", sentence, row.file, row.line)
-    others = tuple([JOINED.join(row.values[span]) for span in spans[1:]])
+    others = tuple([COLUMN_SEPARATOR.join(row.values[span]) for span in spans[1:]])
     return numbers, others, row.values[-1] if schema.data.series else "", row
 
 
-def _alone(frame: Frame | Fault) -> Placed | Fault:
+def make_single(frame: Frame | Fault) -> PlacedExample | Fault:
     """A row as a sequence of one element."""
     if isinstance(frame, Fault):
         return frame
@@ -110,7 +110,7 @@ def _alone(frame: Frame | Fault) -> Placed | Fault:
     return (np.array([numbers], dtype=np.float32), *others), row.file, row.line
 
 
-def _sequences(frames: Iterable[Frame | Fault], schema: Schema) -> Iterator[Placed | Fault]:
+def group_sequences(frames: Iterable[Frame | Fault], schema: Schema) -> Iterator[PlacedExample | Fault]:
     """Rows of one series as one sequence; a fault in any of them spoils it. Its rows stand together."""
     seen: set[str] = set()
     for name, group in groupby(frames, lambda frame: None if isinstance(frame, Fault) else frame[2]):
@@ -125,17 +125,17 @@ def _sequences(frames: Iterable[Frame | Fault], schema: Schema) -> Iterator[Plac
             yield Fault("a series in pieces", sentence, first.file, first.line)
             continue
         seen.add(name)
-        yield _sequence(whole, schema)
+        yield _make_sequence(whole, schema)
 
 
-def _sequence(frames: list[Frame], schema: Schema) -> Placed | Fault:
+def _make_sequence(frames: list[Frame], schema: Schema) -> PlacedExample | Fault:
     first = frames[0][3]
     values = np.array([numbers for numbers, *_ in frames], dtype=np.float32)
     sides: list[Any] = [values]
     for number, side in enumerate(list(schema.sides)[1:]):
         texts = [others[number] for _, others, _, _ in frames]
         if schema.sides[side].field.per_element:
-            sides.append(BETWEEN.join(texts))
+            sides.append(SEPARATOR.join(texts))
         elif len(set(texts)) == 1:
             sides.append(texts[0])
         else:
@@ -147,27 +147,28 @@ def _sequence(frames: list[Frame], schema: Schema) -> Placed | Fault:
 # --- other formats ------------------------------------------------------------------------------------------------
 
 
-def sentences(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
+def read_sentences(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """Words and their tags."""
     data = schema.data
-    universal = format_of(files, data.format) == "conllu"
+    universal = detect_format(files, data.format) == "conllu"
     default = ("form", "upos") if universal else ("1", "last")
     asked = (data.source[0], data.target)
     word, tag = (own if name == side else name for own, name, side in zip(default, asked, PAIR, strict=True))
+    tag = tag if "target" in schema.sides else ""
     reading = ConllReading(word, tag, "conllu" if universal else "columns", data.encoding, data.on_bad_row == "skip")
     for sentence in read_conll(files[0], reading, skipped):
-        both = (BETWEEN.join(sentence.words), BETWEEN.join(sentence.tags))
+        both = (SEPARATOR.join(sentence.words), SEPARATOR.join(sentence.tags))
         yield both[: len(schema.sides)], files[0], sentence.line
 
 
-def cases(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
+def read_cases(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """Series of numbers with a label each."""
     data = schema.data
     for case in read_ts(files[0], skipped, data.encoding, data.on_bad_row == "skip"):
         yield (case.values, case.label)[: len(schema.sides)], files[0], case.line
 
 
-def labeled_images(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
+def read_labeled_images(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """Arrays and their labels from two IDX files; an array is an image, or a sequence of its rows."""
     names = schema.data.names
     if len(schema.sides) == 1:
@@ -193,34 +194,34 @@ def labeled_images(files: Sequence[str], schema: Schema, skipped: Skipped) -> It
             yield (raw, names[int(label)] if names else label), files[0], number + 1
 
 
-def captioned(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
+def read_captioned_images(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """An image with each of its captions, from a table of names and captions."""
     data = schema.data
     folder = data.images or str(Path(files[0]).parent)
-    for found in read_captioned(files[0], folder, image_reading(schema), skipped):
+    for found in read_captioned(files[0], folder, make_image_reading(schema), skipped):
         for caption in found.captions:
             yield (found.image[None], caption), files[0], found.line
 
 
-def sheets(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
+def read_contact_sheets(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """The same from contact sheets: an index of their cells and a table of captions.
 
     The index says the split of each image, so one index serves all parts: it is named as INDEX#SPLIT.
     """
-    index, split = named_split(files[0])
+    index, split = parse_split(files[0])
     folder = schema.data.images or str(Path(index).parent)
-    reading = image_reading(schema)
+    reading = make_image_reading(schema)
     for found in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
         for caption in found.captions:
             yield (found.image[None], caption), index, found.line
 
 
-def folders(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[Placed | Fault]:
+def read_folders(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """A text or an image a file, labeled by the folder it lies in."""
     data = schema.data
     if list(schema.sides) != ["source", "target"] or schema.task != "classify":
         raise DataError("this is a folder, whose folders would be classes: only classify reads those", files[0])
-    size = image_reading(schema).size if schema.pictured else None
+    size = make_image_reading(schema).size if schema.pictured else None
     for found in read_classes(files[0], data.encoding, size, skipped.notes):
         if isinstance(found, Fault):
             yield found
@@ -229,7 +230,7 @@ def folders(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[
             yield (content, found.label), found.file, 1
 
 
-def image_reading(schema: Schema) -> ImageReading:
+def make_image_reading(schema: Schema) -> ImageReading:
     """What the columns are called, unless the recipe says so: image and caption, whichever of them is the source."""
     data = schema.data
     named = {"source": data.source[0], "target": data.target}
@@ -242,8 +243,8 @@ def image_reading(schema: Schema) -> ImageReading:
     return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")
 
 
-Read = Callable[[Sequence[str], Schema, Skipped], Iterator[Placed | Fault]]
+Read = Callable[[Sequence[str], Schema, Skipped], Iterator[PlacedExample | Fault]]
 READERS: dict[str, Read] = {
-    **{"conll": sentences, "conllu": sentences, "ts": cases, "idx": labeled_images},
-    **{"images": captioned, "sheets": sheets, "folders": folders},
+    **{"conll": read_sentences, "conllu": read_sentences, "ts": read_cases, "idx": read_labeled_images},
+    **{"images": read_captioned_images, "sheets": read_contact_sheets, "folders": read_folders},
 }

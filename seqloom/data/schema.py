@@ -17,7 +17,7 @@ from seqloom.data.ragged import Ragged
 from seqloom.errors import RunError
 
 Raw = Any  # one side of one example as it is read: a text, or an array whose first axis is its length
-JOINED = " | "  # between the columns of a source that has several
+COLUMN_SEPARATOR = " | "  # between the columns of a source that has several
 
 
 class FittedField(Protocol):
@@ -34,6 +34,10 @@ class FittedField(Protocol):
     def __len__(self) -> int: ...
 
     def normalize(self, raw: Raw) -> Raw: ...
+
+    def describe(self, raw: Raw) -> str: ...
+
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]: ...
 
     def encode_many(self, raws: Sequence[Raw]) -> Ragged: ...
 
@@ -86,7 +90,7 @@ def read_field(side: str, field: FieldKind, values: object) -> Any:
     return field.from_json(values)
 
 
-def no_fault(raws: Sequence[Raw]) -> str:
+def find_no_fault(raws: Sequence[Raw]) -> str:
     """Every example will do."""
     return ""
 
@@ -100,16 +104,19 @@ class Schema:
     sides: dict[str, Side]
     label: str = ""  # the side that drawn parts are to have in equal shares
     shared: tuple[str, ...] = ()  # sides that learn from one another, and get one field
-    fault: Callable[[Sequence[Raw]], str] = no_fault  # what is wrong with an example, in a sentence
+    fault: Callable[[Sequence[Raw]], str] = find_no_fault  # what is wrong with an example, in a sentence
     dataset: Callable[["Schema"], Any] | None = None  # where examples of files come from, if not from rows with columns
     ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
     limited: bool = True  # whether data.max_length holds
     known: str = ""  # a sum over the fields that were fitted before, if they were
 
     def knowing(self, fields: Mapping[str, FittedField]) -> "Schema":
-        """The same with fields that are not fitted any more."""
+        """The same with fields that are not fitted any more; a side that is not named is fitted as before."""
         content = json.dumps({name: field.to_json() for name, field in fields.items()}, sort_keys=True)
-        sides = {name: Side(side.columns, KnownField(side.field, fields[name])) for name, side in self.sides.items()}
+        sides = {
+            name: Side(side.columns, KnownField(side.field, fields[name])) if name in fields else side
+            for name, side in self.sides.items()
+        }
         return replace(self, sides=sides, known=hashlib.sha256(content.encode()).hexdigest())
 
     def read_fields(self, saved: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,9 +128,9 @@ class Schema:
         """Whether arrays of a file are images."""
         return any(side.field.is_image for side in self.sides.values())
 
-    def only(self, side: str) -> "Schema":
-        """A schema of one side alone, for examples that have no answer yet."""
-        return Schema(self.task, self.data, {side: self.sides[side]})
+    def only(self, *names: str) -> "Schema":
+        """A schema of some sides alone, for examples that have no answer yet."""
+        return Schema(self.task, self.data, {name: self.sides[name] for name in names})
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -24,9 +24,12 @@ from seqloom.errors import DataError
 def load_series_by_part(data: Data, examples: object, skipped: Skipped) -> dict[str, list[Series]]:
     """The series of each part that has some of its own; `train` always has."""
     if examples is not None:
-        return {part: name_uniquely(from_python(given, data, skipped)) for part, given in _by_part(examples).items()}
+        return {
+            part: name_uniquely(convert_series(source, data, skipped))
+            for part, source in _split_by_part(examples).items()
+        }
     if data.sample:
-        return {"train": [chosen(series, data) for series in sampled(data.sample)]}
+        return {"train": [select_columns(series, data) for series in make_sample(data.sample)]}
     found = {}
     for part in PARTS:
         files = [file for name in getattr(data, part) for file in expand(name)]
@@ -35,7 +38,7 @@ def load_series_by_part(data: Data, examples: object, skipped: Skipped) -> dict[
     return found
 
 
-def sampled(name: str) -> list[Series]:
+def make_sample(name: str) -> list[Series]:
     from seqloom.data.samples import SERIES  # what samples are made from takes a while to import
 
     if name not in SERIES:
@@ -56,10 +59,10 @@ def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
             raise
         sentence = f"{error.sentence}; data.variables says which columns are to be forecast"
         raise DataError(sentence, error.file, error.line) from None
-    return found if named else [chosen(series, data, file) for series in found]
+    return found if named else [select_columns(series, data, file) for series in found]
 
 
-def chosen(series: Series, data: Data, file: str | None = None) -> Series:
+def select_columns(series: Series, data: Data, file: str | None = None) -> Series:
     """The columns to forecast, all that are not inputs if none is named, and then the inputs."""
     there = series.columns
     columns = (*(data.variables or (name for name in there if name not in data.inputs)), *data.inputs)
@@ -72,7 +75,7 @@ def chosen(series: Series, data: Data, file: str | None = None) -> Series:
     return Series(series.name, series.times, values, columns, series.filled, series.step)
 
 
-def _by_part(examples: Any) -> dict[str, Any]:
+def _split_by_part(examples: Any) -> dict[str, Any]:
     if isinstance(examples, Mapping):
         if not set(examples) <= set(PARTS) or "train" not in examples:
             raise DataError("series from Python are given at once, or by part: train, and perhaps validation and test")
@@ -80,15 +83,15 @@ def _by_part(examples: Any) -> dict[str, Any]:
     return {"train": examples}
 
 
-def from_python(given: Any, data: Data, skipped: Skipped) -> list[Series]:
+def convert_series(source: Any, data: Data, skipped: Skipped) -> list[Series]:
     """A series, an array (rows, or rows × variables), a data frame, or a list of any of these."""
-    if isinstance(given, Series):
-        return [chosen(given, data)]
-    if hasattr(given, "columns"):
-        return _of_frame(given, data, skipped)
-    if isinstance(given, list | tuple) and given and (isinstance(given[0], Series) or hasattr(given[0], "shape")):
-        return [series for one in given for series in from_python(one, data, skipped)]
-    return [_of_array(given, data)]
+    if isinstance(source, Series):
+        return [select_columns(source, data)]
+    if hasattr(source, "columns"):
+        return _convert_frame(source, data, skipped)
+    if isinstance(source, list | tuple) and source and (isinstance(source[0], Series) or hasattr(source[0], "shape")):
+        return [series for one in source for series in convert_series(one, data, skipped)]
+    return [_convert_array(source, data)]
 
 
 def name_uniquely(found: list[Series]) -> list[Series]:
@@ -101,7 +104,7 @@ def name_uniquely(found: list[Series]) -> list[Series]:
     return found
 
 
-def _of_frame(frame: Any, data: Data, skipped: Skipped) -> list[Series]:
+def _convert_frame(frame: Any, data: Data, skipped: Skipped) -> list[Series]:
     """A pandas data frame, written as a table and read as one: what holds for files holds for it."""
     if data.time and not set(data.time) <= set(map(str, frame.columns)):
         frame = frame.rename_axis(data.time[0]).reset_index()
@@ -115,9 +118,9 @@ def _of_frame(frame: Any, data: Data, skipped: Skipped) -> list[Series]:
             raise DataError(f"{place}: {error.sentence}") from None
 
 
-def _of_array(given: Any, data: Data) -> Series:
+def _convert_array(source: Any, data: Data) -> Series:
     try:
-        values = np.asarray(given, dtype=np.float64)
+        values = np.asarray(source, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError("a series is an array of numbers (rows, or rows × variables), or a data frame") from None
     values = values[:, None] if values.ndim == 1 else values

@@ -48,6 +48,10 @@ class Scale(NamedTuple):
         check_near(values, self.mean, self.spread)
         return ((values - self.mean) / self.spread).astype(np.float32)
 
+    def restore(self, scaled: Singles) -> Doubles:
+        """Scaled values in their own units."""
+        return scaled.astype(np.float64) * self.spread + self.mean
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -143,38 +147,38 @@ def prepare(data: Data, note: Callable[[str], object], examples: object = None, 
     every = [series for group in found.values() for series in group]
     for series in every:
         _check(series, every[0])
-    parted = divided(found, data)
+    parted = divide_series(found, data)
     training = [_cut(series, span) for series, span in parted["train"]]
     if known and len(known.mean) != len(every[0].columns):
         raise DataError(f"the series are of {len(every[0].columns)} variables, but this run knows {len(known.mean)}")
     scale = known or Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
-    panel, offsets = Panel.of(every, scale, data.calendar), _offsets(every)
-    parts = {part: _windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
+    panel, offsets = Panel.of(every, scale, data.calendar), _compute_offsets(every)
+    parts = {part: _make_windows(part, panel, offsets, stretches, data) for part, stretches in parted.items()}
     if absent := sum(series.filled for series in every):
         note(f"{absent:,} rows that are not there count as missing")
     rows = sum(len(series.times) - series.filled for series in every)
-    report = _report(rows + skipped.counts.total(), skipped, parts, parted)
-    return Prepared(parts, training, scale, report, _fingerprint(every, parts))
+    report = _make_report(rows + skipped.counts.total(), skipped, parts, parted)
+    return Prepared(parts, training, scale, report, _compute_fingerprint(every, parts))
 
 
 Stretch = tuple[Series, slice]
 
 
-def divided(found: dict[str, list[Series]], data: Data) -> dict[str, list[Stretch]]:
+def divide_series(found: dict[str, list[Series]], data: Data) -> dict[str, list[Stretch]]:
     """Where each part stands: in series of its own, or in a stretch of those of training."""
     parted: dict[str, list[Stretch]] = {part: [] for part in PARTS}
     for series in found["train"]:
-        for part, span in _spans(len(series.times), data, found).items():
+        for part, span in _divide_rows(len(series.times), data, found).items():
             parted[part].append((series, span))
-    own = {part: [whole(series) for series in found[part]] for part in found if part != "train"}
+    own = {part: [span_all(series) for series in found[part]] for part in found if part != "train"}
     return parted | own
 
 
-def whole(series: Series) -> Stretch:
+def span_all(series: Series) -> Stretch:
     return series, slice(0, len(series.times))
 
 
-def _spans(rows: int, data: Data, found: Collection[str]) -> dict[str, slice]:
+def _divide_rows(rows: int, data: Data, found: Collection[str]) -> dict[str, slice]:
     drawn = [part for part in ("validation", "test") if part not in found]
     if data.test_rows and drawn:
         counts = [getattr(data, f"{part}_rows") if part in drawn else 0 for part in ("validation", "test")]
@@ -185,19 +189,21 @@ def _spans(rows: int, data: Data, found: Collection[str]) -> dict[str, slice]:
     return dict(zip(PARTS, cut, strict=True))
 
 
-def _offsets(every: Sequence[Series]) -> dict[int, int]:
+def _compute_offsets(every: Sequence[Series]) -> dict[int, int]:
     """Where each series begins in a panel."""
     ends = np.cumsum([len(series.times) for series in every]).tolist()
     return {id(series): start for series, start in zip(every, [0, *ends], strict=False)}
 
 
-def whole_windows(series: Sequence[Series], scale: Scale, data: Data) -> Windows:
+def make_all_windows(series: Sequence[Series], scale: Scale, data: Data) -> Windows:
     """Every window of series that are not parted: of a file to be scored."""
     panel = Panel.of(series, scale, data.calendar)
-    return _windows("test", panel, _offsets(series), [whole(one) for one in series], data)
+    return _make_windows("test", panel, _compute_offsets(series), [span_all(one) for one in series], data)
 
 
-def _windows(part: str, panel: Panel, offsets: dict[int, int], stretches: Sequence[Stretch], data: Data) -> Windows:
+def _make_windows(
+    part: str, panel: Panel, offsets: dict[int, int], stretches: Sequence[Stretch], data: Data
+) -> Windows:
     def starts(stride: int) -> Starts:
         size = data.context, data.horizon, stride
         return np.concatenate([offsets[id(series)] + find_windows(span, *size) for series, span in stretches])
@@ -228,7 +234,9 @@ def _cut(series: Series, span: slice) -> Series:
     return Series(series.name, series.times[span], series.values[span], series.columns, 0, series.step)
 
 
-def _report(rows: int, skipped: Skipped, parts: dict[str, Windows], parted: dict[str, list[Stretch]]) -> DataReport:
+def _make_report(
+    rows: int, skipped: Skipped, parts: dict[str, Windows], parted: dict[str, list[Stretch]]
+) -> DataReport:
     splits = {}
     for part, windows in parts.items():
         values = np.concatenate([series.values[span] for series, span in parted[part]])
@@ -240,7 +248,7 @@ def _report(rows: int, skipped: Skipped, parts: dict[str, Windows], parted: dict
     return DataReport(rows, reasons, splits, variables, skipped.unique_notes())
 
 
-def _fingerprint(series: Sequence[Series], parts: dict[str, Windows]) -> str:
+def _compute_fingerprint(series: Sequence[Series], parts: dict[str, Windows]) -> str:
     found = hashlib.sha256()
     for one in series:
         found.update(repr((one.name, one.columns, one.step, one.values.shape)).encode())

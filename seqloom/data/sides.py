@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.cache import release
-from seqloom.data.ragged import Ragged, Rows, Texts, spans
+from seqloom.data.ragged import Ragged, Rows, Texts, split_rows
 from seqloom.data.schema import Raw
 
 HASHED = 1 << 23  # bytes of one long text that are hashed at once
@@ -34,14 +34,14 @@ def release_sides(raw: Mapping[str, Side]) -> None:
     release(*(side.bytes if isinstance(side, Texts) else side.values for side in raw.values()))
 
 
-def digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
+def compute_digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
     """A number for each row that tells rows apart: equal rows have equal ones."""
     chosen, found = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
-    for piece in spans(measure_rows(chosen, rows)):
+    for piece in split_rows(measure_rows(chosen, rows)):
         if len(piece) == 1 and len(chosen) == 1 and isinstance(side := raw[sides[0]], Texts):
             found[piece] = digest_long(side, int(rows[piece[0]]))
         else:
-            texts = [_bytes(side, rows[piece]) for side in chosen.values()]
+            texts = [_encode_rows(side, rows[piece]) for side in chosen.values()]
             found[piece] = [_digest(row) for row in zip(*texts, strict=True)]
         release_sides(chosen)
     return found
@@ -57,7 +57,7 @@ def digest_long(texts: Texts, row: int) -> int:
     return int.from_bytes(found.digest(), "little")
 
 
-def _bytes(side: Side, rows: Rows) -> list[bytes]:
+def _encode_rows(side: Side, rows: Rows) -> list[bytes]:
     taken = side.take(rows)
     flat = taken.bytes if isinstance(taken, Texts) else taken.values
     return [flat[start:stop].tobytes() for start, stop in zip(taken.offsets[:-1], taken.offsets[1:], strict=True)]

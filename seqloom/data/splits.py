@@ -11,13 +11,13 @@ from seqloom.errors import DataError
 REST = "train"  # the part that gets what the others leave
 
 
-def draw(rows: int | Sequence[Hashable], shares: Mapping[str, float], seed: int) -> dict[str, Rows]:
+def draw_parts(rows: int | Sequence[Hashable], shares: Mapping[str, float], seed: int) -> dict[str, Rows]:
     """The rows of each part, in order; `train` gets what is left. A pure function of its arguments.
 
     `rows` is their number, or a label for each: then every part has each label in its share, to within one row of
     what is possible. Each part whose share is not 0 gets at least one row, and so does `train`.
     """
-    labels = np.zeros(rows, dtype=np.int64) if isinstance(rows, int) else _numbered(rows)
+    labels = np.zeros(rows, dtype=np.int64) if isinstance(rows, int) else _number_labels(rows)
     total = len(labels)
     sizes = {part: max(1, round(total * share)) for part, share in shares.items() if share > 0}
     while sum(sizes.values()) >= total and max(sizes.values(), default=1) > 1:  # rounding left nothing to train on
@@ -25,10 +25,10 @@ def draw(rows: int | Sequence[Hashable], shares: Mapping[str, float], seed: int)
     if sum(sizes.values()) >= total:
         parts = ", ".join([REST, *sizes])
         raise DataError(f"{total} rows are too few to draw the parts {parts}; give more rows, or files for the parts")
-    left = _shuffled_by_label(labels, seed)
+    left = _shuffle_by_label(labels, seed)
     drawn = {part: np.empty(0, dtype=np.int64) for part in shares}
     for part, size in sizes.items():
-        chosen = _evenly(size, len(left))
+        chosen = _spread_evenly(size, len(left))
         drawn[part], left = np.sort(left[chosen]), left[~chosen]
     return {REST: np.sort(left)} | drawn
 
@@ -42,19 +42,19 @@ def shuffle(rows: int, *seeds: int) -> Rows:
     return np.argsort(bits, kind="stable")
 
 
-def _numbered(labels: Sequence[Hashable]) -> NDArray[np.int64]:
+def _number_labels(labels: Sequence[Hashable]) -> NDArray[np.int64]:
     numbers: dict[Hashable, int] = {}
     return np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.int64, len(labels))
 
 
-def _shuffled_by_label(labels: NDArray[np.int64], seed: int) -> Rows:
+def _shuffle_by_label(labels: NDArray[np.int64], seed: int) -> Rows:
     """All rows in a drawn order, those of one label together, the labels in a drawn order too."""
     order = shuffle(len(labels), seed, 0)
     ranks = shuffle(labels.max(initial=-1) + 1, seed, 1)
     return order[np.argsort(ranks[labels[order]], kind="stable")]
 
 
-def _evenly(size: int, total: int) -> NDArray[np.bool_]:
+def _spread_evenly(size: int, total: int) -> NDArray[np.bool_]:
     """`size` of `total` places, spread evenly: any stretch of them has its share, to within one."""
     steps = np.arange(total + 1) * size // total
     return np.diff(steps) > 0

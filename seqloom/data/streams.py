@@ -85,7 +85,7 @@ BUFFER = 1 << 20  # windows of a long text that are shuffled together
 # --- training ---------------------------------------------------------------------------------------------------
 
 
-class Lazy(Sequence[Spans]):
+class LazyBatches(Sequence[Spans]):
     """Batches that are made when they are asked for: a long text has more of them than memory."""
 
     def __init__(self, length: int, make: Callable[[int], Spans]) -> None:
@@ -115,23 +115,23 @@ def plan_streams(total: int, rows: int, window: int, seed: int, epoch: int) -> S
     length = -(-total // rows)
     starts = np.minimum(np.arange(rows) * length, total)
     stops = np.minimum(starts + length, total)
-    shift = drawn(total, seed, epoch)
+    shift = draw_number(total, seed, epoch)
 
     def batch(number: int) -> Spans:
         first = number * window
         begins, ends = np.minimum(starts + first, stops), np.minimum(starts + first + window, stops)
         return np.stack([begins + shift, ends + shift, np.full(rows, first > 0)], 1)
 
-    return Lazy(-(-length // window), batch)
+    return LazyBatches(-(-length // window), batch)
 
 
-def windows(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> Sequence[Spans]:
+def plan_windows(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> Sequence[Spans]:
     """Documents cut into windows, each read afresh, in a drawn order; the cuts are elsewhere in every epoch."""
-    shift = 1 + drawn(window, seed, epoch)
+    shift = 1 + draw_number(window, seed, epoch)
     if len(begins) == 2 and begins[1] - begins[0] > BUFFER * window:
         return plan_long_windows(int(begins[0]), int(begins[1]), budget, window, shift, seed, epoch)
-    spans = cut(begins, window, shift)
-    return [spans[rows] for rows in batching.order(spans[:, 1] - spans[:, 0], budget, seed, epoch)]
+    spans = cut_windows(begins, window, shift)
+    return [spans[rows] for rows in batching.plan_epoch(spans[:, 1] - spans[:, 0], budget, seed, epoch)]
 
 
 def plan_long_windows(
@@ -156,16 +156,16 @@ def plan_long_windows(
         finish = np.minimum(start + shift + chosen * window, stop)
         return np.stack([begins, finish, np.zeros_like(begins)], 1)
 
-    return Lazy(int(ends[-1]), batch)
+    return LazyBatches(int(ends[-1]), batch)
 
 
 def plan_documents(begins: Rows, budget: int, window: int, seed: int, epoch: int) -> list[Spans]:
     """Whole documents of about the same length, which are read `window` by window."""
     spans = np.stack([begins[:-1], begins[1:], np.zeros_like(begins[1:])], 1)
-    return [spans[rows] for rows in batching.order(np.diff(begins), budget, seed, epoch, window)]
+    return [spans[rows] for rows in batching.plan_epoch(np.diff(begins), budget, seed, epoch, window)]
 
 
-def cut(begins: Rows, window: int, shift: int) -> Spans:
+def cut_windows(begins: Rows, window: int, shift: int) -> Spans:
     """The documents in windows; of those longer than one window the first is `shift` places long."""
     found = []
     for start, stop in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
@@ -175,7 +175,7 @@ def cut(begins: Rows, window: int, shift: int) -> Spans:
     return np.concatenate(pairs) if pairs else np.empty((0, 3), dtype=np.int64)
 
 
-def drawn(below: int, seed: int, epoch: int) -> int:
+def draw_number(below: int, seed: int, epoch: int) -> int:
     """A whole number from 0 to less than `below`."""
     return int(np.random.PCG64(np.random.SeedSequence((seed, epoch, 2))).random_raw() % max(1, below))
 

@@ -30,13 +30,13 @@ def compute_time_features(times: Times) -> tuple[Doubles, tuple[str, ...]]:
     features, names = [], []
     for name, length, limit in CYCLES:
         if spacing < limit:
-            share = _share(moments, length)
+            share = _compute_phase(moments, length)
             features += [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
             names += [f"{name} sin", f"{name} cos"]
     return np.stack(features, 1) if features else np.empty((len(moments), 0)), tuple(names)
 
 
-def _share(moments: npt.NDArray[np.datetime64], length: int) -> Doubles:
+def _compute_phase(moments: npt.NDArray[np.datetime64], length: int) -> Doubles:
     """How far each moment is into its day or week (from Monday), or into its year, which is no fixed length."""
     if length:
         monday = np.datetime64("1970-01-05", "ms")
@@ -53,7 +53,7 @@ def count_since_observed(values: npt.NDArray[np.floating[Any]]) -> Doubles:
     return (rows - last).astype(np.float64)
 
 
-def windows(length: int, context: int, horizon: int, stride: int = 1) -> npt.NDArray[np.int64]:
+def list_windows(length: int, context: int, horizon: int, stride: int = 1) -> npt.NDArray[np.int64]:
     """The first rows of all windows that lie within `length` rows."""
     return find_windows(slice(0, length), context, horizon, stride)
 
@@ -68,28 +68,30 @@ def find_windows(part: slice, context: int, horizon: int, stride: int = 1) -> np
 def split_by_shares(length: int, shares: Sequence[float]) -> tuple[slice, ...]:
     """Parts in order of time; the shares add up to at most one."""
     if min(shares) < 0 or sum(shares) > 1 + 1e-9:
-        raise DataError(f"the shares {_listed(shares)} must be positive and add up to at most 1")
-    return _parts(np.rint(np.cumsum(shares) * length).astype(np.int64).tolist())
+        raise DataError(f"the shares {_format_list(shares)} must be positive and add up to at most 1")
+    return _make_slices(np.rint(np.cumsum(shares) * length).astype(np.int64).tolist())
 
 
 def split_by_counts(length: int, counts: Sequence[int]) -> tuple[slice, ...]:
     """Parts of so many rows each, in order of time; rows behind the last part are left out."""
     if min(counts) < 0 or sum(counts) > length:
-        raise DataError(f"parts of {_listed(counts)} rows were asked for, but the series has {length:,}")
-    return _parts(np.cumsum(counts).tolist())
+        raise DataError(f"parts of {_format_list(counts)} rows were asked for, but the series has {length:,}")
+    return _make_slices(np.cumsum(counts).tolist())
 
 
 def split_by_dates(times: Times, starts: Sequence[str]) -> tuple[slice, ...]:
     """Parts that begin at these dates, with one before the first: two dates make train, validation and test."""
     if times.dtype.kind != "M":
-        raise DataError(f"the parts begin at {_listed(starts)}, but the times of the series are no dates")
+        raise DataError(f"the parts begin at {_format_list(starts)}, but the times of the series are no dates")
     try:
         moments = np.array(starts, "datetime64[ms]")
     except ValueError:
-        raise DataError(f"the dates {_listed(starts)} cannot be read; 2013-01-31 is how a date is written") from None
+        raise DataError(
+            f"the dates {_format_list(starts)} cannot be read; 2013-01-31 is how a date is written"
+        ) from None
     if np.isnat(moments).any() or (np.diff(moments) <= np.timedelta64(0)).any():
-        raise DataError(f"the dates {_listed(starts)} must come one after the other")
-    parts = _parts([*np.searchsorted(times, moments).tolist(), len(times)])
+        raise DataError(f"the dates {_format_list(starts)} must come one after the other")
+    parts = _make_slices([*np.searchsorted(times, moments).tolist(), len(times)])
     for part, start in zip(parts, ["", *starts], strict=True):
         if part.start == part.stop:
             whose = f"from {start}" if start else f"before {starts[0]}"
@@ -97,9 +99,9 @@ def split_by_dates(times: Times, starts: Sequence[str]) -> tuple[slice, ...]:
     return parts
 
 
-def _parts(ends: list[int]) -> tuple[slice, ...]:
+def _make_slices(ends: list[int]) -> tuple[slice, ...]:
     return tuple(slice(start, end) for start, end in zip([0, *ends], ends, strict=False))
 
 
-def _listed(values: Sequence[object]) -> str:
+def _format_list(values: Sequence[object]) -> str:
     return ", ".join(map(str, values))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import RunError
-from ..training.files import explain_errors, partial, sync_folder, write_synced
+from ..training.files import explain_errors, make_partial_path, sync_folder, write_synced
 
 
 def refuse_existing(folder: Path) -> None:
@@ -17,7 +17,7 @@ def refuse_existing(folder: Path) -> None:
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     refuse_existing(folder)
-    made = partial(folder.resolve())
+    made = make_partial_path(folder.resolve())
     with explain_errors(folder, "cannot be written"):
         try:
             shutil.rmtree(made, ignore_errors=True)

@@ -17,7 +17,7 @@ from ..fields.text import SUBWORDS
 from ..layers.crf import CRF
 from ..layers.heads import MLPHead
 from ..models import Generator, Labeler
-from . import script
+from . import script, script_reading
 
 
 class Run(Protocol):
@@ -58,6 +58,10 @@ def describe_run(run: Run) -> Program:
     if recipe.task == "forecast":
         return describe_forecast(run, saved["fields"]["series"])
     fields = saved["fields"]
+    if recipe.task == "pretrain":
+        raise RunError(
+            "a pre-trained body is not exported by itself: train a task from it (model.from), and export that run"
+        )
     if isinstance(run.model, Labeler):
         return describe_labeler(run.model, fields, recipe)
     assert isinstance(run.model, Generator)
@@ -105,8 +109,10 @@ def read_source(program: Program, values: dict[str, Any], recipe: Any) -> tuple[
     program.fields |= {"whole": whole, "element": element_of(values, whole), "max_length": recipe.data.max_length}
     program.features = (element_of(values, whole) or [0])[0]
     if values["kind"] == "image":
-        return script.reading("image", "SOURCE") + script.BATCH_OF_IMAGE, "encode(example)"
-    return script.reading(values["kind"], "SOURCE") + script.BATCH, f"encode(example)[:{recipe.data.max_length}]"
+        return script_reading.write_reading("image", "SOURCE") + script_reading.BATCH_OF_IMAGE, "encode(example)"
+    return script_reading.write_reading(
+        values["kind"], "SOURCE"
+    ) + script_reading.BATCH, f"encode(example)[:{recipe.data.max_length}]"
 
 
 def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: str = '"an input" …') -> Program:
@@ -178,7 +184,7 @@ def describe_writer(tokenizer: Any, fields: dict[str, Any], recipe: Any) -> Prog
         "begin": symbols.index("\n") if "\n" in symbols else START,
         "window": window_of(recipe),
     }
-    read = script.reading(target["kind"], "TARGET")
+    read = script_reading.write_reading(target["kind"], "TARGET")
     opened = script.graphs(START="start", DECODER="decoder")
     return finish(program, recipe, opened, read, script.STEP, script.NEXT)
 

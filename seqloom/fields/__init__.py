@@ -7,6 +7,7 @@ from .frames import Frames
 from .image import Image
 from .image_tokens import ImageTokens
 from .labels import Label, LabelSet, Number, Tags
+from .ngrams import WordPairs
 from .numbers import Numbers
 from .series import TimeSeries
 from .text import TEXTS, Text
@@ -38,7 +39,7 @@ __all__ = [
 
 def text_side(columns: tuple[str, ...], tokenizer: str) -> Side:
     """A side that is text, cut as the tokenizer says."""
-    return Side(columns, TEXTS[tokenizer])
+    return Side(columns, WordPairs if tokenizer == WordPairs.kind else TEXTS[tokenizer])
 
 
 def source_side(data: Data) -> Side:

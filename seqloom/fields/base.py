@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..arguments import no_text
+from ..arguments import explain_no_text
 from ..config.recipe import Data, Model, Recipe
 from ..data.ragged import Ragged
 from ..data.schema import Raw
@@ -29,6 +29,7 @@ from ..layers.sampled_softmax import SampledSoftmax
 from ..search import Constraint, Hypothesis
 
 LARGE = 1 << 13  # symbols from which on the loss is taken in pieces
+FIGURES = 8  # of an element's numbers that are shown
 LOGITS = 1 << 25  # numbers in such a piece
 
 Rows = Sequence[int] | NDArray[np.int64]
@@ -46,6 +47,18 @@ class Prediction:
     def exact(self) -> str:
         """What is scored of it: of a number all of its digits, not as it is shown."""
         return self.output
+
+    def measures(self) -> dict[str, float]:
+        """How sure the model is of it, from 0 to 1, by name; nothing where there is no such number."""
+        return {}
+
+    def by_class(self) -> dict[str, float]:
+        """The probabilities of classes that it says."""
+        return {}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The answer as rows of a table, here one."""
+        return [{"prediction": self.output} | self.measures()]
 
     def __str__(self) -> str:
         return self.output
@@ -92,7 +105,17 @@ class Field(ABC):
     @classmethod
     def check(cls, raw: Raw) -> str:
         """What is wrong with a raw value, as the end of a sentence; nothing if it can be encoded."""
-        return no_text(raw)
+        return explain_no_text(raw)
+
+    def accept(self, given: Any) -> Raw:
+        """An input from Python as a raw value; DataError says what was expected in place of another."""
+        if sentence := self.check(given):
+            raise DataError(f"an input {sentence}")
+        return given
+
+    def is_one(self, given: Any) -> bool:
+        """Whether what was given from Python is one input, and not several."""
+        return not self.check(given)
 
     @classmethod
     def convert(cls, value: Any) -> Raw:
@@ -102,6 +125,9 @@ class Field(ABC):
     def normalize(self, raw: Raw) -> Raw:
         """`raw` as a perfect model would give it."""
         return raw
+
+    def check_answer(self, raw: Raw) -> None:  # noqa: B027  # most kinds of fields have none to refuse
+        """Refuse what is no answer at all, such as a label that there is not."""
 
     def describe(self, raw: Raw) -> str:
         """A raw value in a few words."""
@@ -136,6 +162,10 @@ class Field(ABC):
     def restore(self, stored: Raw) -> Raw:
         """The raw value of an example as it is stored beside its numbers."""
         return stored
+
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
+        """The elements of one encoded value as a model sees them, each in words or figures."""
+        return [format_numbers(element) for element in encoded]
 
     def known_rows(self, encoded: Ragged) -> NDArray[np.int64]:
         """The rows that hold nothing but what was learned: the others have no loss."""
@@ -235,6 +265,9 @@ class SymbolField(Field):
         head = Categorical(features, len(self), chunk, train.label_smoothing, impossible=NEVER_WRITTEN)
         return SampledSoftmax(head, train.sampled_softmax) if train.sampled_softmax else head
 
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
+        return self.names(encoded)
+
     @abstractmethod
     def names(self, ids: Sequence[int] | NDArray[Any]) -> list[str]:
         """Each symbol as a person sees it in a chart."""
@@ -279,6 +312,13 @@ def as_array(raw: Raw) -> NDArray[Any] | None:
     except (TypeError, ValueError):  # lists of unequal lengths, for one
         return None
     return array if array.size else None
+
+
+def format_numbers(values: NDArray[Any]) -> str:
+    """The first few of these numbers, and their shape where there are more."""
+    flat = np.ravel(values)
+    shown = " ".join(f"{value:.4g}" for value in flat[:FIGURES].tolist())
+    return shown if len(flat) <= FIGURES else f"{shown} … ({' × '.join(map(str, np.shape(values)))})"
 
 
 class ArrayField(Field):

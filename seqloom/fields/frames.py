@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from ..arguments import described
+from ..arguments import describe_value
 from ..config.recipe import Data, Model, Recipe
 from ..data.formats.chorales import HIGHEST, LOWEST
 from ..data.frames import KEYS, Frame, FramePlaces
@@ -48,11 +48,15 @@ class Frames(ArrayField):
     def check(cls, raw: Raw) -> str:
         array = as_array(raw)
         if array is None or array.ndim != 2 or array.shape[1] != KEYS or not np.isin(array, (0, 1)).all():
-            return f"is {described(raw)}, but frames were expected: an array of steps × {KEYS} keys, 1 where one sounds"
+            expected = f"an array of steps × {KEYS} keys, 1 where one sounds"
+            return f"is {describe_value(raw)}, but frames were expected: {expected}"
         return ""
 
     def encode_many(self, raws: Sequence[Raw]) -> Ragged:
         return Ragged.stacked(raws)
+
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
+        return [format_frame(frame) for frame in encoded]
 
     def prompt(self, raw: Raw) -> str:
         return "\n".join(map(format_frame, raw))

@@ -8,14 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..arguments import described
 from ..arrays import Bytes
 from ..config.recipe import Data, Model
+from ..data.formats.images import explain_no_image, fit_image, read_image, to_pixels
 from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..errors import DataError, RunError
 from ..layers.embeddings import PatchEmbedding
-from .base import ArrayField, Body, Rows, as_array
+from .base import ArrayField, Body, Rows
 
 
 class ImageField(ArrayField):
@@ -25,18 +25,19 @@ class ImageField(ArrayField):
 
     @classmethod
     def check(cls, raw: Raw) -> str:
-        array = as_array(raw)
-        if array is None or array.ndim not in (3, 4) or (array.ndim == 4 and len(array) != 1):
-            return f"is {described(raw)}, but an image was expected: an array of height × width × channels"
-        if not ((array >= 0) & (array <= 255)).all():
-            return "is an array with values that are no bytes, but an image was expected, from 0 to 255"
-        return ""
+        return explain_no_image(raw)
+
+    @classmethod
+    def convert(cls, value: Any) -> Raw:
+        """An image of Pillow, or an array, as bytes with an axis of 1 in front."""
+        value = np.asarray(value.convert("RGB")) if hasattr(value, "getbands") else value
+        return value if cls.check(value) else to_pixels(value)[None]
 
     def describe(self, raw: Raw) -> str:
         return "a picture"
 
     def picture(self, raw: Raw) -> Bytes:
-        return np.asarray(raw, dtype=np.uint8).reshape(np.shape(raw)[-3:])
+        return to_pixels(raw)
 
 
 class Image(ImageField):
@@ -78,6 +79,20 @@ class Image(ImageField):
     def __len__(self) -> int:
         return self.shape[2]
 
+    def accept(self, given: Any) -> Bytes:
+        """An image of any size: a file's name, an image of Pillow, an array of bytes or of fractions up to 1; cut and
+        resized to those of training."""
+        if not self.check(given) and (pixels := to_pixels(given)).shape == self.shape:
+            return pixels[None]
+        height, width, channels = self.shape
+        return fit_image(read_image(given), (height, width, channels))[None]
+
+    def is_one(self, given: Any) -> bool:
+        """A list holds several, unless it is one of numbers."""
+        if isinstance(given, list) and given and (hasattr(given[0], "__array__") or isinstance(given[0], str)):
+            return False
+        return hasattr(given, "getbands") or not self.check(given)
+
     def encode_many(self, raws: Sequence[Any]) -> Ragged:
         images = [self.picture(raw)[None] for raw in raws]
         for image in images:
@@ -100,6 +115,12 @@ class Image(ImageField):
     def collate(self, encoded: Ragged, rows: Rows, model: Model) -> tuple[Tensor, Tensor]:
         images = torch.from_numpy(self.scaled(encoded.padded(rows)[0][:, 0]))
         return images, torch.ones(len(images), self.patches(model), dtype=torch.bool)
+
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
+        """The extent of the image and of its values, scaled as the network sees them."""
+        scaled = self.scaled(encoded)
+        extent = " × ".join(map(str, self.shape))
+        return [f"{extent} numbers from {scaled.min():.2f} to {scaled.max():.2f}"]
 
     def scaled(self, images: Bytes) -> NDArray[np.float32]:
         """Images (B, height, width, channels) as the network sees them: (B, channels, height, width)."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..config.recipe import Data, Recipe
 from ..data.numbers import LARGEST, check_near
-from ..data.pretokenized import elements
+from ..data.pretokenized import join_elements, split_elements
 from ..data.ragged import Ragged, compute_offsets
 from ..data.schema import Raw
 from ..data.vocabulary import check_symbols
@@ -37,6 +37,12 @@ class LabelPrediction(Prediction):
 
     probability: float
 
+    def measures(self) -> dict[str, float]:
+        return {"probability": self.probability}
+
+    def by_class(self) -> dict[str, float]:
+        return {self.output: self.probability}
+
 
 @dataclass(frozen=True)
 class LabelSetPrediction(Prediction):
@@ -44,6 +50,12 @@ class LabelSetPrediction(Prediction):
     these, each label on its own."""
 
     probabilities: dict[str, float]
+
+    def measures(self) -> dict[str, float]:
+        return {"probability": math.exp(self.score)}
+
+    def by_class(self) -> dict[str, float]:
+        return self.probabilities
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,9 @@ class NumberPrediction(Prediction):
     @property
     def exact(self) -> str:
         return repr(self.value)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"prediction": self.value, "spread": self.spread}]
 
 
 class Named(Field):
@@ -95,6 +110,15 @@ class Named(Field):
     def encode_many(self, raws: Sequence[str]) -> Ragged:
         return Ragged.of([[self.numbers.get(name, NONE) for name in self.split(raw)] for raw in raws])
 
+    def check_answer(self, raw: Raw) -> None:
+        if unknown := [name for name in self.split(raw) if name not in self.numbers]:
+            known = ", ".join(self.names[:10]) + (" …" if len(self) > 10 else "")
+            raise DataError(f"{unknown[0]!r:.80} is none of the {len(self)} labels of this run: {known}")
+
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
+        """Each name with its number among all."""
+        return [f"{self.names[number]} ({number + 1} of {len(self)})" for number in encoded.tolist() if number != NONE]
+
     def balance(self, counts: NDArray[np.int64]) -> dict[str, int]:
         return dict(zip(self.names, counts.tolist(), strict=True))
 
@@ -132,6 +156,14 @@ class LabelSet(Named):
     @classmethod
     def split(cls, raw: str) -> list[str]:
         return split_names(raw)
+
+    @classmethod
+    def convert(cls, value: Any) -> Raw:
+        """A list or a set of labels, perhaps an empty one, or a text."""
+        if isinstance(value, list | tuple | set | frozenset):
+            names = [str(one).strip() for one in value]
+            return value if any("," in name or not name for name in names) else join_names(sorted(set(names)))
+        return super().convert(value)
 
     def normalize(self, raw: str) -> str:
         return join_names(split_names(raw))
@@ -223,10 +255,17 @@ class Tags(Named):
 
     @classmethod
     def split(cls, raw: str) -> list[str]:
-        return elements(raw)
+        return split_elements(raw)
+
+    @classmethod
+    def convert(cls, value: Any) -> Raw:
+        """A list of tags, or a text."""
+        return super().convert(join_elements(value))
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
-        return CRF(features, len(self)) if recipe.model.crf else Categorical(features, len(self))
+        if recipe.model.crf:
+            return CRF(features, len(self))
+        return Categorical(features, len(self), 0, recipe.train.label_smoothing, weights)
 
     def targets(self, encoded: Ragged, rows: Rows) -> Tensor:
         """Tags (B, T), NONE where one was never seen in training and behind the end of a row."""

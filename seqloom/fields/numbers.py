@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..arguments import described
+from ..arguments import describe_value
 from ..arrays import Singles
 from ..config.recipe import Data, Model
 from ..data.numbers import LARGEST, check_near
@@ -16,7 +16,9 @@ from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..errors import DataError, RunError
 from ..layers.embeddings import NumberEmbedding
-from .base import ArrayField, Body, Rows, as_array, pad_to_one
+from .base import ArrayField, Body, Rows, as_array, format_numbers, pad_to_one
+
+SHOWN = 3  # steps of a sequence in a few words
 
 
 class Numbers(ArrayField):
@@ -64,7 +66,7 @@ class Numbers(ArrayField):
     def check(cls, raw: Raw) -> str:
         array = as_array(raw)
         if array is None or array.ndim not in (1, 2):
-            return f"is {described(raw)}, but an array of numbers was expected: steps × variables"
+            return f"is {describe_value(raw)}, but an array of numbers was expected: steps × variables"
         if (large := np.abs(array) > LARGEST).any():
             return f"holds the number {array[large][0]:g}, but numbers are read up to {LARGEST:.0e}"
         return ""
@@ -76,6 +78,13 @@ class Numbers(ArrayField):
                 raise DataError(f"an input has {array.shape[1]} numbers a step, but this model reads {len(self)}")
             check_near(array, self.mean, self.spread)
         return Ragged.stacked(arrays) if arrays else Ragged(np.empty((0, len(self)), np.float32), np.zeros(1, np.int64))
+
+    def describe(self, raw: Raw) -> str:
+        values = np.asarray(raw, dtype=np.float32)
+        return f"{super().describe(raw)}: {'; '.join(map(format_numbers, values[:SHOWN]))}"
+
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
+        return super().describe_encoded(self.scaled(encoded[None])[0])
 
     @property
     def inputs(self) -> int:

@@ -12,7 +12,7 @@ from ..data.formats.series import Series
 from ..data.formats.tables import Skipped
 from ..data.ragged import Ragged
 from ..data.schema import Raw
-from ..data.series_datasets import from_python, read_histories
+from ..data.series_datasets import convert_series, read_histories
 from ..data.series_windows import Scale, compute_calendar
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
@@ -103,7 +103,7 @@ class TimeSeries(Field):
         """The series that a person gives: an array, a data frame, or one that was read from a file."""
         if isinstance(given, str):
             raise DataError("a forecaster continues series of numbers, not a text: --file names a table of them")
-        found = from_python(given, self.settings(settings), Skipped())
+        found = convert_series(given, self.settings(settings), Skipped())
         if len(found) != 1:
             raise DataError(f"{len(found)} series are given as one: ask for each by itself")
         [series] = found
@@ -113,9 +113,9 @@ class TimeSeries(Field):
             )
         return series
 
-    def read_table(self, file: str, settings: Data) -> list[Series]:
+    def read_table(self, file: str, settings: Data, skipped: Skipped | None = None) -> list[Series]:
         """The series of a table, whose rows must be as far apart as those of training."""
-        found = read_histories(file, self.settings(settings), Skipped())
+        found = read_histories(file, self.settings(settings), skipped or Skipped())
         for series in found:
             if series.step and self.step and series.step != self.step:
                 theirs, ours = format_step(series.step), format_step(self.step)

@@ -4,6 +4,7 @@ Every kind has the same four special numbers in front (`vocabulary`), which no t
 into text: characters and subwords exactly, words with white space normalized. Knows no files, splits or lengths.
 """
 
+import math
 import re
 from abc import abstractmethod
 from array import array
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from ..config.recipe import Data, Model, Recipe
@@ -48,6 +50,11 @@ class TextPrediction(Prediction):
     finish: str = "end"  # or "stop" at a string that was to end it, "length" or "time" where there was no more of that
     seconds: float = 0.0  # that it took, with the answers beside it
     alternatives: Sequence[dict[str, float]] = ()  # likely tokens at each step, where that was asked for
+
+    def measures(self) -> dict[str, float]:
+        """The probability of just these tokens, and the geometric mean of theirs, which does not shrink with length."""
+        total, count = sum(self.logs), max(len(self.logs), 1)
+        return {"probability": math.exp(total), "token_probability": math.exp(total / count)}
 
 
 class Text(SymbolField):
@@ -101,6 +108,10 @@ class Text(SymbolField):
 
     def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
         return self.names(encoded[0])
+
+    def begins_word(self) -> NDArray[np.bool_] | None:
+        """By number, whether a token begins a word and does not go on with one; None if every token is whole."""
+        return None
 
     def places(self, encoded: Ragged) -> Stream:
         return Stream(encoded)
@@ -240,6 +251,9 @@ class WordTokens(Text):
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | ({"breaks": True} if self.cut.breaks else {})
 
+    def begins_word(self) -> NDArray[np.bool_] | None:
+        return None if self.spaced else np.array([not self.cut.joined(symbol) for symbol in self.symbols])
+
     def load_vectors(self, embedding: nn.Module, file: str) -> float:
         plain = [symbol[1:] if self.cut.joined(symbol) else symbol for symbol in self.symbols]
         return load_vectors(embedding, plain, file)
@@ -292,6 +306,9 @@ class Subwords(Text):
         """Pieces of text with the blank in front made visible; bytes that are no character alone in hexadecimal."""
         shown = {special: SPECIALS[special] for special in (PAD, START, END)}
         return [shown.get(number) or visible(self._bytes[number].decode("utf-8", "backslashreplace")) for number in ids]
+
+    def begins_word(self) -> NDArray[np.bool_] | None:
+        return np.array([part[:1].isspace() for part in self._bytes])
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | self._pairs.more()

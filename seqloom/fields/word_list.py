@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from ..config.recipe import Data, Model
-from ..data.pretokenized import elements
+from ..data.pretokenized import join_elements, split_elements
 from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..data.vocabulary import PAD, UNKNOWN, Vocabulary
@@ -29,8 +30,16 @@ class WordList(Text):
         self._numbers = vocabulary.numbers
 
     @classmethod
+    def convert(cls, value: Any) -> Raw:
+        """A list of words, or a text."""
+        return super().convert(join_elements(value))
+
+    def accept(self, given: Any) -> Raw:
+        return super().accept(join_elements(given))
+
+    @classmethod
     def _fit(cls, texts: Iterable[str], settings: Data) -> Self:
-        counts = Counter(word for text in texts for word in elements(text))
+        counts = Counter(word for text in texts for word in split_elements(text))
         return cls(Vocabulary.learn(counts, settings.vocabulary_size, settings.min_count), settings.lowercase)
 
     @classmethod
@@ -42,7 +51,7 @@ class WordList(Text):
 
     def _encode(self, texts: Sequence[str]) -> Ragged:
         get = self._numbers.get
-        return Ragged.of([[get(word, UNKNOWN) for word in elements(text)] for text in texts])
+        return Ragged.of([[get(word, UNKNOWN) for word in split_elements(text)] for text in texts])
 
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(self.symbols[number] for number in ids if number >= UNKNOWN)
@@ -64,6 +73,14 @@ class SpelledWordList(Field):
     def __init__(self, words: WordList, letters: Characters, longest: int) -> None:
         self.words, self.letters, self.longest = words, letters, longest
         self.shape, self.symbols = (1 + longest,), words.symbols
+
+    @classmethod
+    def convert(cls, value: Any) -> Raw:
+        """A list of words, or a text."""
+        return super().convert(join_elements(value))
+
+    def accept(self, given: Any) -> Raw:
+        return super().accept(join_elements(given))
 
     @classmethod
     def fit(cls, raws: Iterable[str], settings: Data) -> Self:
@@ -89,11 +106,14 @@ class SpelledWordList(Field):
 
     def encode_many(self, raws: Sequence[str]) -> Ragged:
         found = self.words.encode_many(raws)
-        spelled = self.letters.encode_many([self._cut(word) for text in raws for word in elements(text)])
+        spelled = self.letters.encode_many([self._cut(word) for text in raws for word in split_elements(text)])
         table = np.full((len(spelled), self.longest), PAD, dtype=np.int32)
         padded, _ = spelled.padded(np.arange(len(spelled)))
         table[:, : padded.shape[1]] = padded
         return Ragged(np.concatenate([found.values[:, None], table], 1), found.offsets)
+
+    def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
+        return self.words.names(encoded[:, 0])
 
     def _cut(self, word: str) -> str:
         half = self.longest // 2
@@ -105,7 +125,7 @@ class SpelledWordList(Field):
         return CharacterWordEmbedding(len(self), letters(len(self.letters), size), size, size, dropout)
 
     def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
-        return elements(raw)
+        return split_elements(raw)
 
     def load_vectors(self, embedding: nn.Module, file: str) -> float:
         return load_vectors(embedding.get_submodule("words"), self.symbols, file)

@@ -5,6 +5,7 @@ from .attention import DotAttention as DotAttention
 from .attention import MultiHeadAttention as MultiHeadAttention
 from .attention import NonLocal as NonLocal
 from .attention import Pooling as Pooling
+from .attention import ProjectedAttention as ProjectedAttention
 from .attention import ScaledDotAttention as ScaledDotAttention
 from .attention_decoders import Bahdanau as Bahdanau
 from .attention_decoders import Luong as Luong
@@ -44,4 +45,5 @@ from .tap import recording as recording
 from .torch_compat import GRU as GRU
 from .torch_compat import LSTM as LSTM
 from .torch_compat import RNN as RNN
+from .transformer import TransformerConfig as TransformerConfig
 from .transformer import transformer as transformer

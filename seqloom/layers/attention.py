@@ -23,7 +23,7 @@ def weigh(scores: Tensor, mask: Tensor) -> Tensor:
 def harden(weights: Tensor) -> Tensor:
     """All weight on the largest. The gradient passes as if it were still soft (straight through)."""
     hard = F.one_hot(weights.argmax(-1), weights.shape[-1]).to(weights) * (weights > 0)
-    return hard + weights - weights.detach()
+    return hard + (weights - weights.detach())
 
 
 class Attention(nn.Module):
@@ -69,6 +69,21 @@ class ScaledDotAttention(Attention):
         return query @ keys.mT / query.shape[-1] ** 0.5
 
 
+class ProjectedAttention(ScaledDotAttention):
+    """One head with projections of query, key and value: (W_q q)ᵀ (W_k k) / √d over W_v v (Vaswani et al., 2017)."""
+
+    def __init__(self, query: int, memory: int, hard: bool = False) -> None:
+        super().__init__(query, memory, hard)
+        self.query, self.value = nn.Linear(query, query, bias=False), nn.Linear(memory, memory, bias=False)
+
+    def prepare(self, memory: Memory | None) -> Shared:
+        keys, values, mask = super().prepare(memory).tensors
+        return Shared((keys, self.value(values), mask))
+
+    def scores(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().scores(self.query(query), keys)
+
+
 class AdditiveAttention(Attention):
     """Bahdanau's score: a small net looks at the query and the key together, w₂ᵀ tanh(W₁ [q; k])."""
 
@@ -85,24 +100,25 @@ class AdditiveAttention(Attention):
         return native_steps.additive(self) if known else super().fast_look()
 
 
-SCORES: dict[str, type[Attention]] = {
-    "dot": DotAttention,
-    "scaled": ScaledDotAttention,
-    "additive": AdditiveAttention,
-}
-
-
 class MultiHeadAttention(nn.Module):
     """Scaled dot products in `heads` subspaces at once, and the product that joins what they see.
 
-    A query's heads are `width` wide, the values' `values`; both are free of the model's size.
+    A query's heads are `width` wide, the values' `values`; both are free of the model's size. A head that is `hard`
+    looks at a single place.
     """
 
     def __init__(
-        self, size: int, heads: int, width: int = 0, values: int = 0, bias: bool = True, dropout: float = 0.0
+        self,
+        size: int,
+        heads: int,
+        width: int = 0,
+        values: int = 0,
+        bias: bool = True,
+        dropout: float = 0.0,
+        hard: bool = False,
     ) -> None:
         super().__init__()
-        self.heads, self.width, self.dropout = heads, width or size // heads, dropout
+        self.heads, self.width, self.dropout, self.hard = heads, width or size // heads, dropout, hard
         self.value_width = values or self.width
         self.out = nn.Linear(heads * self.value_width, size, bias)
         self.weights = Tap()
@@ -135,10 +151,11 @@ class MultiHeadAttention(nn.Module):
         if mask is not None:
             mask = mask[:, None, None] if mask.dim() == 2 else mask[:, None]
         dropout = self.dropout if self.training else 0.0
-        if self.weights.watched:  # spelled out, so that the weights can be seen
+        if self.weights.watched or self.hard:  # spelled out, so that the weights can be seen
             scores = query @ keys.mT / self.width**0.5
             shown = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
-            weights: Tensor = self.weights(weigh(scores, shown.tril() if causal else shown))
+            weights = weigh(scores, shown.tril() if causal else shown)
+            weights = self.weights(harden(weights) if self.hard else weights)
             return self.join(F.dropout(weights, dropout) @ values)
         seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout, is_causal=causal)
         return self.join(seen)

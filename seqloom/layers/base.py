@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .description import EACH, FEED_FORWARD, POINTWISE, Child, Described, Description, count_parameters
-from .fast import native_stack, steps
+from .fast import native_decoder, native_stack, native_steps, steps
 from .padding import first_step, full_mask, gather_steps, last_step, zero_padding
 from .state import Entries as Entries
 from .state import State
@@ -37,7 +37,7 @@ class Layer(Described):
     causal: bool = True
     final_state_sizes: tuple[tuple[int, ...], ...] = ()  # the sizes of what `final_states` gives
     output = "output_tap"
-    fast_ways = ("fast_step", "fast_read", "block")
+    fast_ways = ("fast_step", "fast_read", "block", "decoder_parts")
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,6 +75,12 @@ class Layer(Described):
     def block(self) -> native_stack.Block | None:
         """What native code has to know to compute this layer together with its neighbors, if it can."""
         return None
+
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        """What native code has to know to step through this layer as part of a whole decoder, if it can; and where in
+        its state each part has its own."""
+        block = self.block()
+        return None if block is None or block.join is None else [(block, ())]
 
 
 M = TypeVar("M", bound=nn.Module)
@@ -121,6 +127,15 @@ class Stack(Layer):
     def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
         return steps.read_through(self.layers, x, self.initial_state(len(x)), mask)
 
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        parts: native_decoder.Parts = []
+        for number, layer in enumerate(self.layers):
+            inner = layer.decoder_parts()
+            if inner is None:
+                return None
+            parts += [(part, (number, *path)) for part, path in inner]
+        return parts
+
 
 class Pointwise(Layer):
     """The same module on every element: a projection, a norm, a feed-forward net."""
@@ -143,8 +158,15 @@ class Pointwise(Layer):
     def fast_step(self) -> steps.Step:
         return steps.step_pointwise(self.module)
 
+    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        return super().fast_read(x, mask) if steps.active_modules(self.module) else (x, ())
+
     def block(self) -> native_stack.Block | None:
         return native_stack.feed_forward_block(steps.active_modules(self.module))
+
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        norms = [native_steps.norm_of(module) for module in steps.active_modules(self.module)]
+        return [(norm, ()) for norm in norms if norm is not None] if None not in norms else None
 
 
 Pool = Callable[[Tensor, Tensor], Tensor]  # values (B, T, D) and their mask to a summary (B, D)

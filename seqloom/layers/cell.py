@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from .description import FORWARDS, RECURRENCE, Described, Description, count_parameters, join_path
-from .fast import cell_steps, kernels, native_kernels
+from .fast import cell_steps, kernels, native_kernels, native_stack
 from .materialize import materialize
 from .padding import zero_padding
 from .state import Entries, single
@@ -21,9 +21,9 @@ from .tap import Tap, watched
 
 
 class Cell(Described):
-    """One step of a recurrence. `forward` is enough; `kernel`, `once` and `fast_step` are faster ways to the same."""
+    """One step of a recurrence. `forward` is enough; `kernel`, `once`, `fast_step` and `block` are faster ways."""
 
-    fast_ways = ("kernel", "once", "fast_step")
+    fast_ways = ("kernel", "once", "fast_step", "block")
     slope: float | None = None  # the steepest of the activation of a plain recurrence; a gated one has no such number
     entries: tuple[str, ...] = ("h",)
     gates: tuple[str, ...] = ()
@@ -78,6 +78,10 @@ class Cell(Described):
 
     def fast_step(self) -> cell_steps.Advance | None:
         """`forward`, prepared for many single steps without gradient, where there is a faster way."""
+        return None
+
+    def block(self) -> native_stack.Block | None:
+        """What native code has to know to step through it as part of a whole decoder, if it can."""
         return None
 
     @property

@@ -20,7 +20,7 @@ from .cell_weights import constrain_weights as constrain_weights
 from .cell_weights import drop_weights as drop_weights
 from .cell_weights import initialize as initialize
 from .cell_weights import linear
-from .fast import cell_steps, kernels, lstm_kernels
+from .fast import cell_steps, kernels, lstm_kernels, native_stack
 from .state import Entries
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -78,6 +78,9 @@ class LSTMCell(Cell):
     def fast_step(self) -> cell_steps.Advance | None:
         plain = self.candidate == "tanh" and type(self.U) is nn.Linear
         return cell_steps.advance_lstm(self) if plain else None
+
+    def block(self) -> native_stack.Block | None:
+        return native_stack.make_block(native_stack.LSTM, self.W, self.U) if self.candidate == "tanh" else None
 
 
 class ProjectedLSTMCell(Cell):
@@ -217,6 +220,9 @@ class GRUCell(Cell):
 
     def fast_step(self) -> cell_steps.Advance | None:
         return cell_steps.advance_gru(self) if type(self.U) is nn.Linear else None
+
+    def block(self) -> native_stack.Block | None:
+        return native_stack.make_block(native_stack.GRU, self.W, self.U)
 
 
 class ResetBeforeGRUCell(Cell):
@@ -365,6 +371,7 @@ CELLS: dict[str, MakeCell] = {
     "rnn": RNNCell,
     "rnn-relu": partial(RNNCell, activation="relu"),
     "rnn-identity": partial(RNNCell, activation="identity"),
+    "rnn-sigmoid": partial(RNNCell, activation="sigmoid"),
     "lstm": LSTMCell,
     "lstm-sigmoid": partial(LSTMCell, candidate="sigmoid"),
     "lstm-normed": NormedLSTMCell,

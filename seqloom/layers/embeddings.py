@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from .fast.dropout import Dropout
+from .fast.native_decoder import Lookup
 from .fast.steps import Change
 from .positions import frequencies, sinusoids
 
@@ -25,6 +26,10 @@ class TokenEmbedding(nn.Module):
     def fast_change(self) -> Change:
         table, scale = self.weight, self.scale
         return lambda tokens: torch.embedding(table, tokens).mul_(scale)  # without asking for options
+
+    def lookup(self) -> Lookup | None:
+        """The table as native code reads it; a subclass may do something else with it."""
+        return Lookup(self.weight, self.scale) if type(self) is TokenEmbedding else None
 
 
 class SegmentEmbedding(nn.Module):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .chunked_cross_entropy import LinearCrossEntropy
+from .fast import native_decoder
 from .fast.dropout import Dropout
 from .fast.steps import change_of
 from .state import single
@@ -46,6 +47,10 @@ class Head(nn.Module):
     def fast_answer(self) -> Callable[[Tensor], Any]:
         """`forward` for features (B, D) of one step, prepared for many without gradient; with time again: (B, 1, …)."""
         return lambda y: self(y[:, None])
+
+    def native_answer(self) -> native_decoder.Answer | None:
+        """What native code has to know to choose among the answers, if it can."""
+        return None
 
 
 def select_valid(features: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -107,6 +112,9 @@ class Categorical(Head):
         if len(impossible):
             return lambda y: project(y).index_fill_(1, impossible, -torch.inf)[:, None]
         return lambda y: project(y)[:, None]
+
+    def native_answer(self) -> native_decoder.Answer | None:
+        return native_decoder.Answer(self.project, self.impossible) if type(self) is Categorical else None
 
     @property
     def rules(self) -> tuple[Tensor | None, float]:

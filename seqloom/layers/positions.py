@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from .base import Layer, Memory
 from .description import EACH, POSITIONS, Description, count_parameters
-from .fast import steps
+from .fast import native_decoder, steps
 from .padding import full_mask, zero_padding
 from .state import State
 
@@ -67,11 +67,19 @@ class SinusoidalPositions(Positions):
         positions = torch.arange(length, device=self.rate.device)
         return "sinusoidal positions", sinusoids(positions, self.rate, 2 * len(self.rate), self.halves)
 
-    def fast_step(self) -> steps.Step:
-        def table(furthest: int, x: Tensor) -> Tensor:
-            return sinusoids(torch.arange(2 * furthest + 64, device=x.device), self.rate, x.shape[1], self.halves)
+    def table_to(self, furthest: int, x: Tensor) -> Tensor:
+        """Vectors (…, size) for x (B, size) by position, up to the furthest."""
+        return sinusoids(torch.arange(2 * furthest + 64, device=x.device), self.rate, x.shape[-1], self.halves)
 
-        return steps.step_positions(table, steps.plain_step(self))
+    def fast_step(self) -> steps.Step:
+        return steps.step_positions(self.table_to, steps.plain_step(self))  # which says why it cannot be
+
+    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        read = steps.read_positions(self, self.table_to, x, mask)
+        return super().fast_read(x, mask) if read is None else read
+
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        return [(native_decoder.PositionTable(self.table_to, steps.plain_step(self)), ())]
 
 
 class LearnedPositions(Positions):
@@ -95,12 +103,20 @@ class LearnedPositions(Positions):
     def tabulate(self, length: int) -> tuple[str, Tensor]:
         return "learned positions", self.table[self.offset :][:length]
 
-    def fast_step(self) -> steps.Step:
-        def table(furthest: int, x: Tensor) -> Tensor | None:
-            known = self.table[self.offset :]
-            return known if furthest < len(known) else None
+    def table_to(self, furthest: int, x: Tensor) -> Tensor | None:
+        """Vectors (…, size) for x (B, size) by position, up to the furthest; none if there are not so many."""
+        known = self.table[self.offset :]
+        return known if furthest < len(known) else None
 
-        return steps.step_positions(table, steps.plain_step(self))  # which says why it cannot be
+    def fast_step(self) -> steps.Step:
+        return steps.step_positions(self.table_to, steps.plain_step(self))  # which says why it cannot be
+
+    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        read = steps.read_positions(self, self.table_to, x, mask)
+        return super().fast_read(x, mask) if read is None else read
+
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        return [(native_decoder.PositionTable(self.table_to, steps.plain_step(self)), ())]
 
 
 class Rotation(nn.Module):

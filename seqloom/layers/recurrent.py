@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .base import Entries, Layer, Memory, Modules, Pointwise, Stack
 from .cells import Cell, MakeCell
 from .description import BACKWARDS, BOTH, EACH, FORWARDS, POINTWISE, RECURRENCE, Child, Description, count_parameters
-from .fast import cell_steps, steps
+from .fast import cell_steps, native_decoder, steps
 from .fast.dropout import Dropout
 from .padding import zero_padding
 from .state import State
@@ -105,6 +105,10 @@ class Recurrent(Layer):
             return super().fast_step()
         return cell_steps.step_recurrence(advance, steps.change_of(self.cell.W))
 
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        block = self.cell.block()
+        return None if block is None else [(block, ())]
+
 
 def zero_entries(cell: Cell, batch: int) -> Entries:
     weight = next(cell.parameters())
@@ -168,8 +172,40 @@ class Bidirectional(Layer):
 
     def describe(self) -> Description:
         [forwards, _] = self.ways
-        name = f"{forwards.describe().name} both ways"
+        name = f"bidirectional {forwards.describe().name}"
         return Description(name, BOTH, count_parameters(self), RECURRENCE)
+
+
+class SeparateDirections(Layer):
+    """One stack reads forwards, one backwards, and only what comes out of them is joined: neither has seen what the
+    other reads first, so each can be taught to predict what comes next in its direction (Peters et al., 2018)."""
+
+    causal = False
+
+    def __init__(self, forwards: Layer, backwards: Layer) -> None:
+        super().__init__()
+        self.ways = Modules([forwards, backwards])
+        sizes = zip(forwards.final_state_sizes, backwards.final_state_sizes, strict=True)
+        self.final_state_sizes = tuple(tuple(map(sum, zip(*pair, strict=True))) for pair in sizes)
+
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return tuple(way.initial_state(batch) for way in self.ways)
+
+    def final_states(self, state: State) -> tuple[Entries, ...]:
+        each = (way.final_states(part) for way, part in zip(self.ways, state, strict=True))
+        return tuple(
+            tuple(torch.cat(pair, 1) for pair in zip(*level, strict=True)) for level in zip(*each, strict=True)
+        )
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        forwards, backwards = self.ways
+        there, end = forwards(x, state[0], mask)
+        back, begin = backwards(x.flip(1), state[1], None if mask is None else mask.flip(1))
+        return zero_padding(torch.cat([there, back.flip(1)], -1), mask), (end, begin)
+
+    def children_in_order(self) -> list[Child]:
+        directions = zip(self.ways, (FORWARDS, BACKWARDS), strict=True)
+        return [Child(f"ways.{number}", way, words) for number, (way, words) in enumerate(directions)]
 
 
 class VariationalDropout(Layer):
@@ -225,6 +261,14 @@ def recurrent_encoder(
     variational_dropout: bool = False,
 ) -> Layer:
     """One level for each of the sizes. `merge` is how the two ways are joined: "none" reads forwards only."""
+    if merge == "separate":
+        halves = [size // 2 for size in sizes]
+        one_way = {"merge": "none", "initial_state": initial_state, "dropout": dropout}
+        ways = [
+            recurrent_encoder(cell, inputs, halves, variational_dropout=variational_dropout, **one_way)  # type: ignore[arg-type]
+            for _ in range(2)
+        ]
+        return SeparateDirections(*ways)
 
     def layer(inputs: int, size: int) -> Layer:
         if merge == "none":

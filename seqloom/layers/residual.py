@@ -14,7 +14,10 @@ from .fast.dropout import Dropout
 from .padding import zero_padding
 from .state import State
 
-NORMS: dict[str, Callable[[int], nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+NORMS: dict[str, Callable[[int, bool], nn.Module]] = {  # by the features, and whether there is a bias
+    "layer": lambda size, bias: nn.LayerNorm(size, bias=bias),
+    "rms": lambda size, bias: nn.RMSNorm(size),  # which has none
+}
 
 
 class Residual(Layer):
@@ -55,9 +58,11 @@ class Residual(Layer):
 class PostNorm(Residual):
     """Change, add, normalize (Vaswani et al., 2017)."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer") -> None:
+    def __init__(
+        self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer", bias: bool = True
+    ) -> None:
         super().__init__(layer, dropout)
-        self.norm = NORMS[normalize](size)
+        self.norm = NORMS[normalize](size, bias)
 
     def join(self, x: Tensor, change: Tensor) -> Tensor:
         joined: Tensor = self.norm(x + change)
@@ -73,9 +78,11 @@ class PostNorm(Residual):
 class PreNorm(Residual):
     """Normalize, change, add (Xiong et al., 2020). The sum itself is never normalized: the stack does it at its end."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer") -> None:
+    def __init__(
+        self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer", bias: bool = True
+    ) -> None:
         super().__init__(layer, dropout)
-        self.norm = NORMS[normalize](size)
+        self.norm = NORMS[normalize](size, bias)
 
     def before(self, x: Tensor) -> Tensor:
         normal: Tensor = self.norm(x)
@@ -94,7 +101,9 @@ class PreNorm(Residual):
 class ReZero(Residual):
     """Change, add a share of it that is learned and starts at zero (Bachlechner et al., 2020)."""
 
-    def __init__(self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer") -> None:
+    def __init__(
+        self, size: int, layer: Layer, dropout: float = 0.0, normalize: str = "layer", bias: bool = True
+    ) -> None:
         super().__init__(layer, dropout)
         self.share = nn.Parameter(torch.zeros(()))
 

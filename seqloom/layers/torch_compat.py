@@ -10,6 +10,7 @@ from .base import Entries, Layer, Memory
 from .cell import find_cells
 from .cells import Cell, GRUCell, LSTMCell, MakeCell, ProjectedLSTMCell, RNNCell
 from .description import BACKWARDS, RECURRENCE, walk_parts
+from .fast import native_decoder
 from .fast.steps import Step
 from .recurrent import recurrent_encoder
 from .state import State
@@ -38,6 +39,9 @@ class TorchCompatible(Layer):
 
     def fast_step(self) -> Step:
         return self.stack.fast_step()
+
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        return self.stack.decoder_parts()
 
     @classmethod
     @abstractmethod

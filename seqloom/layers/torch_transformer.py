@@ -4,13 +4,14 @@ Theirs know no positions, so these are bodies without them; put a layer of posit
 """
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
 
 from .attention import MultiHeadAttention
 from .base import Layer, Pointwise, Stack
+from .fast.dropout import Dropout
 from .positions import NoRotation
 from .residual import RESIDUALS, Residual
 from .transformer import ACTIVATIONS, CausalAttention, CrossAttention, MultiHeadLayer, SelfAttention, position_wise
@@ -18,8 +19,19 @@ from .transformer import ACTIVATIONS, CausalAttention, CrossAttention, MultiHead
 Blocks = nn.TransformerEncoder | nn.TransformerDecoder
 
 
-def from_torch(module: Blocks) -> Stack:
-    """The layers that compute what the module computes: an encoder, or a causal decoder that looks at a memory."""
+@overload
+def from_torch(module: Blocks) -> Stack: ...
+
+
+@overload
+def from_torch(module: nn.Transformer) -> tuple[Stack, Stack]: ...
+
+
+def from_torch(module: Blocks | nn.Transformer) -> Stack | tuple[Stack, Stack]:
+    """The layers that compute what the module computes: an encoder, or a causal decoder that looks at a memory; of a
+    whole `nn.Transformer`, both."""
+    if isinstance(module, nn.Transformer):
+        return from_torch(module.encoder), from_torch(module.decoder)
     made: list[Layer] = []
     with torch.no_grad():
         for block in module.layers:
@@ -65,9 +77,29 @@ def read(theirs: nn.MultiheadAttention, products: list[nn.Linear], attend: Multi
     attend.out.load_state_dict(theirs.out_proj.state_dict())
 
 
-def to_torch(stack: Stack) -> Blocks:
-    """The module of PyTorch's that computes what these layers compute, batch first; only what `from_torch` can make."""
-    module = torch_twin(stack)
+@overload
+def to_torch(stack: Stack) -> Blocks: ...
+
+
+@overload
+def to_torch(stack: Stack, decoder: Stack) -> nn.Transformer: ...
+
+
+def to_torch(stack: Stack, decoder: Stack | None = None) -> Blocks | nn.Transformer:
+    """The module of PyTorch's that computes what these layers compute, batch first; only what `from_torch` can make.
+    An encoder and its decoder become one `nn.Transformer`."""
+    if decoder is None:
+        return copy_weights(torch_twin(stack), stack)
+    (size, heads), reads, writes = read_sizes(stack), torch_twin(stack), torch_twin(decoder)
+    whole = nn.Transformer(size, heads, custom_encoder=reads, custom_decoder=writes, batch_first=True)
+    # Which has drawn the weights of both anew.
+    for part, ours in ((whole.encoder, stack), (whole.decoder, decoder)):
+        copy_weights(part, ours)
+    return whole
+
+
+def copy_weights(module: Any, stack: Stack) -> Any:
+    """The module of PyTorch's with the weights of these layers."""
     with torch.no_grad():
         for name, weight in torch_weights(stack).items():
             module.get_parameter(name).copy_(weight)
@@ -79,8 +111,10 @@ def torch_twin(stack: Stack) -> Blocks:
     groups, final = split_blocks(stack)
     attend, net = groups[0][0].layer.attend, groups[0][-1].layer.module
     [activation] = [name for name, kind in ACTIVATIONS.items() if isinstance(net[1], kind)]
-    if activation == "swiglu" or any(not hasattr(part, "norm") for part in groups[0]):
-        raise ValueError("PyTorch's Transformer has neither SwiGLU nor ReZero, so these layers cannot become one")
+    lacking = missing_in_torch(groups[0][0].layer)
+    if activation == "swiglu" or lacking or any(not hasattr(part, "norm") for part in groups[0]):
+        without = lacking or "SwiGLU and no ReZero"
+        raise ValueError(f"PyTorch's Transformer has no {without}, so these layers cannot become one")
     decodes = len(groups[0]) == 3
     block: Any = (nn.TransformerDecoderLayer if decodes else nn.TransformerEncoderLayer)(
         groups[0][0].layer.project.in_features,
@@ -98,11 +132,29 @@ def torch_twin(stack: Stack) -> Blocks:
     return nn.TransformerEncoder(block, len(groups), norm, enable_nested_tensor=False)
 
 
+def read_sizes(stack: Stack) -> tuple[int, int]:
+    """Features of an element, and heads."""
+    attend = split_blocks(stack)[0][0][0].layer.attend
+    return attend.out.out_features, attend.heads
+
+
+def missing_in_torch(layer: MultiHeadLayer) -> str:
+    """What of an attention PyTorch's own does not have, if anything."""
+    attend, size = layer.attend, layer.attend.out.out_features
+    if attend.hard:
+        return "hard attention"
+    return "" if attend.heads * attend.width == attend.heads * attend.value_width == size else "free widths of heads"
+
+
 def split_blocks(stack: Stack) -> tuple[list[list[Any]], list[Any]]:
     """The residuals of each block, and the norm behind all of them, if there is one."""
     parts = [layer for layer in stack.layers if isinstance(layer, Residual)]
     each = 3 if any(isinstance(part.layer, CrossAttention) for part in parts) else 2
-    final = [layer for layer in stack.layers if isinstance(layer, Pointwise)]
+    others: list[Any] = [layer for layer in stack.layers if layer not in parts]
+    final = [layer for layer in others if isinstance(layer, Pointwise) and isinstance(layer.module[0], nn.LayerNorm)]
+    for layer in others:
+        if layer not in final and not (isinstance(layer, Pointwise) and isinstance(layer.module[0], Dropout)):
+            raise ValueError(f"PyTorch's Transformer has no {layer.describe().name}: give the blocks alone")
     return [parts[start : start + each] for start in range(0, len(parts), each)], final
 
 

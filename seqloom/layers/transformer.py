@@ -1,5 +1,7 @@
 """Transformer layers. Their state is the keys and values of all that was read, and those of the memory."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -56,7 +58,7 @@ class OwnAttention(MultiHeadLayer):
         return Description(name, shape, count_parameters(self), SELF_ATTENTION)
 
     def own_block(self, kind: int) -> native_stack.Block | None:
-        if not self.turn.native:
+        if not self.turn.native or self.attend.hard:
             return None
         options = {"attend": self.attend, "rate": self.turn.rate, "window": self.window}
         return native_stack.make_block(kind, self.project, self.attend.out, **options)
@@ -116,7 +118,7 @@ class CausalAttention(OwnAttention):
         return zero_padding(y, mask), (cache.trimmed(self.window) if self.window else cache, count)
 
     def fast_step(self) -> Step:
-        return attention_steps.step_causal(self)
+        return super().fast_step() if self.attend.hard else attention_steps.step_causal(self)
 
     def block(self) -> native_stack.Block | None:
         return self.own_block(native_stack.OWN)
@@ -160,9 +162,11 @@ class CrossAttention(MultiHeadLayer):
         return Description(name, EACH, count_parameters(self), SOURCE_ATTENTION, looks=True)
 
     def fast_step(self) -> Step:
-        return attention_steps.step_cross(self)
+        return super().fast_step() if self.attend.hard else attention_steps.step_cross(self)
 
     def block(self) -> native_stack.Block | None:
+        if self.attend.hard:
+            return None
         return native_stack.make_block(native_stack.MEMORY, self.query, self.attend.out, attend=self.attend)
 
 
@@ -194,50 +198,56 @@ def position_wise(size: int, hidden: int, activation: str, dropout: float, bias:
     )
 
 
-def transformer(
-    inputs: int,
-    size: int,
-    depth: int = 2,
-    heads: int = 4,
-    *,
-    causal: bool,
-    memory: int = 0,
-    feed_forward: int = 0,
-    norm: str = "pre",
-    norm_type: str = "layer",
-    activation: str = "gelu",
-    positions: str = "sinusoidal",
-    max_positions: int = 512,
-    window: int = 0,
-    dropout: float = 0.0,
-    attention_dropout: float = 0.0,
-    bias: bool = True,
-) -> Layer:
+@dataclass(frozen=True)
+class TransformerConfig:
+    """The settings of a Transformer, whatever it reads and whether it may read ahead."""
+
+    size: int
+    depth: int = 2
+    heads: int = 4
+    key_size: int = 0  # of a query and a key in each head; 0: the size divided by the heads
+    value_size: int = 0  # of a value in each head; 0: as a key
+    feed_forward: int = 0  # features inside the position-wise nets; 0: four times the size
+    norm: str = "pre"  # of RESIDUALS
+    norm_type: str = "layer"  # of NORMS
+    activation: str = "gelu"  # of ACTIVATIONS
+    positions: str = "sinusoidal"  # or "learned", "rotary", "none"
+    max_positions: int = 512  # of learned ones
+    window: int = 0  # elements that the self-attention sees; 0: all
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    hard_attention: bool = False  # each head looks at a single place
+    bias: bool = True
+
+    def attention(self) -> MultiHeadAttention:
+        widths, hard = (self.key_size, self.value_size), self.hard_attention
+        return MultiHeadAttention(self.size, self.heads, *widths, self.bias, self.attention_dropout, hard)
+
+    def rotation(self) -> Rotation:
+        return Rotary(self.key_size or self.size // self.heads) if self.positions == "rotary" else NoRotation()
+
+    def position_layers(self) -> list[Layer]:
+        """What adds positions to the elements, if anything does."""
+        if self.positions == "sinusoidal":
+            return [SinusoidalPositions(self.size)]
+        return [LearnedPositions(self.size, self.max_positions)] if self.positions == "learned" else []
+
+    def residual(self, layer: Layer) -> Layer:
+        return RESIDUALS[self.norm](self.size, layer, self.dropout, self.norm_type, self.bias)
+
+
+def transformer(inputs: int, config: TransformerConfig, *, causal: bool, memory: int = 0) -> Layer:
     """An encoder if not causal, a decoder if causal, looking at a memory if it has a size."""
-    residual, attention = RESIDUALS[norm], CausalAttention if causal else SelfAttention
-    before: dict[str, list[Layer]] = {
-        "sinusoidal": [SinusoidalPositions(size)],
-        "learned": [LearnedPositions(size, max_positions)],
-        "rotary": [],
-        "none": [],
-    }
-
-    def turn() -> Rotation:
-        return Rotary(size // heads) if positions == "rotary" else NoRotation()
-
-    def looking() -> MultiHeadAttention:
-        return MultiHeadAttention(size, heads, bias=bias, dropout=attention_dropout)
-
+    size, bias = config.size, config.bias
+    attention = CausalAttention if causal else SelfAttention
     layers: list[Layer] = [] if inputs == size else [Pointwise(nn.Linear(inputs, size, bias))]
-    layers += [*before[positions], Pointwise(Dropout(dropout))]
-    for _ in range(depth):
-        own = attention(size, looking(), turn(), window, bias)
-        layers.append(residual(size, own, dropout, norm_type))
+    layers += [*config.position_layers(), Pointwise(Dropout(config.dropout))]
+    for _ in range(config.depth):
+        layers.append(config.residual(attention(size, config.attention(), config.rotation(), config.window, bias)))
         if memory:
-            other = CrossAttention(size, memory, looking(), bias)
-            layers.append(residual(size, other, dropout, norm_type))
-        each = position_wise(size, feed_forward or 4 * size, activation, dropout, bias)
-        layers.append(residual(size, each, dropout, norm_type))
-    if norm == "pre":
-        layers.append(Pointwise(NORMS[norm_type](size)))
+            layers.append(config.residual(CrossAttention(size, memory, config.attention(), bias)))
+        hidden = config.feed_forward or 4 * size
+        layers.append(config.residual(position_wise(size, hidden, config.activation, config.dropout, bias)))
+    if config.norm == "pre":
+        layers.append(Pointwise(NORMS[config.norm_type](size, bias)))
     return Stack(*layers)

@@ -72,14 +72,16 @@ class Look:
             self._measured[view.measure, *options] = view.measure(self, *options)
         return self._measured[view.measure, *options]
 
-    def draw(self, name: str, *options: Any) -> "alt.TopLevelMixin | Drawing":
-        """The chart of a view; one that does not fit this model is refused with the reason."""
+    def draw(self, name: str, *options: Any, part: str = "") -> "alt.TopLevelMixin | Drawing":
+        """The chart of a view, or of one `part` of the model in it, such as "decoder.cross" or "encoder.1"; a view that
+        does not fit this model is refused with the reason."""
         if name not in VIEWS:
             near = [f"did you mean {one}? " for one in get_close_matches(name, VIEWS, 1)]
             raise RecipeError(f"there is no view {name!r}; {''.join(near)}there are {', '.join(VIEWS)} and all")
         if reason := VIEWS[name].missing(self):
             raise RecipeError(f"the view {name} does not fit this model: {reason}")
-        return VIEWS[name].chart(self.measure(name, *options))
+        measured = self.measure(name, *options)
+        return VIEWS[name].chart(select_part(name, measured, part) if part else measured)
 
     @cached_property
     def missing(self) -> dict[str, str]:
@@ -103,3 +105,15 @@ class Look:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(name.replace("-", "_") for name in VIEWS)]
+
+
+def select_part(view: str, measured: Any, part: str) -> list[Any]:
+    """What a view shows of one part of a model: `decoder` is all that is in it, `decoder.cross` one kind or level."""
+    named = isinstance(measured, list) and all(hasattr(one, "part") for one in measured)
+    if not named:
+        raise RecipeError(f"the view {view} shows the model as a whole, so it has no part {part!r:.80}")
+    chosen = [one for one in measured if f"{one.part}.".startswith(f"{part}.")]
+    if not chosen:
+        there = ", ".join(dict.fromkeys(one.part for one in measured))
+        raise RecipeError(f"the view {view} has no part {part!r:.80}; it has {there}")
+    return chosen

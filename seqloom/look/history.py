@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from ..config.recipe import Recipe
-from .measures.schedules import Curves, Rates, Record, curves, learning_rates
-from .watching import Watched, watched
+from .measures.schedules import Curves, LearningRates, Record, compute_learning_rates, read_curves
+from .watching import WatchedTraining, read_watched
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class History:
 
     @cached_property
     def curves(self) -> Curves:
-        return curves(self.records)
+        return read_curves(self.records)
 
     @cached_property
-    def rates(self) -> Rates:
-        return learning_rates(self.recipe.train)
+    def rates(self) -> LearningRates:
+        return compute_learning_rates(self.recipe.train)
 
     @cached_property
-    def watched(self) -> Watched:
-        return watched(self.records)
+    def watched(self) -> WatchedTraining:
+        return read_watched(self.records)

@@ -8,7 +8,16 @@ from torch import Tensor, nn
 from ..layers.description import EACH, ONE, POINTWISE, POOLING, join_path, walk_parts
 from ..layers.tap import recording
 from ..models import Batch
-from .measures.reading import INPUTS, SOURCE, Model, bodies, features, quiet, shape_of, single
+from .measures.reading import (
+    INPUTS,
+    SOURCE,
+    Model,
+    compute_features,
+    disable_dropout,
+    list_bodies,
+    take_row,
+    wrap_model,
+)
 
 
 @dataclass(frozen=True)
@@ -36,17 +45,17 @@ class _Count:
         return sum(parameter.numel() for parameter in new)
 
 
-def parts(model: Model, batch: Batch) -> list[Part]:
+def list_parts(model: Model, batch: Batch) -> list[Part]:
     """Of the model as it reads the first row of the batch; the sizes are those that really pass."""
-    batch = single(batch)
+    batch = take_row(batch)
     count = _Count()
-    with quiet(model), torch.no_grad(), recording(model, "*") as tape:
-        top = features(model, batch)
+    with disable_dropout(model), torch.no_grad(), recording(model, "*") as tape:
+        top = compute_features(model, batch)
     found: list[Part] = []
-    shape = shape_of(model)
-    for side, (where, body) in bodies(model).items():
+    shape = wrap_model(model)
+    for side, (where, body) in list_bodies(model).items():
         embed = shape.embedding_of(side)
-        with quiet(model), torch.no_grad():
+        with disable_dropout(model), torch.no_grad():
             size = embed(batch.source[0] if side == SOURCE else batch.inputs).shape[-1]
         if shape.head is not None:
             found.append(Part(side, "embedding", EACH, size, count.of(embed)))
@@ -61,7 +70,7 @@ def parts(model: Model, batch: Batch) -> list[Part]:
             found.append(Part(side, "summary", ONE, size, count.of(body)))  # what is left of it makes the summary
     if shape.head is not None:
         flow = EACH if top.dim() == 3 else ONE
-        with quiet(model), torch.no_grad():
+        with disable_dropout(model), torch.no_grad():
             said = shape.head(top)
         width = said.shape[-1] if isinstance(said, Tensor) else said[0].shape[-1]
         found.append(Part(INPUTS, f"head ({type(shape.head).__name__})", flow, int(width), count.of(shape.head)))

@@ -23,7 +23,7 @@ from ..layers.description import (
     join_path,
     walk_parts,
 )
-from .measures.reading import Model, bodies, called
+from .measures.reading import Model, list_bodies, name_body
 
 Tape = Mapping[str, list[Tensor]]
 UNNUMBERED = {POINTWISE, POSITIONS, POOLING}  # roles that are no levels
@@ -50,20 +50,20 @@ class Level:
 
     def values(self, tape: Tape) -> Tensor:
         """What passed, (B, T, size)."""
-        return joined(self.steps(tape), self.cell is not None)
+        return concatenate_steps(self.steps(tape), self.cell is not None)
 
 
-def joined(steps: list[Tensor], walked: bool) -> Tensor:
+def concatenate_steps(steps: list[Tensor], walked: bool) -> Tensor:
     if not walked:
         return steps[0]
     return torch.stack(steps, 1) if steps else torch.zeros(0, 0, 0)
 
 
-def levels(model: Model) -> list[Level]:
+def list_levels(model: Model) -> list[Level]:
     """Every level of the model, the lowest first, the encoder's before the decoder's."""
     found = []
-    for side, (where, body) in bodies(model).items():
-        count, whose = 0, called(model, side)
+    for side, (where, body) in list_bodies(model).items():
+        count, whose = 0, name_body(model, side)
         for path, part, about in walk_parts(body, where):
             if about.role in UNNUMBERED:
                 continue
@@ -81,21 +81,21 @@ def levels(model: Model) -> list[Level]:
     return found
 
 
-def recurrences(model: Model) -> list[Level]:
+def list_recurrences(model: Model) -> list[Level]:
     """The levels that walk a cell over time."""
-    return [level for level in levels(model) if level.cell is not None]
+    return [level for level in list_levels(model) if level.cell is not None]
 
 
-def place_name(model: Model, module: str) -> str:
+def name_place(model: Model, module: str) -> str:
     """What a person calls the part of the model in which this module stands."""
-    if level := holding(levels(model), module):
+    if level := find_level(list_levels(model), module):
         return level.name
-    for side, (prefix, _) in bodies(model).items():
+    for side, (prefix, _) in list_bodies(model).items():
         if module.startswith(prefix):
-            return f"{called(model, side)} end".strip()
+            return f"{name_body(model, side)} end".strip()
     return module
 
 
-def holding(found: Sequence[Level], name: str) -> Level | None:
+def find_level(found: Sequence[Level], name: str) -> Level | None:
     """The level in which the module or parameter of this name stands, if it stands in one."""
     return next((level for level in found if name.startswith(f"{level.path}.")), None)

@@ -3,12 +3,12 @@
 The one list that the command line, Python and the report go by. To add a view: a measure, a chart, a line here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .charts.beam import beam_chart
-from .charts.classes import calibration_chart, confusion_chart
+from .charts.classes import calibration_chart, confusion_chart, lengths_chart
 from .charts.drawing import draw_model
 from .charts.forecasts import fan_chart
 from .charts.lines import (
@@ -34,23 +34,42 @@ from .charts.tokens import (
     probe_chart,
 )
 from .charts.training import curves_chart, schedule_chart, training_flow_chart, training_spectra_chart, updates_chart
+from .conditions import (
+    HEADS,
+    RECURRENT,
+    RECURRENT_MATRIX,
+    embed_symbols,
+    find,
+    find_details,
+    forecast_series,
+    have_examples,
+    have_forget_gate,
+    have_gates,
+    have_order,
+    have_recipe,
+    have_records,
+    have_scores,
+    have_watched,
+    predict_symbols,
+    require,
+    use_search,
+)
 from .history import History
-from .measures.attention import OVER_SOURCE, AttentionMap, attention_maps
-from .measures.attribution import METHODS, Attribution, question
-from .measures.costs import LENGTHS, Cost, bodies_beside, costs
-from .measures.faithfulness import Faithfulness, faithfulness
-from .measures.gates import Trace, traces
-from .measures.gradients import gradient_flow, query_key_value
-from .measures.jacobians import decays
-from .measures.next_tokens import next_tokens, tells_symbols
-from .measures.norms import shrinkage
-from .measures.order import order_matters, swaps
-from .measures.positions import position_vectors
-from .measures.probes import label_elements, probes
-from .measures.reading import is_image
-from .measures.receptive_field import receptive_field
-from .measures.spectra import ScalarDecay, scalar_decay, spectra
-from .measures.vectors import Neighbors, Vectors, symbol_vectors
+from .measures.attention import OVER_SOURCE, AttentionMap, compute_attention_maps
+from .measures.attribution import METHODS, Attribution, find_decision
+from .measures.costs import LENGTHS, Cost, list_comparable_bodies, measure_body_costs
+from .measures.faithfulness import Faithfulness, measure_faithfulness
+from .measures.gates import Trace, record_traces
+from .measures.gradients import compute_gradient_flow, compute_query_key_value
+from .measures.jacobians import compute_decays
+from .measures.next_tokens import predict_next_tokens
+from .measures.norms import measure_shrinkage
+from .measures.order import measure_order_sensitivity, measure_swaps
+from .measures.positions import compute_position_vectors
+from .measures.probes import fit_probes, label_elements
+from .measures.receptive_field import compute_receptive_field
+from .measures.spectra import ScalarDecay, compute_scalar_decay, compute_spectra
+from .measures.vectors import Neighbors, Vectors, get_symbol_vectors
 
 if TYPE_CHECKING:
     from . import Look
@@ -58,8 +77,6 @@ if TYPE_CHECKING:
 INSIDE, TRAINING, SCORES, ANSWERS = "inside", "training", "scores", "answers"  # sections of a report
 CHOSEN = ("forecast", "attention", "gates", "next", "attribution")  # what is drawn if nobody asks for a view
 NEIGHBORS = 12  # symbols whose neighbors are shown together
-NO_RECURRENCE = "no part of this model is recurrent"
-NO_HISTORY = "it needs a run's records, and this model was given alone"
 
 
 @dataclass(frozen=True)
@@ -76,85 +93,6 @@ class View:
         return self.section == TRAINING
 
 
-# --- why a view may not fit ---
-
-
-def find(name: str, otherwise: str) -> "Callable[[Look], str]":
-    """Fits where the measure of the view of this name finds something."""
-    return lambda look: "" if look.measure(name) else otherwise
-
-
-def have_gates(look: "Look") -> str:
-    return "" if any(trace.gates for trace in look.measure("gates")) else "a plain recurrence has no gates"
-
-
-def have_forget_gate(look: "Look") -> str:
-    return "" if any(trace.keeping for trace in look.measure("gates")) else "no gate here keeps a state"
-
-
-def predict_symbols(look: "Look") -> str:
-    return "" if tells_symbols(look.model) else "its target is not one of several symbols"
-
-
-def embed_symbols(look: "Look") -> str:
-    found = symbol_vectors(look.model, look.side)
-    return "" if found is not None else "it reads no symbols that have a learned vector each"
-
-
-def have_examples(look: "Look") -> str:
-    return "" if look.batches else "it needs several examples, and the run's own data is not at hand"
-
-
-def have_order(look: "Look") -> str:
-    if is_image(look.batch.source[0] if look.batch.source else look.batch.inputs):
-        return "an image has no order"
-    return "" if len(look.names.of(look.side)) > 1 else "a single element has no order"
-
-
-def use_search(look: "Look") -> str:
-    return "" if look.search is not None else "only an answer that is generated token by token is searched for"
-
-
-def have_recipe(look: "Look") -> str:
-    return "" if look.history is not None else NO_HISTORY
-
-
-def have_records(look: "Look") -> str:
-    return "" if look.history is not None and look.history.records else NO_HISTORY
-
-
-def have_watched(look: "Look") -> str:
-    if look.history is None:
-        return NO_HISTORY
-    every, steps = look.history.recipe.train.watch_every, look.history.recipe.train.steps
-    nothing = f"no step was watched: train.watch_every is {every}, of {steps} steps"
-    return "" if len(look.history.watched.steps) else nothing
-
-
-def forecast_series(look: "Look") -> str:
-    return "" if look.forecast_fan is not None else "it forecasts no series"
-
-
-def have_scores(key: str, otherwise: str) -> "Callable[[Look], str]":
-    """Fits where a final score of the run has such details."""
-    return lambda look: "" if find_details(look, key) else otherwise
-
-
-def find_details(look: "Look", key: str) -> Mapping[str, Any]:
-    scores = look.history.scores if look.history is not None else {}
-    return next((score for score in scores.values() if score.get(key)), {})
-
-
-def require(*needs: "Callable[[Look], str]") -> "Callable[[Look], str]":
-    """All of these; the first that is missing is named."""
-    return lambda look: next(filter(None, (need(look) for need in needs)), "")
-
-
-RECURRENT = find("gates", NO_RECURRENCE)
-RECURRENT_MATRIX = require(RECURRENT, find("spectrum", "its recurrence multiplies the state with no matrix"))
-HEADS = find("query-key-value", "only a Transformer has heads, and queries, keys and values to compare")
-
-
 # --- measures that need more than the model, its example and its names ---
 
 
@@ -163,14 +101,20 @@ def history_of(look: "Look") -> History:
     return look.history
 
 
+def list_by_length(look: "Look") -> dict[str, Any]:
+    """The final scores that are known for examples of each length."""
+    scores = look.history.scores if look.history is not None else {}
+    return {name: score for name, score in scores.items() if score.get("by_length")}
+
+
 def measure_traces(look: "Look") -> list[Trace]:
-    return traces(look.model, look.batch, look.names)
+    return record_traces(look.model, look.batch, look.names)
 
 
 def measure_attributions(look: "Look", step: int | None = None) -> list[tuple[Attribution, Faithfulness]]:
     """What drove the answer, or one step of it, by every method, each with its faithfulness."""
-    asked = question(look.model, look.batch, look.names, step)
-    return [(found, faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
+    asked = find_decision(look.model, look.batch, look.names, step)
+    return [(found, measure_faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
 
 
 def measure_best_faithfulness(look: "Look", step: int | None = None) -> Faithfulness:
@@ -180,7 +124,7 @@ def measure_best_faithfulness(look: "Look", step: int | None = None) -> Faithful
 
 def measure_vectors(look: "Look") -> Vectors:
     """The learned vectors of what is read."""
-    weight = symbol_vectors(look.model, look.side)
+    weight = get_symbol_vectors(look.model, look.side)
     assert weight is not None, "it reads no symbols"
     known = list(look.read_symbols)[: len(weight)]
     symbols = [*known, *map(str, range(len(known), len(weight)))]
@@ -198,14 +142,14 @@ def measure_neighbors(look: "Look", *symbols: str) -> list[Neighbors]:
 def measure_scalar(look: "Look") -> tuple[ScalarDecay, float]:
     """For some weights, and for the stretch of this model's own matrices."""
     own = max(one.norm if one.radius is None else one.radius for one in look.measure("spectrum"))
-    return scalar_decay([0.5, 0.9, 1.0, 1.1]), own
+    return compute_scalar_decay([0.5, 0.9, 1.0, 1.1]), own
 
 
 def measure_costs(look: "Look", lengths: tuple[int, ...] = LENGTHS) -> list[Cost]:
     """What this run's body costs beside others; it is measured now, here."""
     recipe = history_of(look).recipe
-    inputs = recipe.model.embedding or recipe.model.side("encoder").width
-    return costs(bodies_beside(recipe, inputs), inputs, lengths, batch=4, repeats=2)
+    inputs = recipe.model.embedding or recipe.model.side("encoder").width or 1
+    return measure_body_costs(list_comparable_bodies(recipe, inputs), inputs, lengths, batch=4, repeats=2)
 
 
 def measure_attention(look: "Look") -> AttentionMap | None:
@@ -238,6 +182,13 @@ VIEWS = {
         have_scores("calibration", "it has no final scores with a confidence for each answer"),
         section=SCORES,
     ),
+    "lengths": View(
+        list_by_length,
+        lengths_chart,
+        "Each score on short, middle and long examples: where it falls with the length, long ones are the problem.",
+        have_scores("by_length", "it has no final scores of examples of different lengths"),
+        section=SCORES,
+    ),
     "model": View(
         lambda look: (look.model, look.batch, look.names),
         lambda found: draw_model(*found),
@@ -250,7 +201,7 @@ VIEWS = {
         find("attention", "no part of this model attends"),
     ),
     "heads": View(
-        lambda look: attention_maps(look.model, look.batch, look.names),
+        lambda look: compute_attention_maps(look.model, look.batch, look.names),
         heads_chart,
         "Every layer and head: a stripe attends to one place, a diagonal to a distance, spots to content.",
         HEADS,
@@ -263,7 +214,7 @@ VIEWS = {
         use_search,
     ),
     "next": View(
-        lambda look: (next_tokens(look.model, look.batch, look.names), look.target_symbols),
+        lambda look: (predict_next_tokens(look.model, look.batch, look.names), look.target_symbols),
         lambda found: next_chart(*found),
         "A column for each position: the most probable symbols, the first on top; the brighter, the more probable.",
         predict_symbols,
@@ -280,14 +231,14 @@ VIEWS = {
         "Deleting what an attribution calls important must lower the probability sooner than deleting at random.",
     ),
     "field": View(
-        lambda look, side="": receptive_field(look.model, look.batch, look.names, side or look.side),
+        lambda look, side="": compute_receptive_field(look.model, look.batch, look.names, side or look.side),
         field_chart,
         "How much each element read moves each output. An empty cell: that element cannot reach that output.",
     ),
     "order": View(
         lambda look: (
-            order_matters(look.model, look.batch),
-            swaps(look.model, look.batch, look.names.of(look.side)),
+            measure_order_sensitivity(look.model, look.batch),
+            measure_swaps(look.model, look.batch, look.names.of(look.side)),
         ),
         lambda found: order_chart(*found),
         "If shuffling costs nothing, the model reads a bag of elements; below, the neighbors whose order matters.",
@@ -315,12 +266,12 @@ VIEWS = {
         RECURRENT,
     ),
     "gradients": View(
-        lambda look: gradient_flow(look.model, look.batch, look.names),
+        lambda look: compute_gradient_flow(look.model, look.batch, look.names),
         flow_chart,
         "The norm of the loss's gradient at every step of every layer: where it is dark, it has vanished.",
     ),
     "jacobians": View(
-        lambda look: decays(look.model, look.batch),
+        lambda look: compute_decays(look.model, look.batch),
         decay_chart,
         "How much an early state still moves the last one. A straight line down vanishes, one up explodes.",
         RECURRENT,
@@ -332,19 +283,19 @@ VIEWS = {
         RECURRENT_MATRIX,
     ),
     "spectrum": View(
-        lambda look: spectra(look.model),
+        lambda look: compute_spectra(look.model),
         spectrum_chart,
         "The singular values of every recurrent matrix: above 1 states can grow, below 1 they shrink.",
         RECURRENT_MATRIX,
     ),
     "query-key-value": View(
-        lambda look: query_key_value(look.model, look.batch),
+        lambda look: compute_query_key_value(look.model, look.batch),
         query_key_value_chart,
         "Queries and keys often get far less gradient than values early in training: then attention learns late.",
         HEADS,
     ),
     "norms": View(
-        lambda look: shrinkage(look.model, look.batch),
+        lambda look: measure_shrinkage(look.model, look.batch),
         shrinkage_chart,
         "What each normalization does to a gradient on its way back: below 1 it shrinks.",
         find("norms", "there is no normalization in this model"),
@@ -362,13 +313,13 @@ VIEWS = {
         embed_symbols,
     ),
     "positions": View(
-        lambda look: position_vectors(look.model),
+        lambda look: compute_position_vectors(look.model),
         lambda found: position_chart(found[0]),
         "The vector of every position, and how similar two positions are by their distance.",
         find("positions", "this model has no position vectors: it reads in order, or ignores order"),
     ),
     "probe": View(
-        lambda look: probes(look.model, look.batches, [label_elements(batch) for batch in look.batches]),
+        lambda look: fit_probes(look.model, look.batches, [label_elements(batch) for batch in look.batches]),
         probe_chart,
         "How well a linear probe of each layer predicts the target; the mark is the most frequent label.",
         require(predict_symbols, have_examples),

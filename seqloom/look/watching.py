@@ -14,11 +14,11 @@ from torch import Tensor
 
 from ..arrays import Floats
 from ..models import Objective
-from ..training.tensors import whole
-from ..training.watching import Seen
+from ..training.tensors import gather_whole
+from ..training.watching import Observation
 from .measures.reading import INPUTS, SOURCE
-from .measures.spectra import recurrent_blocks
-from .places import Level, holding, levels
+from .measures.spectra import list_recurrent_blocks
+from .places import Level, find_level, list_levels
 
 TINY = 1e-30
 DOUBLINGS = 10  # a radius is found from the power 2^10 of a matrix: to half a per cent, at the cost of ten products
@@ -31,10 +31,10 @@ class Watching:
     def __init__(self, objective: Objective) -> None:
         model = objective.model
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        found = levels(model)
+        found = list_levels(model)
         names = {id(parameter): name for name, parameter in reversed(list(model.named_parameters()))}
-        layers = [layer_of(names[id(parameter)], found) for parameter in self.parameters]
-        order = upwards(found)
+        layers = [name_layer(names[id(parameter)], found) for parameter in self.parameters]
+        order = list_layers(found)
         self.layers = sorted(set(layers), key=lambda layer: order.index(layer) if layer in order else len(order))
         self.places = torch.tensor([self.layers.index(layer) for layer in layers])
         self.recurrences = [level for level in found if level.cell is not None]
@@ -44,30 +44,30 @@ class Watching:
         return [parameter.detach().clone() for parameter in self.parameters]
 
     @torch.no_grad()
-    def after(self, before: list[Tensor], norm: float) -> Seen:
+    def after(self, before: list[Tensor], norm: float) -> Observation:
         gradients = self._by_layer([p.grad if p.grad is not None else torch.zeros_like(p) for p in self.parameters])
         gradients *= norm / max(float(gradients.norm()), TINY)  # as it was before it was clipped
         moved = self._by_layer([now.detach() - then for now, then in zip(self.parameters, before, strict=True)])
         share = moved / self._by_layer(before).clamp(min=TINY)
         return {
-            "gradients": dict(zip(self.layers, map(_short, gradients.tolist()), strict=True)),
-            "updates": dict(zip(self.layers, map(_short, share.tolist()), strict=True)),
+            "gradients": dict(zip(self.layers, map(_round, gradients.tolist()), strict=True)),
+            "updates": dict(zip(self.layers, map(_round, share.tolist()), strict=True)),
             "spectra": {
-                f"{level.name}, {name}": summary(whole(block.detach()))
+                f"{level.name}, {name}": summarize_spectrum(gather_whole(block.detach()))
                 for level in self.recurrences
-                for name, block in recurrent_blocks(level)
+                for name, block in list_recurrent_blocks(level)
             },
         }
 
     def _by_layer(self, tensors: list[Tensor]) -> Tensor:
-        norms = torch.stack([whole(norm) for norm in torch._foreach_norm(tensors)]).double().cpu()
+        norms = torch.stack([gather_whole(norm) for norm in torch._foreach_norm(tensors)]).double().cpu()
         squares = torch.zeros(len(self.layers), dtype=torch.float64).index_add_(0, self.places, norms**2)
         return squares.sqrt()
 
 
-def layer_of(parameter: str, found: Sequence[Level]) -> str:
+def name_layer(parameter: str, found: Sequence[Level]) -> str:
     """What a person calls the part of the model that holds a parameter."""
-    if level := holding(found, parameter):
+    if level := find_level(found, parameter):
         return level.name
     first, _, rest = parameter.partition(".")
     if first == "source":
@@ -75,23 +75,23 @@ def layer_of(parameter: str, found: Sequence[Level]) -> str:
     return {"embed": "embedding", "decoder": "decoder end", "encoder": "encoder end"}.get(first, first)
 
 
-def upwards(found: Sequence[Level]) -> list[str]:
-    """All names that `layer_of` gives, from the first layer to the last."""
+def list_layers(found: Sequence[Level]) -> list[str]:
+    """All names that `name_layer` gives, from the first layer to the last."""
     reads = [level.name for level in found if level.side == SOURCE]
     own = [level.name for level in found if level.side == INPUTS]
     ends = ["encoder end"] if reads else []
     return ["source embedding", *reads, *ends, "embedding", *own, "encoder end", "decoder end", "head"]
 
 
-def summary(matrix: Tensor) -> list[float]:
+def summarize_spectrum(matrix: Tensor) -> list[float]:
     """The largest, the median and the smallest singular value, and the spectral radius of a square one."""
     values = torch.linalg.svdvals(matrix.float().cpu())
     square = matrix.shape[0] == matrix.shape[1]
     found = [float(values[0]), float(values[len(values) // 2]), float(values[-1])]
-    return [_short(value) for value in [*found, *([radius(matrix.float().cpu())] if square else [])]]
+    return [_round(value) for value in [*found, *([estimate_radius(matrix.float().cpu())] if square else [])]]
 
 
-def radius(matrix: Tensor) -> float:
+def estimate_radius(matrix: Tensor) -> float:
     """The largest modulus of an eigenvalue, as the growth of a high power: ‖W^n‖^(1/n). Ten times as fast."""
     power, log = matrix, 0.0
     for number in range(DOUBLINGS + 1):
@@ -104,13 +104,13 @@ def radius(matrix: Tensor) -> float:
     return float(np.exp(log))
 
 
-def _short(value: float) -> float:
+def _round(value: float) -> float:
     """Five digits: what is kept for every layer is read by people, in pictures."""
     return float(f"{value:.5g}")
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedTraining:
     """Over training: (steps,) and, by layer or matrix, (steps, layers), or (steps, matrices, 4) as `SPECTRUM`."""
 
     steps: NDArray[np.int64]
@@ -121,7 +121,7 @@ class Watched:
     spectra: Floats
 
 
-def watched(records: Sequence[dict[str, Any]]) -> Watched:
+def read_watched(records: Sequence[dict[str, Any]]) -> WatchedTraining:
     """From the lines of records.jsonl; what was not watched is left out."""
     seen = {record["step"]: record["watched"] for record in records if record.get("watched")}
     layers = list(dict.fromkeys(name for one in seen.values() for name in one["gradients"]))
@@ -133,4 +133,4 @@ def watched(records: Sequence[dict[str, Any]]) -> Watched:
 
     rows = [[(one["spectra"].get(name, []) + [np.nan] * 4)[:4] for name in matrices] for one in seen.values()]
     spectra = np.array(rows, float).reshape(len(seen), len(matrices), len(SPECTRUM))
-    return Watched(np.array(list(seen), int), layers, table("gradients"), table("updates"), matrices, spectra)
+    return WatchedTraining(np.array(list(seen), int), layers, table("gradients"), table("updates"), matrices, spectra)

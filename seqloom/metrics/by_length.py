@@ -35,7 +35,7 @@ def score_by_length(
     """
     given = np.asarray(lengths, dtype=np.int64)
     assert given.ndim == 1 and len(given), "a length for every example"
-    starts = np.unique(edges if edges is not None else _even_starts(given, bins))
+    starts = np.unique(edges if edges is not None else _find_even_starts(given, bins))
     number = np.searchsorted(starts, given, side="right")
     found = []
     for one in np.unique(number):
@@ -44,6 +44,6 @@ def score_by_length(
     return found
 
 
-def _even_starts(lengths: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
+def _find_even_starts(lengths: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     """The lengths at which bins of about one size begin."""
     return np.sort(lengths)[np.arange(1, bins) * len(lengths) // bins]

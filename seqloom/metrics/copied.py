@@ -9,7 +9,7 @@ import numpy as np
 from .score import Score, ratio, score_sums
 
 COMPARED = 1 << 22  # characters of the known texts that are searched: more would take minutes
-BETWEEN = "\0"  # two known texts: nothing that is written holds it, so no run goes over it
+SEPARATOR = "\0"  # two known texts: nothing that is written holds it, so no run goes over it
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Copied:
         return self.longest / max(self.length, 1)
 
 
-def copied(texts: Iterable[str], known: Iterable[str]) -> list[Copied]:
+def find_copied(texts: Iterable[str], known: Iterable[str]) -> list[Copied]:
     """What of each text stands in the known ones."""
-    body = joined(known)
-    return [Copied(len(text), longest_run(text, body)) for text in texts]
+    body = join_texts(known)
+    return [Copied(len(text), measure_longest_run(text, body)) for text in texts]
 
 
-def joined(known: Iterable[str]) -> str:
+def join_texts(known: Iterable[str]) -> str:
     """The known texts as one, up to COMPARED characters."""
     parts, room = [], COMPARED
     for text in known:
@@ -42,10 +42,10 @@ def joined(known: Iterable[str]) -> str:
         room -= len(text)
         if room <= 0:
             break
-    return BETWEEN.join(parts)
+    return SEPARATOR.join(parts)
 
 
-def longest_run(text: str, body: str) -> int:
+def measure_longest_run(text: str, body: str) -> int:
     """The length of the longest piece of a text that stands in the body: from each place only a longer one counts."""
     longest = 0
     for start in range(len(text)):
@@ -54,7 +54,7 @@ def longest_run(text: str, body: str) -> int:
     return longest
 
 
-def copied_scores(found: Sequence[Copied], what: str) -> dict[str, Score]:
+def score_copied(found: Sequence[Copied], what: str) -> dict[str, Score]:
     """The share of texts that are copied whole, and the mean share of a text that its longest copied run is."""
     tables = {
         "copied": (
@@ -69,7 +69,7 @@ def copied_scores(found: Sequence[Copied], what: str) -> dict[str, Score]:
     }
 
 
-def summary(found: Sequence[Copied]) -> dict[str, Any]:
+def summarize_copied(found: Sequence[Copied]) -> dict[str, Any]:
     """The same for a program, with the worst case."""
     worst = max(found, key=lambda one: one.longest)
     return {

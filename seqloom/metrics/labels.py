@@ -37,7 +37,7 @@ class ClassScores:
 
 
 @dataclass(frozen=True)
-class Found:
+class LabelPairs:
     """Pairs of an example and a class: those claimed, those that are there, and those that are both."""
 
     classes: tuple[Hashable, ...]
@@ -89,7 +89,7 @@ def multilabel_f1(
 
 def confusion_matrix(predictions: Sequence[Hashable], targets: Sequence[Hashable]) -> Confusion:
     """Rows are the true classes, columns the predicted ones."""
-    classes, claimed, there = _numbered(predictions, targets)
+    classes, claimed, there = _number_classes(predictions, targets)
     counts = np.bincount(there * len(classes) + claimed, minlength=len(classes) ** 2)
     return Confusion(classes, counts.reshape(len(classes), len(classes)))
 
@@ -101,21 +101,21 @@ def per_class(
     return score_classes(find_labels(predictions, targets), intervals=intervals)
 
 
-def find_labels(predictions: Sequence[Hashable], targets: Sequence[Hashable]) -> Found:
+def find_labels(predictions: Sequence[Hashable], targets: Sequence[Hashable]) -> LabelPairs:
     """One label an example."""
-    classes, claimed, there = _numbered(predictions, targets)
+    classes, claimed, there = _number_classes(predictions, targets)
     rows = np.arange(len(claimed))
     right = claimed == there
     example = np.concatenate([rows, rows, rows[right]])
     cell = np.concatenate([claimed, there + len(classes), claimed[right] + 2 * len(classes)])
-    return Found(classes, len(rows), example, cell)
+    return LabelPairs(classes, len(rows), example, cell)
 
 
 def find_sets(
     predictions: Sequence[Collection[Hashable]],
     targets: Sequence[Collection[Hashable]],
     class_of: Callable[[Hashable], Hashable] = lambda label: label,
-) -> Found:
+) -> LabelPairs:
     """Any number of labels an example, each once; what is counted as a class may be only a part of the label."""
     assert len(predictions) == len(targets), "as many predictions as targets"
     classes = tuple(sorted({class_of(label) for labels in (*predictions, *targets) for label in labels}, key=str))
@@ -126,10 +126,10 @@ def find_sets(
         for kind, labels in enumerate((claimed, there, claimed & there)):
             example.extend([row] * len(labels))
             cell.extend(number[class_of(label)] + kind * len(classes) for label in labels)
-    return Found(classes, len(targets), np.array(example, dtype=np.int64), np.array(cell, dtype=np.int64))
+    return LabelPairs(classes, len(targets), np.array(example, dtype=np.int64), np.array(cell, dtype=np.int64))
 
 
-def score_f1(found: Found, average: Average, *, intervals: bool) -> Score:
+def score_f1(found: LabelPairs, average: Average, *, intervals: bool) -> Score:
     """One F1 over all classes."""
     assert found.examples, "nothing to score: the caller has to see to it that there are examples"
     averaged, scale = AVERAGES[average]
@@ -138,11 +138,11 @@ def score_f1(found: Found, average: Average, *, intervals: bool) -> Score:
     return Score(float(value[0]), interval, "higher", scale)
 
 
-def score_classes(found: Found, *, intervals: bool) -> dict[Hashable, ClassScores]:
+def score_classes(found: LabelPairs, *, intervals: bool) -> dict[Hashable, ClassScores]:
     """Precision, recall and F1 of each class."""
     tallies = found.tallies(np.ones((1, found.examples)))
-    values = _rates(tallies)[0]
-    drawn = resample(found.examples, lambda times: _rates(found.tallies(times))) if intervals else None
+    values = _compute_rates(tallies)[0]
+    drawn = resample(found.examples, lambda times: _compute_rates(found.tallies(times))) if intervals else None
 
     def score(rate: int, position: int) -> Score:
         interval = None if drawn is None else limits(drawn[:, rate, position])
@@ -154,7 +154,7 @@ def score_classes(found: Found, *, intervals: bool) -> dict[Hashable, ClassScore
     }
 
 
-def _numbered(
+def _number_classes(
     predictions: Sequence[Hashable], targets: Sequence[Hashable]
 ) -> tuple[tuple[Hashable, ...], NDArray[np.int64], NDArray[np.int64]]:
     """The classes in order, and each label as its place among them."""
@@ -165,36 +165,36 @@ def _numbered(
     return classes, np.array(claimed, dtype=np.int64), np.array(there, dtype=np.int64)
 
 
-def _share(part: Doubles, whole: Doubles) -> Doubles:
+def _divide(part: Doubles, whole: Doubles) -> Doubles:
     """Nothing out of nothing is 0, as in the field's other implementations."""
     shared: Doubles = part / np.where(whole > 0, whole, 1)
     return shared
 
 
-def _rates(tallies: Doubles) -> Doubles:
+def _compute_rates(tallies: Doubles) -> Doubles:
     """Precision, recall and F1 of each class: (R, 3, K) → (R, 3, K)"""
     claimed, there, both = np.moveaxis(tallies, -2, 0)
-    return np.stack([_share(both, claimed), _share(both, there), _share(2 * both, claimed + there)], -2)
+    return np.stack([_divide(both, claimed), _divide(both, there), _divide(2 * both, claimed + there)], -2)
 
 
-def _macro(tallies: Doubles) -> Doubles:
+def _average_macro(tallies: Doubles) -> Doubles:
     """A class that was neither drawn nor claimed says nothing."""
     occurs = tallies[..., 0, :] + tallies[..., 1, :] > 0
-    return _share(_rates(tallies)[..., 2, :].sum(-1), occurs.sum(-1).astype(np.float64))
+    return _divide(_compute_rates(tallies)[..., 2, :].sum(-1), occurs.sum(-1).astype(np.float64))
 
 
-def _micro(tallies: Doubles) -> Doubles:
+def _average_micro(tallies: Doubles) -> Doubles:
     claimed, there, both = np.moveaxis(tallies.sum(-1), -1, 0)
-    return _share(2 * both, claimed + there)
+    return _divide(2 * both, claimed + there)
 
 
-def _weighted(tallies: Doubles) -> Doubles:
+def _average_weighted(tallies: Doubles) -> Doubles:
     there = tallies[..., 1, :]
-    return _share((_rates(tallies)[..., 2, :] * there).sum(-1), there.sum(-1))
+    return _divide((_compute_rates(tallies)[..., 2, :] * there).sum(-1), there.sum(-1))
 
 
 AVERAGES: dict[Average, tuple[Callable[[Doubles], Doubles], str]] = {
-    "macro": (_macro, "mean F1 of the classes, 0 to 1"),
-    "micro": (_micro, "F1 over all labels, 0 to 1"),
-    "weighted": (_weighted, "mean F1 of the classes, each as often as it occurs, 0 to 1"),
+    "macro": (_average_macro, "mean F1 of the classes, 0 to 1"),
+    "micro": (_average_micro, "F1 over all labels, 0 to 1"),
+    "weighted": (_average_weighted, "mean F1 of the classes, each as often as it occurs, 0 to 1"),
 }

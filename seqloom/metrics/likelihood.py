@@ -22,17 +22,19 @@ def perplexity(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: b
     what the sum is shared out to: words for a word perplexity, even if the model writes subwords.
     """
     scale = f"perplexity a {unit}; 1 is perfect, a uniform guess among V gets V"
-    return score_sums(_table(losses, counts), lambda sums: np.exp(ratio(sums)), "lower", scale, intervals=intervals)
+    return score_sums(
+        _make_table(losses, counts), lambda sums: np.exp(ratio(sums)), "lower", scale, intervals=intervals
+    )
 
 
 def nats(losses: ArrayLike, counts: ArrayLike, unit: Unit, *, intervals: bool = True) -> Score:
     """Mean negative log-likelihood a unit, in nats."""
-    return score_sums(_table(losses, counts), ratio, "lower", f"nats a {unit}; 0 is perfect", intervals=intervals)
+    return score_sums(_make_table(losses, counts), ratio, "lower", f"nats a {unit}; 0 is perfect", intervals=intervals)
 
 
 def bits_per_character(losses: ArrayLike, characters: ArrayLike, *, intervals: bool = True) -> Score:
     """Mean negative log-likelihood a character, in bits, whatever the model's own tokens are."""
-    table = _table(losses, characters)
+    table = _make_table(losses, characters)
     table[:, 0] /= np.log(2)
     return score_sums(table, ratio, "lower", "bits a character; 0 is perfect", intervals=intervals)
 
@@ -44,7 +46,7 @@ def blocks(losses: ArrayLike, size: int = 1000) -> tuple[Doubles, Doubles]:
     return np.add.reduceat(given, starts), np.diff(np.append(starts, len(given))).astype(np.float64)
 
 
-def _table(losses: ArrayLike, counts: ArrayLike) -> Doubles:
+def _make_table(losses: ArrayLike, counts: ArrayLike) -> Doubles:
     sums, shares = np.asarray(losses, dtype=np.float64), np.asarray(counts, dtype=np.float64)
     assert sums.shape == shares.shape and sums.ndim == 1, "one sum and one count a document"
     return np.stack([sums, shares], 1)

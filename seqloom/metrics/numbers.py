@@ -19,21 +19,25 @@ Metric = Callable[[Doubles, Doubles], Score]  # predictions and targets, the exa
 
 def mae(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Mean absolute error."""
-    predicted, given = _pair(predictions, targets)
-    return _mean(np.abs(predicted - given), given, _ratio, "in the unit of the target; 0 is perfect", intervals)
+    predicted, given = _check_pair(predictions, targets)
+    return _score_mean(
+        np.abs(predicted - given), given, _compute_ratio, "in the unit of the target; 0 is perfect", intervals
+    )
 
 
 def mse(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Mean squared error."""
-    predicted, given = _pair(predictions, targets)
-    return _mean((predicted - given) ** 2, given, _ratio, "in the target's unit squared; 0 is perfect", intervals)
+    predicted, given = _check_pair(predictions, targets)
+    return _score_mean(
+        (predicted - given) ** 2, given, _compute_ratio, "in the target's unit squared; 0 is perfect", intervals
+    )
 
 
 def rmse(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """The root of the mean squared error."""
-    predicted, given = _pair(predictions, targets)
+    predicted, given = _check_pair(predictions, targets)
     scale = "in the unit of the target; 0 is perfect"
-    return _mean((predicted - given) ** 2, given, lambda sums: np.sqrt(_ratio(sums)), scale, intervals)
+    return _score_mean((predicted - given) ** 2, given, lambda sums: np.sqrt(_compute_ratio(sums)), scale, intervals)
 
 
 def seasonal_scale(training: ArrayLike, season: int = 1) -> Doubles:
@@ -52,14 +56,14 @@ def mase(predictions: ArrayLike, targets: ArrayLike, scale: ArrayLike, *, interv
     variable, or one a target, as arrays broadcast. A series that never changed in training has none (0, or NaN): its
     targets are left out and counted.
     """
-    predicted, given = _pair(predictions, targets)
+    predicted, given = _check_pair(predictions, targets)
     unit = np.broadcast_to(np.asarray(scale, dtype=np.float64), given.shape)
     scaled = unit > 0
     left = int((~scaled & ~np.isnan(given)).sum())
     words = "errors of the seasonal naive forecast in training; below 1 beats it"
     words += f"; {left:,} targets of series without such errors are left out" if left else ""
     errors = np.divide(np.abs(predicted - given), unit, out=np.zeros(given.shape), where=scaled)
-    return _mean(errors, np.where(scaled, given, np.nan), _ratio, words, intervals)
+    return _score_mean(errors, np.where(scaled, given, np.nan), _compute_ratio, words, intervals)
 
 
 def quantile_loss(
@@ -68,46 +72,48 @@ def quantile_loss(
     """Pinball loss, averaged over the quantiles; the last axis of the predictions is that of the quantiles."""
     levels = np.asarray(quantiles, dtype=np.float64)
     given = np.asarray(targets, dtype=np.float64)
-    predicted, repeated = _pair(predictions, np.repeat(given[..., None], len(levels), -1))
+    predicted, repeated = _check_pair(predictions, np.repeat(given[..., None], len(levels), -1))
     above = repeated - predicted
     loss = np.maximum(levels * above, (levels - 1) * above).mean(-1)
-    return _mean(loss, given, _ratio, "in the unit of the target; 0 is perfect", intervals)
+    return _score_mean(loss, given, _compute_ratio, "in the unit of the target; 0 is perfect", intervals)
 
 
 def coverage(low: ArrayLike, high: ArrayLike, targets: ArrayLike, nominal: float, *, intervals: bool = True) -> Score:
     """The share of targets between `low` and `high`, which say that they hold the share `nominal`."""
-    bottom, given = _pair(low, targets)
-    top, _ = _pair(high, targets)
+    bottom, given = _check_pair(low, targets)
+    top, _ = _check_pair(high, targets)
     inside = np.where(np.isnan(given), np.nan, (bottom <= given) & (given <= top))
-    return _mean(inside, given, _ratio, f"share of targets inside; {nominal:g} is right", intervals, "nearer")
+    return _score_mean(
+        inside, given, _compute_ratio, f"share of targets inside; {nominal:g} is right", intervals, "nearer"
+    )
 
 
 def r2(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """The share of the targets' variance that is explained; 0 for always saying the mean, below 0 for worse."""
-    predicted, given = _pair(predictions, targets)
-    centered = given - _known_mean(given)  # the sums below lose no digits then
-    cells = _cells([(predicted - given) ** 2, centered, centered**2, np.ones_like(given)], given)
+    predicted, given = _check_pair(predictions, targets)
+    centered = given - _average_known(given)  # the sums below lose no digits then
+    cells = _sum_cells([(predicted - given) ** 2, centered, centered**2, np.ones_like(given)], given)
     return replace(
         score_sums(
-            cells, _explained, "higher", "share of the variance; 1 is perfect, 0 is the mean", intervals=intervals
+            cells, _compute_r2, "higher", "share of the variance; 1 is perfect, 0 is the mean", intervals=intervals
         ),
-        missing=_missing(given),
+        missing=_count_missing(given),
     )
 
 
 def pearson(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Linear correlation of predictions and targets."""
-    predicted, given = _pair(predictions, targets)
-    x = predicted - _known_mean(np.where(np.isnan(given), np.nan, predicted))
-    y = given - _known_mean(given)
-    cells = _cells([x, y, x * y, x * x, y * y, np.ones_like(y)], given)
-    score = score_sums(cells, _correlated, "higher", "correlation, -1 to 1", intervals=intervals)
-    return replace(score, missing=_missing(given))
+    predicted, given = _check_pair(predictions, targets)
+    x = predicted - _average_known(np.where(np.isnan(given), np.nan, predicted))
+    y = given - _average_known(given)
+    cells = _sum_cells([x, y, x * y, x * x, y * y, np.ones_like(y)], given)
+    score = score_sums(cells, _compute_correlation, "higher", "correlation, -1 to 1", intervals=intervals)
+    return replace(score, missing=_count_missing(given))
 
 
 def spearman(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Correlation of the ranks of predictions and targets (one of each an example); every resample is ranked anew."""
-    predicted, given = _pair(predictions, targets)
+    predicted, given = _check_pair(predictions, targets)
     assert given.ndim == 1, "ranks are those of one number an example"
     known = ~np.isnan(given)
     # Equal numbers share a group, and groups are in order: the mean rank of a group follows from how many came before.
@@ -118,52 +124,52 @@ def spearman(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = Tr
 
     value = statistic(np.ones((1, len(given))))[0]
     interval = limits(resample(len(given), statistic)) if intervals else None
-    return Score(float(value), interval, "higher", "correlation of ranks, -1 to 1", missing=_missing(given))
+    return Score(float(value), interval, "higher", "correlation of ranks, -1 to 1", missing=_count_missing(given))
 
 
 def per_step(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:
     """The metric of each of the H steps ahead."""
-    return _per(metric, predictions, targets, 1)
+    return _score_along(metric, predictions, targets, 1)
 
 
 def per_variable(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:
     """The metric of each of the V variables, all steps together."""
-    return _per(metric, predictions, targets, 2)
+    return _score_along(metric, predictions, targets, 2)
 
 
-def _per(metric: Metric, predictions: ArrayLike, targets: ArrayLike, axis: int) -> list[Score]:
+def _score_along(metric: Metric, predictions: ArrayLike, targets: ArrayLike, axis: int) -> list[Score]:
     predicted, given = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
     return [metric(p, t) for p, t in zip(np.moveaxis(predicted, axis, 0), np.moveaxis(given, axis, 0), strict=True)]
 
 
-def _pair(predictions: ArrayLike, targets: ArrayLike) -> tuple[Doubles, Doubles]:
+def _check_pair(predictions: ArrayLike, targets: ArrayLike) -> tuple[Doubles, Doubles]:
     predicted, given = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
     assert predicted.shape == given.shape, f"predictions {predicted.shape} for targets {given.shape}"
     assert not (np.isnan(predicted) & ~np.isnan(given)).any(), "a prediction for every target that is known"
     return predicted, given
 
 
-def _missing(targets: Doubles) -> int:
+def _count_missing(targets: Doubles) -> int:
     return int(np.isnan(targets).sum())
 
 
-def _known_mean(values: Doubles) -> float:
+def _average_known(values: Doubles) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else 0.0
 
 
-def _cells(statistics: Sequence[Doubles], targets: Doubles) -> Doubles:
+def _sum_cells(statistics: Sequence[Doubles], targets: Doubles) -> Doubles:
     """Each statistic summed over the cells of an example whose target is known: (N, C)"""
     axes = tuple(range(1, targets.ndim))
     return np.stack([np.where(np.isnan(targets), 0, one).sum(axes) for one in statistics], -1)
 
 
-def _mean(
+def _score_mean(
     errors: Doubles, targets: Doubles, value: Value, scale: str, intervals: bool, better: Better = "lower"
 ) -> Score:
     """The score of an error a cell."""
-    cells = _cells([errors, np.ones_like(targets)], targets)
-    return replace(score_sums(cells, value, better, scale, intervals=intervals), missing=_missing(targets))
+    cells = _sum_cells([errors, np.ones_like(targets)], targets)
+    return replace(score_sums(cells, value, better, scale, intervals=intervals), missing=_count_missing(targets))
 
 
 def _divide(part: Doubles, whole: Doubles) -> Doubles:
@@ -171,17 +177,17 @@ def _divide(part: Doubles, whole: Doubles) -> Doubles:
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
 
 
-def _ratio(sums: Doubles) -> Doubles:
+def _compute_ratio(sums: Doubles) -> Doubles:
     return _divide(sums[..., 0], sums[..., 1])
 
 
-def _explained(sums: Doubles) -> Doubles:
+def _compute_r2(sums: Doubles) -> Doubles:
     error, total, squares, count = np.moveaxis(sums, -1, 0)
     explained: Doubles = 1 - _divide(error, squares - total**2 / np.maximum(count, 1))
     return explained
 
 
-def _correlated(sums: Doubles) -> Doubles:
+def _compute_correlation(sums: Doubles) -> Doubles:
     x, y, xy, xx, yy, count = np.moveaxis(sums, -1, 0)
     count = np.maximum(count, 1)
     variances = np.maximum(xx - x * x / count, 0) * np.maximum(yy - y * y / count, 0)

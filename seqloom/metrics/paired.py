@@ -53,14 +53,14 @@ class Verdict:
     pairs: tuple[Pair, ...]
 
 
-def bootstrap_interval(values: ArrayLike) -> tuple[float, float]:
+def compute_bootstrap_interval(values: ArrayLike) -> tuple[float, float]:
     """Where the mean lies in 95 of 100 draws of as many seeds."""
     given = np.asarray(values, dtype=np.float64)
     low, high = np.quantile(draw_seeds(len(given)) @ given, [LEVEL / 2, 1 - LEVEL / 2])
     return float(low), float(high)
 
 
-def sign_flip_p(differences: ArrayLike) -> float:
+def compute_sign_flip_p(differences: ArrayLike) -> float:
     """The share of flipped signs whose mean is as far from zero: a two-sided p-value."""
     values = np.asarray(differences, dtype=np.float64)
     seen = abs(values.sum()) * (1 - 1e-9)  # equal sums count, however they are rounded
@@ -94,12 +94,12 @@ def correct_holm(ps: Sequence[float]) -> list[float]:
     return corrected
 
 
-def fewest_seeds(comparisons: int) -> int:
+def count_needed_seeds(comparisons: int) -> int:
     """Below this no p-value can be small enough: of n seeds the smallest is 2 / 2ⁿ."""
     return math.ceil(1 + math.log2(max(comparisons, 1) / LEVEL))
 
 
-def seeds_to_separate(differences: ArrayLike, comparisons: int) -> int | None:
+def estimate_needed_seeds(differences: ArrayLike, comparisons: int) -> int | None:
     """The seeds with which such differences show against so many others at once, with a chance of `POWER`.
 
     As for a paired t-test, whose power the sign flips share; the last term is for the spread being estimated as well.
@@ -112,7 +112,7 @@ def seeds_to_separate(differences: ArrayLike, comparisons: int) -> int | None:
     normal = NormalDist()
     level, power = normal.inv_cdf(1 - LEVEL / 2 / comparisons), normal.inv_cdf(1 - (1 - POWER) / comparisons)
     needed = ((level + power) / effect) ** 2 + level**2 / 2 if effect else math.inf
-    return None if needed > MOST else max(math.ceil(needed), fewest_seeds(comparisons))
+    return None if needed > MOST else max(math.ceil(needed), count_needed_seeds(comparisons))
 
 
 def judge(scores: Mapping[str, Sequence[float]], higher: bool) -> Verdict:
@@ -124,16 +124,16 @@ def judge(scores: Mapping[str, Sequence[float]], higher: bool) -> Verdict:
     tables = {name: sign * np.asarray(values, dtype=np.float64) for name, values in scores.items()}
     best = max(tables, key=lambda name: float(tables[name].mean()))
     apart = {name: tables[best] - table for name, table in tables.items() if name != best}
-    corrected = correct_holm([sign_flip_p(values) for values in apart.values()])
+    corrected = correct_holm([compute_sign_flip_p(values) for values in apart.values()])
     pairs = tuple(
         Pair(
             best,
             name,
             float(values.mean()),
-            bootstrap_interval(values),
-            sign_flip_p(values),
+            compute_bootstrap_interval(values),
+            compute_sign_flip_p(values),
             p,
-            seeds_to_separate(values, len(apart)),
+            estimate_needed_seeds(values, len(apart)),
         )
         for (name, values), p in zip(apart.items(), corrected, strict=True)
     )
@@ -141,7 +141,7 @@ def judge(scores: Mapping[str, Sequence[float]], higher: bool) -> Verdict:
 
 
 def conclude(best: str, seeds: int, pairs: tuple[Pair, ...]) -> Verdict:
-    least, close = fewest_seeds(len(pairs)), [pair for pair in pairs if not pair.separated]
+    least, close = count_needed_seeds(len(pairs)), [pair for pair in pairs if not pair.separated]
     if not close:
         p = max(pair.corrected for pair in pairs)
         return Verdict(best, f"{best} is better than each of the others (corrected p ≤ {p:.2g})", seeds, seeds, pairs)

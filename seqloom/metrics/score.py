@@ -77,18 +77,18 @@ def resample(count: int, statistic: Statistic) -> Doubles:
     found = []
     for first in range(0, RESAMPLES, block):
         rows = min(block, RESAMPLES - first)
-        drawn = _kept(count)[first : first + rows] if count <= KEPT else _draw(generator, rows, count)
+        drawn = _draw_all(count)[first : first + rows] if count <= KEPT else _draw_counts(generator, rows, count)
         found.append(statistic(drawn.astype(np.float64)))
     return np.concatenate(found)
 
 
 @lru_cache(maxsize=2)
-def _kept(count: int) -> Times:
+def _draw_all(count: int) -> Times:
     """All draws of so many examples: each score of a test part, and each of its steps, is asked of the same ones."""
-    return _draw(np.random.default_rng(BOOTSTRAP_SEED), RESAMPLES, count)
+    return _draw_counts(np.random.default_rng(BOOTSTRAP_SEED), RESAMPLES, count)
 
 
-def _draw(generator: np.random.Generator, rows: int, count: int) -> Times:
+def _draw_counts(generator: np.random.Generator, rows: int, count: int) -> Times:
     """How often each example is drawn: (rows, count)"""
     times = np.empty((rows, count), dtype=np.uint8)  # a draw gives one example about once; 255 is out of reach
     for row in times:

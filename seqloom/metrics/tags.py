@@ -6,7 +6,7 @@ the conlleval script (and of seqeval): what looks like a beginning is one. Resam
 
 from collections.abc import Collection, Hashable, Sequence
 
-from .labels import Average, ClassScores, Found, find_sets, score_classes, score_f1
+from .labels import Average, ClassScores, LabelPairs, find_sets, score_classes, score_f1
 from .score import Score, ratio, score_sums
 
 OUTSIDE = "O"
@@ -27,16 +27,16 @@ def tag_accuracy(
 
 def entity_f1(predictions: Tags, targets: Tags, average: Average = "micro", *, intervals: bool = True) -> Score:
     """F1 (0 to 1) of entities: right if type, first and last token all are."""
-    score = score_f1(_found(predictions, targets), average, intervals=intervals)
+    score = score_f1(_find_entities(predictions, targets), average, intervals=intervals)
     return Score(score.value, score.interval, score.better, "entity " + score.scale.replace("labels", "entities"))
 
 
 def per_entity(predictions: Tags, targets: Tags, *, intervals: bool = True) -> dict[Hashable, ClassScores]:
     """Precision, recall and F1 of each type of entity."""
-    return score_classes(_found(predictions, targets), intervals=intervals)
+    return score_classes(_find_entities(predictions, targets), intervals=intervals)
 
 
-def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+def list_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """Type, first and last token of each entity of a sentence."""
     found = []
     before, kind_before, first = OUTSIDE, "", 0
@@ -56,11 +56,11 @@ def spell_entities(tags: Collection[str]) -> bool:
     return any(tag != OUTSIDE for tag in tags) and all(tag == OUTSIDE or tag[:2] in PREFIXES for tag in tags)
 
 
-def _found(predictions: Tags, targets: Tags) -> Found:
-    claimed, there = ([entities(tags) for tags in sentences] for sentences in (predictions, targets))
-    return find_sets(claimed, there, _type)
+def _find_entities(predictions: Tags, targets: Tags) -> LabelPairs:
+    claimed, there = ([list_entities(tags) for tags in sentences] for sentences in (predictions, targets))
+    return find_sets(claimed, there, _get_type)
 
 
-def _type(entity: Hashable) -> Hashable:
+def _get_type(entity: Hashable) -> Hashable:
     assert isinstance(entity, tuple)
     return entity[0]

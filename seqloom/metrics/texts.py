@@ -22,7 +22,10 @@ Tokens = Callable[[str], Sequence[Hashable]]  # cuts a text: `list` for characte
 
 def exact_match(predictions: Sequence[str], references: Sequence[References], *, intervals: bool = True) -> Score:
     """The share (0 to 1) of predictions that equal one of their references, character by character."""
-    right = [[prediction in accepted, 1] for prediction, accepted in zip(predictions, _every(references), strict=True)]
+    right = [
+        [prediction in accepted, 1]
+        for prediction, accepted in zip(predictions, _list_references(references), strict=True)
+    ]
     return score_sums(right, ratio, "higher", "share of examples, 0 to 1", intervals=intervals)
 
 
@@ -34,8 +37,8 @@ def token_error_rate(
     Of several references the nearest counts: the fewest edits, and among those the longest.
     """
     edits = [
-        min(_edits(tokens(prediction), tokens(reference)) for reference in accepted)
-        for prediction, accepted in zip(predictions, _every(references), strict=True)
+        min(_count_edits(tokens(prediction), tokens(reference)) for reference in accepted)
+        for prediction, accepted in zip(predictions, _list_references(references), strict=True)
     ]
     counts = [[distance, -minus_length] for distance, minus_length in edits]
     scale = "edits a reference token; 0 is perfect, above 1 is possible"
@@ -68,7 +71,7 @@ def bleu(
     from sacrebleu.metrics.bleu import BLEU
 
     # `force` only silences the advice for texts that look tokenized; the number is the same.
-    return _sacrebleu(BLEU(lowercase=lowercase, force=True), predictions, references, intervals)
+    return _score_sacrebleu(BLEU(lowercase=lowercase, force=True), predictions, references, intervals)
 
 
 def mean_sentence_bleu(
@@ -85,8 +88,8 @@ def mean_sentence_bleu(
     from sacrebleu.metrics.bleu import BLEU
 
     metric = BLEU(lowercase=lowercase, force=True, effective_order=True)
-    sentences = _statistics(metric, predictions, references)
-    values = [[_value(metric, sentence), 1] for sentence in sentences]
+    sentences = _compute_statistics(metric, predictions, references)
+    values = [[_compute_value(metric, sentence), 1] for sentence in sentences]
     signature = str(metric.get_signature())
     return score_sums(values, ratio, "higher", "0 to 100, mean over sentences", signature, intervals=intervals)
 
@@ -101,7 +104,7 @@ def chrf(
     """Corpus chrF2 (0 to 100) as sacrebleu computes it."""
     from sacrebleu.metrics.chrf import CHRF
 
-    return _sacrebleu(CHRF(lowercase=lowercase), predictions, references, intervals)
+    return _score_sacrebleu(CHRF(lowercase=lowercase), predictions, references, intervals)
 
 
 def ter(predictions: Sequence[str], references: Sequence[References], *, intervals: bool = True) -> Score:
@@ -109,20 +112,20 @@ def ter(predictions: Sequence[str], references: Sequence[References], *, interva
     from sacrebleu.metrics.ter import TER
 
     scale = "edits for 100 reference words; 0 is perfect, above 100 is possible"
-    return _sacrebleu(TER(), predictions, references, intervals, "lower", scale)
+    return _score_sacrebleu(TER(), predictions, references, intervals, "lower", scale)
 
 
-def _every(references: Sequence[References]) -> list[Sequence[str]]:
+def _list_references(references: Sequence[References]) -> list[Sequence[str]]:
     """A text alone is a list of one."""
     return [[accepted] if isinstance(accepted, str) else accepted for accepted in references]
 
 
-def _edits(prediction: Sequence[Hashable], reference: Sequence[Hashable]) -> tuple[int, int]:
+def _count_edits(prediction: Sequence[Hashable], reference: Sequence[Hashable]) -> tuple[int, int]:
     """Edits and minus the reference's length: the smaller pair is the nearer reference."""
     return Levenshtein.distance(prediction, reference), -len(reference)
 
 
-def _sacrebleu(
+def _score_sacrebleu(
     metric: "Metric",
     predictions: Sequence[str],
     references: Sequence[References],
@@ -133,20 +136,22 @@ def _sacrebleu(
     """A sacrebleu metric with its bootstrap interval."""
 
     def value(sums: Doubles) -> Doubles:
-        return np.apply_along_axis(lambda one: _value(metric, one.tolist()), -1, sums)
+        return np.apply_along_axis(lambda one: _compute_value(metric, one.tolist()), -1, sums)
 
-    statistics = _statistics(metric, predictions, references)
+    statistics = _compute_statistics(metric, predictions, references)
     return score_sums(statistics, value, better, scale, str(metric.get_signature()), intervals=intervals)
 
 
-def _statistics(metric: "Metric", predictions: Sequence[str], references: Sequence[References]) -> list[list[float]]:
+def _compute_statistics(
+    metric: "Metric", predictions: Sequence[str], references: Sequence[References]
+) -> list[list[float]]:
     """What a sacrebleu metric needs to know of each sentence.
 
     Sentence statistics and the score of their sum are the two steps of sacrebleu's own bootstrap. They are not part of
     its public interface, but the only way to resample without counting all n-grams a thousand times; a test holds
     the value against `corpus_score`.
     """
-    accepted = _every(references)
+    accepted = _list_references(references)
     if len(predictions) != len(accepted):
         raise ValueError(f"{len(predictions)} predictions cannot be scored against {len(accepted)} references")
     most = max(map(len, accepted), default=0)
@@ -156,5 +161,5 @@ def _statistics(metric: "Metric", predictions: Sequence[str], references: Sequen
     return statistics
 
 
-def _value(metric: "Metric", sums: list[float]) -> float:
+def _compute_value(metric: "Metric", sums: list[float]) -> float:
     return float(metric._compute_score_from_stats(sums).score)

@@ -11,10 +11,10 @@ import torch
 
 from ..config.recipe import Recipe
 from ..look.doctor.anatomy import examine
-from ..look.doctor.evidence import gather
+from ..look.doctor.evidence import collect_evidence
 from ..look.doctor.findings import NOTHING, Checkup
 from ..look.doctor.trials import Trials
-from ..look.measures.schedules import curves
+from ..look.measures.schedules import read_curves
 from ..models import Batch, Generator, Labeler, Objective
 from ..tasks.task import Feed, Prepared, Task
 from ..training.randomness import preserve_random_state
@@ -24,7 +24,7 @@ EXAMINED = 16  # rows that the inside is measured on
 
 
 @dataclass(frozen=True)
-class Known:
+class RunFacts:
     """What a run's folder says without its examples."""
 
     records: Sequence[dict[str, Any]]
@@ -32,40 +32,40 @@ class Known:
     data: dict[str, Any]  # the report
 
 
-def checkup(
-    task: Task, known: Known, model: Labeler | Generator | None, prepared: Prepared | None, seconds: float
+def examine_run(
+    task: Task, known: RunFacts, model: Labeler | Generator | None, prepared: Prepared | None, seconds: float
 ) -> Checkup:
     """Everything that can be known: without a trained model, of what training would begin with; without the examples,
     of the records alone."""
     recipe = task.recipe
     skipped = max((record["skipped"] for record in known.records), default=0)
-    outside = Checkup(recipe, NOTHING, curves(known.records), skipped, known.scores, known.data)
+    outside = Checkup(recipe, NOTHING, read_curves(known.records), skipped, known.scores, known.data)
     if prepared is None:
         return outside
     fresh = build_untrained(task, recipe)
     shown = fresh if model is None else model
-    batches, drawn = pick_batches(task, prepared, recipe), pick_batches(task, prepared, with_shuffling(recipe))
+    batches, drawn = pick_batches(task, prepared, recipe), pick_batches(task, prepared, enable_shuffling(recipe))
     return replace(
         outside,
         anatomy=examine(shown, batches[len(batches) // 2].rows(slice(0, EXAMINED))),
-        evidence=gather(shown, fresh, batches, drawn),
+        evidence=collect_evidence(shown, fresh, batches, drawn),
         trying=Trials(lambda other: build_trial(task, prepared, other), recipe, seconds) if seconds else None,
     )
 
 
 def pick_batches(task: Task, prepared: Prepared, recipe: Recipe) -> list[Batch]:
     """Batches of the first epoch, evenly over it."""
-    asked = with_recipe(task, recipe)
+    asked = replace_recipe(task, recipe)
     order = asked.order(prepared, 0)
     places = torch.linspace(0, len(order) - 1, min(len(order), COUNTED)).long().tolist()
     return [asked.batch(prepared, order[place]) for place in places]
 
 
-def with_shuffling(recipe: Recipe) -> Recipe:
+def enable_shuffling(recipe: Recipe) -> Recipe:
     return recipe if recipe.train.shuffle else recipe.override("train.shuffle=true")
 
 
-def with_recipe(task: Task, recipe: Recipe) -> Task:
+def replace_recipe(task: Task, recipe: Recipe) -> Task:
     """The same task by another recipe."""
     other = copy.copy(task)
     other.recipe = recipe
@@ -74,7 +74,7 @@ def with_recipe(task: Task, recipe: Recipe) -> Task:
 
 def build_untrained(task: Task, recipe: Recipe) -> Labeler | Generator:
     """The model as it was before its first step."""
-    other = with_recipe(task, recipe)
+    other = replace_recipe(task, recipe)
     with preserve_random_state():
         torch.manual_seed(recipe.train.seed)
         model: Any = other.build()
@@ -83,5 +83,5 @@ def build_untrained(task: Task, recipe: Recipe) -> Labeler | Generator:
 
 
 def build_trial(task: Task, prepared: Prepared, recipe: Recipe) -> tuple[Objective, Feed]:
-    other = with_recipe(task, recipe)
+    other = replace_recipe(task, recipe)
     return other.objective(build_untrained(task, recipe)), Feed(other, prepared)

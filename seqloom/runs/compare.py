@@ -9,7 +9,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,17 +20,17 @@ from ..config.ranges import Over
 from ..config.recipe import Recipe
 from ..config.train import seconds
 from ..errors import RecipeError, RunError, SeqloomError
-from ..metrics.paired import Verdict, bootstrap_interval, judge
+from ..metrics.paired import Verdict, compute_bootstrap_interval, judge
 from ..training.files import explain_errors, json_bytes, read_json, write_atomically
+from ..training.records import Record
 from .folder import RECORDS, SCORES, WEIGHTS, read_records, read_scores
 from .matching import Variant, Workshop, list_variants, match_parameters, match_steps
 from .run import load, train
 
 MATCHES = ("parameters", "time", "steps")
 PLAN, RUNS, RESULTS, CLAIMS = "plan.json", "runs", "results", "claims"
-ASKED = 20  # inputs that the time of an answer is measured on
+TIMED_INPUTS = 20  # inputs that the time of an answer is measured on
 WAIT = 1.0  # seconds between looks at what other processes do
-Tell = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,6 @@ def compare(
     seeds: int = 6,
     score: str = "",
     examples: object = None,
-    stop: threading.Event | None = None,
-    tell: Tell = lambda line: None,
 ) -> Comparison:
     """Train every variant with every seed, and say what can be said; called again, it goes on.
 
@@ -108,27 +106,40 @@ def compare(
     `budget` such as "5m" is the time of a run; without one, the recipe says how long to train. `score` is the one that
     counts, by default the first of the task. `examples` from Python take the place of the recipe's files.
     """
-    folder = Path(into)
-    plan = settle_plan(folder, recipe, kinds, over, match, budget, seeds, examples, tell)
-    run_jobs(folder, plan, examples, stop, tell)
-    return read_comparison(folder, score)
+    for _ in train_variants(recipe, Path(into), Design(kinds, over, match, budget, seeds), examples):
+        pass
+    return read_comparison(into, score)
+
+
+@dataclass(frozen=True)
+class Design:
+    """How a recipe is varied, and what its variants have alike."""
+
+    kinds: Sequence[str] = ()
+    over: Sequence[Over] = ()
+    match: str = "parameters"
+    budget: str = ""
+    seeds: int = 6
+
+
+def train_variants(
+    recipe: Recipe, folder: Path, design: Design, examples: object = None, stop: threading.Event | None = None
+) -> Iterator[Record]:
+    """Every job that is not done yet; the records are notes on what is being done."""
+    yield from make_plan(folder, recipe, design, examples)
+    yield from run_jobs(folder, read_plan(folder), examples, stop)
+
+
+def note(text: str) -> Record:
+    return Record("note", 0, text=text)
 
 
 # --- the plan -----------------------------------------------------------------------------------------------------
 
 
-def settle_plan(
-    folder: Path,
-    recipe: Recipe,
-    kinds: Sequence[str],
-    over: Sequence[Over],
-    match: str,
-    budget: str,
-    seeds: int,
-    examples: object,
-    tell: Tell,
-) -> Plan:
+def make_plan(folder: Path, recipe: Recipe, design: Design, examples: object = None) -> Iterator[Record]:
     """The plan of this folder: made by the first who asks, read by all others. More seeds may be asked for later."""
+    match, budget = design.match, design.budget
     if match not in MATCHES:
         raise RecipeError(f"there is no match {match!r}; there are {', '.join(MATCHES)}")
     if match == "time" and not budget:
@@ -136,7 +147,7 @@ def settle_plan(
     if budget:
         seconds(budget)
         recipe = recipe.changed("train.time", "").changed("train.steps", 0)
-    named = list_variants(kinds, over)
+    named = list_variants(design.kinds, design.over)
     for variant in named:  # what cannot be is said before anything is waited for
         variant.recipe(recipe)
     asked = {
@@ -155,12 +166,11 @@ def settle_plan(
             if {key: stored.get(key) for key in known} != known:
                 raise RunError(f"{folder}: another comparison was begun here; name another folder with --into")
         else:
-            tell("reading the data, and matching the variants")
+            yield note("reading the data, and matching the variants")
             matched = match_variants(recipe, named, match, budget, examples)
             stored = known | {"variants": [asdict(one) for one in matched]}
-        stored["seeds"] = max(seeds, stored.get("seeds", 0))
+        stored["seeds"] = max(design.seeds, stored.get("seeds", 0))
         write_atomically(folder / PLAN, json_bytes(stored))
-    return read_plan(folder)
 
 
 def match_variants(
@@ -203,7 +213,9 @@ def name_job(variant: Variant, seed: int) -> str:
     return f"{kept}-seed{seed}"
 
 
-def run_jobs(folder: Path, plan: Plan, examples: object, stop: threading.Event | None, tell: Tell) -> None:
+def run_jobs(
+    folder: Path, plan: Plan, examples: object = None, stop: threading.Event | None = None
+) -> Iterator[Record]:
     """Do what nobody has done or is doing, until all is done; what another process was killed at is free again."""
     jobs, waiting = plan.jobs(), False
     while missing := [job for job in jobs if not (folder / RESULTS / f"{name_job(*job)}.json").exists()]:
@@ -216,14 +228,15 @@ def run_jobs(folder: Path, plan: Plan, examples: object, stop: threading.Event |
                 if not mine or (folder / RESULTS / f"{name}.json").exists():
                     continue
                 idle = False
-                tell(f"{name}: job {len(jobs) - len(missing) + 1 + missing.index((variant, seed))} of {len(jobs)}")
+                number = len(jobs) - len(missing) + 1 + missing.index((variant, seed))
+                yield note(f"{name}: job {number} of {len(jobs)}")
                 result = run_job(folder, plan, variant, seed, examples, stop)
                 if result is None:
                     return
                 write_atomically(folder / RESULTS / f"{name}.json", json_bytes(result))
         if idle:
             if not waiting:
-                tell(f"waiting for {len(missing)} jobs of other processes")
+                yield note(f"waiting for {len(missing)} jobs of other processes")
             waiting = True
             time.sleep(WAIT)
 
@@ -249,7 +262,7 @@ def measure(into: Path, examples: object) -> dict[str, Any]:
     run = load(into)
     records, _ = read_records(into / RECORDS)
     steps = [record for record in records if record["kind"] != "note"]
-    _, asked = run.pick_examples(ASKED, examples)
+    _, asked = run.pick_examples(TIMED_INPUTS, examples)
     for one in asked[:1]:  # what is set up at the first answer is not counted
         run.predict(one.input)
     begun = time.perf_counter()
@@ -287,7 +300,7 @@ def read_comparison(folder: Path | str, score: str = "") -> Comparison:
     if name not in first["scores"]:
         raise RecipeError(f"there is no score {name!r}; there are {', '.join(first['scores'])}")
     better = first["scores"][name]["better"]
-    rows = tuple(row_of(plan, variant, results, name) for variant in plan.variants)
+    rows = tuple(make_row(plan, variant, results, name) for variant in plan.variants)
     return Comparison(
         str(folder),
         first["task"],
@@ -303,7 +316,7 @@ def read_comparison(folder: Path | str, score: str = "") -> Comparison:
     )
 
 
-def row_of(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[str, Any]], score: str) -> Row:
+def make_row(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[str, Any]], score: str) -> Row:
     own = {seed: results[variant.name, seed] for seed in plan.seeds if (variant.name, seed) in results}
     failures = tuple(one["failure"] for one in own.values() if "failure" in one)
     own = {seed: one for seed, one in own.items() if "failure" not in one}
@@ -318,7 +331,7 @@ def row_of(plan: Plan, variant: Variant, results: dict[tuple[str, int], dict[str
         variant.parameters,
         scores,
         fmean(scores.values()) if scores else None,
-        bootstrap_interval(list(scores.values())) if scores else None,
+        compute_bootstrap_interval(list(scores.values())) if scores else None,
         round(mean("steps")),
         mean("seconds"),
         mean("milliseconds"),

@@ -1,19 +1,27 @@
-"""A run in the forms of other programs, by name."""
+"""A run in the forms of other programs, by name. To add one: a function here that writes it, and a line in `FORMATS`.
+
+Importing this loads no torch.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .run import Run, load
+from ..errors import RecipeError
+
+if TYPE_CHECKING:
+    from .run import Run
 
 
-def to_onnx(run: Run, folder: Path) -> dict[str, Any]:
+def export_onnx(run: Run, folder: Path) -> dict[str, Any]:
     from ..exchange import onnx
 
     return onnx.save(run, folder)
 
 
-def to_huggingface(run: Run, folder: Path) -> dict[str, Any]:
+def export_huggingface(run: Run, folder: Path) -> dict[str, Any]:
     from ..exchange import huggingface
 
     huggingface.save(run.model, folder)
@@ -21,19 +29,23 @@ def to_huggingface(run: Run, folder: Path) -> dict[str, Any]:
     return {"folder": str(folder), "format": "huggingface", "files": files}
 
 
-def to_torch(run: Run, folder: Path) -> dict[str, Any]:
+def export_torch(run: Run, folder: Path) -> dict[str, Any]:
     from ..exchange import torch
 
     return torch.save(run, folder)
 
 
 FORMATS: dict[str, Callable[[Run, Path], dict[str, Any]]] = {
-    "onnx": to_onnx,
-    "torch": to_torch,
-    "huggingface": to_huggingface,
+    "onnx": export_onnx,
+    "torch": export_torch,
+    "huggingface": export_huggingface,
 }
 
 
 def export_run(folder: Path, to: str, into: Path) -> dict[str, Any]:
     """Write a trained run into a new folder: what was written, and how it was checked."""
+    if to not in FORMATS:
+        raise RecipeError(f"a run is exported to {', '.join(FORMATS)}, not to {to!r:.80}")
+    from .run import load
+
     return FORMATS[to](load(folder, device="cpu"), into)

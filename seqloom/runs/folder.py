@@ -36,10 +36,10 @@ from ..training.files import (
     LOCK,
     PARTIAL,
     explain_errors,
+    get_size_limit,
     json_bytes,
-    largest,
     lock_folder,
-    opened,
+    open_limited,
     parse_json,
     read_bytes,
     read_json,
@@ -49,12 +49,13 @@ from ..training.files import (
     write_atomically,
 )
 from ..training.manifests import MANIFEST, compute_sums, read_manifest, replace_file, write_manifest
+from .begun import check_begun
 from .json_output import to_line
 
 FORMAT = 3  # of the layout; a folder of another one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
-EIGHT = "int8.json"
+INT8 = "int8.json"
 LEFTOVERS = (RECORDS, *SETTLED, LOCK)  # what a beginning that was killed leaves, without a manifest
 
 
@@ -125,7 +126,9 @@ def write_header(folder: Path, task: Task, prepared: Prepared, model: nn.Module,
         "version": version.encode(),
     }
     for name, content in settled.items():
-        if len(content) > (most := largest(folder / name)):  # said before anything is learned that could not be read
+        if len(content) > (
+            most := get_size_limit(folder / name)
+        ):  # said before anything is learned that could not be read
             raise RunError(
                 f"{folder / name}: would have {len(content):,} bytes, and more than {most:,} are not read again: let "
                 "the vocabulary be smaller, with data.vocabulary_size or data.min_count"
@@ -183,6 +186,9 @@ def read_task(
         task = declare(recipe, fields).restore(recipe, saved)
     except RunError as error:
         raise RunError(f"{folder / 'task.json'}: {str(error).removeprefix('task.json ')}") from None
+    if start := read_config(folder).start:  # its data was read with fields of another run, and is so again
+        carried = {side: field for side, field in task.fields.items() if side in start.fields}
+        task.declaration = task.declaration.carrying(carried)
     check_cell(folder, cell)
     task.cell = cell
     return task
@@ -206,10 +212,7 @@ def check_cell(folder: Path, cell: MakeCell | None) -> None:
 
 
 def check_version(folder: Path) -> None:
-    if not folder.is_dir():
-        raise RunError(f"{folder}: is no run folder; seqloom train RECIPE --into {folder} makes one")
-    if not (folder / "version").exists() or not (folder / MANIFEST).exists():
-        raise RunError(f"{folder}: is no run folder, or one whose training never began")
+    check_begun(folder)
     number = read_bytes(folder / "version")[:20].split(b"\n")[0]
     if not number.isdigit():
         raise RunError(f"{folder / 'version'}: does not begin with the number of a run format")
@@ -220,10 +223,10 @@ def check_version(folder: Path) -> None:
         )
 
 
-def own_recipe(folder: Path) -> Recipe:
+def read_recipe(folder: Path) -> Recipe:
     """The recipe of a run, which leaves nothing open."""
     path = folder / "recipe.toml"
-    with opened(path):  # a link, a pipe, or what is too large
+    with open_limited(path):  # a link, a pipe, or what is too large
         pass
     try:
         recipe = Recipe.read(path).resolved()
@@ -243,8 +246,12 @@ def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
     settled |= {f"train.{name}" for name in ("device", "precision") if getattr(given.train, name) == "auto"}
     if not given.search.max_length:
         settled.add("search.max_length")
+    if opened := given.find_open():  # the data has settled these, and what followed from them
+        before, body = flatten(given.model_dump()), [name for name in opened if name.startswith("model.")]
+        sides = {name.replace("model", f"model.{side}", 1) for name in body for side in ("encoder", "decoder")}
+        settled |= opened | sides | {name for name, value in theirs.items() if before[name] != value}
     for name, value in theirs.items():
-        if ours[name] != value and name not in settled and not name.startswith("about."):
+        if name in ours and ours[name] != value and name not in settled and not name.startswith("about."):
             raise RecipeError(
                 f"{folder}: was begun with {name} = {ours[name]!r}, not {value!r}; "
                 "a run goes on as it began, or begins anew in another folder"
@@ -254,10 +261,10 @@ def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
 
 def reopen(folder: Path, recipe: Recipe) -> None:
     """Let a run go on to the steps of this recipe, one that has ended, too: nothing vouches for its end any more."""
-    over = (SCORES, CARD, RECORDS, EIGHT)
+    over = (SCORES, CARD, RECORDS, INT8)
     write_manifest(folder, {name: sums for name, sums in read_manifest(folder).items() if name not in over})
     replace_file(folder, "recipe.toml", recipe.to_toml(comments=False).encode())
-    for name in (SCORES, CARD, EIGHT):
+    for name in (SCORES, CARD, INT8):
         remove_quietly(folder / name)
 
 
@@ -280,7 +287,7 @@ def read_records(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
     records: list[dict[str, Any]] = []
     if not os.path.lexists(path):
         return records, []
-    with opened(path) as file:
+    with open_limited(path) as file:
         for number, line in enumerate(file, 1):
             place = f"{path}, line {number}"
             try:

@@ -24,46 +24,46 @@ def print_line(value: object) -> None:
 
 def print_whole(value: object) -> None:
     """One value, over several lines."""
-    print(json.dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=2))
+    print(json.dumps(replace_nonfinite(value), ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def to_line(value: object) -> str:
-    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(replace_nonfinite(value), ensure_ascii=False, allow_nan=False)
 
 
-def finite(value: Any) -> Any:
+def replace_nonfinite(value: Any) -> Any:
     """The same with null in the place of numbers that are none."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: finite(one) for key, one in value.items()}
+        return {key: replace_nonfinite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [replace_nonfinite(one) for one in value]
     return value
 
 
-def prediction_json(given: str, predictions: "Sequence[Prediction]", unread: int = 0) -> dict[str, Any]:
+def make_prediction_json(given: str, predictions: "Sequence[Prediction]", unread: int = 0) -> dict[str, Any]:
     """The answers to one input, best first; `unread` is how much of it was left unread, where some was."""
-    return {"input": given} | answers_json(predictions) | ({"unread": unread} if unread else {})
+    return {"input": given} | make_answers_json(predictions) | ({"unread": unread} if unread else {})
 
 
-def answers_json(predictions: "Sequence[Prediction]") -> dict[str, Any]:
+def make_answers_json(predictions: "Sequence[Prediction]") -> dict[str, Any]:
     """Answers alone, where what they answer is known."""
-    values: dict[str, Any] = finite({"predictions": [asdict(one) for one in predictions]})
+    values: dict[str, Any] = replace_nonfinite({"predictions": [asdict(one) | one.measures() for one in predictions]})
     return values
 
 
-def text_json(prompt: str, text: "Continuation") -> dict[str, Any]:
+def make_text_json(prompt: str, text: "Continuation") -> dict[str, Any]:
     """A text that was written on from a prompt."""
     return {"prompt": prompt} | asdict(text)
 
 
-def piece_json(piece: "Piece") -> dict[str, Any]:
+def make_piece_json(piece: "Piece") -> dict[str, Any]:
     """Some characters of a text, while it is being written."""
     return asdict(piece)
 
 
-def scores_json(
+def make_scores_json(
     run: str, task: str, split: str, examples: int, cut: int, scores: "Mapping[str, Scored]"
 ) -> dict[str, Any]:
     """The scores of a run; `cut` is of how many examples not all was read."""
@@ -73,22 +73,22 @@ def scores_json(
         "split": split,
         "examples": examples,
         "cut": cut,
-        "scores": {name: score_json(one) for name, one in defined(scores).items()},
+        "scores": {name: make_score_json(one) for name, one in drop_undefined(scores).items()},
     }
 
 
-def score_json(one: "Scored") -> dict[str, Any]:
+def make_score_json(one: "Scored") -> dict[str, Any]:
     baselines = {name: value for name, value in one.baselines.items() if math.isfinite(value)}
     lengths = {name: of for name, of in one.by_length.items() if math.isfinite(of["value"])}
     return one.score.to_json() | {"baselines": baselines} | ({"by_length": lengths} if lengths else {})
 
 
-def defined(scores: "Mapping[str, Scored]") -> "dict[str, Scored]":
+def drop_undefined(scores: "Mapping[str, Scored]") -> "dict[str, Scored]":
     """The scores that are numbers: R² is none where all targets are alike, an error is none where none is known."""
     return {name: one for name, one in scores.items() if math.isfinite(one.score.value)}
 
 
-def record_json(record: "Record") -> dict[str, Any]:
+def make_record_json(record: "Record") -> dict[str, Any]:
     """A record: of a note its sentence, of other kinds all numbers; scores only of a validation, and what was watched
     and what the run came to only where something was."""
     if record.kind == "note":

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..data.cache import cache_folder
+from ..data.cache import find_cache_folder
 from ..layers.fast.native import library
 from ..training.cores import read_quotas
 
@@ -37,8 +37,14 @@ def describe_machine() -> Facts:
             "mkldnn": torch.backends.mkldnn.is_available(),
         },
         "devices": ["cpu", *["cuda"] * torch.cuda.is_available(), *["mps"] * torch.backends.mps.is_available()],
-        "memory": {"total": read_memory("MemTotal"), "available": read_memory("MemAvailable"), "limit": memory_limit()},
-        "disk": {name: free_space(path) for name, path in (("here", Path.cwd()), ("cache", cache_folder()))},
+        "memory": {
+            "total": read_memory("MemTotal"),
+            "available": read_memory("MemAvailable"),
+            "limit": read_memory_limit(),
+        },
+        "disk": {
+            name: measure_free_space(path) for name, path in (("here", Path.cwd()), ("cache", find_cache_folder()))
+        },
     }
 
 
@@ -57,12 +63,12 @@ def format_machine(facts: Facts) -> list[str]:
         "torch": f"{kernels['torch']}, oneDNN {'yes' if kernels['mkldnn'] else 'no'}; {', '.join(facts['devices'])}",
         "memory": f"{format_bytes(memory['available'])} of {format_bytes(memory['total'])} available"
         + ("" if memory["limit"] is None else f", limit {format_bytes(memory['limit'])}"),
-        "disk": ", ".join(f"{format_bytes(free)} free {place}" for place, free in named_places(facts["disk"])),
+        "disk": ", ".join(f"{format_bytes(free)} free {place}" for place, free in list_disks(facts["disk"])),
     }
     return [f"{name:<11}{line}" for name, line in lines.items()]
 
 
-def named_places(disk: Facts) -> list[tuple[str, int | None]]:
+def list_disks(disk: Facts) -> list[tuple[str, int | None]]:
     return [("here" if name == "here" else "for the cache", free) for name, free in disk.items()]
 
 
@@ -87,7 +93,7 @@ def read_first(*paths: Path) -> str | None:
     return None
 
 
-def memory_limit(root: Path = CGROUP) -> int | None:
+def read_memory_limit(root: Path = CGROUP) -> int | None:
     """Bytes that the control group may use."""
     found = read_first(root / "memory.max", root / "memory" / "memory.limit_in_bytes")
     # Version 1 writes "no limit" as a number beyond all memory.
@@ -101,7 +107,7 @@ def read_memory(name: str) -> int | None:
     return None
 
 
-def free_space(folder: Path) -> int | None:
+def measure_free_space(folder: Path) -> int | None:
     """Bytes free where the folder is, or would be."""
     for path in (folder, *folder.absolute().parents):
         try:

@@ -11,10 +11,12 @@ from ..config.recipe import Recipe
 from ..config.train import Train, seconds
 from ..errors import RecipeError
 from ..tasks import declare
+from ..tasks.auto import settle
 from ..tasks.task import Feed, Prepared, Task
 from ..training.probe import fit_steps_to_time
+from .start import declare_with_start
 
-APART = 0.02  # the share that the parameters of matched variants may differ by
+TOLERANCE = 0.02  # the share that the parameters of matched variants may differ by
 # How many times larger or smaller than the recipe's own network all may become, and whether to search finely.
 ATTEMPTS = ((1.6, False), (1.6, True), (3.0, True), (8.0, True))
 LARGEST = 1 << 14  # features that are tried
@@ -56,11 +58,11 @@ class Workshop:
     """The data of a recipe, read once, and models of its variants, built to be counted and timed."""
 
     def __init__(self, base: Recipe, examples: object = None) -> None:
-        self.base = base
+        self.base = base = settle(base, examples).recipe
         resolved = base.resolved()
         self.task: Task
         self.prepared: Prepared
-        self.task, self.prepared = declare(resolved).prepare(resolved, lambda line: None, examples)
+        self.task, self.prepared = declare_with_start(resolved)[0].prepare(resolved, lambda line: None, examples)
 
     def task_of(self, recipe: Recipe) -> Task:
         """The task as it was learned, with a variant's network."""
@@ -95,25 +97,25 @@ def match_parameters(workshop: Workshop, variants: Sequence[Variant]) -> list[Va
     own = workshop.count(variants[0].recipe(workshop.base))
     counted: list[tuple[tuple[str, ...], int]] = []
     for reach, fine in ATTEMPTS:
-        lists = [candidates(workshop, variant, own, reach, fine) for variant in variants]
-        pairs = zip(variants, closest(lists, own), strict=True)
+        lists = [list_candidates(workshop, variant, own, reach, fine) for variant in variants]
+        pairs = zip(variants, choose_closest(lists, own), strict=True)
         counted = [
             (settings, workshop.count(variant.recipe(workshop.base, *settings))) for variant, (settings, _) in pairs
         ]
         counts = [count for _, count in counted]
-        if max(counts) / min(counts) - 1 < APART:
+        if max(counts) / min(counts) - 1 < TOLERANCE:
             return [
                 Variant(variant.name, (*variant.settings, *settings), count)
                 for variant, (settings, count) in zip(variants, counted, strict=True)
             ]
     nearest = ", ".join(f"{variant.name} {count:,}" for variant, (_, count) in zip(variants, counted, strict=True))
-    raise RecipeError(f"no sizes were found at which parameters differ by less than {APART:.0%}: {nearest} at best")
+    raise RecipeError(f"no sizes were found at which parameters differ by less than {TOLERANCE:.0%}: {nearest} at best")
 
 
 Candidate = tuple[tuple[str, ...], float]  # settings, and the parameters they give
 
 
-def candidates(workshop: Workshop, variant: Variant, wanted: int, reach: float, fine: bool) -> list[Candidate]:
+def list_candidates(workshop: Workshop, variant: Variant, wanted: int, reach: float, fine: bool) -> list[Candidate]:
     """Sizes of a variant and their parameters, in increasing order.
 
     Parameters are a polynomial of the second degree in the size, so three models say how many any has. In a straight
@@ -129,7 +131,7 @@ def candidates(workshop: Workshop, variant: Variant, wanted: int, reach: float, 
     heads = [2 * side.heads for side in sides if hasattr(side, "heads")]
     step = math.lcm(*heads, 2 if any(getattr(side, "bidirectional", False) for side in sides) else 1)
     sizes = [step * max(1, round(size / step) + shift) for shift in (0, 2, 4)]
-    count = polynomial(sizes, [workshop.count(variant.recipe(base, f"model.size={one}")) for one in sizes])
+    count = fit_polynomial(sizes, [workshop.count(variant.recipe(base, f"model.size={one}")) for one in sizes])
     largest = next((one for one in range(step, LARGEST, step) if count(one) > reach * wanted), 2 * step)
     options: list[Candidate] = []
     for one in range(step, largest, step):
@@ -160,7 +162,7 @@ def spread_setting(
     return [((f"model.size={size}", f"{name}={one}"), few + slope * (one - ends[0])) for one in places]
 
 
-def polynomial(places: Sequence[int], values: Sequence[int]) -> Any:
+def fit_polynomial(places: Sequence[int], values: Sequence[int]) -> Any:
     """The polynomial through three points (Lagrange)."""
 
     def value(x: int) -> float:
@@ -173,7 +175,7 @@ def polynomial(places: Sequence[int], values: Sequence[int]) -> Any:
     return value
 
 
-def closest(lists: Sequence[Sequence[Candidate]], wanted: int) -> list[Candidate]:
+def choose_closest(lists: Sequence[Sequence[Candidate]], wanted: int) -> list[Candidate]:
     """One of each list, as near to one another as is asked; of such choices, the one nearest to what is wanted."""
     best: list[Candidate] = []
     grade = (math.inf, math.inf)
@@ -181,7 +183,7 @@ def closest(lists: Sequence[Sequence[Candidate]], wanted: int) -> list[Candidate
         chosen = [min(options, key=lambda one: abs(one[1] - target)) for options in lists]
         counts = [count for _, count in chosen]
         apart = max(counts) / min(counts) - 1
-        new = (max(0.0, apart - APART / 2), abs(math.log(target / wanted)))
+        new = (max(0.0, apart - TOLERANCE / 2), abs(math.log(target / wanted)))
         if new < grade:
             best, grade = chosen, new
     return best

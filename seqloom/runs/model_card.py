@@ -10,7 +10,7 @@ BARS = "▁▂▃▄▅▆▇█"
 MOST_LABELS = 8
 
 
-def card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
+def write_card(folder: Path, recipe: Recipe, scores: dict[str, Any], report: dict[str, Any]) -> str:
     """The README.md of a run folder."""
     data = recipe.data.sample and f"the built-in sample “{recipe.data.sample}”" or ", ".join(recipe.data.train)
     rows = "\n".join(format_score(name, score) for name, score in scores["scores"].items())
@@ -28,14 +28,14 @@ for {recipe.train.steps:,} steps with seed {recipe.train.seed}, in {recipe.train
 ## Use
 
 ```console
-$ seqloom {example_command(recipe, folder)}
+$ seqloom {make_example_command(recipe, folder)}
 $ seqloom score {folder} --on FILE
 ```
 
 ```python
 from seqloom import load
 
-{example_code(recipe, folder)}
+{make_example_code(recipe, folder)}
 ```
 
 ## Data
@@ -44,7 +44,7 @@ from seqloom import load
 """
 
 
-def example_command(recipe: Recipe, folder: Path) -> str:
+def make_example_command(recipe: Recipe, folder: Path) -> str:
     """How such a run is asked on a command line."""
     if not USES[recipe.task].encodes:
         return f'generate {folder} --prompt "…"'
@@ -52,7 +52,7 @@ def example_command(recipe: Recipe, folder: Path) -> str:
     return f"predict {folder} --file FILE" if numbers else f'predict {folder} "…"'
 
 
-def example_code(recipe: Recipe, folder: Path) -> str:
+def make_example_code(recipe: Recipe, folder: Path) -> str:
     """The same in Python."""
     if not USES[recipe.task].encodes:
         return f'[text] = load({str(folder)!r}).generate("…").finish()'

@@ -10,30 +10,35 @@ from contextlib import closing
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..arguments import described, path
+from ..arguments import check_path, describe_value
 from ..config.recipe import Recipe, Train, seconds
+from ..data.documents import settle_documents
 from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
+from ..schemas import Start as StartShape
 from ..tasks import declare
+from ..tasks.auto import settle
 from ..tasks.results import Scored
 from ..tasks.task import Feed, Prepared, Task
 from ..training.checkpoints import Checkpoints
 from ..training.devices import Machine, choose_device, choose_machine, use_threads
 from ..training.events import Events
 from ..training.files import json_bytes, read_json, sha256, write_atomically
-from ..training.loop import evaluating, fit
+from ..training.loop import evaluation_mode, fit
 from ..training.manifests import check_manifest, compute_sums, read_manifest, replace_file, write_manifest
 from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time
 from ..training.processes import ProcessGroup, join_process_group, shutdown
 from ..training.records import Record
 from ..training.schedules import learning_rate_at
 from ..training.tensors import copy_weights, load_weights, read_tensors, tensor_bytes
+from .data_report import describe_all
 from .folder import (
     CARD,
     RECORDS,
@@ -45,16 +50,18 @@ from .folder import (
     check_cell,
     check_recipe,
     hold_folder,
-    own_recipe,
     read_config,
     read_data,
     read_last_change,
+    read_recipe,
+    read_task,
     reopen,
     write_header,
 )
-from .json_output import defined, record_json, scores_json
-from .model_card import card, describe_data, example_command
+from .json_output import drop_undefined, make_record_json, make_scores_json
+from .model_card import make_example_command, write_card
 from .notes import Note, yield_notes
+from .start import Start, declare_with_start, describe_start
 from .workers import choose_watch, run_worker
 
 
@@ -80,8 +87,10 @@ def train(
     last record of a run that comes to its end holds the final scores.
     """
     if recipe is not None and not isinstance(recipe, Recipe):
-        raise RecipeError(f"the recipe is {described(recipe)}, but a Recipe was expected, as Recipe.read gives it")
-    folder, processes = path("the run folder", into), join_process_group()
+        raise RecipeError(f"the recipe is {describe_value(recipe)}, but a Recipe was expected, as Recipe.read gives it")
+    if recipe is not None and examples is not None:
+        recipe = settle_documents(recipe, examples)
+    folder, processes = check_path("the run folder", into), join_process_group()
     if not processes.first:
         run_worker(processes, cell, fields, stop)
         return
@@ -91,7 +100,7 @@ def train(
         before = None
         if begun:
             sums = check_manifest(folder, SETTLED)
-            own = own_recipe(folder)
+            own = read_recipe(folder)
             recipe, before = own if recipe is None else check_recipe(own, recipe, folder), own.train.steps
             if SCORES in sums and recipe.train.steps == before:
                 processes.broadcast(json_bytes({}))
@@ -131,7 +140,11 @@ class Pipeline:
         self.log = RecordLog(folder / RECORDS)
         self.checkpoints = Checkpoints(folder / "checkpoints")
         self.step = next(iter(self.checkpoints.steps()), 0)  # which a note is about
+        self.most_steps = 0  # that are worth the time; 0 is any number
         self.best: dict[str, Tensor] | None = None  # the best weights, as they are in the folder
+        self.start: Start | None = None  # the run to start from, if its weights are needed
+        self.carried: dict[str, Any] = {}  # the fields that come from it
+        self.loaded: StartShape | None = None  # what was taken from it
 
     def run(
         self, recipe: Recipe, examples: object, cell: MakeCell | None, before: int | None, changed_data: bool
@@ -142,7 +155,7 @@ class Pipeline:
             self.check_steps(before, recipe.train.steps)
         for sentence in self.log.damage:
             yield self.note(sentence)
-        yield from self.prepare_data(recipe, examples, begun, changed_data)
+        yield from self.prepare_data(recipe, examples, begun, changed_data, cell)
         yield from self.build_model(cell, begun)
         if before is None:
             yield from self.write_header()
@@ -154,6 +167,7 @@ class Pipeline:
             "data": self.prepared.fingerprint,
             "changed": changed,
             "known": None if changed < 0 else self.task.to_json(),
+            "carried": {side: field.to_json() for side, field in self.carried.items()},
         }
         self.processes.broadcast(json_bytes(orders))
         end = yield from self.fit(begun, changed)
@@ -167,22 +181,28 @@ class Pipeline:
         return self.write(Record("note", self.step, text=text, details=details))
 
     def write(self, record: Record) -> Record:
-        self.log.append(record_json(record), synced=bool(record.scores))
+        self.log.append(make_record_json(record), synced=bool(record.scores))
         return record
 
     # --- before the first step ---
 
     def prepare_data(
-        self, recipe: Recipe, examples: object, begun: bool, changed_data: bool
+        self, recipe: Recipe, examples: object, begun: bool, changed_data: bool, cell: MakeCell | None
     ) -> Generator[Record, None, None]:
         """Read the data; of a run that has begun, the same as then."""
         for sentence in () if begun else recipe.notes:
             yield self.note(sentence)
+        if examples is not None and recipe.task == "language" and recipe.data.documents != "file" and not begun:
+            yield self.note("each text is a document, read from its own beginning (data.documents)")
 
         def prepare(note: Note) -> tuple[Task, Prepared]:
             if begun:
-                return self.prepare_again(recipe, examples, changed_data, note)
-            return declare(recipe, self.fields).prepare(recipe.resolved(), note, examples)
+                return self.prepare_again(recipe, examples, changed_data, note, cell)
+            settled, sentence, self.most_steps = settle(recipe, examples, self.fields)
+            if sentence:
+                note(sentence)
+            declaration, self.start, self.carried = declare_with_start(settled, self.fields, cell)
+            return declaration.prepare(settled.resolved(), note, examples)
 
         sentences = yield_notes(prepare, self.stop)
         self.task, self.prepared = yield from self.note_each(sentences)
@@ -197,10 +217,15 @@ class Pipeline:
                     return end.value
                 yield self.note(sentence)
 
-    def prepare_again(self, recipe: Recipe, examples: object, allowed: bool, note: Note) -> tuple[Task, Prepared]:
+    def prepare_again(
+        self, recipe: Recipe, examples: object, allowed: bool, note: Note, cell: MakeCell | None
+    ) -> tuple[Task, Prepared]:
         """The data as it was or, if that is allowed, changed, but read as the run has learned to."""
         declared, known = declare(recipe, self.fields), read_data(self.folder)
         saved = read_json(self.folder / "task.json")
+        if start := read_config(self.folder).start:
+            begun = read_task(self.folder, recipe, cell, self.fields)
+            declared, self.carried = begun.declaration, {side: begun.fields[side] for side in start.fields}
         changes = [change.model_dump() for change in known.changes]
         task, prepared = declared.prepare(recipe, note, examples, saved if changes else None)
         if known.fingerprint == prepared.fingerprint:
@@ -230,19 +255,40 @@ class Pipeline:
         self.model = task.build()  # drawn on the processor, so that it is the same everywhere
         sentences: list[str] = []
         task.initialize(self.model, sentences.append)
+        self.load_start(cell, begun, sentences.append)
         self.model.to(choose_device(self.machine.device))
         for sentence in () if begun else sentences:
             yield self.note(sentence)
 
+    def load_start(self, cell: MakeCell | None, begun: bool, note: Note) -> None:
+        """Begin with the weights of the run that this one starts from; from a checkpoint on they are not needed."""
+        if not self.task.recipe.model.start or (begun and self.checkpoints.newest()):
+            return
+        start = self.start or Start(self.task.recipe.model.start, cell)
+        if begun and (known := read_config(self.folder).start) and known.sha256 != start.sum:
+            raise RunError(
+                f"{self.folder}: was begun with weights of {start.folder} that have changed since, and has no "
+                "checkpoint yet: begin anew in another folder"
+            )
+        self.loaded = start.load_into(self.model, self.task)
+        self.loaded = self.loaded.model_copy(update={"fields": list(self.carried)})
+        note(describe_start(self.loaded, self.model))
+
     def write_header(self) -> Iterator[Record]:
         """Settle what depends on how fast this machine is, by trial steps, and write what will not change any more."""
         task, feed = self.task, Feed(self.task, self.prepared, self.stop)
-        for line in describe_data(build_report(task, self.prepared)):
-            yield self.note(line.replace("**", ""))
+        for line in describe_all(task, self.prepared):
+            yield self.note(line)
         objective = task.objective(self.model)
         if budget := task.recipe.train.time:
             yield self.note(f"measuring how many steps fit into {budget}")
             steps, every = fit_steps_to_time(seconds(budget), objective, feed, task.recipe.train, self.validate_for)
+            if 0 < self.most_steps < steps:
+                yield self.note(
+                    f"{steps:,} steps would fit, but {self.most_steps:,} are enough for so few examples; "
+                    "train.steps asks for another number"
+                )
+                steps, every = self.most_steps, max(1, self.most_steps // 20)
             task.recipe = task.recipe.changed("train.steps", steps).changed("train.validate_every", every).resolved()
             duration = float(seconds(budget))
         else:
@@ -250,7 +296,8 @@ class Pipeline:
         if self.stop is not None and self.stop.is_set():
             raise Stopped
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 10)
-        write_header(self.folder, task, self.prepared, self.model, {"machine": self.machine.to_json()})
+        about = {"machine": self.machine.to_json(), "start": self.loaded and self.loaded.model_dump()}
+        write_header(self.folder, task, self.prepared, self.model, about)
         details = self.details() | {"seconds": duration, "megabytes": megabytes}
         yield self.note(
             "{parameters:,} parameters; {steps:,} steps".format(**details)
@@ -337,6 +384,7 @@ class Pipeline:
         )
         end, first = None, True
         with closing(Events(self.folder)) as events:
+            events.add_text("recipe", indent(self.task.recipe.to_toml(comments=False), "    "), 0)
             for record in records:
                 if first and begun:
                     yield from self.note_resuming(record.step)
@@ -344,11 +392,16 @@ class Pipeline:
                 if record.best:
                     self.best = copy_weights(self.model)
                     replace_file(self.folder, WEIGHTS, tensor_bytes(self.best))
-                events.add(record)
+                events.add(record, self.model)
                 if record.kind == "end":
                     end = record
                 else:
                     yield self.write(record)
+                if record.kind == "validation":
+                    with evaluation_mode(self.model):
+                        sentence = self.task.illustrate(self.model, sample)
+                    if sentence:
+                        yield self.note(sentence)
         return end
 
     # --- the end ---
@@ -371,18 +424,21 @@ class Pipeline:
         part = "test" if len(parts["test"]) else "validation"
         yield self.note(f"scoring on {len(parts[part]):,} {part} examples")
         scores = task.score(self.model, parts[part])
-        if undefined := scores.keys() - defined(scores).keys():
+        if undefined := scores.keys() - drop_undefined(scores).keys():
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
-        with evaluating(self.model):
+        with evaluation_mode(self.model):
             whole = {name: value for name, value in task.validate(self.model, self.prepared).items() if isfinite(value)}
-        result = report(folder, task, part, parts[part], scores) | {"validation": whole}
+        result = make_score_report(folder, task, part, parts[part], scores) | {"validation": whole}
         on = ", ".join(f"{name} {value:.3f}" for name, value in whole.items())
         yield self.note(f"on all {len(parts['validation']):,} validation examples the best weights have {on}")
-        text = card(folder, task.recipe, result, build_report(task, self.prepared))
+        text = write_card(folder, task.recipe, result, build_report(task, self.prepared))
+        with closing(Events(folder)) as events:
+            events.add_scores(result["scores"], end.step)
+            events.add_text("card", text, end.step)
         contents = {SCORES: json_bytes(result), CARD: text.encode()}
         for name, content in contents.items():
             write_atomically(folder / name, content)
-        yield self.note(f"the run is in {folder}; ask it: seqloom {example_command(task.recipe, folder)}")
+        yield self.note(f"the run is in {folder}; ask it: seqloom {make_example_command(task.recipe, folder)}")
         record = self.write(replace(end, final={name: value for name, value in result.items() if name != "run"}))
         known = read_manifest(folder)
         sums = {name: known[name] for name in (*SETTLED, WEIGHTS)} | compute_sums(contents)
@@ -395,6 +451,8 @@ def format_duration(seconds: float) -> str:
     return f"{rest} s" if not minutes else f"{minutes} min {rest} s" if minutes < 60 else f"{minutes / 60:.1f} h"
 
 
-def report(folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]) -> dict[str, Any]:
+def make_score_report(
+    folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]
+) -> dict[str, Any]:
     """Scores as they are stored and as `score --json` prints them."""
-    return scores_json(str(folder), task.recipe.task, split, len(examples), task.count_cut(examples), scores)
+    return make_scores_json(str(folder), task.recipe.task, split, len(examples), task.count_cut(examples), scores)

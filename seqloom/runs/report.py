@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.formats.times import following
+from ..data.formats.times import format_following_times
 from ..errors import RunError, SeqloomError
 from ..look import Look
 from ..look.doctor.findings import Finding
 from ..look.measures.forecasts import ForecastFan
-from ..look.report.page import Answered, Story
+from ..look.report.page import AnsweredExample, PageContent
 from ..schemas import Config, Data
 from ..tasks.forecast_windows import cut_series
 from ..tasks.results import Example
@@ -23,7 +23,7 @@ from .model_card import describe_data, describe_network
 if TYPE_CHECKING:
     from .run import Run
 
-ASKED = 100  # examples that are answered for a page
+MAX_EXAMPLES = 100  # examples that are answered for a page
 
 
 def prepare_own_data(folder: Path, task: Task, examples: object = None) -> Prepared:
@@ -47,34 +47,34 @@ def pick_examples(task: Task, prepared: Prepared, at_most: int) -> tuple[str, li
     return part, task.pick_examples(found, at_most)
 
 
-def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[Answered] | str]:
+def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[AnsweredExample] | str]:
     """Answers to some examples of a part, which is named; or why there are none."""
     try:
-        part, asked = run.pick_examples(ASKED, examples)
+        part, asked = run.pick_examples(MAX_EXAMPLES, examples)
     except SeqloomError as error:
         return "", f"There are no examples to show: {error}."
     predictions = run.task.predict(run.model, [one.input for one in asked], 1)
     return part, [
-        Answered(one.text, one.answer, best.output, run.task.error(best, one), one.picture)
+        AnsweredExample(one.text, one.answer, best.output, run.task.error(best, one), one.picture)
         for one, (best, *_) in zip(asked, predictions, strict=True)
     ]
 
 
-def story(
+def collect_page(
     folder: Path,
     task: Task,
     look: Look,
     scores: dict[str, Any],
-    answered: tuple[str, list[Answered] | str],
+    answered: tuple[str, list[AnsweredExample] | str],
     findings: Sequence[Finding] | str,
-) -> Story:
+) -> PageContent:
     """All that the page tells."""
     recipe, (part, told) = task.recipe, answered
     config, data = read_shaped(Config, folder / "config.json"), read_shaped(Data, folder / "data.json")
     report = data.report.model_dump()
     versions = read_bytes(folder / "version").decode(errors="replace").splitlines()[1:]
     size = f"{describe_network(recipe)}: {config.parameters:,} parameters"
-    return Story(
+    return PageContent(
         title=f"{folder.resolve().name}: {recipe.about.title or recipe.task}",
         about=[f"{size}, {recipe.train.steps:,} steps, seed {recipe.train.seed}."],
         look=look,
@@ -91,7 +91,7 @@ def story(
     )
 
 
-def forecast_fan(task: Task, model: Any, given: Any) -> ForecastFan:
+def make_forecast_fan(task: Task, model: Any, given: Any) -> ForecastFan:
     """The end of a series, forecast from what came before it, beside what came and what the baselines say."""
     shape, data = task.shape, task.recipe.data
     whole = cut_series(shape.accept_input(given), slice(-data.context - data.horizon, None))
@@ -105,7 +105,7 @@ def forecast_fan(task: Task, model: Any, given: Any) -> ForecastFan:
         return {name: values[:, column].tolist() for column, name in enumerate(names)}
 
     return ForecastFan(
-        times=[*following(read.times[:1], read.step, data.context - 1), *prediction.times],
+        times=[*format_following_times(read.times[:1], read.step, data.context - 1), *prediction.times],
         history=columns(read.values[1:]),  # the first has no time of its own but the one it begins with
         truth=columns(whole.values[data.context :]),
         forecast=prediction.values,

@@ -5,14 +5,17 @@ from copy import deepcopy
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
 
-from ..arguments import described, several, text, whole
-from ..arguments import path as path_of
+from ..arguments import check_list, check_text, check_whole, describe_value
+from ..arguments import check_path as path_of
+from ..arrays import Doubles
 from ..config.recipe import Recipe
 from ..config.tasks import USES
+from ..data.formats.folders import is_image
+from ..data.formats.tables import Skipped, drop_faults
 from ..data.schema import FieldKind
 from ..errors import DataError, RunError, SearchError, SeqloomError
 from ..layers.cells import MakeCell
@@ -25,33 +28,35 @@ from ..tasks.task import Prepared, Task, Writer
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
 from ..training.manifests import check_manifest, read_checked, read_manifest, replace_file
-from ..training.tensors import Allowance, count_tensors, load_weights, most_bytes, parse_tensors
+from ..training.tensors import Allowance, count_max_bytes, count_tensors, load_weights, parse_tensors
 from .folder import (
-    EIGHT,
+    INT8,
     RECORDS,
     SETTLED,
     WEIGHTS,
     check_version,
-    own_recipe,
     read_config,
+    read_recipe,
     read_records,
     read_report,
     read_scores,
     read_task,
 )
-from .json_output import defined
-from .pipeline import report, train
+from .following import Follower
+from .json_output import drop_undefined
+from .pipeline import make_score_report, train
 
 if TYPE_CHECKING:
     from ..look import Look
     from ..look.doctor.findings import Finding
     from ..look.history import History
+    from ..tasks.filling import Filled
 
 __all__ = ["Run", "diagnose", "load", "train"]
 
-BESIDES = 1 << 24  # numbers that a model may have which are not in its weights, such as tables of positions
+EXTRA_NUMBERS = 1 << 24  # numbers that a model may have which are not in its weights, such as tables of positions
 BATCHES = 4  # of training examples, for what needs many
-TRIED = 15.0  # seconds that the trials of a diagnosis may take
+TRIAL_SECONDS = 15.0  # seconds that the trials of a diagnosis may take
 
 
 class Run:
@@ -70,29 +75,87 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.recipe.task} by {self.recipe.model.kind})"
 
-    def predict(self, given: Any, beam: int | None = None) -> Predictions:
-        """The best answers to one input, best first."""
+    @overload
+    def predict(self, given: str, beam: int | None = None) -> Predictions: ...
+
+    @overload
+    def predict(self, given: Any, beam: int | None = None) -> Any: ...
+
+    def predict(self, given: Any, beam: int | None = None) -> Any:
+        """The best answers to one input, best first; to several, a list of such.
+
+        One input is what the run was trained on: a text, an array, an image as an array, a PIL image or a file's name.
+        Several are a list, a column or the rows of a data frame (by the columns of the run), an array with one axis
+        more, or a `Path` of any file that `seqloom predict --file` reads.
+        """
+        several = self._split(given)
+        if several is not None:
+            return self.predict_many(several, beam)
         [answers] = self.predict_many([given], beam)
         return answers
 
+    def predict_proba(self, given: Any) -> Doubles:
+        """The probability of every class for every input, (N, classes), in the order of `classes`.
+
+        Where an input may have several labels at once, each is by itself and a row does not add up to 1.
+        """
+        several = self._split(given)
+        inputs = self._accepted([given] if several is None else several)
+        self.check_classes()
+        found: Doubles = self.task.shape.probabilities(self.model, inputs)
+        return found
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, if the answer to an input is one or several of them."""
+        return self.task.classes
+
+    def check_classes(self) -> tuple[str, ...]:
+        """The classes, of a run that has some."""
+        if not self.classes:
+            raise RunError(f"{self.folder}: a run whose task is {self.recipe.task} has no classes of whole inputs")
+        return self.classes
+
+    def _split(self, given: Any) -> list[Any] | None:
+        """Several inputs from Python one by one; None if it is one."""
+        if isinstance(given, Path) and not (self.task.reads_images and is_image(given)):
+            faulty, skip = Skipped(), self.recipe.data.on_bad_row == "skip"
+            found = self.task.read_inputs(str(given), skipped=faulty).inputs
+            return [one.value for one in drop_faults(found, str(given), skip, faulty, "inputs")]
+        return self.task.split_inputs(given)
+
     def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The best answers to each input."""
-        beam = None if beam is None else whole("the beam size", beam, 1)
+        beam = None if beam is None else check_whole("the beam size", beam, 1)
         return self.task.predict(self.model, self._accepted(inputs), beam)
 
     def _accepted(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
-        return [self.task.accept_input(given) for given in several("the inputs", inputs)]
+        return [self.task.accept_input(given) for given in check_list("the inputs", inputs)]
 
     def answer(self, inputs: Sequence[Any], options: DecodingOptions) -> list[Predictions]:
         """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
-        return self._answerer.answer(self.model, self._accepted(inputs), check_options(options))
+        return self.answer_accepted(self._accepted(inputs), None, check_options(options))
+
+    def answer_accepted(
+        self, inputs: list[Any], beam: int | None = None, options: DecodingOptions | None = None
+    ) -> list[Predictions]:
+        """The answers to inputs that the task has accepted already."""
+        if options is None:
+            return self.task.predict(self.model, inputs, beam)
+        found: list[Predictions] = self._answerer.answer(self.model, inputs, options)
+        return found
 
     def stream(self, given: Any, options: DecodingOptions | None = None) -> Iterator[str]:
         """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
         return self._answerer.stream(
             self.model, self.task.accept_input(given), check_options(options or DecodingOptions(1))
         )
+
+    def follow(self) -> Follower:
+        """The run, to be fed piece by piece: a tagger, a language model or a forecaster that does not look ahead. Its
+        answers are those of `predict` on all that it has read."""
+        return Follower(self)
 
     @property
     def _answerer(self) -> Any:
@@ -112,7 +175,19 @@ class Run:
         for name in changes.keys() - set(known):
             raise SearchError(f"there is no option {name!r} of generating; there are {', '.join(known)}")
         options = replace(options or SamplingOptions(), **changes)
-        return self._writer.generate(self.model, text("the beginning", prompt), options)
+        return self._writer.generate(self.model, check_text("the beginning", prompt), options)
+
+    def fill(self, given: str, count: int = 5) -> "list[list[Filled]]":
+        """For each blank of a text (two or more underscores) the likeliest words with their probabilities."""
+        if not hasattr(self.task.shape, "fill"):
+            raise RunError(
+                f"{self.folder}: a run whose task is {self.recipe.task} has no blanks to fill: seqloom train pretrain "
+                "makes one that has, unless train.objective is causal"
+            )
+        found: list[list[Filled]] = self.task.shape.fill(
+            self.model, check_text("the text", given), check_whole("count", count, 1)
+        )
+        return found
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
         """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
@@ -152,9 +227,9 @@ class Run:
 
     def score(self, *files: Path | str) -> dict[str, Any]:
         """Scores on a file of one's own (or two parallel ones), each with its baselines."""
-        examples = self.task.read_files(names_of(files))
+        examples = self.task.read_files(check_files(files))
         scores = self.task.score(self.model, examples)
-        return report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
+        return make_score_report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
 
     @cached_property
     def scores(self) -> dict[str, Any]:
@@ -172,10 +247,10 @@ class Run:
         """
         from ..look import Look
         from ..look.measures.attention import Picture
-        from .report import forecast_fan
+        from .report import make_forecast_fan
 
         given = self._first(examples) if given is None else self.task.accept_input(given)
-        answer = self.predict(given)[0].output if answer is None else text("the answer", answer)
+        answer = self.predict(given)[0].output if answer is None else check_text("the answer", answer)
         shown = self.task.inspect(given, answer)
         model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
@@ -190,15 +265,15 @@ class Run:
             partial(self._some_batches, examples),
             picture,
             (lambda: self.record_beam(given)) if self.task.shape.searches else None,
-            (lambda: forecast_fan(self.task, self.model, given)) if self.recipe.task == "forecast" else None,
+            (lambda: make_forecast_fan(self.task, self.model, given)) if self.recipe.task == "forecast" else None,
         )
 
     def report(
         self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
     ) -> Path:
         """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
-        from ..look.charts.base import written
-        from ..look.report.page import report
+        from ..look.charts.base import write_chart
+        from ..look.report.page import write_page
         from . import report as reports
 
         given = self._first(examples) if given is None else given
@@ -209,8 +284,9 @@ class Run:
             findings = f"It could not be examined: {error}."
         scores = read_scores(self.folder)
         answered = reports.answer_examples(self, examples)
-        return written(
-            path_of("the page", path), report(reports.story(self.folder, self.task, look, scores, answered, findings))
+        return write_chart(
+            path_of("the page", path),
+            write_page(reports.collect_page(self.folder, self.task, look, scores, answered, findings)),
         )
 
     @cached_property
@@ -262,14 +338,14 @@ class Run:
         They are kept in the run folder; afterwards this run goes on with eight bits.
         """
         if files:
-            examples, part = self.task.read_files(names_of(files)), " ".join(map(str, files))
+            examples, part = self.task.read_files(check_files(files)), " ".join(map(str, files))
         else:
             examples, part = self.task.examples(self.own_data(), "validation"), "validation"
         found = []
         for eight in (False, True):
             if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with
-                self.model = eight_bits(self, deepcopy(self.model))
-            scores = defined(self.task.score(self.model, examples))
+                self.model = quantize_model(self, deepcopy(self.model))
+            scores = drop_undefined(self.task.score(self.model, examples))
             found.append({name: one.score.value for name, one in scores.items()})
         plain, rounded = found
         measured = {
@@ -277,10 +353,10 @@ class Run:
             for name in plain
         }
         result = {"run": str(self.folder), "split": part, "examples": len(examples), "scores": measured}
-        replace_file(self.folder, EIGHT, json_bytes(result))
+        replace_file(self.folder, INT8, json_bytes(result))
         return result
 
-    def diagnose(self, examples: object = None, seconds: float = TRIED) -> "Diagnosis":
+    def diagnose(self, examples: object = None, seconds: float = TRIAL_SECONDS) -> "Diagnosis":
         """What ails the model, the worst first: see `diagnose`."""
         return examine(self.folder, self.task, deepcopy(self.model).cpu(), partial(self.own_data, examples), seconds)
 
@@ -295,7 +371,7 @@ def diagnose(
     folder: Path | str,
     cell: MakeCell | None = None,
     examples: object = None,
-    seconds: float = TRIED,
+    seconds: float = TRIAL_SECONDS,
 ) -> Diagnosis:
     """What ails a run, the worst first, also one that broke off: from its records, its scores, its training examples
     and, where it has not learned, from short trials that take about so many `seconds` in all.
@@ -309,24 +385,24 @@ def diagnose(
         return load(folder, cell, "cpu").diagnose(examples, seconds)
     from .report import prepare_own_data
 
-    task = read_task(folder, own_recipe(folder), cell)
+    task = read_task(folder, read_recipe(folder), cell)
     return examine(folder, task, None, lambda: prepare_own_data(folder, task, examples), seconds)
 
 
 def examine(folder: Path, task: Task, model: Any, prepare: Callable[[], Prepared], seconds: float) -> Diagnosis:
     """What ails a run of which these parts are there."""
     from ..look.doctor.diagnosis import diagnose as judge
-    from .checkup import Known, checkup
+    from .checkup import RunFacts, examine_run
 
     records, notes = read_records(folder / RECORDS)
     scores = read_scores(folder).get("scores", {})
-    known = Known([record for record in records if record["kind"] != "note"], scores, read_report(folder))
+    known = RunFacts([record for record in records if record["kind"] != "note"], scores, read_report(folder))
     prepared = None
     try:
         prepared = prepare()
     except SeqloomError as error:
         notes.append(f"the training examples are not at hand, so only the records are looked at: {error}")
-    diagnosis = Diagnosis(judge(checkup(task, known, model, prepared, seconds)))
+    diagnosis = Diagnosis(judge(examine_run(task, known, model, prepared, seconds)))
     diagnosis.notes = notes
     return diagnosis
 
@@ -349,15 +425,15 @@ def load(
     if WEIGHTS not in read_manifest(folder):
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
     sums = check_manifest(folder, SETTLED, later=[WEIGHTS])
-    task = read_task(folder, own_recipe(folder), cell, fields)
+    task = read_task(folder, read_recipe(folder), cell, fields)
     if read_config(folder).vocabularies != task.sizes():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
     model = build_model(folder, task)
-    data = read_checked(folder / WEIGHTS, sums[WEIGHTS], most_bytes(model))
+    data = read_checked(folder / WEIGHTS, sums[WEIGHTS], count_max_bytes(model))
     load_weights(model, parse_tensors(data, folder / WEIGHTS), folder / WEIGHTS)
     run = Run(folder, task, model.to(choose_device(device)).eval())
     if int8:
-        eight_bits(run, run.model)
+        quantize_model(run, run.model)
     return run
 
 
@@ -369,25 +445,25 @@ def build_model(folder: Path, task: Task) -> nn.Module:
     layers = sum(len(side.sizes) for side in sides if side.kind != "linear")  # which is one product, however deep
     if layers > tensors and task.cell is None:
         raise RunError(f"{folder}: the recipe describes {layers} layers, but {WEIGHTS} holds {tensors} tensors")
-    with Allowance(size + BESIDES, f"{folder}: the recipe describes more parameters than {WEIGHTS} holds"):
+    with Allowance(size + EXTRA_NUMBERS, f"{folder}: the recipe describes more parameters than {WEIGHTS} holds"):
         return task.build()
 
 
 def check_options(options: DecodingOptions) -> DecodingOptions:
     """How answers are to be searched for, if that is what it is."""
     if not isinstance(options, DecodingOptions):
-        raise SearchError(f"the options are {described(options)}, but DecodingOptions were expected")
+        raise SearchError(f"the options are {describe_value(options)}, but DecodingOptions were expected")
     return options
 
 
-def names_of(files: Sequence[Path | str]) -> list[str]:
+def check_files(files: Sequence[Path | str]) -> list[str]:
     """The names of files that are to be read; at least one."""
     if not files:
         raise DataError("no file is given to score on: the scores of the run's own test part are in `scores`")
     return [str(path_of("a file", file)) for file in files]
 
 
-def eight_bits(run: Run, model: Any) -> Any:
+def quantize_model(run: Run, model: Any) -> Any:
     """A model of the run, which from now on writes with weights of eight bits."""
     if not model.generates:
         raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")

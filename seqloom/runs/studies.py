@@ -22,6 +22,9 @@ from .run import Run, load, train
 Curves = dict[str, Floats]  # by way: points (N, 2)
 
 
+HALF = "HALF"  # of the steps, in the changes of a way
+
+
 @dataclass(frozen=True)
 class Study:
     """`shows` makes files of the finished runs and gives the rows of a table, each with the name of its way."""
@@ -37,21 +40,28 @@ def train_study(name: str, into: Path, *overrides: str) -> Iterator[Record]:
     if name not in STUDIES:
         raise RecipeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
     for way, changes in STUDIES[name].ways.items():
-        folder = folder_of(into, way)
+        folder = get_run_folder(into, way)
         if not (folder / SCORES).exists():
-            yield Record("note", 0, text=f"{way}: {' '.join(changes)}")
-            recipe = Recipe.read(STUDIES[name].recipe, *changes, *overrides)
+            recipe = Recipe.read(STUDIES[name].recipe, *overrides)
+            settings = fill_steps(changes, recipe)
+            yield Record("note", 0, text=f"{way}: {' '.join(settings)}")
+            recipe = Recipe.read(STUDIES[name].recipe, *settings, *overrides)
             yield from train(recipe, folder, resume=folder.exists())
 
 
-def folder_of(into: Path, way: str) -> Path:
+def fill_steps(changes: Sequence[str], recipe: Recipe) -> list[str]:
+    """The changes of a way, in which HALF stands for half of all steps."""
+    return [change.replace(HALF, str(max(1, recipe.train.known_steps // 2))) for change in changes]
+
+
+def get_run_folder(into: Path, way: str) -> Path:
     return into / way.replace(" ", "-").replace(",", "")
 
 
 def show_study(name: str, into: Path) -> list[dict[str, Any]]:
     """Of a study that is trained, write the pictures and results.json, and give the table."""
     study = STUDIES[name]
-    rows = study.shows({way: load(folder_of(into, way)) for way in study.ways}, into)
+    rows = study.shows({way: load(get_run_folder(into, way)) for way in study.ways}, into)
     (into / "results.json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     return rows
 
@@ -73,7 +83,7 @@ def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     """Accuracy against distance, and ‖∂L/∂h‖ over time before and after training."""
     from ..look.charts.comparison import panels_chart, reach_chart
 
-    right = {way: accuracy_by_distance(run) for way, run in runs.items()}
+    right = {way: measure_accuracy_by_distance(run) for way, run in runs.items()}
     chart = panels_chart(
         {way: smooth(points, 4) for way, points in right.items()},
         "distance (letters)",
@@ -97,7 +107,7 @@ def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def accuracy_by_distance(run: Run) -> Floats:
+def measure_accuracy_by_distance(run: Run) -> Floats:
     """(distances, 2): how many letters come after the one that is asked for, and the share of right answers."""
     examples = run.task.examples(run.own_data(), "test")
     told = run.predict_many([source for source, _ in examples], 1)
@@ -111,8 +121,8 @@ def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
     """‖∂L/∂h‖ of the lowest layer by steps back from the end, on the longest examples; `fresh`: with new weights."""
     import torch
 
-    from ..look.charts.comparison import backwards
-    from ..look.measures.gradients import gradient_flow
+    from ..look.charts.comparison import reverse_time
+    from ..look.measures.gradients import compute_gradient_flow
     from ..training.randomness import preserve_random_state
 
     examples = sorted(run.task.examples(run.own_data(), "test"), key=lambda one: -len(one[0]))[:rows]
@@ -122,8 +132,8 @@ def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
             torch.manual_seed(run.recipe.train.seed)
             model = run.task.build()
     shown = [run.task.inspect(source, truth).batch for source, truth in examples if len(source) == len(examples[0][0])]
-    flows = [gradient_flow(model, batch)[0].norms[0] for batch in shown]
-    return backwards(np.mean(flows, 0))
+    flows = [compute_gradient_flow(model, batch)[0].norms[0] for batch in shown]
+    return reverse_time(np.mean(flows, 0))
 
 
 def smooth(points: Floats, width: int) -> Floats:
@@ -142,12 +152,14 @@ def average_between(points: Floats, low: int, high: int) -> float:
 
 def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     """The training losses in one chart."""
-    from ..look.charts.comparison import beside_chart
+    from ..look.charts.comparison import curves_together_chart
 
     losses = {way: run.history.curves.training for way, run in runs.items()}
     words = "Twelve layers, the same data and learning rate"
     save_chart(
-        beside_chart(losses, "step", "training loss", "Training loss of a deep Transformer", words), folder, "curves"
+        curves_together_chart(losses, "step", "training loss", "Training loss of a deep Transformer", words),
+        folder,
+        "curves",
     )
     return [
         {
@@ -178,10 +190,12 @@ STUDIES = {
         "a deep Transformer with norms after each part needs a warm-up; norms before, ReZero or RAdam do without",
         {
             "post-LN": ["train.warmup=1"],
-            "post-LN, warm-up": ["train.warmup=150"],
+            "post-LN, warm-up": [f"train.warmup={HALF}"],
             "pre-LN": ["model.norm=pre"],
             "ReZero": ["model.norm=rezero"],
             "post-LN, RAdam": ["train.optimizer=radam"],
+            "post-LN, SGD": ["train.optimizer=sgd", "train.learning_rate=0.1"],
+            "post-LN, SGD, warm-up": ["train.optimizer=sgd", "train.learning_rate=0.1", f"train.warmup={HALF}"],
         },
         show_taming,
     ),

@@ -9,19 +9,22 @@ from ..data.schema import FieldKind
 from ..errors import RunError
 from ..layers.cells import MakeCell
 from ..tasks import declare
+from ..tasks.auto import settle
 from ..tasks.task import Feed
 from ..training.devices import choose_device
 from ..training.loop import fit
 from ..training.parallelism import measure_parallelism
 from ..training.processes import ProcessGroup, shutdown
 from ..training.watching import MakeWatch
+from .start import declare_with_start
 
 
 def choose_processes(recipe: Recipe) -> tuple[int, str]:
     """How many processes make a step fastest on this machine, by trial steps, and a sentence about it; one process and
     no sentence where there is no choice, or where the differences are noise."""
     recipe.check_data()
-    task, prepared = declare(recipe).prepare(recipe.resolved(), lambda text: None)
+    recipe = settle(recipe).recipe
+    task, prepared = declare_with_start(recipe)[0].prepare(recipe.resolved(), lambda text: None)
     objective = task.objective(task.build())
     measured = measure_parallelism(objective, Feed(task, prepared), task.recipe.train)
     if measured is None or not measured.clear:
@@ -42,7 +45,10 @@ def run_worker(
         raise RunError("the first process ended before the training began") from None
     if orders:
         recipe = Recipe.of(orders["recipe"])
-        task, prepared = declare(recipe, fields).prepare(recipe, lambda text: None, known=orders["known"])
+        declaration = declare(recipe, fields)
+        sides = declaration.schema.sides
+        carried = {side: sides[side].field.from_json(saved) for side, saved in orders["carried"].items()}
+        task, prepared = declaration.carrying(carried).prepare(recipe, lambda text: None, known=orders["known"])
         if prepared.fingerprint != orders["data"]:
             raise RunError(f"process {processes.rank} finds other data than the first one: the files must be the same")
         task.cell = cell

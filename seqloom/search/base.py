@@ -9,17 +9,42 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from ..arrays import Integers
 from ..errors import SearchError
 from ..layers.state import State
 
 # The last element of each row (N, 1) and the state before it -> the logits of what comes next (N, 1, V) and the state
-# after it. The state is None, a tensor whose first axis is N, a `layers.state.Leaf`, or a tuple of states.
+# after it. The state is None, a tensor whose first axis is N, a `layers.state.Leaf`, or a tuple of states. A step that
+# has a quicker way to the likeliest tokens alone says so by a method `decode_likeliest`: see `choosing.likeliest_rows`.
 Step = Callable[[Tensor, State], tuple[Any, State]]
+
+
+class Rows(Protocol):
+    """The rows of a search that asks for nothing but the likeliest tokens."""
+
+    def advance(self, last: Integers) -> tuple[NDArray[Any], Integers]:
+        """After the last token of each row, the log-probabilities (N, k) of those that may follow, the likeliest first,
+        and which they are. They are only good until the next step."""
+
+    def select(self, rows: Integers) -> None:
+        """Go on from these rows, in this order."""
+
+    def repeat(self, times: int) -> None:
+        """Put so many copies of each row side by side."""
+
+
+class QuickRows(Rows, Protocol):
+    """Rows that know how to go on by themselves."""
+
+    def write(self, last: Integers, steps: int, end: int | None) -> list[tuple[list[int], list[float]]]:
+        """Up to so many of the likeliest tokens of each row, one after another, and their log-probabilities; a row
+        stops behind the end, and where nothing is likely."""
 
 
 class Written(NamedTuple):
@@ -73,6 +98,11 @@ class Patience:
         if not seconds >= 0:
             raise SearchError(f"the most seconds to write for are {seconds:g}, but they cannot be less than 0")
         self.left = seconds or float("inf")
+
+    @staticmethod
+    def matters(patience: "Patience | None") -> bool:
+        """Whether anyone has to be asked between two steps."""
+        return _wanted.get() is not None or (patience is not None and patience.left < float("inf"))
 
     def ends(self, begun: float) -> bool:
         """Whether a step that began then was the last there was time for."""

@@ -27,6 +27,7 @@ from .base import (
     Constraint,
     Hypothesis,
     Patience,
+    Rows,
     Step,
     Stop,
     Written,
@@ -37,8 +38,8 @@ from .base import (
     refuse_impossible,
     score_of,
 )
-from .choosing import largest, top_log_probabilities
-from .constraints import index_tensor, list_fixed_bans
+from .choosing import largest, likeliest_rows
+from .constraints import list_fixed_bans
 from .tree import Candidate, Recorder
 
 Meaning = Callable[[Hypothesis], Hashable]  # what a hypothesis says: two that say the same are one answer
@@ -94,20 +95,33 @@ def beam(
     check(options.steps, last)
     search = Beams(options, len(last), last.device, recorder)
     spent = "length"
-    for count in range(options.steps):
-        begun = perf_counter()
-        with torch.no_grad():
-            logits, state = step(last, state)
-            last, origin = search.advance(logits)
+    with torch.no_grad():
+        rows: Rows | None = None
+        if search.banned is not None and options.groups == 1:  # nothing but the likeliest tokens is asked for
+            rows = likeliest_rows(step, last, state, options.beam_size, options.places, search.banned)
+        newest = last[:, 0].cpu().numpy()
+        for count in range(options.steps):
+            begun = perf_counter()
+            if rows is not None:
+                found = search.rank_all(*rows.advance(newest))
+            else:
+                logits, state = step(torch.from_numpy(newest[:, None]).to(last.device), state)
+                found = search.choose(logits)
+            newest, origin = search.advance(found)
             if not search.sources:
                 break
-            if not count and options.beam_size > 1:
-                state = repeat(state, options.beam_size)  # the first step is the same for all places: it was made once
-            if origin is not None:
-                state = select(state, origin)
-        if patience is not None and patience.ends(begun):
-            spent = "time"
-            break
+            first = not count and options.beam_size > 1  # the same for all places: it was made once
+            if rows is not None:
+                if first:
+                    rows.repeat(options.beam_size)
+                if origin is not None:
+                    rows.select(origin)
+            else:
+                state = repeat(state, options.beam_size) if first else state
+                state = state if origin is None else select(state, torch.from_numpy(origin).to(last.device))
+            if patience is not None and patience.ends(begun):
+                spent = "time"
+                break
     return search.collect(spent)
 
 
@@ -162,7 +176,6 @@ class Beams:
         self.pools: list[list[Hypothesis]] = [[] for _ in self.sources]  # what is finished
         self.said: list[set[Hashable]] = [set() for _ in self.sources]  # what that means, by group
         self.banned = list_fixed_bans(options.constraints)
-        self.never: Tensor | None = None  # the same where the logits are
         self.sums: Doubles = np.zeros((sources, 1))  # (B, slots), minus infinity where a slot is empty
         self.steps: list[Trace] = []
         self.tokens = torch.empty(sources, 0, dtype=torch.long, device=device)  # (B · slots, T), if anyone wants it
@@ -175,10 +188,9 @@ class Beams:
     def count(self) -> int:
         return len(self.steps)
 
-    def advance(self, logits: Tensor) -> tuple[Tensor, Tensor | None]:
-        """From logits (B · slots, 1, V): the newest tokens (N, 1), and the rows they go on from, if others."""
+    def advance(self, groups: Sequence[GroupCandidates]) -> tuple[Integers, Integers | None]:
+        """From the candidates of all groups: the newest tokens (N,), and the rows they go on from, if others."""
         options, (batch, slots) = self.options, self.sums.shape
-        groups = self.choose(logits)
         parents = join_groups([group.best(group.slots, options.places, 0) for group in groups])
         tokens = join_groups([group.best(group.tokens, options.places, 0) for group in groups])
         sums = join_groups([group.best(group.sums, options.places, -np.inf) for group in groups])
@@ -198,17 +210,16 @@ class Beams:
             origin, still = np.arange(len(origin)), True
         else:
             still = bool((parents == here).all())
-        return self.drop_finished(tokens.reshape(-1, 1), origin, still)
+        return self.drop_finished(tokens.ravel(), origin, still)
+
+    def rank_all(self, values: NDArray[Any], tokens: Integers) -> list[GroupCandidates]:
+        """The likeliest tokens (B · slots, k) of all rows, where there is one group and nothing but bans."""
+        gains: Doubles = values.astype(np.float64)
+        return [self.rank(0, Extensions(tokens, gains, gains, gains))]
 
     def choose(self, logits: Tensor) -> list[GroupCandidates]:
         """Group by group, each avoiding the tokens of those before it at this step."""
         options, (batch, slots) = self.options, self.sums.shape
-        if self.banned is not None and options.groups == 1:
-            if self.banned and self.never is None:
-                self.never = index_tensor(self.banned, logits[:, -1])
-            values, tokens = top_log_probabilities(logits, min(options.places, logits.shape[-1]), self.never)
-            gains = to_doubles(values)
-            return [self.rank(0, Extensions(tokens.cpu().numpy(), gains, gains, gains))]
         logs = log_probabilities(logits)
         allowed = apply_constraints(logs, self.written(), options.constraints).view(batch, slots, -1)
         penalties = torch.zeros_like(allowed[:, 0])
@@ -311,7 +322,7 @@ class Beams:
                     noted.append(Candidate(*told, slot if fate == "kept" else None, fate, why))
             recorder.note(source, self.count, noted)
 
-    def drop_finished(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Tensor, Tensor | None]:
+    def drop_finished(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Integers, Integers | None]:
         """Let the sources leave whose search is over; what is left to read and where it goes on from."""
         options = self.options
         stays: NDArray[np.bool_] = np.any(self.sums > -np.inf, axis=1)
@@ -332,8 +343,7 @@ class Beams:
             if self.banned is None or options.stops:
                 self.tokens = self.tokens[torch.from_numpy(rows).to(self.device)]
             tokens, origin = tokens[rows], origin[rows]
-        last = torch.from_numpy(tokens).to(self.device)
-        return last, None if still else torch.from_numpy(origin).to(self.device)
+        return tokens, None if still else origin
 
     def is_decided(self) -> NDArray[np.bool_]:
         """Whether enough is finished that no open hypothesis can overtake: log-probabilities only ever add below zero,

@@ -6,17 +6,21 @@ batch or on how often anybody else has drawn.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..arguments import real, whole
+from ..arguments import check_real, check_whole
+from ..arrays import Integers
 from ..errors import SearchError
 from ..layers.fast import native_steps
 from ..layers.fast.native_kernels import usable
-from .base import log_probabilities
+from ..layers.state import State, repeat, select
+from .base import QuickRows, Rows, Step, log_probabilities
+from .constraints import index_tensor
 
 # Log-probabilities (N, V), the rows they belong to, the number of the step -> a token for each (N,).
 Choose = Callable[[Tensor, Sequence[int], int], Tensor]
@@ -65,6 +69,45 @@ def top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = No
     return values[:, :count], tokens[:, :count]
 
 
+def likeliest_rows(step: Step, last: Tensor, state: State, width: int, wanted: int, banned: Sequence[int]) -> Rows:
+    """The rows after `last` (B, 1), each of which may become up to `width`: by the step's own quick way, if it has
+    one, or by its logits."""
+    rows = quick_rows(step, last, state, width, wanted, banned)
+    return PlainRows(step, last, state, wanted, banned) if rows is None else rows
+
+
+def quick_rows(
+    step: Step, last: Tensor, state: State, width: int, wanted: int, banned: Sequence[int]
+) -> QuickRows | None:
+    """By the step's own quick way, if it has one."""
+    decode = getattr(step, "decode_likeliest", None)
+    rows: QuickRows | None = None if decode is None else decode(last, state, len(last) * width, wanted, banned)
+    return rows
+
+
+class PlainRows:
+    """The likeliest tokens by way of all logits."""
+
+    def __init__(self, step: Step, last: Tensor, state: State, wanted: int, banned: Sequence[int]) -> None:
+        self.step, self.state, self.wanted, self.device = step, state, wanted, last.device
+        self.banned, self.never = banned, None if banned else torch.empty(0)
+
+    def advance(self, last: Integers) -> tuple[NDArray[Any], Integers]:
+        tokens = torch.from_numpy(last[:, None]).to(self.device)
+        logits, self.state = self.step(tokens, self.state)
+        if self.never is None:
+            self.never = index_tensor(self.banned, logits[:, -1])
+        wanted = min(self.wanted, logits.shape[-1])
+        values, places = top_log_probabilities(logits, wanted, self.never if self.banned else None)
+        return values.cpu().numpy(), places.cpu().numpy()
+
+    def select(self, rows: Integers) -> None:
+        self.state = select(self.state, torch.from_numpy(rows).to(self.device))
+
+    def repeat(self, times: int) -> None:
+        self.state = repeat(self.state, times)
+
+
 def likeliest(logs: Tensor, rows: Sequence[int], count: int) -> Tensor:
     """`logs.argmax(-1)`, by way of the maxima of columns where there are many: those are found four times as fast."""
     number, size = logs.shape
@@ -87,14 +130,14 @@ class Sampling:
     seed: int | Sequence[int] = 0  # one for all rows, or one for each
 
     def __post_init__(self) -> None:
-        if not real("the temperature", self.temperature) >= 0:
+        if not check_real("the temperature", self.temperature) >= 0:
             raise SearchError(f"the temperature is {self.temperature}, but it must be a number from 0 upwards")
-        if whole("top_k", self.top_k) < 0:
+        if check_whole("top_k", self.top_k) < 0:
             raise SearchError(f"top_k is {self.top_k}, but it must be 0 (all) or the number of tokens to draw from")
         for name in ("top_p", "min_p"):
-            real(name, getattr(self, name))
+            check_real(name, getattr(self, name))
         for seed in self.seed if isinstance(self.seed, list | tuple) else (self.seed,):
-            whole("a seed", seed)
+            check_whole("a seed", seed)
         if not 0 < self.top_p <= 1:
             raise SearchError(f"top_p is {self.top_p}, but it must be a share above 0 and up to 1 (all)")
         if not 0 <= self.min_p <= 1:

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from ..arrays import Integers
 from ..layers.state import State, select
 from .base import (
     Alternatives,
@@ -25,8 +28,8 @@ from .base import (
     log_probabilities,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, largest, likeliest, top_log_probabilities
-from .constraints import index_tensor, list_fixed_bans
+from .choosing import Choose, Sampling, largest, likeliest, likeliest_rows, quick_rows
+from .constraints import list_fixed_bans
 
 
 class Pick(NamedTuple):
@@ -58,44 +61,51 @@ def stream(
     banned = list_fixed_bans(constraints)
     # Of the likeliest token's distribution nothing else is needed, unless somebody asks what else was likely.
     quick = choose is likeliest and banned is not None and not (alternatives and banned)
-    never = None  # what is banned, where the logits are
+    with torch.no_grad():
+        likely = likeliest_rows(step, last, state, 1, max(1, alternatives), banned or []) if quick else None
     rows, history = list(range(len(last))), History(len(last), last.device)
     tokens: list[list[int]] = [[] for _ in rows]
+    newest: Integers = last[:, 0].cpu().numpy()
     for count in range(1, steps + 1):
         if not rows:
             return
         begun = perf_counter()
         with torch.no_grad():
-            logits, state = step(last, state)
-            if quick:
-                never = index_tensor(banned, logits[:, -1]) if banned and never is None else never
-                values, places = top_log_probabilities(logits, max(1, min(alternatives, logits.shape[-1])), never)
-                chosen, gains, worth = places[:, 0], values[:, 0].tolist(), []
+            if likely is not None:
+                values, places = likely.advance(newest)
+                newest, worth = places[:, 0], []
+                chosen, gains = newest.tolist(), values[:, 0].tolist()
                 others = list_alternatives(values, places) if alternatives else []
             else:
+                logits, state = step(last, state)
                 logs = log_probabilities(logits)
                 allowed = apply_constraints(logs, history.written, constraints) if constraints else logs
-                chosen = choose(allowed, rows, count)
-                worth = allowed.gather(1, chosen[:, None])[:, 0].tolist() if constraints else []
-                gains = logs.gather(1, chosen[:, None])[:, 0].tolist()
+                last = choose(allowed, rows, count)[:, None]
+                chosen = last[:, 0].tolist()
+                worth = allowed.gather(1, last)[:, 0].tolist() if constraints else []
+                gains = logs.gather(1, last)[:, 0].tolist()
                 others = list_alternatives(*largest(logs, min(alternatives, logs.shape[1]))) if alternatives else []
         late = patience is not None and patience.ends(begun)
         spent = "length" if count == steps else "time" if late else ""
         picks = []
-        for place, (row, token, log) in enumerate(zip(rows, chosen.tolist(), gains, strict=True)):
+        for place, (row, token, log) in enumerate(zip(rows, chosen, gains, strict=True)):
             if not (worth[place] if worth else log) > -torch.inf:
                 refuse_impossible(row, count, log)
             tokens[row].append(token)
             kept, finish = check_finish(tokens[row], end, stops, spent)
             picks.append(Pick(row, token, log, kept, finish, others[place] if others else ()))
         yield picks
-        last = chosen[:, None]
         history = history.append(last) if banned is None else history
         going = [place for place, pick in enumerate(picks) if not pick.finish]
         if len(going) < len(rows):
-            rows, places = [rows[place] for place in going], torch.tensor(going, dtype=torch.long, device=last.device)
-            if rows:  # those that are finished leave the batch
-                last, state, history = last[places], select(state, places), history.select_rows(places)
+            rows = [rows[place] for place in going]
+            if rows and likely is not None:  # those that are finished leave the batch
+                index = np.array(going)
+                newest = newest[index]
+                likely.select(index)
+            elif rows:
+                stay = torch.tensor(going, dtype=torch.long, device=last.device)
+                last, state, history = last[stay], select(state, stay), history.select_rows(stay)
 
 
 def check_finish(tokens: list[int], end: int | None, stops: Sequence[Stop], spent: str) -> tuple[int, str]:
@@ -108,7 +118,7 @@ def check_finish(tokens: list[int], end: int | None, stops: Sequence[Stop], spen
     return len(tokens), spent
 
 
-def list_alternatives(values: Tensor, places: Tensor) -> list[Alternatives]:
+def list_alternatives(values: Tensor | NDArray[Any], places: Tensor | Integers) -> list[Alternatives]:
     """The likeliest tokens of each row with their log-probabilities; what is impossible is none of them."""
     pairs = zip(places.tolist(), values.tolist(), strict=True)
     return [[(token, log) for token, log in zip(*pair, strict=True) if log > -torch.inf] for pair in pairs]
@@ -151,6 +161,13 @@ def write(
     patience: Patience | None = None,
 ) -> list[Hypothesis]:
     """One continuation of each row of `last` (B, 1), up to its end, a stop, to `steps` tokens, or out of time."""
+    check(steps, last)
+    banned = list_fixed_bans(constraints)
+    if choose is likeliest and banned is not None and not (stops or alternatives or Patience.matters(patience)):
+        with torch.no_grad():  # nobody looks at a step before the next one
+            quick = quick_rows(step, last, state, 1, 1, banned)
+            if quick is not None:
+                return collect_rows(quick.write(last[:, 0].numpy(), steps, end), end)
     picks: list[list[Pick]] = [[] for _ in range(len(last))]
     found = stream(
         step,
@@ -168,6 +185,16 @@ def write(
         for pick in made:
             picks[pick.row].append(pick)
     return [collect_hypothesis(row) for row in picks]
+
+
+def collect_rows(rows: Sequence[tuple[list[int], list[float]]], end: int | None) -> list[Hypothesis]:
+    found = []
+    for row, (tokens, logs) in enumerate(rows):
+        if logs and not logs[-1] > -torch.inf:
+            refuse_impossible(row, len(logs), logs[-1])
+        ended = bool(tokens) and tokens[-1] == end
+        found.append(Hypothesis(tokens[:-1] if ended else tokens, logs, sum(logs), "end" if ended else "length"))
+    return found
 
 
 def collect_hypothesis(picks: Sequence[Pick]) -> Hypothesis:

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SeqloomError
 from ..search import Abandoned
-from . import looking, oip, openai, ours, pulling, site
+from . import looking, oip, openai, ours, pulling, site, tokens
 from .document import describe_api
 from .engine import Engine
 from .limits import Limits
@@ -24,6 +24,8 @@ from .metrics import Metrics
 from .runs import Runs
 from .safety import LOCAL, Guard
 from .wire import answer_error
+
+ROUTERS = (site.router, ours.router, looking.router, pulling.router, oip.router, openai.router, tokens.router)
 
 
 def create_app(folder: Path, limits: Limits | None = None, hosts: Collection[str] = LOCAL, token: str = "") -> ASGIApp:
@@ -40,8 +42,8 @@ def create_app(folder: Path, limits: Limits | None = None, hosts: Collection[str
     routes.state.engine = engine
     for mistake in (SeqloomError, Abandoned, RequestValidationError, HTTPException, Exception):
         routes.add_exception_handler(mistake, answer_error)
-    for module in (site, ours, looking, pulling, oip, openai):
-        routes.include_router(module.router)
+    for router in ROUTERS:
+        routes.include_router(router)
     routes.openapi = partial(describe_api, routes)  # type: ignore[method-assign]
     return Guard(routes, limits, metrics, hosts, token, site.PUBLIC)
 

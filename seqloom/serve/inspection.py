@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..data.formats.abc import tune_of
-from ..data.music.abc_playback import roll, seconds_of
-from ..data.pretokenized import BETWEEN
+from ..data.formats.abc import parse_tune
+from ..data.music.abc_playback import compute_whole_note_seconds, make_piano_roll
+from ..data.pretokenized import SEPARATOR
 from ..errors import RunError, SeqloomError
-from ..look.charts.base import content
+from ..look.charts.base import render
 from ..look.charts.drawing import Drawing
-from ..look.charts.picture import png
+from ..look.charts.picture import encode_png
 from ..look.measures.attention import OVER_SOURCE, AttentionMap
 from ..look.views import VIEWS
-from ..runs.json_output import finite
+from ..runs.json_output import replace_nonfinite
 from .models import Model
 
 TOKENS = 4096  # of a vocabulary that are sent with their log-probabilities
@@ -40,7 +40,11 @@ def list_next(model: Model, given: Any) -> dict[str, Any]:
     found = model.language.predict(model.generator, [model.read_input(given)], TOKENS)[0]
     logs = np.array([one.score for one in found])
     left = max(0.0, 1.0 - float(np.exp(logs).sum())) if len(found) == TOKENS else 0.0
-    return {"tokens": [one.output for one in found], "logs": finite(np.round(logs, 4).tolist()), "left_out": left}
+    return {
+        "tokens": [one.output for one in found],
+        "logs": replace_nonfinite(np.round(logs, 4).tolist()),
+        "left_out": left,
+    }
 
 
 def list_views(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
@@ -57,9 +61,13 @@ def draw_view(model: Model, given: Any, answer: str | None, name: str) -> dict[s
     told = {"view": name, "reading": VIEWS[name].reading}
     if isinstance(drawn, Drawing):
         return told | {"title": drawn.title, "lines": [], "svg": drawn.svg}
-    spec = json.loads(content(drawn, ".json"))
+    spec = json.loads(render(drawn, ".json"))
     title = spec.pop("title", None) or {"text": name}
-    return told | {"title": str(title["text"]), "lines": list(title.get("subtitle") or []), "spec": finite(spec)}
+    return told | {
+        "title": str(title["text"]),
+        "lines": list(title.get("subtitle") or []),
+        "spec": replace_nonfinite(spec),
+    }
 
 
 def attend(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
@@ -81,7 +89,7 @@ def attend(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
                 "source": one.source,
                 "target": one.target,
                 "names": one.names,
-                "weights": finite(np.round(one.weights, 4).tolist()),
+                "weights": replace_nonfinite(np.round(one.weights, 4).tolist()),
             }
             for one in maps
         ],
@@ -104,7 +112,7 @@ def read_examples(model: Model) -> dict[str, Any]:
     for one in asked:
         given, truth = shortened(one.input, one.answer)
         picture = {} if one.picture is None else {"picture": as_png(one.picture)}
-        ahead = {"ahead": finite(one.target)} if isinstance(one.target, dict) else {}  # of a series
+        ahead = {"ahead": replace_nonfinite(one.target)} if isinstance(one.target, dict) else {}  # of a series
         if np.size(given) <= SHOWN:
             found.append({"input": given, "words": one.text, "target": truth, **picture, **ahead})
     return {"part": part, "examples": found}
@@ -114,11 +122,11 @@ def shortened(given: Any, truth: str) -> tuple[Any, str]:
     """An input as JSON; of a long list of words only the first, with as many of their tags."""
     if not isinstance(given, str):
         plain = given if isinstance(given, tuple) else np.asarray(getattr(given, "values", given)).tolist()
-        return finite(plain), truth
-    words, tags = given.split(BETWEEN), truth.split(" ")
-    if BETWEEN not in given or len(words) <= WORDS:
+        return replace_nonfinite(plain), truth
+    words, tags = given.split(SEPARATOR), truth.split(" ")
+    if SEPARATOR not in given or len(words) <= WORDS:
         return given, truth
-    return BETWEEN.join(words[:WORDS]), " ".join(tags[:WORDS]) if len(tags) == len(words) else ""
+    return SEPARATOR.join(words[:WORDS]), " ".join(tags[:WORDS]) if len(tags) == len(words) else ""
 
 
 def check_files(model: Model) -> None:
@@ -132,12 +140,12 @@ def check_files(model: Model) -> None:
 
 
 def as_png(pixels: Any) -> str:
-    return f"data:image/png;base64,{b64encode(png(pixels)).decode()}"
+    return f"data:image/png;base64,{b64encode(encode_png(pixels)).decode()}"
 
 
 def read_tune(text: str) -> dict[str, Any]:
     """The sounds of a tune in ABC notation: start and end in seconds, and MIDI pitch."""
-    tune = tune_of(text)
-    quarter = seconds_of(tune) / 4
-    sounds = roll(tune)
+    tune = parse_tune(text)
+    quarter = compute_whole_note_seconds(tune) / 4
+    sounds = make_piano_roll(tune)
     return {"sounds": [one | {"start": one["start"] * quarter, "end": one["end"] * quarter} for one in sounds]}  # type: ignore[operator]

@@ -15,7 +15,7 @@ from ..errors import DataError, RunError
 from ..look import Look
 from ..models import Generator
 from ..runs.folder import WEIGHTS
-from ..runs.json_output import finite, prediction_json
+from ..runs.json_output import make_prediction_json, replace_nonfinite
 from ..runs.run import load
 from ..search import Sampling
 from ..tasks.decoding_options import DecodingOptions, Rules
@@ -113,7 +113,7 @@ class Model:
 
     def _told(self, inputs: Sequence[Any], found: Sequence[Any]) -> list[dict[str, Any]]:
         told = zip(inputs, found, strict=True)
-        return [prediction_json(shown(one), answers, answers.unread) for one, answers in told]
+        return [make_prediction_json(shown(one), answers, answers.unread) for one, answers in told]
 
     def read_input(self, given: Any) -> Any:
         """An input from JSON: a text, a text with its tag, or nested lists of numbers, where null is a gap."""
@@ -170,11 +170,26 @@ class Model:
         task = self.run.task
         return len(task.target.encode(prompt)) if self.writes_text else len(prompt)
 
+    def read_tokens(self, tokens: Sequence[int]) -> str:
+        """The text of tokens by number."""
+        target = self.language.target
+        if wrong := [token for token in tokens if not 0 <= token < len(target)]:
+            raise DataError(f"there is no token {wrong[0]}: those of {self.name} are 0 to {len(target) - 1}")
+        text: str = target.decode(tokens)
+        return text
+
     @torch.no_grad()
-    def score_prompt(self, prompt: str, alternatives: int) -> list[Token]:
-        """The tokens of a beginning, each with its log-probability after those before it; the first has none."""
-        task, ids = self.language, self.language.target.encode(prompt).tolist()
-        read, shape = task.writer.opening(prompt), task.shape
+    def score_prompt(self, prompt: str | Sequence[int], alternatives: int) -> list[Token]:
+        """The tokens of a beginning, each with its log-probability after those before it; the first has none.
+
+        Tokens by number are read as they are; in front of a text stands what such a text begins with.
+        """
+        task = self.language
+        if isinstance(prompt, str):
+            ids, read = task.target.encode(prompt).tolist(), task.writer.opening(prompt)
+        else:
+            ids = read = list(prompt)
+        shape = task.shape
         if not shape.carries and len(read) > shape.window:
             raise DataError(
                 f"the prompt has {len(ids)} tokens, but the probabilities of at most {shape.window} are given: "
@@ -247,7 +262,7 @@ class Model:
             about, elements, whole, nothing = one.about, one.elements, one.whole, one.nothing
         methods.sort(key=lambda one: -one["faithfulness"]["score"])
         told = {"about": about, "elements": elements, "log_probability": whole, "without_input": nothing}
-        found: dict[str, Any] = finite(told | {"methods": methods})
+        found: dict[str, Any] = replace_nonfinite(told | {"methods": methods})
         return found
 
 

@@ -7,14 +7,14 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ..errors import DataError, SeqloomError
-from ..runs.json_output import finite
+from ..runs.json_output import replace_nonfinite
 from .engine import Engine
 from .limits import Refused
 from .models import Model, Token, Writing
@@ -25,6 +25,7 @@ router = APIRouter(prefix="/v1", tags=["OpenAI completions"])
 FINISHES = {"end": "stop", "stop": "stop", "length": "length", "time": "length"}
 
 Prompt = Annotated[str, Field(max_length=1 << 20)]
+Ids = Annotated[list[StrictInt], Field(min_length=1, max_length=1 << 20)]
 
 
 class StreamOptions(BaseModel):
@@ -40,8 +41,8 @@ class Completion(BaseModel):
         json_schema_extra={"examples": [{"model": "language", "prompt": "Once upon", "max_tokens": 16, "seed": 1}]},
     )
     model: str = Field(description="The name of a run.")
-    prompt: Prompt | Annotated[list[Prompt], Field(min_length=1)] = Field(
-        default="", description="One beginning, or several."
+    prompt: Prompt | Ids | Annotated[list[Prompt], Field(min_length=1)] | Annotated[list[Ids], Field(min_length=1)] = (
+        Field(default="", description="One beginning, or several: texts, or tokens by number as /tokenize gives them.")
     )
     max_tokens: int = Field(default=16, ge=0, description="The most tokens to write; 0 only with echo.")
     temperature: float = Field(default=1.0, ge=0, le=100, description="0 takes the likeliest token each time.")
@@ -69,8 +70,10 @@ class Completion(BaseModel):
     logit_bias: None = Field(default=None, description="Not served: null.")
 
     @property
-    def prompts(self) -> list[str]:
-        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
+    def prompts(self) -> list[Any]:
+        """Texts, or lists of tokens by number."""
+        one = isinstance(self.prompt, str) or isinstance(self.prompt[0], int)
+        return [self.prompt] if one else list(self.prompt)
 
     def writing(self) -> Writing:
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
@@ -124,7 +127,12 @@ class Choice:
                 "top_logprobs": [token.alternatives for token in self.tokens],
                 "text_offset": offsets,
             }
-        shown = {"index": self.index, "text": self.text, "logprobs": finite(told), "finish_reason": self.finish}
+        shown = {
+            "index": self.index,
+            "text": self.text,
+            "logprobs": replace_nonfinite(told),
+            "finish_reason": self.finish,
+        }
         return shown
 
 
@@ -150,7 +158,8 @@ async def complete(request: Request, asked: Completion) -> Response:
     """Texts written on from one or several prompts."""
     engine = engine_of(request)
     asked.check(engine)
-    counts = await engine.ask(asked.model, count_tokens, asked.prompts, "prompt")
+    prompts: list[Read] = await engine.ask(asked.model, read_prompts, asked.prompts, "prompt")
+    read = sum(one.tokens for one in prompts)
     head = {
         "id": f"cmpl-{secrets.token_hex(12)}",
         "object": "text_completion",
@@ -158,65 +167,78 @@ async def complete(request: Request, asked: Completion) -> Response:
         "model": asked.model,
     }
     if asked.stream:
-        return StreamingResponse(stream(engine, asked, head, sum(counts)), media_type="text/event-stream")
+        return StreamingResponse(stream(engine, asked, head, prompts, read), media_type="text/event-stream")
     choices = []
-    for number, prompt in enumerate(asked.prompts):
+    for number, prompt in enumerate(prompts):
         choices += await collect(engine, asked, number, prompt)
-    usage = usage_of(sum(counts), sum(choice.written for choice in choices))
+    usage = usage_of(read, sum(choice.written for choice in choices))
     told = [choice.to_json(asked.logprobs is not None) for choice in choices]
     return JSONResponse(head | {"choices": told, "usage": usage})
 
 
-def count_tokens(model: Model, prompts: Sequence[str]) -> list[int]:
-    """The tokens of each prompt; refused if the run does not write on."""
+class Read(NamedTuple):
+    """A prompt as a run reads it."""
+
+    text: str
+    given: str | list[int]  # a text, or tokens by number
+    tokens: int  # how many it has
+
+
+def read_prompts(model: Model, prompts: Sequence[Any]) -> list[Read]:
+    """Texts with the number of their tokens; refused if the run does not write on."""
     if not model.writes_on:
         told = f"{model.name} is a run whose task is {model.task}: it answers inputs and writes nothing on"
         raise Refused(400, "task", f"{told}; ask /predict, or /v2/models/{model.name}/generate")
-    return [model.count_tokens(prompt) for prompt in prompts]
+    return [
+        Read(one, one, model.count_tokens(one)) if isinstance(one, str) else Read(model.read_tokens(one), one, len(one))
+        for one in prompts
+    ]
 
 
-def opening(asked: Completion, number: int, prompt: str, echoed: Sequence[Token]) -> list[Choice]:
+def opening(asked: Completion, number: int, prompt: Read, echoed: Sequence[Token]) -> list[Choice]:
     """The choices of one prompt before anything is written."""
-    choices = [Choice(number * asked.n + place, 0 if asked.echo else len(prompt)) for place in range(asked.n)]
+    choices = [Choice(number * asked.n + place, 0 if asked.echo else len(prompt.text)) for place in range(asked.n)]
     for choice in choices if asked.echo else ():
         for token in echoed:
             choice.add(token, generated=False)
-        choice.text = prompt
+        choice.text = prompt.text
     return choices
 
 
-async def echo_of(engine: Engine, asked: Completion, prompt: str) -> list[Token]:
+async def echo_of(engine: Engine, asked: Completion, prompt: Read) -> list[Token]:
     if not asked.echo or asked.logprobs is None:
         return []
-    found: list[Token] = await engine.call(asked.model, Model.score_prompt, prompt, asked.logprobs)
+    found: list[Token] = await engine.call(asked.model, Model.score_prompt, prompt.given, asked.logprobs)
     return found
 
 
-async def collect(engine: Engine, asked: Completion, number: int, prompt: str) -> list[Choice]:
+async def collect(engine: Engine, asked: Completion, number: int, prompt: Read) -> list[Choice]:
     """The texts of one prompt, whole."""
     choices = opening(asked, number, prompt, await echo_of(engine, asked, prompt))
     if asked.max_tokens:
-        async for token in engine.generate(asked.model, prompt, asked.writing()):
+        async for token in engine.generate(asked.model, prompt.text, asked.writing()):
             choices[token.number].add(token)
     for choice in choices:
         choice.finish = choice.finish or "length"
     return choices
 
 
-async def stream(engine: Engine, asked: Completion, head: dict[str, Any], read: int) -> AsyncIterator[bytes]:
+async def stream(
+    engine: Engine, asked: Completion, head: dict[str, Any], prompts: Sequence[Read], read: int
+) -> AsyncIterator[bytes]:
     """The same, a chunk a token; what goes wrong on the way is said in the stream."""
     written, logprobs = 0, asked.logprobs is not None
     try:
-        for number, prompt in enumerate(asked.prompts):
+        for number, prompt in enumerate(prompts):
             choices = opening(asked, number, prompt, await echo_of(engine, asked, prompt))
             places = [choice.start for choice in choices]
             for choice in choices if asked.echo else ():
                 choice.finish = None if asked.max_tokens else "length"
                 yield as_event(head | {"choices": [choice.to_json(logprobs)]})
-                places[choice.index % asked.n] = len(prompt)
+                places[choice.index % asked.n] = len(prompt.text)
             if not asked.max_tokens:
                 continue
-            async for token in engine.generate(asked.model, prompt, asked.writing()):
+            async for token in engine.generate(asked.model, prompt.text, asked.writing()):
                 chunk = Choice(number * asked.n + token.number, places[token.number])
                 chunk.add(token)
                 written += 1

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..errors import DataError
-from ..look.measures.interventions import Place, Pull, pull_places, pulling
-from ..runs.json_output import finite
+from ..look.measures.interventions import Intervention, Place, intervene_on, list_intervention_places
+from ..runs.json_output import replace_nonfinite
 from .looking import Read, Shown
 from .models import Model
 from .wire import engine_of
@@ -55,13 +55,13 @@ async def list_places(request: Request, asked: Shown) -> dict[str, Any]:
 @router.post("/pull")
 async def pull(request: Request, asked: Pulled) -> dict[str, Any]:
     """The answers to an input without the pulls and with them. The run itself stays as it is."""
-    pulls = [Pull(one.place, one.step, one.unit, one.head, one.to, one.scale) for one in asked.pulls]
+    pulls = [Intervention(one.place, one.step, one.unit, one.head, one.to, one.scale) for one in asked.pulls]
     return await engine_of(request).inspect(asked.run, asked.input, None, answer_pulled, pulls)
 
 
 def places_of(model: Model, given: Any, answer: str | None) -> list[Place]:
     look = model.look(given, answer)
-    return pull_places(look.model, look.batch, look.names)
+    return list_intervention_places(look.model, look.batch, look.names)
 
 
 def describe_places(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
@@ -72,15 +72,17 @@ def describe_places(model: Model, given: Any, answer: str | None) -> dict[str, A
         )
         told = {"place": place.tap, "name": name, "kind": place.kind, "steps": place.steps, "units": place.units}
         small = place.values.size <= NUMBERS
-        found.append(told | {"values": finite(np.round(place.values.astype(float), 4).tolist()) if small else None})
+        found.append(
+            told | {"values": replace_nonfinite(np.round(place.values.astype(float), 4).tolist()) if small else None}
+        )
     if not found:
         raise DataError(f"{model.name} has no gate, state or attention to pull")
     return {"places": found}
 
 
-def answer_pulled(model: Model, given: Any, answer: str | None, pulls: list[Pull]) -> dict[str, Any]:
+def answer_pulled(model: Model, given: Any, answer: str | None, pulls: list[Intervention]) -> dict[str, Any]:
     [before] = model.predict([given], None)
     places = places_of(model, given, answer) if pulls else []
-    with pulling(model.run.model, places, pulls):
+    with intervene_on(model.run.model, places, pulls):
         [after] = model.predict([given], None)
     return {"before": before, "after": after}

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import RunError
 from ..runs.folder import RECORDS, check_record
-from ..training.files import opened, parse_json
+from ..training.files import open_limited, parse_json
 
 MOST = 1 << 21  # bytes of one answer
 
@@ -19,7 +19,7 @@ def read_on(folder: Path, after: int) -> dict[str, Any]:
     path = folder / RECORDS
     if not os.path.lexists(path):
         return {"records": [], "after": 0, "restarted": after > 0}
-    with opened(path) as file:
+    with open_limited(path) as file:
         size = os.fstat(file.fileno()).st_size
         restarted = after > size
         file.seek(0 if restarted else after)

@@ -14,7 +14,7 @@ from typing import Any
 from ..config.recipe import Recipe
 from ..config.tasks import USES
 from ..errors import RunError, SeqloomError
-from ..runs.folder import RECORDS, WEIGHTS, check_version, own_recipe, read_config, read_scores
+from ..runs.folder import RECORDS, WEIGHTS, check_version, read_config, read_recipe, read_scores
 from ..runs.model_card import describe_network
 from ..training.manifests import MANIFEST, read_manifest
 from .limits import Limits, Refused
@@ -143,7 +143,7 @@ def read_entry(folder: Path) -> Entry:
     """What a folder says of itself; its weights are checked on loading."""
     stamp = stamp_of(folder)
     check_version(folder)
-    recipe, sums, found = own_recipe(folder), read_manifest(folder).get(WEIGHTS, []), read_scores(folder)
+    recipe, sums, found = read_recipe(folder), read_manifest(folder).get(WEIGHTS, []), read_scores(folder)
     about = {
         "task": recipe.task,
         "title": recipe.about.title,

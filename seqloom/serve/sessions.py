@@ -8,10 +8,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from ..runs.following import Kept
 from .limits import Limits, Refused
 from .metrics import Metrics
 from .models import Model
-from .readers import Kept, pack, reader_of, unpack
+from .readers import Reader, pack, unpack
 
 Key = tuple[str, str]  # the run, and what the client calls the session
 
@@ -31,7 +32,7 @@ class Sessions:
 
     def feed(self, model: Model, name: str, pieces: list[Any], start: bool, end: bool) -> list[dict[str, Any]]:
         """The answers after each of these pieces. What is refused leaves the session as it was."""
-        reader, key = reader_of(model), (model.name, name)
+        reader, key = Reader(model), (model.name, name)
         if start:
             self._make_room(key)
             kept = reader.start()
@@ -54,7 +55,7 @@ class Sessions:
     def restore(self, model: Model, name: str, saved: dict[str, Any]) -> dict[str, Any]:
         if saved["weights"] != model.fingerprint:
             raise Refused(409, "session", "the session was saved with other weights than this run has now")
-        kept = unpack(reader_of(model), saved)
+        kept = unpack(Reader(model), saved)
         self._make_room((model.name, name))
         self._keep(model, name, kept)
         return {"sequence_id": name, "read": kept.read}

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from ..look.charts.base import library_script
+from ..look.charts.base import read_library
 from .limits import Refused
 
 router = APIRouter(include_in_schema=False)
@@ -47,7 +47,7 @@ def answer_file(name: str) -> Response:
 @router.get("/vega.js")
 async def vega() -> Response:
     """What draws the charts. It takes seconds to put together for the first time ever, so not in the server's loop."""
-    script = await asyncio.to_thread(library_script)
+    script = await asyncio.to_thread(read_library)
     return Response(script, media_type="text/javascript; charset=utf-8", headers=DAY)
 
 

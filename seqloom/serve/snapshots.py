@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from ..errors import SeqloomError
-from ..runs.json_output import answers_json
+from ..runs.json_output import make_answers_json
 from ..runs.run import Run
 from ..training.checkpoints import AVERAGE, WEIGHTS, Checkpoints
 from ..training.manifests import read_checked, read_manifest
-from ..training.tensors import load_weights, most_bytes, parse_tensors
+from ..training.tensors import count_max_bytes, load_weights, parse_tensors
 from .models import Model
 
 MOST = 24  # checkpoints that are asked, evenly over training
@@ -35,7 +35,7 @@ def answer_over_training(model: Model, given: Any) -> dict[str, Any]:
 
 def answer(model: Model, weights: nn.Module, given: Any, read: Any) -> dict[str, Any]:
     run = Run(model.run.folder, model.run.task, weights)
-    return answers_json(run.predict(read))
+    return make_answers_json(run.predict(read))
 
 
 def draw_first(model: Model) -> nn.Module:
@@ -51,7 +51,7 @@ def load_step(model: Model, step: int) -> nn.Module:
     copy, sums = deepcopy(model.run.model), read_manifest(place)
     weights: dict[str, torch.Tensor] = {}
     for name in (WEIGHTS, AVERAGE):
-        weights |= parse_tensors(read_checked(place / name, sums.get(name, []), most_bytes(copy)), place / name)
+        weights |= parse_tensors(read_checked(place / name, sums.get(name, []), count_max_bytes(copy)), place / name)
     load_weights(model.run.task.objective(copy), weights, place)  # which is what a checkpoint holds
     return copy
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from ..config.recipe import Recipe
 from ..data.schema import FieldKind
-from . import caption, classify, draw, forecast, language, music, seq2seq, tag
+from . import caption, classify, draw, forecast, language, music, pretrain, seq2seq, tag
 from .task import Declaration
 
 TASKS: dict[str, Callable[[Recipe], Declaration]] = {
@@ -13,6 +13,7 @@ TASKS: dict[str, Callable[[Recipe], Declaration]] = {
     "tag": tag.declare,
     "caption": caption.declare,
     "language": language.declare,
+    "pretrain": pretrain.declare,
     "music": music.declare,
     "forecast": forecast.declare,
     "draw": draw.declare,

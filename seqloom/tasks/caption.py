@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Bytes
-from ..baselines.captions import constant_caption, nearest_captions, nearest_images
+from ..baselines.captions import choose_constant_caption, find_nearest_images, take_first_captions
 from ..config.recipe import Recipe
 from ..data.prepare import Split
 from ..data.schema import Schema, Side
@@ -37,7 +37,9 @@ def declare(recipe: Recipe) -> Declaration:
 def learn(task: Task, prepared: Any) -> Constant:
     """The constant caption is the one that does best as the answer to every training image."""
     _, captions = group_by_image(prepared.splits["train"])
-    return Constant(constant=constant_caption(captions, lambda *both: chrf(*both, intervals=False).value, images=200))
+    return Constant(
+        constant=choose_constant_caption(captions, lambda *both: chrf(*both, intervals=False).value, images=200)
+    )
 
 
 def baselines(task: Task, images: Sequence[Any]) -> dict[str, list[str]]:
@@ -46,8 +48,8 @@ def baselines(task: Task, images: Sequence[Any]) -> dict[str, list[str]]:
     if task.prepared is not None:
         known, captions = group_by_image(task.prepared.splits["train"])
         side = np.gcd.reduce([SHRUNK, *known.shape[1:3]])
-        places = nearest_images(known, np.concatenate(list(images)), int(side))
-        answers["most alike"] = nearest_captions(captions, places)
+        places = find_nearest_images(known, np.concatenate(list(images)), int(side))
+        answers["most alike"] = take_first_captions(captions, places)
     return answers
 
 

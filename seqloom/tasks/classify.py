@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..baselines import most_frequent
-from ..baselines.bags import NaiveBayes, words
-from ..baselines.labels import NearestCentroid, uniform
+from ..baselines.bags import NaiveBayes, split_words
+from ..baselines.labels import NearestCentroid, predict_uniform
+from ..baselines.nb_svm import NBSVM
 from ..config.recipe import Recipe
-from ..data.schema import FieldKind, Schema, Side, no_fault
+from ..data.schema import FieldKind, Schema, Side, find_no_fault
 from ..fields import Label, LabelSet, Number, source_side
 from ..fields.labels import parse_number, split_names
 from ..metrics import Score
@@ -32,7 +33,7 @@ class Target(NamedTuple):
     metrics: dict[str, Metric]
     quick: dict[str, Metric]
     baselines: Callable[[Task, Sequence[Any]], Answers]
-    fault: Callable[[Sequence[Any]], str] = no_fault
+    fault: Callable[[Sequence[Any]], str] = find_no_fault
     stratified: bool = False  # whether drawn parts have each answer in equal shares
 
 
@@ -65,13 +66,14 @@ def constant_baselines(task: Task, inputs: Sequence[Any]) -> Answers:
 
 def label_baselines(task: Task, inputs: Sequence[Any]) -> Answers:
     """What needs no reading, or hardly any; the latter only while the training examples are at hand."""
-    answers = constant_baselines(task, inputs) | {"chance": uniform(task.target.names, len(inputs))}
+    answers = constant_baselines(task, inputs) | {"chance": predict_uniform(task.target.names, len(inputs))}
     if task.prepared is not None:
         train = task.prepared.splits["train"].raws
         sources, labels = list(train["source"]), list(train["target"])
         if task.reads_text:
-            cut = list if task.recipe.data.source_tokenizer == "characters" else words
+            cut = list if task.recipe.data.source_tokenizer == "characters" else split_words
             answers["bag of pairs"] = NaiveBayes.fit(sources, labels, cut).predict(inputs)
+            answers["NB-SVM"] = NBSVM.fit(sources, labels, cut).predict(inputs)
         elif task.recipe.data.source_type == "numbers":
             answers["nearest mean"] = NearestCentroid.fit(sources, labels).predict(inputs)
     return answers

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from ..architectures.build import build_seq2seq
 from ..config.recipe import Recipe
 from ..data import batching
+from ..data.formats.tables import Skipped
+from ..data.inputs import InputFile, InputReading, read_inputs
 from ..data.vocabulary import END, START
 from ..errors import SearchError
 from ..fields import Prediction, SymbolField
@@ -65,7 +67,7 @@ class ConditionalGeneration(Shape):
     def settle(self, prepared: Any) -> Recipe:
         """The longest answer is filled in."""
         recipe, train, decoder = self.recipe, prepared.splits["train"].ids, self.recipe.model.side("decoder")
-        check_positions("encoder", recipe.model.side("encoder"), self.inputs.lengths(train))
+        check_positions("encoder", recipe.model.side("encoder"), self.inputs.lengths(train), ahead=True)
         written = train["target"].lengths
         check_positions("decoder", decoder, written + 1)
         if recipe.search.max_length:
@@ -128,8 +130,12 @@ class ConditionalGeneration(Shape):
         return self.inputs.from_sides(self.side_of(example, "source"), tag)
 
     def accept_input(self, given: Any) -> Any:
-        self.inputs.check(given)
-        return given
+        return self.inputs.accept(given)
+
+    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+        """With the tag beside its source where the model was trained with tags, unless a person says one."""
+        tagged = ["tag"] if "tag" in self.task.fields and not said.tagged else []
+        return read_inputs(file, self.task.schema.only("source", *tagged), said, skipped)
 
     def cut(self, encoded: Encoded) -> Encoded:
         """As much of the sources as is read; refused where a model has not learned so many positions."""
@@ -168,7 +174,7 @@ class ConditionalGeneration(Shape):
         """What is found for each input, best first, and the seconds that it took with the inputs beside it."""
         encoded = self.cut(encoded)
         answers: list[tuple[list[Hypothesis], float]] = [([], 0.0) for _ in range(len(encoded["source"]))]
-        for rows in batching.sequential(self.inputs.lengths(encoded), ROOM // max(options.beam_size, options.count)):
+        for rows in batching.plan_scoring(self.inputs.lengths(encoded), ROOM // max(options.beam_size, options.count)):
             begun = perf_counter()
             found = self.search_rows(model, encoded, rows, options, recorder)
             seconds = perf_counter() - begun

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..arguments import described, real, text, texts, whole
+from ..arguments import check_real, check_text, check_texts, check_whole, describe_value
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import SearchError
 from ..fields import Text
@@ -37,11 +37,11 @@ class Rules:
 
     def __post_init__(self) -> None:
         for name in ("ban", "require", "stop"):
-            texts(name, getattr(self, name))
-        text("the prefix", self.prefix)
+            check_texts(name, getattr(self, name))
+        check_text("the prefix", self.prefix)
         for name in ("no_repeat", "min_length"):
-            whole(name, getattr(self, name), 0)
-        real("repetition_penalty", self.repetition_penalty)
+            check_whole(name, getattr(self, name), 0)
+        check_real("repetition_penalty", self.repetition_penalty)
 
     def constraints(self, field: Text, rows: int, steps: int) -> list[Constraint]:
         """For so many rows and tokens at most."""
@@ -83,13 +83,13 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         least = {"beam_size": 1, "groups": 1, "best": 0, "max_length": 0, "count": 1, "alternatives": 0}
         for name, at_least in least.items():
-            whole("the beam size" if name == "beam_size" else name, getattr(self, name), at_least)
-        real("diversity", self.diversity)
+            check_whole("the beam size" if name == "beam_size" else name, getattr(self, name), at_least)
+        check_real("diversity", self.diversity)
         if self.length_penalty is not None:
-            real("length_penalty", self.length_penalty)
+            check_real("length_penalty", self.length_penalty)
         for name, value, kind in (("sampling", self.sampling, Sampling), ("rules", self.rules, Rules)):
             if value is not None and not isinstance(value, kind):
-                raise SearchError(f"the {name} is {described(value)}, but {kind.__name__} was expected")
+                raise SearchError(f"the {name} is {describe_value(value)}, but {kind.__name__} was expected")
         if self.alternatives and self.sampling is None and self.beam_size > 1:
             raise SearchError("alternatives are given of answers that are written one by one: a beam of 1")
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ..arrays import Bytes, Doubles
-from ..baselines.language import uniform
+from ..baselines.language import compute_uniform_losses
 from ..config.recipe import Recipe
 from ..data import batching
 from ..data.schema import Schema, Side
@@ -61,7 +61,7 @@ def baselines(task: Task, squares: Any) -> dict[str, Doubles]:
     """The losses of choosing among all squares alike, and by how often each occurs; nothing else is predicted."""
     seen = np.array(task.facts.counts[len(SPECIALS) :], dtype=np.float64) + 1
     chosen = squares - len(SPECIALS)
-    return {"uniform": uniform(chosen, len(seen)), "squares alone": -np.log(seen / seen.sum())[chosen]}
+    return {"uniform": compute_uniform_losses(chosen, len(seen)), "squares alone": -np.log(seen / seen.sum())[chosen]}
 
 
 def score_images(task: Task, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
@@ -81,7 +81,7 @@ def score_images(task: Task, model: Generator, examples: Sequence[Sequence[Any]]
 def compute_image_losses(task: Task, model: Generator, encoded: Encoded) -> Doubles:
     """Of every square of every image; that an image ends is no surprise."""
     losses = np.zeros((len(encoded["target"]), task.target.count))
-    for rows in batching.sequential(task.shape.lengths(encoded), ROOM):
+    for rows in batching.plan_scoring(task.shape.lengths(encoded), ROOM):
         batch = task.shape.collate(encoded, rows).to(device_of(model))
         features, _ = model.features(batch.inputs, model.initial_state(len(rows), *batch.source), batch.mask)
         counted = batch.mask & (batch.target != END)

@@ -12,7 +12,7 @@ from pydantic import FiniteFloat
 
 from .. import metrics
 from ..arrays import Doubles
-from ..baselines.numbers import LinearAutoregression, filled, persistence, seasonal_naive
+from ..baselines.numbers import LinearAutoregression, fill_gaps, forecast_persistence, forecast_seasonal_naive
 from ..config.recipe import Data
 from ..data.formats.series import Series
 from ..data.series_windows import Scale, Windows
@@ -39,8 +39,8 @@ class ForecastBaselines(Shape):
     @classmethod
     def fit(cls, training: Sequence[Series], scale: Scale, variables: int, data: Data) -> "ForecastBaselines":
         rows = [scale.apply(series.values)[-FITTED:, :variables].astype(np.float64) for series in training]
-        level = [known_mean(one, np.zeros(variables)) for one in rows]
-        known = [filled(one, own) for one, own in zip(rows, level, strict=True)]
+        level = [average_known(one, np.zeros(variables)) for one in rows]
+        known = [fill_gaps(one, own) for one, own in zip(rows, level, strict=True)]
         lags, longest = min(data.context, LAGS), max(map(len, rows))
         stacked = np.full((len(rows), longest, variables), np.nan)
         for place, one in zip(stacked, known, strict=True):
@@ -74,12 +74,12 @@ class ForecastBaselines(Shape):
             chunk = windows[start : start + CHUNK]
             values = chunk.contexts()[0][..., :variables].astype(np.float64)
             # Gaps are filled from the series itself: all of them together know nothing of where one of them stands.
-            level = known_mean(values, self.look_up(chunk, self.level))[:, None]
+            level = average_known(values, self.look_up(chunk, self.level))[:, None]
             values = np.where(np.isnan(values).all(1, keepdims=True), level, values)
-            history = filled(values, level)
-            forecast = {"persistence": persistence(history, windows.horizon)}
+            history = fill_gaps(values, level)
+            forecast = {"persistence": forecast_persistence(history, windows.horizon)}
             if 1 < self.season <= windows.context:
-                forecast["seasonal naive"] = seasonal_naive(values, windows.horizon, self.season)
+                forecast["seasonal naive"] = forecast_seasonal_naive(values, windows.horizon, self.season)
             forecast["linear autoregression"] = linear.forecast(history, windows.horizon)
             for name, one in forecast.items():
                 found.setdefault(name, []).append(one)
@@ -99,9 +99,9 @@ def score_forecasts(
     """All scores of forecasts (N, H, V), with quantiles (N, H, V, Q), on the scale of training and in its units."""
     variables = len(names)
     targets = windows.targets()[..., :variables].astype(np.float64)
-    size = block(len(windows), windows)
-    truth, ours = blocked(targets, size), blocked(point, size)
-    others = {name: blocked(one, size) for name, one in others.items()}
+    size = choose_block_size(len(windows), windows)
+    truth, ours = make_blocks(targets, size), make_blocks(point, size)
+    others = {name: make_blocks(one, size) for name, one in others.items()}
     padding = truth.size - targets.size
 
     def beside(metric: metrics.numbers.Metric, part: slice | int = slice(None)) -> Scored:
@@ -113,20 +113,20 @@ def score_forecasts(
     scores = {"MSE (scaled)": beside(metrics.mse), "MAE (scaled)": beside(metrics.mae)}
     unit = np.broadcast_to((baselines.look_up(windows, baselines.unit) / scale.spread)[:, None], targets.shape)
     if (unit > 0).any():
-        units = blocked(unit, size)
+        units = make_blocks(unit, size)
         scores["MASE"] = beside(lambda guess, given: metrics.mase(guess, given, units))
     if len(levels) > 1:
-        quantiles = blocked(forecasts, size)
-        scores |= spread_scores(quantiles, truth, others, levels, padding)
+        quantiles = make_blocks(forecasts, size)
+        scores |= score_spread(quantiles, truth, others, levels, padding)
     for place, name in enumerate(names) if variables <= LISTED else ():
         end = f" of {name}" if variables > 1 else ""
         spread = float(scale.spread[place])
-        scores[f"MAE{end}"] = beside(in_units(metrics.mae, spread), place)
-        scores[f"RMSE{end}"] = beside(in_units(metrics.rmse, spread), place)
+        scores[f"MAE{end}"] = beside(scale_metric(metrics.mae, spread), place)
+        scores[f"RMSE{end}"] = beside(scale_metric(metrics.rmse, spread), place)
     return scores
 
 
-def spread_scores(
+def score_spread(
     quantiles: Doubles, truth: Doubles, others: dict[str, Doubles], levels: Sequence[float], padding: int
 ) -> dict[str, Scored]:
     """How good the quantiles are; a baseline that forecasts one number forecasts it for all of them."""
@@ -146,23 +146,23 @@ def measure_season(values: Doubles, season: int) -> Doubles:
     return metrics.seasonal_scale(values, season) if len(values) > season else np.zeros(values.shape[1])
 
 
-def known_mean(values: Doubles, otherwise: Doubles) -> Doubles:
+def average_known(values: Doubles, otherwise: Doubles) -> Doubles:
     """The mean over time of series (…, T, V); of what is missing altogether, what it is `otherwise` (…, V)."""
     known = ~np.isnan(values)
     count = known.sum(-2)
     return np.where(count > 0, np.where(known, values, 0).sum(-2) / np.maximum(count, 1), otherwise)
 
 
-def in_units(metric: metrics.numbers.Metric, spread: float) -> metrics.numbers.Metric:
+def scale_metric(metric: metrics.numbers.Metric, spread: float) -> metrics.numbers.Metric:
     return lambda guess, given: metric(guess * spread, given * spread)
 
 
-def block(count: int, windows: Windows) -> int:
+def choose_block_size(count: int, windows: Windows) -> int:
     """How many windows are drawn together; at least ten blocks are left to draw from, if there are ten windows."""
     return max(1, min(-(-windows.horizon // windows.apart), count // 10))
 
 
-def blocked(cells: Doubles, size: int) -> Doubles:
+def make_blocks(cells: Doubles, size: int) -> Doubles:
     """(N, H, …) to (blocks, size × H, …); what fills up the last block is not known."""
     lack = -len(cells) % size
     full = np.concatenate([cells, np.full((lack, *cells.shape[1:]), np.nan)]) if lack else cells

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Doubles, Singles
-from ..baselines.numbers import filled
+from ..baselines.numbers import fill_gaps
 from ..data.windows import count_since_observed
 
 FLATTEST = 1e-2  # the spread of a window that hardly moves
@@ -48,7 +48,7 @@ class ForecastInputs(NamedTuple):
         level, spread = self.frame(values, observed)
         values = ((values - level) / spread).astype(np.float32)
         ages = np.log1p(count_since_observed(values)).astype(np.float32)
-        carried = filled(values, np.zeros(values.shape[-1])).astype(np.float32)
+        carried = fill_gaps(values, np.zeros(values.shape[-1])).astype(np.float32)
         fields = [carried, observed.astype(np.float32), ages]
         if self.alone:
             fields, calendar = [self.apart(field) for field in fields], np.repeat(calendar, self.variables, 0)
@@ -68,7 +68,7 @@ class ForecastInputs(NamedTuple):
         if self.relative == "none":
             return level, np.ones_like(level)
         if self.relative == "last":
-            return filled(values, np.zeros(values.shape[-1]))[:, -1:].astype(np.float32), np.ones_like(level)
+            return fill_gaps(values, np.zeros(values.shape[-1]))[:, -1:].astype(np.float32), np.ones_like(level)
         count = np.maximum(observed.sum(1, keepdims=True), 1)
         level = np.where(observed, values, 0).sum(1, keepdims=True) / count
         squares = np.where(observed, values - level, 0) ** 2

@@ -14,18 +14,22 @@ from ..architectures.build import build_forecaster
 from ..arrays import Doubles
 from ..config.recipe import Recipe
 from ..data.formats.series import Series
-from ..data.formats.times import following
-from ..data.series_windows import Panel, Windows, whole_windows
+from ..data.formats.tables import Skipped
+from ..data.formats.times import format_following_times, format_times
+from ..data.inputs import Input, InputFile, InputReading
+from ..data.preview import PREVIEWED, Preview, SidePreview
+from ..data.series_windows import Panel, Windows, make_all_windows
 from ..data.splits import shuffle
 from ..errors import DataError
 from ..fields import Prediction, TimeSeries
-from ..fields.base import pick_evenly
+from ..fields.base import format_numbers, pick_evenly
 from ..layers.padding import full_mask
 from ..models import Batch, Labeler
 from .forecast_inputs import ForecastInputs, WindowInputs
 from .results import Example, Inspection, Predictions
 from .shape import Shape, check_positions
 
+SERIES_LIKE = ("shape", "columns", "times")  # what arrays, data frames and series of a file have
 ROOM = 65536  # elements that are read at once when nothing is trained
 QUICK = 1000  # windows of a validation
 
@@ -38,6 +42,14 @@ class ForecastPrediction(Prediction):
     times: list[str]
     values: dict[str, list[float]]
     quantiles: dict[str, dict[str, list[float]]]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a step: when, and of each variable the forecast and its quantiles."""
+        columns: dict[str, Sequence[Any]] = {"time": self.times}
+        for name, forecast in self.values.items():
+            columns[name] = forecast
+            columns |= {f"{name} {level}": values for level, values in self.quantiles[name].items()}
+        return [dict(zip(columns, step, strict=True)) for step in zip(*columns.values(), strict=True)]
 
 
 class ForecastWindows(Shape):
@@ -158,13 +170,33 @@ class ForecastWindows(Shape):
         starts = examples.starts[pick_evenly(len(examples), at_most)].tolist()
         return [self.window_example(examples, start) for start in starts]
 
+    def preview(self, prepared: Any) -> list[Preview]:
+        windows = prepared.parts["train"]
+        starts = windows.starts[pick_evenly(len(windows), PREVIEWED)].tolist()
+        return [self.preview_window(windows, start) for start in starts]
+
+    def preview_window(self, windows: Windows, start: int) -> Preview:
+        """What is read of a window and what follows, each in its own units and as the network gets it."""
+        batch, middle = self.collate(windows, np.array([start])), start + windows.context
+        spans = {"context": slice(start, middle), "horizon": slice(middle, middle + windows.horizon)}
+        seen = {"context": batch.inputs[0].numpy(), "horizon": batch.target[0].numpy()}
+        found = {}
+        for name, rows in spans.items():
+            values = self.series.scale.restore(windows.panel.values[rows])
+            first, last = format_times(windows.panel.times[rows][[0, -1]])
+            head = "; ".join(map(format_numbers, values[:PREVIEWED]))
+            raw = f"{len(values)} rows from {first} to {last}: {head} …"
+            elements = [format_numbers(element) for element in seen[name]]
+            found[name] = SidePreview(raw, elements, len(elements), len(elements))
+        return found
+
     def window_example(self, windows: Windows, start: int) -> Example:
         series, panel = self.series, windows.panel
         rows = slice(start, start + windows.context + windows.horizon)
-        values = panel.values[rows].astype(np.float64) * series.scale.spread + series.scale.mean
+        values = series.scale.restore(panel.values[rows])
         whole = Series("a window", panel.times[rows], values, series.columns, 0, series.step)
         read = cut_series(whole, slice(0, windows.context))
-        times = following(read.times[-1:], read.step, windows.horizon)
+        times = format_following_times(read.times[-1:], read.step, windows.horizon)
         target = dict(zip(series.variables, values[windows.context :].T.tolist(), strict=False))
         table = format_table(times, target, {name: {} for name in target})
         text = f"{windows.context} rows, the last before {times[0]}"
@@ -182,7 +214,7 @@ class ForecastWindows(Shape):
         if len(files) != 1:
             raise DataError(f"{len(files)} files are given, but a forecaster is scored on one", files[0])
         data = self.recipe.data
-        return whole_windows(self.series.read_table(files[0], data), self.series.scale, data)
+        return make_all_windows(self.series.read_table(files[0], data), self.series.scale, data)
 
     def count_cut(self, examples: Sequence[Any]) -> int:
         return 0
@@ -196,10 +228,21 @@ class ForecastWindows(Shape):
     def accept_input(self, given: Any) -> Series:
         return self.series.read_one(given, self.recipe.data)
 
-    def read_inputs(self, file: str) -> Iterator[tuple[str, Series]]:
+    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
         """A table of a person's own: its series, each with its name."""
-        for series in self.series.read_table(file, self.recipe.data):
-            yield series.name, series
+        data, column = said.apply(self.recipe.data), self.recipe.data.series or "series"
+        if said.format:
+            data = data.model_copy(update={"format": said.format})
+        if said.source:
+            raise DataError("a forecaster reads the columns of its variables: --source cannot name others", file)
+        found = self.series.read_table(file, data, skipped)
+        inputs = (Input(one.name, one, {column: one.name}, file, number) for number, one in enumerate(found, 1))
+        return InputFile((column,), inputs, len(found))
+
+    def split_inputs(self, given: Any) -> list[Any] | None:
+        """A list of arrays, data frames or series; any of them alone is one input."""
+        several = isinstance(given, list | tuple) and given and any(hasattr(given[0], name) for name in SERIES_LIKE)
+        return list(given) if several else None
 
     @torch.no_grad()
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
@@ -220,7 +263,7 @@ class ForecastWindows(Shape):
 
     def prediction(self, series: Series, cells: Doubles) -> ForecastPrediction:
         levels, names = self.recipe.model.quantiles, self.series.variables
-        times = following(series.times[-1:], series.step, len(cells))
+        times = format_following_times(series.times[-1:], series.step, len(cells))
         point = self.point(cells)
         values = {name: point[:, column].tolist() for column, name in enumerate(names)}
         quantiles = {

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..data.formats.chorales import LOWEST
 from ..data.frames import KEYS
 from ..data.music.abc_playback import Sound
-from ..data.music.sound import played_as, save_midi, save_wav
+from ..data.music.sound import save_midi, save_wav, synthesize_sounds
 from ..errors import SearchError
 from ..fields import Prediction
 from ..fields.frames import format_frame, parse_frames
@@ -85,7 +85,7 @@ class FrameWriter:
             path.write_text(text.output, encoding="utf-8")
             sounds = play_frames(parse_frames(text.output))
             save_midi(sounds, WHOLE, path.with_suffix(".mid"))
-            save_wav(played_as(sounds, WHOLE), path.with_suffix(".wav"))
+            save_wav(synthesize_sounds(sounds, WHOLE), path.with_suffix(".wav"))
             yield f"{path.name}, {path.with_suffix('.mid').name}, {path.with_suffix('.wav').name}: {len(sounds)} notes"
 
 

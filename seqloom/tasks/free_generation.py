@@ -5,7 +5,7 @@ carry (a Transformer that sees all) reads windows instead, in training at drawn 
 every place has at least half a window before it. Knows places, not what they hold.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,9 @@ from ..architectures.build import build_generator
 from ..arrays import Doubles
 from ..config.recipe import Recipe
 from ..data import batching, streams
+from ..data.datasets import read_frame
+from ..data.formats.tables import ENDINGS, Skipped
+from ..data.inputs import ALONE, TABLES, Input, InputFile, InputReading, ending_of, read_inputs
 from ..data.streams import Places, Spans
 from ..errors import DataError, RecipeError
 from ..fields import Field, Text
@@ -26,7 +29,7 @@ from ..metrics import blocks
 from ..models import Batch, Generator, device_of
 from .results import Example, Inspection, Predictions, Scored
 from .scoring import score_losses
-from .shape import ROOM, Encoded, Shape, count_positions
+from .shape import ROOM, Encoded, Shape, count_positions, is_several
 
 SOME = 1000  # batches that say how much is padding
 LOGITS = 1 << 24  # numbers that are looked at together when something is scored
@@ -89,7 +92,7 @@ class FreeGeneration(Shape):
         drawn = settings.bptt_window, settings.seed, epoch
         if self.carries and self.one_text:
             return streams.plan_streams(len(places), max(1, settings.batch_tokens // settings.bptt_window), *drawn)
-        plan = streams.plan_documents if self.carries else streams.windows
+        plan = streams.plan_documents if self.carries else streams.plan_windows
         return plan(places.begins, settings.batch_tokens, *drawn)
 
     def collate(self, encoded: Encoded, rows: Spans) -> Batch:
@@ -118,7 +121,7 @@ class FreeGeneration(Shape):
         """The loss of every place, read as it would be by someone who reads all."""
         places, window = self.places(encoded), self.window
         losses, plan, here = np.zeros(len(places)), self.plan(places), device_of(model)
-        for rows in batching.sequential(plan[:, 2] - plan[:, 0], ROOM, window):
+        for rows in batching.plan_scoring(plan[:, 2] - plan[:, 0], ROOM, window):
             reads, counts, stops = plan[rows].T
             state = model.initial_state(len(rows))
             for first in range(0, int((stops - reads).max()), window):
@@ -173,11 +176,20 @@ class FreeGeneration(Shape):
             raise DataError(f"an input {sentence}")
         return given
 
-    def read_inputs(self, file: str) -> Iterator[tuple[str, Any]]:
-        """Whole documents."""
-        for (raw,) in self.read_files([file]):
-            text = self.target.prompt(raw)
-            yield text, text
+    def split_inputs(self, given: Any) -> list[Any] | None:
+        if hasattr(given, "columns"):
+            return read_frame(given, self.task.schema)
+        return list(given) if is_several(given) else None
+
+    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+        """Whole documents; of a table those of one column, with the rows that they stand in."""
+        if self.target.is_text and (said.format or ENDINGS.get(ending_of(file))) in TABLES:
+            return read_inputs(file, self.task.schema.only("target"), said, skipped)
+        dataset: Any = self.task.schema.dataset
+        raws = dataset.read_files([file], said.apply(self.recipe.data))
+        texts = (self.target.prompt(self.target.normalize(raw)) for raw in raws)
+        inputs = (Input(text, text, {ALONE: text}, file, number) for number, text in enumerate(texts, 1))
+        return InputFile((ALONE,), inputs)
 
     def count_cut(self, examples: Sequence[Any]) -> int:
         return 0

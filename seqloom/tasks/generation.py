@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
 
-from ..arguments import described, whole
+from ..arguments import check_whole, describe_value
 from ..errors import SearchError
 from ..fields import Prediction
 from ..search import Patience, Sampling
@@ -29,10 +29,10 @@ class SamplingOptions:
 
     def __post_init__(self) -> None:
         for name, least in (("length", 1), ("count", 1), ("alternatives", 0)):
-            whole(f"the {name}", getattr(self, name), least)
+            check_whole(f"the {name}", getattr(self, name), least)
         if not isinstance(self.rules, Rules):
-            raise SearchError(f"the rules are {described(self.rules)}, but Rules were expected")
-        whole("the seed", self.seed)
+            raise SearchError(f"the rules are {describe_value(self.rules)}, but Rules were expected")
+        check_whole("the seed", self.seed)
         _ = self.sampling, self.patience()  # which have limits of their own
 
     @property

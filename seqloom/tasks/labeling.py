@@ -1,6 +1,7 @@
 """Two shapes: an answer once a sequence, and a label for each of its elements."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,15 +11,17 @@ import torch
 from numpy.typing import NDArray
 
 from ..architectures.build import build_labeler
+from ..arrays import Doubles
 from ..config.recipe import Recipe
 from ..data import batching
-from ..data.pretokenized import BETWEEN, elements
+from ..data.pretokenized import SEPARATOR, split_elements
 from ..data.ragged import Ragged
 from ..errors import DataError
 from ..fields import Prediction
 from ..fields.labels import NONE
 from ..metrics.classes import calibrate
 from ..models import Batch, Labeler, device_of
+from .naive_bayes import begin_with_naive_bayes
 from .results import Inspection, Predictions, Scored
 from .scoring import score_answers
 from .shape import ROOM, Encoded, Shape, check_length, check_positions
@@ -31,7 +34,8 @@ class SequenceLabeling(Shape):
 
     def settle(self, prepared: Any) -> Recipe:
         model, source = self.recipe.model, prepared.splits["train"].ids["source"]
-        check_positions("encoder", model.side("encoder"), self.source.lengths(source, model))
+        lengths = self.source.lengths(source, model)
+        check_positions("encoder", model.side("encoder"), lengths, ahead=not model.causal)
         if len(names := self.task.target.symbols) == 1:
             raise DataError(f"every training example has the label {names[0]!r}: there is nothing to tell apart")
         return self.recipe
@@ -42,6 +46,17 @@ class SequenceLabeling(Shape):
         head = partial(task.target.head, recipe=self.recipe, weights=weights)
         features = self.source.features(model)
         return build_labeler(model, self.source.embedding(model), head, False, task.cell, features)
+
+    def initialize(self, model: Labeler, note: Callable[[str], object]) -> None:
+        settings, task = self.recipe.model, self.task
+        if settings.kind != "bag" or not settings.naive_bayes or self.recipe.data.target_type != "label":
+            return
+        if settings.hidden:
+            note("model.naive_bayes begins nothing: model.hidden puts a layer before the labels")
+            return
+        train, names = task.prepared.splits["train"].ids, len(task.target)
+        if not begin_with_naive_bayes(model, train["source"], train["target"], names):
+            note(f"model.naive_bayes begins nothing: there are {names} labels, and model.size is {settings.size}")
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return self.source.lengths(encoded["source"], self.recipe.model)[:, None]
@@ -72,6 +87,15 @@ class SequenceLabeling(Shape):
                 scored.score.details["calibration"] = calibrate(np.exp([one.score for one in predictions]), right)
         return scores
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.task.target.symbols
+
+    def probabilities(self, model: Labeler, inputs: Sequence[Any]) -> Doubles:
+        """The probability of every class, (N, classes)."""
+        found = self.predict(model, inputs, len(self.classes))
+        return np.array([[one.probabilities[name] for name in self.classes] for one in found]).reshape(len(found), -1)
+
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
         return self.predict_encoded(model, self.source.encode_many(list(inputs)), beam or LISTED)
@@ -85,7 +109,7 @@ class SequenceLabeling(Shape):
     @torch.no_grad()
     def answer(self, model: Labeler, encoded: Ragged, count: int) -> list[list[Prediction]]:
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
-        for rows in batching.sequential(self.source.lengths(encoded, self.recipe.model), ROOM):
+        for rows in batching.plan_scoring(self.source.lengths(encoded, self.recipe.model), ROOM):
             expected = model(*self.source.collate(encoded, rows, self.recipe.model))
             for number, row in enumerate(rows):
                 one = tuple(part[number] for part in expected) if isinstance(expected, tuple) else expected[number]
@@ -94,6 +118,7 @@ class SequenceLabeling(Shape):
 
     def inspect(self, given: Any, answer: str) -> Inspection:
         target, model = self.task.target, self.recipe.model
+        target.check_answer(target.normalize(answer))
         encoded = self.encode([(given, target.normalize(answer))])
         names = self.source.element_names(given, encoded["source"], model)
         batch, picture = self.collate(encoded, [0]), self.source.picture(given)
@@ -107,6 +132,12 @@ class TagsPrediction(Prediction):
     words: list[str]  # as they were cut; numbers have none
     tags: list[str]
 
+    def measures(self) -> dict[str, float]:
+        return {"probability": math.exp(self.score)}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"prediction": self.output, "tags": " ".join(self.tags)} | self.measures()]
+
 
 class ElementLabeling(Shape):
     """A label for each element of a sequence. What is longer than an example of training is read in pieces of that
@@ -114,12 +145,14 @@ class ElementLabeling(Shape):
 
     def settle(self, prepared: Any) -> Recipe:
         body, source = self.recipe.model.side("encoder"), prepared.splits["train"].ids["source"]
-        check_positions("encoder", body, source.lengths)
+        check_positions("encoder", body, source.lengths, ahead=not self.recipe.model.causal)
         return self.recipe
 
     def build(self) -> Labeler:
         task, model = self.task, self.recipe.model
-        head, features = partial(task.target.head, recipe=self.recipe), self.source.features(model)
+        weights = task.facts.weights if self.recipe.train.class_weights else ()
+        head = partial(task.target.head, recipe=self.recipe, weights=weights)
+        features = self.source.features(model)
         return build_labeler(model, self.source.embedding(model), head, True, task.cell, features)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
@@ -135,7 +168,7 @@ class ElementLabeling(Shape):
     def validate(self, model: Labeler, prepared: Any) -> dict[str, float]:
         part = prepared.splits["validation"]
         answers = [labels for labels, _ in self.answer(model, part.ids["source"])]
-        targets = (elements(text) for text in part.raws["target"])  # which are whole, while what is long was cut
+        targets = (split_elements(text) for text in part.raws["target"])  # which are whole, while what is long was cut
         cut = [labels[: len(own)] for labels, own in zip(targets, answers, strict=True)]
         scores = {"loss": self.loss(model, part.ids)}
         for name, metric in (self.task.declaration.quick or {}).items():
@@ -145,14 +178,14 @@ class ElementLabeling(Shape):
     def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         declared, (inputs, texts) = self.task.declaration, zip(*examples, strict=True)
         answers = [labels for labels, _ in self.label(model, inputs)]
-        targets = [elements(text) for text in texts]
+        targets = [split_elements(text) for text in texts]
         baselines = declared.baselines(self.task, inputs, targets)
         lengths = np.array(list(map(len, targets)), dtype=np.int64)
         return score_answers(declared.metrics(self.task, targets), answers, targets, baselines, lengths)
 
     def answer_of(self, example: Sequence[Any]) -> str:
         """As `predict` would say it."""
-        return self.prediction(example[0], elements(example[1]), 0.0).output
+        return self.prediction(example[0], split_elements(example[1]), 0.0).output
 
     def count_cut(self, examples: Sequence[Any]) -> int:
         return 0
@@ -178,7 +211,7 @@ class ElementLabeling(Shape):
         """The labels of each sequence and their log-probability, all together."""
         answers: list[tuple[list[str], float]] = [([], 0.0)] * len(encoded)
         names = self.task.target.names
-        for rows in batching.sequential(encoded.lengths, ROOM):
+        for rows in batching.plan_scoring(encoded.lengths, ROOM):
             read = self.source.collate(encoded, rows, self.recipe.model)
             inputs, mask = (part.to(device_of(model)) for part in read)
             expected = model(inputs, mask)
@@ -189,14 +222,15 @@ class ElementLabeling(Shape):
         return answers
 
     def prediction(self, given: Any, tags: list[str], score: float) -> TagsPrediction:
-        words = elements(given) if self.source.is_text else []
+        words = split_elements(given) if self.source.is_text else []
         output = " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)) if words else " ".join(tags)
         return TagsPrediction(output, score, words, tags)
 
     def inspect(self, given: Any, answer: str) -> Inspection:
         """The answer is tags, or words with their tags as `predict` gives them."""
-        tags = [part.rpartition("/")[2] for part in elements(answer)]
-        encoded = self.encode([(given, BETWEEN.join(tags))])
+        tags = [part.rpartition("/")[2] for part in split_elements(answer)]
+        self.task.target.check_answer(SEPARATOR.join(tags))
+        encoded = self.encode([(given, SEPARATOR.join(tags))])
         names = self.source.element_names(given, encoded["source"], self.recipe.model)
         return Inspection(self.collate(encoded, [0]), names, tags, self.source.symbols, self.task.target.symbols)
 

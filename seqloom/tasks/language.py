@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Doubles
-from ..baselines.language import NGram, uniform
+from ..baselines.language import NGram, compute_uniform_losses
 from ..config.recipe import Recipe
 from ..data.cache import release
 from ..data.documents import Documents, is_text
@@ -29,7 +29,7 @@ COUNTED = 3_000_000  # tokens it counts at most: each takes about a hundred byte
 def declare(recipe: Recipe) -> Declaration:
     data = recipe.data
     sides = {"target": text_side((data.target,), data.target_tokenizer)}
-    ordered = recipe.task == "language" and is_text(data)
+    ordered = recipe.task in ("language", "pretrain") and is_text(data)
     return Declaration(
         schema=Schema(recipe.task, data, sides, dataset=Documents, ordered=ordered, limited=False),
         shape=FreeGeneration,
@@ -64,7 +64,7 @@ def baselines(task: Task, encoded: Encoded) -> dict[str, Doubles]:
     number = np.cumsum(~np.isin(np.arange(len(field)), NEVER_WRITTEN)) - 1  # among those that are
     targets = number[places.targets(np.arange(len(places)))]
     seen = np.delete(np.array(task.facts.counts, dtype=np.float64), NEVER_WRITTEN) + 1  # any of them may come
-    losses = {"uniform": uniform(targets, size), "unigram": -np.log(seen / seen.sum())[targets]}
+    losses = {"uniform": compute_uniform_losses(targets, size), "unigram": -np.log(seen / seen.sum())[targets]}
     if task.prepared is not None:
         text = field.places(task.prepared.splits["train"].ids["target"])
         order = LETTERS if field.unit == "character" else OTHERS

@@ -15,7 +15,7 @@ from ..data.frames import Pieces
 from ..data.schema import Schema, Side
 from ..fields import Frames
 from ..metrics import Score, nats
-from ..metrics.copied import copied, copied_scores
+from ..metrics.copied import find_copied, score_copied
 from ..metrics.score import ratio, score_sums
 from ..models import Generator
 from ..schemas import KeyChances
@@ -76,7 +76,7 @@ def score_originality(task: Task, own: Sequence[str], real: Sequence[str]) -> di
         return {}
     known = [extract_notes(text) for text in task.prepared.splits["train"].raws["target"]]
     ours, theirs = (
-        copied_scores(copied([extract_notes(text) for text in texts], known), "tunes")
+        score_copied(find_copied([extract_notes(text) for text in texts], known), "tunes")
         for texts in (own, real[:WRITTEN])
     )
     return {name: Scored(ours[name], {"real tunes": theirs[name].value}) for name in ours}

@@ -16,6 +16,11 @@ class Predictions(list[Prediction]):
         super().__init__(predictions)
         self.unread = unread
 
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """By class, as far as they are among the predictions."""
+        return {name: value for one in self for name, value in one.by_class().items()}
+
 
 @dataclass(frozen=True)
 class Example:

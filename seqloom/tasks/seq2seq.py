@@ -8,7 +8,7 @@ from ..baselines import copy_and_most_frequent, most_frequent
 from ..config.recipe import Recipe
 from ..data.schema import Schema, Side
 from ..fields import Label, source_side, text_side
-from ..metrics import bleu, chrf, exact_match, token_error_rate
+from ..metrics import bleu, chrf, exact_match, mean_sentence_bleu, ter, token_error_rate
 from ..schemas import MostFrequent
 from .conditional_generation import ConditionalGeneration
 from .scoring import Metric
@@ -41,9 +41,12 @@ def baselines(task: Task, sources: Sequence[Any]) -> dict[str, list[str]]:
 
 
 def metrics(task: Task) -> Mapping[str, Metric]:
-    """Errors are counted in characters where the model writes characters, otherwise in words."""
+    """Errors are counted in characters where the model writes characters, otherwise in words, as translations are."""
     data = task.recipe.data
-    return {
+    of_words: dict[str, Metric] = {}
+    if data.target_tokenizer != "characters":
+        of_words = {"sentence BLEU": partial(mean_sentence_bleu, lowercase=data.lowercase), "TER": ter}
+    scores: dict[str, Metric] = {
         "exact": exact_match,
         "token error rate": partial(
             token_error_rate, tokens=list if data.target_tokenizer == "characters" else str.split
@@ -51,3 +54,4 @@ def metrics(task: Task) -> Mapping[str, Metric]:
         "BLEU": partial(bleu, lowercase=data.lowercase),
         "chrF": partial(chrf, lowercase=data.lowercase),
     }
+    return scores | of_words

@@ -4,7 +4,7 @@ This is what they have in common where examples are rows with sides. Knows sides
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +15,11 @@ from torch import nn
 from ..architectures import Architecture
 from ..config.recipe import Recipe
 from ..data import batching
+from ..data.datasets import read_frame
 from ..data.formats.tables import Skipped
+from ..data.inputs import InputFile, InputReading, read_inputs
 from ..data.preprocess import NO_LIMIT
+from ..data.preview import Preview
 from ..data.ragged import Ragged
 from ..data.readers import read_files
 from ..errors import DataError, RecipeError
@@ -58,6 +61,9 @@ class Shape(ABC):
     @abstractmethod
     def build(self) -> nn.Module: ...
 
+    def initialize(self, model: Any, note: Callable[[str], object]) -> None:  # noqa: B027  # most begin with nothing
+        """Begin with what is known about the training examples, where the settings ask for it."""
+
     @abstractmethod
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         """What each example takes in a batch: (N, sides)."""
@@ -76,10 +82,10 @@ class Shape(ABC):
         lengths, train = self.lengths(prepared.splits["train"].ids), self.recipe.train
         if not train.shuffle:
             return batching.batch_in_order(lengths, train.batch_tokens)
-        return batching.order(lengths, train.batch_tokens, train.seed, epoch)
+        return batching.plan_epoch(lengths, train.batch_tokens, train.seed, epoch)
 
     def padded_share(self, prepared: Any) -> float:
-        return batching.padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
+        return batching.compute_padded_share(self.lengths(prepared.splits["train"].ids), self.order(prepared, 0))
 
     def batch(self, prepared: Any, rows: Any, split: str) -> Batch:
         return self.collate(prepared.splits[split].ids, rows)
@@ -88,7 +94,7 @@ class Shape(ABC):
     def loss(self, model: Any, encoded: Encoded) -> float:
         """The mean loss of an element of the target."""
         objective, total, count = model.objective(), 0.0, 0
-        for rows in batching.sequential(self.lengths(encoded), ROOM):
+        for rows in batching.plan_scoring(self.lengths(encoded), ROOM):
             loss, elements, _ = objective(self.collate(encoded, rows))
             total, count = total + loss.item(), count + int(elements)
         return total / max(count, 1)
@@ -103,6 +109,11 @@ class Shape(ABC):
         part = prepared.splits[split]
         columns = [map(field.restore, part.raws[side]) for side, field in self.task.fields.items()]
         return list(zip(*columns, strict=True))
+
+    def preview(self, prepared: Any) -> list[Preview]:
+        """Some training examples as they were read, and as the model sees them."""
+        found: list[Preview] = prepared.examples
+        return found
 
     def side_of(self, example: Sequence[Any], side: str) -> Any:
         """One side of an example."""
@@ -144,18 +155,23 @@ class Shape(ABC):
     def reads_text(self) -> bool:
         return self.source.is_text
 
-    def accept_input(self, given: Any) -> Any:
-        if sentence := self.source.check(given):
-            raise DataError(f"an input {sentence}")
-        return given
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return ()
 
-    def read_inputs(self, file: str) -> Iterator[tuple[str, Any]]:
-        """Lines of text; what is no text goes by its number."""
-        if self.reads_text:
-            yield from ((line, line) for line in read_lines(file))
-            return
-        for number, [source] in enumerate(read_files([file], self.task.schema.only("source"), Skipped()), 1):
-            yield str(number), source
+    def accept_input(self, given: Any) -> Any:
+        return self.source.accept(given)
+
+    def split_inputs(self, given: Any) -> list[Any] | None:
+        """The inputs that a list, an array or a column of a data frame holds; None if all of it is one input."""
+        if hasattr(given, "columns"):
+            sides = [name for name in self.task.schema.sides if name != "target"]
+            return read_frame(given, self.task.schema.only(*sides))
+        return list(given) if is_several(given) and not self.source.is_one(given) else None
+
+    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+        """What a file asks, by the columns that were trained on."""
+        return read_inputs(file, self.task.schema.only("source"), said, skipped)
 
     def count_cut(self, examples: Sequence[Any]) -> int:
         encoded = self.source.encode_many([self.side_of(example, "source") for example in examples])
@@ -179,14 +195,26 @@ class Shape(ABC):
     def inspect(self, given: Any, answer: str) -> Inspection: ...
 
 
+def is_several(given: Any) -> bool:
+    """Whether something is a list, an array with an axis to go along, or a column of a data frame."""
+    return isinstance(given, list) or hasattr(given, "to_list") or (hasattr(given, "shape") and len(given.shape) > 0)
+
+
 def count_positions(body: Architecture) -> int:
     """How long a sequence a body can read."""
     return body.max_positions if body.kind == "transformer" and body.positions == "learned" else 10**6
 
 
-def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64]) -> None:
-    """Refuse learned positions that do not reach as far as the training examples."""
+def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64], ahead: bool = False) -> None:
+    """Refuse learned positions that do not reach as far as the training examples, and a window that hides nothing:
+    one that counts an element and those before it or, where it may look `ahead`, those on each side."""
     longest = int(lengths.max(initial=0))
+    window = getattr(body, "window", 0)
+    if window and longest and window >= longest - ahead:
+        raise RecipeError(
+            f"model.{name}.window is {window}, but no training example has more than {longest} elements there, so the "
+            "window would hide nothing: leave it at 0, or choose a smaller one"
+        )
     if count_positions(body) < longest:
         raise RecipeError(
             f"model.{name}.max_positions is {body.max_positions}, but a training example has {longest} elements there"
@@ -198,16 +226,3 @@ def check_length(lengths: NDArray[np.int64], body: Architecture) -> None:
     longest = int(lengths.max(initial=0))
     if count_positions(body) < longest:
         raise DataError(f"an input has {longest} tokens, but this model knows {body.max_positions} positions")
-
-
-def read_lines(file: str) -> Iterator[str]:
-    """The lines of a text file, without their ends."""
-    try:
-        with open(file, "rb") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    yield line.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError:
-                    raise DataError("is not UTF-8 text", file, number) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", file) from None

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..arguments import described, text
+from ..arguments import check_text, describe_value
 from ..data.ragged import Ragged
 from ..errors import DataError
 from ..layers.embeddings import TokenEmbedding
@@ -38,13 +38,14 @@ class SourceInput:
     def from_sides(self, source: Any, tag: Any) -> Any:
         return (source, tag) if self.tag is not None else source
 
-    def check(self, given: Any) -> None:
-        if isinstance(given, tuple) and len(given) != 2:
-            raise DataError(f"an input is {described(given)}, but a source was expected, or a pair of source and tag")
-        if sentence := self.field.check(self.source_of(given)):
-            raise DataError(f"an input {sentence}")
-        if isinstance(given, tuple):
-            text("a tag", given[1])
+    def accept(self, given: Any) -> Any:
+        if not isinstance(given, tuple):
+            return self.field.accept(given)
+        if len(given) != 2:
+            raise DataError(
+                f"an input is {describe_value(given)}, but a source was expected, or a pair of source and tag"
+            )
+        return self.field.accept(given[0]), check_text("a tag", given[1])
 
     def source_of(self, given: Any) -> Any:
         return given[0] if isinstance(given, tuple) else given

@@ -1,18 +1,19 @@
 """A label for every element of a sequence: parts of speech, entities, frames of a series."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..baselines.labels import TagOfWord
 from ..config.recipe import Recipe
-from ..data.pretokenized import BETWEEN, elements
+from ..data.pretokenized import SEPARATOR, split_elements
 from ..data.schema import Schema, Side
 from ..fields import Tags, word_side
 from ..metrics.tags import entity_f1, spell_entities, tag_accuracy
 from ..schemas import TagsOfWords
 from .labeling import ElementLabeling
 from .scoring import Metric
-from .task import Declaration, Task
+from .task import Declaration, Task, check_per_symbol
 
 
 def declare(recipe: Recipe) -> Declaration:
@@ -26,17 +27,20 @@ def declare(recipe: Recipe) -> Declaration:
         baselines=baselines,
         metrics=metrics,
         quick={"accuracy": tag_accuracy},
+        check=lambda task: check_per_symbol(task, weights=task.facts.weights),
     )
 
 
 def learn(task: Task, prepared: Any) -> TagsOfWords:
-    """The tag that each word has most often, and the most frequent one."""
+    """The tag that each word has most often, the most frequent one, and what each counts where all count alike."""
     train = prepared.splits["train"].raws
-    tags = [elements(text) for text in train["target"]]
+    tags = [split_elements(text) for text in train["target"]]
+    counts = Counter(tag for some in tags for tag in some)
+    weights = [counts.total() / (len(counts) * counts[name]) for name in task.target.names]
     if not task.source.is_text:
-        return TagsOfWords(most_frequent=TagOfWord.fit(tags, tags).most_frequent, tags={})
-    known = TagOfWord.fit([elements(text) for text in train["source"]], tags)
-    return TagsOfWords(most_frequent=known.most_frequent, tags=known.tags)
+        return TagsOfWords(most_frequent=TagOfWord.fit(tags, tags).most_frequent, tags={}, weights=weights)
+    known = TagOfWord.fit([split_elements(text) for text in train["source"]], tags)
+    return TagsOfWords(most_frequent=known.most_frequent, tags=known.tags, weights=weights)
 
 
 def baselines(task: Task, inputs: Sequence[Any], targets: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
@@ -44,7 +48,7 @@ def baselines(task: Task, inputs: Sequence[Any], targets: Sequence[Sequence[str]
     answers = {"most frequent": [[most_frequent] * len(tags) for tags in targets]}
     if task.source.is_text:
         by_word = TagOfWord(most_frequent, task.facts.tags)
-        answers["tag of the word"] = by_word.predict([elements(text) for text in inputs])
+        answers["tag of the word"] = by_word.predict([split_elements(text) for text in inputs])
     return answers
 
 
@@ -57,10 +61,9 @@ def metrics(task: Task, targets: Sequence[Sequence[str]]) -> Mapping[str, Metric
 def find_fault(example: Sequence[Any]) -> str:
     """What is wrong with elements and tags that do not belong together."""
     source, target = example
-    count = len(elements(source)) if isinstance(source, str) else len(source)
-    tags = elements(target)
+    count = len(split_elements(source)) if isinstance(source, str) else len(source)
+    tags = split_elements(target)
     if count != len(tags):
-        return (
-            f"{count} elements have {len(tags)} tags: there must be a tag for each, with {BETWEEN!r} or a blank between"
-        )
+        between = f"{SEPARATOR!r} or a blank"
+        return f"{count} elements have {len(tags)} tags: there must be a tag for each, with {between} between"
     return ""

@@ -13,7 +13,10 @@ from typing import Any, Protocol
 from torch import nn
 
 from ..config.recipe import Recipe
+from ..data.formats.tables import Skipped, drop_faults
+from ..data.inputs import InputFile, InputReading
 from ..data.prepare import prepare
+from ..data.preview import Preview
 from ..data.schema import FieldKind, Schema
 from ..errors import RecipeError, RunError
 from ..fields import Field, Prediction
@@ -92,6 +95,7 @@ class Declaration:
     quick: Mapping[str, Any] | None = None  # what a validation measures beside the loss
     more_scores: "Callable[[Task, Any, Any], dict[str, Scored]] | None" = None
     writer: "Callable[[Task], Any] | None" = None  # of what writes freely
+    illustrate: "Callable[[Task, Any, Any], str] | None" = None  # what the model can do now, for a person
     check: "Callable[[Task], None] | None" = None  # that facts from a file fit the fields
     load: Load = load_rows
 
@@ -105,6 +109,10 @@ class Declaration:
                 )
             sides[side] = sides[side]._replace(field=field)
         return replace(self, schema=replace(self.schema, sides=sides))
+
+    def carrying(self, fields: Mapping[str, Field]) -> "Declaration":
+        """The same with fields that were fitted before, for some sides: they are not fitted again."""
+        return replace(self, schema=self.schema.knowing(fields)) if fields else self
 
     def prepare(
         self, recipe: Recipe, note: Note, examples: object = None, known: dict[str, Any] | None = None
@@ -186,6 +194,7 @@ class Task:
             field = self.fields.get("source", self.target)
             share = field.load_vectors(model.embedding_of("source"), file)
             note(f"{share:.0%} of the {len(field):,} words have a vector in {file}")
+        self._shape.initialize(model, note)
 
     def objective(self, model: Any) -> Objective:
         """What training makes small."""
@@ -207,11 +216,20 @@ class Task:
         """Quick scores on the validation examples, the loss among them."""
         return self._shape.validate(model, prepared)
 
+    def illustrate(self, model: Any, prepared: Any) -> str:
+        """What the model makes of a few validation examples, in a sentence; nothing where that is not shown."""
+        illustrate = self.declaration.illustrate
+        return illustrate(self, model, prepared) if illustrate is not None else ""
+
     # --- examples and scores ---
 
     def examples(self, prepared: Any, split: str) -> Sequence[Any]:
         """The examples of a part as a person knows them, to be scored."""
         return self._shape.examples(prepared, split)
+
+    def preview(self, prepared: Any) -> list[Preview]:
+        """Some training examples as they were read, and as the model sees them."""
+        return self._shape.preview(prepared)
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
         """Some of these examples, evenly over all of them, as a person would ask them."""
@@ -237,13 +255,30 @@ class Task:
         """Whether an input of `predict` is a text; otherwise inputs come from files, or from Python."""
         return self._shape.reads_text
 
+    @property
+    def reads_images(self) -> bool:
+        return "source" in self.fields and bool(self.source.is_image)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that a whole input may belong to, in the order of their probabilities, if there are any."""
+        return self._shape.classes
+
     def accept_input(self, given: Any) -> Any:
         """An input of `predict` that can be read; DataError says what was expected in place of another."""
         return self._shape.accept_input(given)
 
-    def read_inputs(self, file: str) -> Iterator[tuple[str, Any]]:
-        """What a file asks, each input with what it is called."""
-        return self._shape.read_inputs(file)
+    def split_inputs(self, given: Any) -> list[Any] | None:
+        """The inputs that something given from Python holds; None if it is one input."""
+        return self._shape.split_inputs(given)
+
+    def read_inputs(self, file: str, said: InputReading | None = None, skipped: Skipped | None = None) -> InputFile:
+        """What a file asks, each input with its row; what was detected and passed over is added to `skipped`."""
+        return self._shape.read_inputs(file, said or InputReading(), skipped or Skipped())
+
+    def read_first_input(self, file: str) -> Any:
+        """The first input of a file."""
+        return next(drop_faults(self.read_inputs(file).inputs, file, False, Skipped(), "inputs")).value
 
     def predict(self, model: Any, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The best `beam` answers to each input, best first; None is as many as the recipe says."""

@@ -11,7 +11,7 @@ import torch
 
 from ..data.vocabulary import END, NEVER_WRITTEN, START
 from ..fields import Prediction, Text
-from ..metrics.copied import copied, summary
+from ..metrics.copied import find_copied, summarize_copied
 from ..models import Generator, device_of
 from ..search import Banned, Constraint, Pick, Pieces, Written, stream
 from ..search.choosing import Choose
@@ -28,6 +28,9 @@ class NextToken(Prediction):
     """A token that may come next, and how probable it is."""
 
     probability: float
+
+    def measures(self) -> dict[str, float]:
+        return {"probability": self.probability}
 
 
 class TextWriter:
@@ -133,7 +136,7 @@ def check_texts(
     """`essence` is what of a text counts when it is compared with others."""
     found: dict[str, Any] = {"texts": len(texts), "end": share(text.finish == "end" for text in texts)}
     if known := list(map(essence, known)):
-        found["copied"] = summary(copied([essence(text.output) for text in texts], known))
+        found["copied"] = summarize_copied(find_copied([essence(text.output) for text in texts], known))
     return found
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.formats.abc import tune_of
-from ..data.music.abc_parser import bars_of
-from ..data.music.abc_playback import check
+from ..data.formats.abc import parse_tune
+from ..data.music.abc_parser import parse_bars
+from ..data.music.abc_playback import check_tune
 from ..data.music.sound import write_midi, write_wav
 from ..errors import DataError
 from ..fields import Prediction
@@ -53,7 +53,7 @@ class TuneWriter:
             good += not found
             made = [path.name]
             try:
-                tune = tune_of(text.output, path.name)
+                tune = parse_tune(text.output, path.name)
                 write_midi(tune, path.with_suffix(".mid"))
                 write_wav(tune, path.with_suffix(".wav"))
                 made += [path.with_suffix(ending).name for ending in (".mid", ".wav")]
@@ -73,7 +73,7 @@ def extract_notes(text: str) -> str:
 def is_readable(text: str) -> bool:
     """Whether a text is a tune at all, whatever its bars are like."""
     try:
-        return bool(bars_of(tune_of(text)))
+        return bool(parse_bars(parse_tune(text)))
     except DataError:
         return False
 
@@ -84,6 +84,6 @@ def find_faults(text: str, finish: str = "end") -> tuple[str, ...]:
     if not re.search("^X:", text, re.MULTILINE):
         return (*unended, "there is no tune: no line begins with X:")
     try:
-        return unended + check(tune_of(text))
+        return unended + check_tune(parse_tune(text))
     except DataError as error:
         return (*unended, str(error))

@@ -27,7 +27,7 @@ def unflatten_state(tensors: Mapping[str, Tensor], like: State, place: str) -> S
     def fill(old: Tensor) -> Tensor:
         number = f"{len(tensors) - len(unread):04}"
         new = unread.pop(number, None)
-        if new is None or _kind(new) != _kind(old):
+        if new is None or _describe_tensor(new) != _describe_tensor(old):
             raise RunError(f"{place}: the carried state does not fit this model")
         return new.to(old.device, copy=True)
 
@@ -37,5 +37,5 @@ def unflatten_state(tensors: Mapping[str, Tensor], like: State, place: str) -> S
     return state
 
 
-def _kind(tensor: Tensor) -> tuple[object, ...]:
+def _describe_tensor(tensor: Tensor) -> tuple[object, ...]:
     return tensor.dtype, tensor.ndim, tensor.shape[:1], tensor.shape[2:]

@@ -20,8 +20,8 @@ from .files import (
     check_folder,
     explain_errors,
     json_bytes,
+    make_partial_path,
     parse_json,
-    partial,
     sweep,
     sync_folder,
     write_synced,
@@ -116,12 +116,12 @@ class Checkpoints:
                 self.folder.mkdir(parents=True)
                 sync_folder(self.folder.parent)
             try:
-                _write_folder(partial(place), checkpoint.files())
+                _write_folder(make_partial_path(place), checkpoint.files())
                 if os.path.lexists(place):  # a damaged one that was passed over: a folder cannot be renamed onto it
                     self._remove(place)
-                os.replace(partial(place), place)
+                os.replace(make_partial_path(place), place)
             except BaseException:
-                shutil.rmtree(partial(place), ignore_errors=True)
+                shutil.rmtree(make_partial_path(place), ignore_errors=True)
                 raise
             sync_folder(self.folder)
         self._prune(checkpoint.step)
@@ -157,7 +157,7 @@ class Checkpoints:
         if place.is_symlink():  # what it leads to is not ours
             place.unlink()
             return
-        gone = partial(place.with_name(f"{place.name}.old"))
+        gone = make_partial_path(place.with_name(f"{place.name}.old"))
         shutil.rmtree(gone, ignore_errors=True)
         os.replace(place, gone)
         shutil.rmtree(gone)

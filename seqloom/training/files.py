@@ -28,8 +28,8 @@ Shaped = TypeVar("Shaped", bound=Shape)
 MEGABYTE = 1 << 20
 # The most bytes of a file that are read: sizes that a real run does not come near to. JSON takes many times as much
 # memory as it has bytes, so it has less; weights have as much as there is memory.
-LARGEST = {"version": 4096, "recipe.toml": MEGABYTE, "task.json": 64 * MEGABYTE, "records.jsonl": 256 * MEGABYTE}
-LARGEST_OTHER = 16 * MEGABYTE
+SIZE_LIMITS = {"version": 4096, "recipe.toml": MEGABYTE, "task.json": 64 * MEGABYTE, "records.jsonl": 256 * MEGABYTE}
+DEFAULT_SIZE_LIMIT = 16 * MEGABYTE
 PARTIAL = ".partial"  # the ending of a file or folder that is still being written
 LOCK = ".lock"
 
@@ -48,7 +48,7 @@ def explain_errors(path: Path, trouble: str) -> Iterator[None]:
 # --- writing --------------------------------------------------------------------------------------------------
 
 
-def partial(path: Path) -> Path:
+def make_partial_path(path: Path) -> Path:
     """The name under which a file or folder is written until it is whole."""
     return path.with_name(f".{path.name}{PARTIAL}")
 
@@ -72,13 +72,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file with this content, or as it was before. One writer at a time: see `locked`."""
+    """The file with this content, or as it was before. One writer at a time: see `lock_folder`."""
     with explain_errors(path, "cannot be written"):
         try:
-            write_synced(partial(path), data)
-            os.replace(partial(path), path)
+            write_synced(make_partial_path(path), data)
+            os.replace(make_partial_path(path), path)
         except BaseException:  # interrupted, too, it leaves nothing half-written
-            remove_quietly(partial(path))
+            remove_quietly(make_partial_path(path))
             raise
         sync_folder(path.parent)
 
@@ -90,7 +90,7 @@ def remove_quietly(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left half-written in this folder. Only for the one who holds it: see `locked`."""
+    """Remove what killed processes left half-written in this folder. Only for its holder: see `lock_folder`."""
     with explain_errors(folder, "cannot be tidied"):
         for path in folder.glob(f".*{PARTIAL}"):
             if path.is_dir() and not path.is_symlink():
@@ -107,21 +107,21 @@ def json_bytes(value: Any) -> bytes:
 # --- reading --------------------------------------------------------------------------------------------------
 
 
-def largest(path: Path) -> int:
+def get_size_limit(path: Path) -> int:
     """The most bytes that a file of this name may have."""
     if path.suffix == ".safetensors":
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return LARGEST.get(path.name, LARGEST_OTHER)
+    return SIZE_LIMITS.get(path.name, DEFAULT_SIZE_LIMIT)
 
 
 @contextmanager
-def opened(path: Path, most: int | None = None) -> Iterator[BufferedReader]:
+def open_limited(path: Path, most: int | None = None) -> Iterator[BufferedReader]:
     """A file to be read, of which nothing has been read yet and which has at most so many bytes."""
     with explain_errors(path, "cannot be read"):
         # Not waiting: a pipe would block for ever, before it could be seen that it is one.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            status, most = os.fstat(descriptor), largest(path) if most is None else most
+            status, most = os.fstat(descriptor), get_size_limit(path) if most is None else most
             if not S_ISREG(status.st_mode):
                 raise RunError(f"{path}: is not a regular file")
             if status.st_size > most:
@@ -136,7 +136,7 @@ def check_folder(path: Path) -> None:
 
 
 def read_bytes(path: Path, most: int | None = None) -> bytes:
-    with opened(path, most) as file:
+    with open_limited(path, most) as file:
         return file.read()
 
 
@@ -190,7 +190,7 @@ def _finite_number(text: str) -> float:
 
 def sha256(path: Path) -> str:
     """The SHA-256 sum of a file, in hexadecimal."""
-    with opened(path) as file:
+    with open_limited(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

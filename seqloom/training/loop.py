@@ -24,15 +24,16 @@ from ..errors import DataError, RecipeError, RunError
 from ..layers.state import State
 from ..models import Batch, Objective, device_of
 from .checkpoints import Checkpoint, Checkpoints
+from .depths import find_held_back, measure_depths
 from .devices import autocast
 from .ema import EMA
 from .freezing import freeze
-from .optimizer import build_optimizer, load_optimizer_state, optimizer_state, set_learning_rate
+from .optimizer import build_optimizer, get_optimizer_state, load_optimizer_state, set_learning_rate
 from .processes import ProcessGroup
 from .randomness import Draw, draw_from
 from .records import Kind, Progress, Record, selection_criteria
 from .schedules import learning_rate_at, teacher_forcing_at
-from .tensors import copy_weights, load_weights, whole
+from .tensors import copy_weights, gather_whole, load_weights
 from .update import ALONE, Update, count_tokens, update
 from .watching import MakeWatch
 
@@ -137,7 +138,8 @@ class Training:
         freeze(objective, settings.freeze)
         self.learner = ranks.learner(objective, settings.shard)
         self.trained = ranks.trained(self.learner, settings.shard)
-        self.optimizer = build_optimizer(self.learner, settings)
+        self.depths = measure_depths(objective)
+        self.optimizer = build_optimizer(self.learner, settings, self.depths)
         self.average = EMA(self.learner, settings.ema)
         self.watch = watch(self.learner) if watch is not None and settings.watch_every else None
         self.progress = Progress()
@@ -171,7 +173,9 @@ class Training:
             batch = self.feed.batch(self.order[now.batch])
             length = self.settings.bptt_window or max(1, batch.mask.shape[1])
             windows = batch.windows(length) if self.settings.bptt_window else [batch]
-            chances = torch.split(torch.rand(batch.mask.shape), length, 1)
+            rows, steps = batch.mask.shape
+            drawn = torch.rand(rows, 1 if self.settings.teacher_forcing_per == "sequence" else steps)
+            chances = torch.split(drawn.expand(rows, steps), length, 1)
             self._known_pieces = place, list(map(Piece, windows, chances))
         return self._known_pieces[1]
 
@@ -203,7 +207,8 @@ class Training:
         magnified = now.loss_scale if half else 1.0
         watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch_every == 0 else None
         before = watch.before() if watch is not None else []
-        made = update(self.trained, self.optimizer, batches, self.settings, self.state, self.ranks, magnified)
+        held = self.held_back(now.step + 1)
+        made = update(self.trained, self.optimizer, batches, self.settings, self.state, self.ranks, magnified, held)
         if watch is not None and made.finite:
             now.watched = watch.after(before, made.norm)
         if half:
@@ -216,6 +221,11 @@ class Training:
         now.recent_tokens += tokens
         now.recent_seconds += perf_counter() - begun
         self._read_ahead = 0.0
+
+    def held_back(self, step: int) -> list[nn.Parameter]:
+        """The parameters that do not learn yet, while layers are unfrozen one after the other."""
+        held = find_held_back(self.depths, step, self.settings.unfreeze_every)
+        return [parameter for name, parameter in self.learner.named_parameters() if name in held] if held else []
 
     def _count(self, made: Update, rows: Rows) -> None:
         now = self.progress
@@ -254,8 +264,8 @@ class Training:
         return Checkpoint(
             self.progress.step,
             copy_weights(self.learner),
-            optimizer_state(self.optimizer, self.learner),
-            {name: whole(tensor).clone() for name, tensor in self.average.weights.items()},
+            get_optimizer_state(self.optimizer, self.learner),
+            {name: gather_whole(tensor).clone() for name, tensor in self.average.weights.items()},
             state=self.progress.model_dump(),
             carried=self.ranks.gather_state(self.state, self._rows) if self._next_carries_on() else {},
         )
@@ -299,7 +309,7 @@ class Training:
     def _example_state(self) -> State:
         """A state of the shape that is carried into the next piece."""
         part, _ = self.ranks.part(self.pieces[self.progress.window].batch)
-        with evaluating(self.objective), autocast(device_of(self.objective), self.settings.precision):
+        with evaluation_mode(self.objective), autocast(device_of(self.objective), self.settings.precision):
             return self.objective(part, None)[2]
 
     # --- records ---
@@ -326,7 +336,7 @@ class Training:
             load_weights(self.objective, copy_weights(self.learner), "shards")
         scores: dict[str, float] = {}
         if self.ranks.first:
-            with evaluating(self.objective):
+            with evaluation_mode(self.objective):
                 scores = validate()
         return scores if self.ranks.count == 1 else dict(json.loads(self.ranks.broadcast(json.dumps(scores).encode())))
 
@@ -365,7 +375,7 @@ def check_can_carry(objective: Objective, settings: Train) -> None:
 
 
 @contextmanager
-def evaluating(objective: nn.Module) -> Iterator[None]:
+def evaluation_mode(objective: nn.Module) -> Iterator[None]:
     """Without dropout and gradients inside; in its former mode afterwards."""
     mode = objective.training
     objective.eval()

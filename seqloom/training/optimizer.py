@@ -1,55 +1,49 @@
-"""torch's own optimizers, what they decay, how a gradient is clipped, and their memory as named tensors.
+"""What an optimizer decays, how a gradient is clipped, and their memory as named tensors.
 
 Knows nothing of data or files.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..config.optimizers import OPTIMIZERS
 from ..config.recipe import Train
 from ..errors import RunError
-from .tensors import shard_like, whole
+from .tensors import gather_whole, shard_like
 
+SHARE = "share_of_learning_rate"  # our entry in torch's groups of parameters
+NO_DEPTHS: Mapping[str, int] = {}
 COUNT = "step"  # torch's name for the number of steps a parameter has made; its other memories look like the parameter
-MEMORIES = {  # torch's names for what each optimizer remembers of a parameter
-    torch.optim.AdamW: (COUNT, "exp_avg", "exp_avg_sq"),
-    torch.optim.Adam: (COUNT, "exp_avg", "exp_avg_sq"),
-    torch.optim.RAdam: (COUNT, "exp_avg", "exp_avg_sq"),
-    torch.optim.SGD: ("momentum_buffer",),
-}
 
 
-def build_optimizer(objective: nn.Module, settings: Train) -> torch.optim.Optimizer:
-    """The optimizer of the settings. Only matrices decay: a bias or a norm's gain has no size to keep small.
+def build_optimizer(
+    objective: nn.Module, settings: Train, depths: Mapping[str, int] = NO_DEPTHS
+) -> torch.optim.Optimizer:
+    """The optimizer of the settings; `depths` says how many layers below the head each parameter is.
 
-    AdamW and RAdam decay apart from the gradient (Loshchilov and Hutter, 2019), Adam and SGD within it, as in torch.
+    Only matrices decay: a bias or a norm's gain has no size to keep small.
     """
-    learned = [parameter for parameter in objective.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [each for each in learned if each.ndim >= 2], "weight_decay": settings.weight_decay},
-        {"params": [each for each in learned if each.ndim < 2], "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
-    # Fused: one pass over memory instead of a dozen small operations a parameter; several times faster on a CPU.
-    match settings.optimizer:
-        case "adamw":
-            return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
-        case "adam":
-            return torch.optim.Adam(groups, lr=settings.learning_rate, fused=True)
-        case "radam":
-            return torch.optim.RAdam(groups, lr=settings.learning_rate, decoupled_weight_decay=True)
-        case "sgd":
-            return torch.optim.SGD(
-                groups, lr=settings.learning_rate, momentum=settings.momentum
-            )  # fused, it fails where a gradient comes late
+    groups: dict[tuple[int, bool], dict[str, Any]] = {}
+    for name, parameter in objective.named_parameters():
+        if parameter.requires_grad:
+            place = depths.get(name, 0) if settings.layer_decay < 1 else 0, parameter.ndim < 2
+            share = {
+                "weight_decay": 0.0 if place[1] else settings.weight_decay,
+                SHARE: settings.layer_decay ** place[0],
+            }
+            groups.setdefault(place, {"params": []} | share)["params"].append(parameter)
+    return OPTIMIZERS[settings.optimizer]([groups[place] for place in sorted(groups)], settings)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get(SHARE, 1.0)
 
 
 def clip_gradients(gradients: Sequence[Tensor], norm: float, count: float, settings: Train) -> None:
@@ -64,13 +58,22 @@ def clip_gradients(gradients: Sequence[Tensor], norm: float, count: float, setti
 # --- memory ---------------------------------------------------------------------------------------------------
 
 
-def optimizer_state(optimizer: torch.optim.Optimizer, objective: nn.Module) -> dict[str, Tensor]:
+def memories(optimizer: torch.optim.Optimizer) -> tuple[str, ...]:
+    """Its names for what it remembers of a parameter: seen after one step on a parameter of one element."""
+    trial, one = copy(optimizer), nn.Parameter(torch.zeros(1))
+    trial.state, trial.param_groups = defaultdict(dict), [{**optimizer.param_groups[0], "params": [one]}]
+    one.grad = torch.ones(1)
+    trial.step()
+    return tuple(name for name, value in trial.state[one].items() if isinstance(value, Tensor))
+
+
+def get_optimizer_state(optimizer: torch.optim.Optimizer, objective: nn.Module) -> dict[str, Tensor]:
     """A copy of what the optimizer remembers, as `exp_avg/NAME OF THE PARAMETER` and so on."""
     return {
-        f"{kind}/{name}": whole(optimizer.state[parameter][kind].detach()).clone()
+        f"{kind}/{name}": gather_whole(value.detach()).clone()
         for name, parameter in objective.named_parameters()
-        for kind in MEMORIES[type(optimizer)]
-        if isinstance(optimizer.state.get(parameter, {}).get(kind), Tensor)
+        for kind, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, Tensor)
     }
 
 
@@ -78,7 +81,7 @@ def load_optimizer_state(
     optimizer: torch.optim.Optimizer, objective: nn.Module, memory: Mapping[str, Tensor], place: Path | str
 ) -> None:
     """Let the optimizer remember this. A parameter that never had a gradient has left no memory."""
-    unread, kinds = dict(memory), MEMORIES[type(optimizer)]
+    unread, kinds = dict(memory), memories(optimizer)
     for name, parameter in objective.named_parameters():
         mine = {kind: unread.pop(f"{kind}/{name}") for kind in kinds if f"{kind}/{name}" in unread}
         if not mine:

@@ -52,10 +52,10 @@ def measure_parallelism(objective: Objective, feed: Feed, settings: Train) -> Pa
     count = choose_threads()
     if count == 1 or choose_device(settings.device).type != "cpu":
         return None
-    return compare(objective, feed, settings, count)
+    return compare_parallelism(objective, feed, settings, count)
 
 
-def compare(objective: Objective, feed: Feed, settings: Train, count: int) -> Parallelism:
+def compare_parallelism(objective: Objective, feed: Feed, settings: Train, count: int) -> Parallelism:
     wholes, parts = [], []
     with leave_untouched(objective):
         for _ in range(ROUNDS):

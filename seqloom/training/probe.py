@@ -9,7 +9,7 @@ from ..config.recipe import Train
 from ..config.train import DEFAULT_STEPS
 from ..errors import DataError
 from ..models import Batch, Objective
-from .loop import Feed, Rows, Training, evaluating
+from .loop import Feed, Rows, Training, evaluation_mode
 from .randomness import preserve_random_state
 from .tensors import copy_weights, load_weights
 
@@ -33,7 +33,7 @@ def fit_steps_to_time(
         step = measure_step(objective, feed, settings, seconds * SHARE)
         likely = settings.model_copy(update={"steps": max(1, int(seconds / step)), "time": ""}).resolved()
         begun = perf_counter()
-        with evaluating(objective):
+        with evaluation_mode(objective):
             validate(likely)
         validation = perf_counter() - begun
     return count_steps(seconds, step, validation, settings)

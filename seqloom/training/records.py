@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat
 
 from ..schemas import Count, checked
-from .watching import Seen
+from .watching import Observation
 
 Kind = Literal["note", "step", "validation", "end"]
 HIGHER = ("accuracy", "exact")  # scores of a validation that are the better the higher they are
@@ -34,7 +34,7 @@ class Record:
     skipped: int = 0  # steps so far that changed nothing, because a loss or a gradient was not finite
     scores: dict[str, float] = field(default_factory=dict)  # of a validation
     best: bool = False  # whether that validation is the best so far
-    watched: Seen = field(default_factory=dict)  # of a step that was watched (train.watch_every)
+    watched: Observation = field(default_factory=dict)  # of a step that was watched (train.watch_every)
     text: str = ""  # of a note
     details: dict[str, Any] = field(default_factory=dict)  # of a note: its numbers, for programs
     final: dict[str, Any] = field(default_factory=dict)  # of the end: what scores.json holds

@@ -13,13 +13,13 @@ def learning_rate_at(step: int, settings: Train) -> float:
     """
     rise = min(1.0, step / settings.warmup) if settings.warmup else 1.0
     if settings.schedule == "ramp-times-cosine":  # both from the first step on, as the course's notebook has it
-        return settings.learning_rate * rise * _half_cosine(step / (settings.steps + 1))
+        return settings.learning_rate * rise * _compute_half_cosine(step / (settings.steps + 1))
     if step <= settings.warmup:
         return settings.learning_rate * rise
     way = min(1.0, (step - settings.warmup) / (settings.steps + 1 - settings.warmup))
     match settings.schedule:
         case "cosine":
-            return settings.learning_rate * _half_cosine(way)
+            return settings.learning_rate * _compute_half_cosine(way)
         case "linear":
             return settings.learning_rate * (1 - way)
         case "inverse-root":  # Vaswani et al. (2017), scaled to be `rate` at the end of the warm-up
@@ -28,7 +28,7 @@ def learning_rate_at(step: int, settings: Train) -> float:
             return settings.learning_rate
 
 
-def _half_cosine(way: float) -> float:
+def _compute_half_cosine(way: float) -> float:
     return (1 + math.cos(math.pi * min(way, 1.0))) / 2
 
 
@@ -47,11 +47,11 @@ def teacher_forcing_at(step: int, settings: Train) -> float:
             return 1 + (least - 1) * way
         case "exponential":
             return math.exp(way * math.log(least))
-    pace = _pace(settings.steps / 2)  # of an inverse sigmoid
+    pace = _compute_pace(settings.steps / 2)  # of an inverse sigmoid
     return least + (1 - least) * pace / (pace + math.exp(step / pace))
 
 
-def _pace(half: float) -> float:
+def _compute_pace(half: float) -> float:
     """The k whose k · ln k is `half`: Newton's method on a convex function, from above."""
     pace = max(half, 2.0)
     for _ in range(60):

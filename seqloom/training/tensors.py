@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..errors import RunError
-from .files import opened, parse_json, read_bytes
+from .files import open_limited, parse_json, read_bytes
 
 FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
 LONGEST_HEADER = 16 << 20  # bytes
@@ -58,7 +58,7 @@ class Allowance(TorchFunctionMode):
         return function(*arguments, **options)
 
 
-def most_bytes(module: nn.Module) -> int:
+def count_max_bytes(module: nn.Module) -> int:
     """What a file of this module's weights has at most: eight bytes a number, and a line about each tensor."""
     tensors = module.state_dict()
     return sum(8 * tensor.numel() + len(name) + 500 for name, tensor in tensors.items()) + 10_000
@@ -79,7 +79,7 @@ def parse_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
 
 def count_tensors(path: Path) -> tuple[int, int]:
     """How many tensors a safetensors file says it has, of which nothing else is read, and its size in bytes."""
-    with opened(path) as file:
+    with open_limited(path) as file:
         size = os.fstat(file.fileno()).st_size
         length = _header_length(file.read(8), size, path)
         header = parse_json(file.read(length), f"{path}, header")
@@ -107,7 +107,7 @@ def _header_length(start: bytes, size: int, path: Path) -> int:
 # --- whole and in shards --------------------------------------------------------------------------------------
 
 
-def whole(tensor: Tensor) -> Tensor:
+def gather_whole(tensor: Tensor) -> Tensor:
     """The whole of a tensor of which this process may hold a shard; all processes must ask together."""
     full = getattr(tensor, "full_tensor", None)
     return cast(Tensor, full()) if full else tensor
@@ -128,12 +128,12 @@ def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
 
 def copy_weights(module: nn.Module) -> dict[str, Tensor]:
     """A copy of every weight and buffer by its name; one that has several names (tied weights) by the first."""
-    return {name: whole(tensor.detach()).clone() for name, tensor in _distinct_weights(module).items()}
+    return {name: gather_whole(tensor.detach()).clone() for name, tensor in distinct_weights(module).items()}
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path | str) -> None:
     """Put the weights back, all or none: names, shapes and kinds of number must be those of the module."""
-    own = _distinct_weights(module)
+    own = distinct_weights(module)
     for name in own.keys() - weights.keys():
         raise RunError(f"{place}: the weight {name!r} is missing")
     for name in weights.keys() - own.keys():
@@ -141,21 +141,21 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path |
     for name, tensor in own.items():
         found = weights[name]
         if found.shape != tensor.shape or found.dtype != tensor.dtype:
-            raise RunError(
-                f"{place}: the weight {name!r} is {_kind(found)}, but this model's recipe makes it {_kind(tensor)}"
-            )
+            actual, expected = _describe_tensor(found), _describe_tensor(tensor)
+            raise RunError(f"{place}: the weight {name!r} is {actual}, but this model's recipe makes it {expected}")
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(shard_like(weights[name], tensor))
 
 
-def _distinct_weights(module: nn.Module) -> dict[str, Tensor]:
+def distinct_weights(module: nn.Module) -> dict[str, Tensor]:
+    """Every weight and buffer by its name; one that has several names by the first."""
     distinct: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in module.state_dict(keep_vars=True).items():
         distinct.setdefault(id(tensor), (name, tensor))
     return dict(distinct.values())
 
 
-def _kind(tensor: Tensor) -> str:
+def _describe_tensor(tensor: Tensor) -> str:
     shape = " × ".join(map(str, tensor.shape)) or "one number"
     return f"{shape} ({str(tensor.dtype).removeprefix('torch.')})"

@@ -14,7 +14,7 @@ from ..models import Batch, device_of
 from .devices import autocast
 from .optimizer import clip_gradients
 from .processes import ProcessGroup, synchronize_gradients
-from .tensors import whole
+from .tensors import gather_whole
 
 ALONE = ProcessGroup()
 
@@ -41,6 +41,7 @@ def update(
     state: State = None,
     ranks: ProcessGroup = ALONE,
     loss_scale: float = 1.0,
+    held_back: Sequence[nn.Parameter] = (),
 ) -> Update:
     """One step on these batches together; none if the loss or the gradient is not finite.
 
@@ -48,14 +49,16 @@ def update(
 
     The sums are backpropagated and the gradient is divided once by the count over all batches and processes: a mean of
     means would give a token in a short batch more weight. Clipping does not help against NaN, hence the look at the
-    norm. What DDP and FSDP leave is the mean over the processes.
+    norm. What DDP and FSDP leave is the mean over the processes. What is `held_back` does not learn.
     """
     optimizer.zero_grad()
     loss, number, state = backpropagate(trained, batches, state, ranks, settings.precision, loss_scale)
+    for parameter in held_back:  # without a gradient an optimizer leaves it as it is, to the bit
+        parameter.grad = None
     loss, number = ranks.all_reduce(loss, number)
     count = loss_scale * max(number, 1.0) / ranks.count
     gradients = [parameter.grad for parameter in trained.parameters() if parameter.grad is not None]
-    norm = whole(nn.utils.get_total_norm(gradients)).item() / count
+    norm = gather_whole(nn.utils.get_total_norm(gradients)).item() / count
     made = Update(loss, number, norm, state)
     if made.finite:
         clip_gradients(gradients, norm, count, settings)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..models import Objective
 
-Seen = dict[str, dict[str, Any]]  # numbers by what they are, then by where
+Observation = dict[str, dict[str, Any]]  # numbers by what they are, then by where
 
 
 class Watch(Protocol):
@@ -19,7 +19,7 @@ class Watch(Protocol):
     def before(self) -> list[Tensor]:
         """What is to be remembered of the weights."""
 
-    def after(self, before: list[Tensor], norm: float) -> Seen:
+    def after(self, before: list[Tensor], norm: float) -> Observation:
         """What the step has done; `norm` is that of its gradient before it was clipped."""
 
 

@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestCentroid as TheirCentroid
 
-from seqloom.baselines.labels import NearestCentroid, TagOfWord, majority, uniform
+from seqloom.baselines.labels import NearestCentroid, TagOfWord, predict_majority, predict_uniform
 
 
 def test_chance_gives_every_label_about_as_often():
-    drawn = uniform(["b", "a", "a", "a", "c"], 3000)
+    drawn = predict_uniform(["b", "a", "a", "a", "c"], 3000)
     assert set(drawn) == {"a", "b", "c"}
     assert all(900 < drawn.count(label) < 1100 for label in "abc")
-    assert drawn == uniform(["c", "b", "a"], 3000) != uniform(["c", "b", "a"], 3000, seed=1)
+    assert drawn == predict_uniform(["c", "b", "a"], 3000) != predict_uniform(["c", "b", "a"], 3000, seed=1)
 
 
 def test_the_majority_is_the_most_frequent_label():
     draw = random.Random(0)
     for _ in range(200):
         labels = draw.choices([1, 2, 3, 4], k=draw.randint(1, 20))
-        [label] = majority(labels, 1)
+        [label] = predict_majority(labels, 1)
         assert all(labels.count(label) >= labels.count(other) for other in labels)
-    assert majority(["x"], 3) == ["x"] * 3
+    assert predict_majority(["x"], 3) == ["x"] * 3
 
 
 def test_each_word_gets_its_most_frequent_tag_and_an_unknown_one_the_usual():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsforecast import models
 
-from seqloom.baselines.numbers import LinearAutoregression, filled, persistence, seasonal_naive
+from seqloom.baselines.numbers import LinearAutoregression, fill_gaps, forecast_persistence, forecast_seasonal_naive
 
 CASES = 200
 
@@ -16,8 +16,8 @@ def windows(seed: int, steps: int = 24) -> np.ndarray:
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (persistence, models.Naive()),
-        (lambda history, horizon: seasonal_naive(history, horizon, 7), models.SeasonalNaive(7)),
+        (forecast_persistence, models.Naive()),
+        (lambda history, horizon: forecast_seasonal_naive(history, horizon, 7), models.SeasonalNaive(7)),
     ],
     ids=["persistence", "seasonal"],
 )
@@ -34,8 +34,8 @@ def test_each_simple_forecast_is_statsforecasts(ours, theirs):
 def test_gaps_take_the_value_before_them_and_at_first_the_usual_one():
     gap = np.nan
     history = np.array([[[gap, 1.0], [2.0, gap], [gap, gap], [gap, 3.0]]])
-    assert filled(history, [7, 8]).tolist() == [[[7, 1], [2, 1], [2, 1], [2, 3]]]
-    assert filled(np.full((1, 2, 1), gap), [4]).tolist() == [[[4], [4]]]
+    assert fill_gaps(history, [7, 8]).tolist() == [[[7, 1], [2, 1], [2, 1], [2, 3]]]
+    assert fill_gaps(np.full((1, 2, 1), gap), [4]).tolist() == [[[4], [4]]]
 
 
 @pytest.mark.parametrize(("steps", "season"), [(24, 7), (21, 7), (10, 10), (9, 1)])
@@ -43,7 +43,7 @@ def test_a_gap_of_the_last_season_is_filled_from_the_same_place_of_the_seasons_b
     history = windows(8, steps)
     history[np.random.default_rng(9).random(history.shape) < 0.6] = np.nan
     history[:, 3] = 5.0  # something of each is known
-    said = seasonal_naive(history, 12, season)
+    said = forecast_seasonal_naive(history, 12, season)
     for row, ahead, variable in np.ndindex(*said.shape):
         column = history[row, :, variable]
         same = [column[step] for step in range(steps) if (steps + ahead - step) % season == 0]
@@ -122,5 +122,5 @@ def test_a_series_that_never_changes_is_forecast_as_it_is():
 
 
 def test_a_history_with_gaps_is_refused():
-    with pytest.raises(AssertionError, match="filled"):
-        persistence(np.full((1, 3, 1), np.nan), 2)
+    with pytest.raises(AssertionError, match="no gaps"):
+        forecast_persistence(np.full((1, 3, 1), np.nan), 2)

@@ -10,30 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.formats.abc import read_abc, tune_of
+from seqloom.data.formats.abc import parse_tune, read_abc
 from seqloom.data.formats.tables import Skipped
-from seqloom.data.music.abc_parser import bars_of
-from seqloom.data.music.abc_playback import check, roll, sounds_of
-from seqloom.data.music.sound import RATE, wave_of, write_midi, write_wav
+from seqloom.data.music.abc_parser import parse_bars
+from seqloom.data.music.abc_playback import check_tune, list_sounds, make_piano_roll
+from seqloom.data.music.sound import RATE, synthesize_tune, write_midi, write_wav
 from seqloom.errors import DataError, MissingExtra
 
 
 def tune(body: str, key: str = "C", meter: str = "4/4", unit: str = "1/8", more: str = ""):
-    return tune_of(f"X:1\nT:Test\n{more}M:{meter}\nL:{unit}\nK:{key}\n{body}\n")
+    return parse_tune(f"X:1\nT:Test\n{more}M:{meter}\nL:{unit}\nK:{key}\n{body}\n")
 
 
 def pitches(body: str, key: str = "C") -> list[int]:
-    return [pitch for bar in bars_of(tune(body, key)) for note in bar.notes for pitch in note.pitches]
+    return [pitch for bar in parse_bars(tune(body, key)) for note in bar.notes for pitch in note.pitches]
 
 
 def lengths(body: str, meter: str = "4/4", unit: str = "1/8") -> list[Fraction]:
     """In eighth notes."""
-    return [8 * note.length for bar in bars_of(tune(body, meter=meter, unit=unit)) for note in bar.notes]
+    return [8 * note.length for bar in parse_bars(tune(body, meter=meter, unit=unit)) for note in bar.notes]
 
 
 def order(body: str) -> str:
     """The letters in the order in which they are played."""
-    return "".join("CDEFGAB"["CDEFGAB".index(row["note"][0])] for row in roll(tune(body, meter="none")))
+    return "".join("CDEFGAB"["CDEFGAB".index(row["note"][0])] for row in make_piano_roll(tune(body, meter="none")))
 
 
 # --- collections ---------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_tunes_are_found_with_their_fields_body_and_line(tmp_path):
 )
 def test_what_is_no_tune_is_refused(text, part):
     with pytest.raises(DataError) as caught:
-        tune_of(text)
+        parse_tune(text)
     assert part in str(caught.value)
 
 
@@ -144,7 +144,7 @@ def test_lengths(body, expected):
 
 @pytest.mark.parametrize(("meter", "unit"), [("2/4", "1/16"), ("6/8", "1/8"), ("C|", "1/8"), ("none", "1/8")])
 def test_without_a_unit_the_meter_says_it(meter, unit):
-    [bar] = bars_of(tune_of(f"X:1\nM:{meter}\nK:C\nA|"))
+    [bar] = parse_bars(parse_tune(f"X:1\nM:{meter}\nK:C\nA|"))
     assert bar.length == Fraction(unit)
 
 
@@ -154,7 +154,7 @@ def test_five_in_a_bracket_take_the_time_of_three_in_compound_meters():
 
 def test_fields_within_the_music():
     assert lengths("A[L:1/4]A|[M:3/4]A3|\nL:1/16\nA|\nw:no music\n") == [1, 2, 6, 0.5]
-    assert [bar.meter for bar in bars_of(tune("A8|[M:3/4]A6|\nM:C|\nA8|"))] == [1, Fraction(3, 4), 1]
+    assert [bar.meter for bar in parse_bars(tune("A8|[M:3/4]A6|\nM:C|\nA8|"))] == [1, Fraction(3, 4), 1]
 
 
 # --- bars, repeats, endings ------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_repeats_and_endings_are_played(body, expected):
 
 
 def test_tied_notes_sound_once():
-    sounds = sounds_of(tune("A2-A2 [CE]2-[C2G]|c4-|c4-d4|"))
+    sounds = list_sounds(tune("A2-A2 [CE]2-[C2G]|c4-|c4-d4|"))
     found = [(float(8 * sound.start), float(8 * sound.length), sound.pitch) for sound in sounds]
     assert found == [(0, 4, 69), (4, 4, 60), (4, 2, 64), (6, 2, 67), (8, 8, 72), (16, 4, 74)]
 
@@ -211,7 +211,7 @@ FULL = "A2B2c2d2|"
     ],
 )
 def test_full_bars_pass_and_so_do_short_ones_at_the_edges_of_sections(body):
-    assert check(tune(body)) == ()
+    assert check_tune(tune(body)) == ()
 
 
 @pytest.mark.parametrize(
@@ -239,24 +239,24 @@ def test_full_bars_pass_and_so_do_short_ones_at_the_edges_of_sections(body):
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(body, part):
-    found = check(tune(body))
+    found = check_tune(tune(body))
     assert len(found) == 1 and part in found[0]
 
 
 def test_a_bracket_that_is_never_closed_takes_no_time():
-    assert "cannot be read" in check(tune("[" + "A111" * 5000))[0]
+    assert "cannot be read" in check_tune(tune("[" + "A111" * 5000))[0]
 
 
 @given(st.text("ABcdz|:[]()1234/>-<'^_=,\"!{}KML \n\\%", max_size=60))
 def test_any_music_is_played_or_refused_in_a_sentence(body):
     text = "X:1\nM:4/4\nK:D\n" + body
     try:
-        found = tune_of(text)
+        found = parse_tune(text)
     except DataError:
         return
-    problems = check(found)
+    problems = check_tune(found)
     try:
-        sounds = sounds_of(found)
+        sounds = list_sounds(found)
     except DataError as error:
         assert problems == (str(error),)
         return
@@ -269,7 +269,7 @@ def test_any_bytes_are_tunes_or_a_sentence(tmp_path_factory, raw, skip):
     path.write_bytes(b"X:1\nK:C\n" + raw)
     try:
         for found in read_abc(str(path), Skipped(), skip=skip):
-            check(found)
+            check_tune(found)
     except DataError as error:
         assert str(error).startswith(str(path))
 
@@ -278,7 +278,7 @@ def test_nearly_all_real_tunes_pass_and_those_that_do_not_are_wrong(shared_data)
     skipped = Skipped()
     tunes = list(read_abc(str(shared_data / "irish_abc/irish.abc.gz"), skipped, skip=True))
     assert len(tunes) == 802 and skipped.counts == {"no music": 2}
-    passing = [not check(found) for found in tunes]
+    passing = [not check_tune(found) for found in tunes]
     assert 0.97 <= np.mean(passing) < 0.99
 
 
@@ -300,7 +300,7 @@ def test_midi_has_the_notes_at_their_times(tmp_path):
         elif message.type in ("note_on", "note_off"):
             rows.append((starts.pop(message.note), now, message.note))
     quarter = 60 / 90
-    expected = [(row["start"] * quarter, row["end"] * quarter, row["pitch"]) for row in roll(found)]
+    expected = [(row["start"] * quarter, row["end"] * quarter, row["pitch"]) for row in make_piano_roll(found)]
     np.testing.assert_allclose(sorted(rows), sorted(expected), atol=2e-3)
     assert len(open_notes) == 12 and not starts
 
@@ -317,10 +317,10 @@ def test_a_wave_file_holds_the_pitch_that_is_written(tmp_path):
 
 
 def test_a_rest_is_silent_and_a_tune_of_hours_is_refused():
-    samples = wave_of(tune("A4 z4 A4|", more="Q:1/4=60\n"))
+    samples = synthesize_tune(tune("A4 z4 A4|", more="Q:1/4=60\n"))
     assert np.abs(samples[int(2.2 * RATE) : int(3.9 * RATE)]).max() == 0 and np.abs(samples).max() <= 1
     with pytest.raises(DataError, match="would last"):
-        wave_of(tune("A8|Z999|A8|"))
+        synthesize_tune(tune("A8|Z999|A8|"))
 
 
 def test_without_mido_the_command_is_said(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.batching import batch_in_order, order, padded_share, sequential
+from seqloom.data.batching import batch_in_order, compute_padded_share, plan_epoch, plan_scoring
 
 lengths_of_one_side = st.lists(st.integers(0, 40), max_size=60).map(lambda rows: np.array(rows, dtype=np.int64))
 lengths_of_sides = st.integers(1, 3).flatmap(
@@ -31,7 +31,11 @@ def padded_size(lengths: np.ndarray, rows: np.ndarray) -> int:
 
 @given(any_lengths, budgets, st.integers(0, 2**32 - 1), st.integers(0, 1000))
 def test_every_example_comes_exactly_once_an_epoch(lengths, budget, seed, epoch):
-    for batches in (order(lengths, budget, seed, epoch), sequential(lengths, budget), batch_in_order(lengths, budget)):
+    for batches in (
+        plan_epoch(lengths, budget, seed, epoch),
+        plan_scoring(lengths, budget),
+        batch_in_order(lengths, budget),
+    ):
         assert all(len(rows) for rows in batches)
         found = np.concatenate([np.empty(0, int), *batches]).tolist()
         assert sorted(found) == list(range(len(lengths)))
@@ -39,16 +43,16 @@ def test_every_example_comes_exactly_once_an_epoch(lengths, budget, seed, epoch)
 
 @given(any_lengths, budgets, st.integers(0, 1000))
 def test_no_batch_is_larger_than_the_budget_but_a_single_long_example(lengths, budget, seed):
-    for batches in (order(lengths, budget, seed, 0), sequential(lengths, budget)):
+    for batches in (plan_epoch(lengths, budget, seed, 0), plan_scoring(lengths, budget)):
         for rows in batches:
             assert len(rows) == 1 or padded_size(lengths, rows) <= budget
 
 
 @given(any_lengths, budgets)
 def test_the_padded_share_is_what_it_says(lengths, budget):
-    batches = sequential(lengths, budget)
+    batches = plan_scoring(lengths, budget)
     full = sum(padded_size(lengths, rows) for rows in batches)
-    assert padded_share(lengths, batches) == pytest.approx(1 - lengths.sum() / full if full else 0.0)
+    assert compute_padded_share(lengths, batches) == pytest.approx(1 - lengths.sum() / full if full else 0.0)
 
 
 def realistic(rows: int) -> np.ndarray:
@@ -59,20 +63,20 @@ def realistic(rows: int) -> np.ndarray:
 
 def test_batches_of_realistic_lengths_keep_to_the_budget():
     lengths = realistic(5000)
-    for batches in (order(lengths, 300, 0, 0), sequential(lengths, 300)):
+    for batches in (plan_epoch(lengths, 300, 0, 0), plan_scoring(lengths, 300)):
         assert max(padded_size(lengths, rows) for rows in batches) <= 300
 
 
 @given(any_lengths, budgets)
 def test_no_batch_has_room_for_the_next_example(lengths, budget):
-    batches = sequential(lengths, budget)
+    batches = plan_scoring(lengths, budget)
     for rows, following in zip(batches, batches[1:], strict=False):
         assert padded_size(lengths, np.append(rows, following[0])) > budget
 
 
 def test_a_budget_may_be_used_up_to_the_last_token():
     lengths = np.full((40, 2), 5)
-    assert [len(rows) for rows in sequential(lengths, 100)] == [10, 10, 10, 10]
+    assert [len(rows) for rows in plan_scoring(lengths, 100)] == [10, 10, 10, 10]
 
 
 def test_turning_at_the_end_of_a_strip_saves_padding():
@@ -80,7 +84,7 @@ def test_turning_at_the_end_of_a_strip_saves_padding():
     lengths = realistic(20_000)
     plain = np.lexsort((lengths[:, 1], lengths[:, 0]))
     cut = [plain[rows] for rows in batches_as_they_come(lengths[plain], 2000)]
-    assert padded_share(lengths, sequential(lengths, 2000)) < 0.8 * padded_share(lengths, cut)
+    assert compute_padded_share(lengths, plan_scoring(lengths, 2000)) < 0.8 * compute_padded_share(lengths, cut)
 
 
 def batches_as_they_come(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
@@ -101,20 +105,20 @@ def test_examples_that_are_not_shuffled_come_as_they_stand():
 
 def test_the_order_is_a_pure_function_of_its_arguments():
     lengths = realistic(2000)
-    one, again = order(lengths, 500, 3, 7), order(lengths.copy(), 500, 3, 7)
+    one, again = plan_epoch(lengths, 500, 3, 7), plan_epoch(lengths.copy(), 500, 3, 7)
     assert [rows.tolist() for rows in one] == [rows.tolist() for rows in again]
 
 
 def test_another_process_finds_the_same_order():
     program = (
-        "import numpy as np; from seqloom.data.batching import order; "
+        "import numpy as np; from seqloom.data.batching import plan_epoch; "
         "lengths = np.arange(600).reshape(-1, 2) * 7 % 23; "
-        "print([rows.tolist() for rows in order(lengths, 100, 3, 7)])"
+        "print([rows.tolist() for rows in plan_epoch(lengths, 100, 3, 7)])"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "3"}
     run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     lengths = np.arange(600).reshape(-1, 2) * 7 % 23
-    assert run.stdout.strip() == str([rows.tolist() for rows in order(lengths, 100, 3, 7)])
+    assert run.stdout.strip() == str([rows.tolist() for rows in plan_epoch(lengths, 100, 3, 7)])
 
 
 def test_seeds_and_epochs_change_the_order_and_the_company():
@@ -123,28 +127,28 @@ def test_seeds_and_epochs_change_the_order_and_the_company():
     def company(batches):
         return {frozenset(rows.tolist()) for rows in batches}
 
-    base = order(lengths, 500, 0, 0)
-    for other in (order(lengths, 500, 1, 0), order(lengths, 500, 0, 1)):
+    base = plan_epoch(lengths, 500, 0, 0)
+    for other in (plan_epoch(lengths, 500, 1, 0), plan_epoch(lengths, 500, 0, 1)):
         assert [rows.tolist() for rows in base] != [rows.tolist() for rows in other]
         assert len(company(base) & company(other)) < 0.5 * len(base)
 
 
 def test_batches_of_the_same_company_come_in_another_order_in_every_epoch():
     """Of different lengths, all in one pool: who goes together is not drawn, and when they come is."""
-    orders = [[rows.tolist() for rows in order(np.arange(1, 41), 60, 0, epoch)] for epoch in range(5)]
+    orders = [[rows.tolist() for rows in plan_epoch(np.arange(1, 41), 60, 0, epoch)] for epoch in range(5)]
     assert all(sorted(one) == sorted(orders[0]) for one in orders)
     assert len({str(one) for one in orders}) == 5
 
 
 def test_short_and_long_batches_are_mixed():
     lengths = realistic(5000)
-    widths = [lengths[rows].max() for rows in order(lengths, 500, 0, 0)]
+    widths = [lengths[rows].max() for rows in plan_epoch(lengths, 500, 0, 0)]
     assert abs(np.corrcoef(widths[:-1], widths[1:])[0, 1]) < 0.25
 
 
 def test_scoring_goes_from_short_to_long():
     lengths = realistic(5000)[:, 0]
-    widths = [lengths[rows].max() for rows in sequential(lengths, 500)]
+    widths = [lengths[rows].max() for rows in plan_scoring(lengths, 500)]
     assert widths == sorted(widths)
 
 
@@ -157,6 +161,6 @@ def test_little_of_a_batch_of_real_sentences_is_padding(shared_data, cut, budget
             sides.append([len(cut.findall(line)) + 1 for line in lines])  # and the end
     lengths = np.stack([np.array(side) for side in sides], axis=1)
     for epoch in range(3):
-        assert padded_share(lengths, order(lengths, budget, 0, epoch)) <= 0.05
-    assert padded_share(lengths, sequential(lengths, budget)) <= 0.05
-    assert padded_share(lengths[:, 0], order(lengths[:, 0], budget, 0, 0)) <= 0.02
+        assert compute_padded_share(lengths, plan_epoch(lengths, budget, 0, epoch)) <= 0.05
+    assert compute_padded_share(lengths, plan_scoring(lengths, budget)) <= 0.05
+    assert compute_padded_share(lengths[:, 0], plan_epoch(lengths[:, 0], budget, 0, 0)) <= 0.02

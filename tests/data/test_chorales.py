@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.formats.chorales import keys_of, read_chorales, read_voices
+from seqloom.data.formats.chorales import compute_keys, read_chorales, read_voices
 from seqloom.errors import DataError
 
 
@@ -31,7 +31,7 @@ def test_keys_are_the_pitches_of_each_step(tmp_path_factory, steps):
 def test_voices_keep_their_order_and_their_silence(tmp_path):
     [piece] = read_voices(write(tmp_path, {"train": [[[74, 70, -1, 58], [74, 74, 65, 58]]]}))
     assert piece.pitches.tolist() == [[74, 70, -1, 58], [74, 74, 65, 58]]
-    keys = keys_of(piece.pitches)
+    keys = compute_keys(piece.pitches)
     assert [(np.flatnonzero(row) + 21).tolist() for row in keys] == [[58, 70, 74], [58, 65, 74]]
 
 
@@ -82,4 +82,4 @@ def test_the_real_chorales(shared_data):
     assert len(pieces) == 382 and steps == {"train": 13807, "valid": 4602}
     together = list(read_chorales(str(folder / "jsb-chorales-16th.json.gz")))
     voices = list(read_voices(str(folder / "Jsb16thSeparated.json.gz")))
-    assert {piece.keys.tobytes() for piece in together} == {keys_of(piece.pitches).tobytes() for piece in voices}
+    assert {piece.keys.tobytes() for piece in together} == {compute_keys(piece.pitches).tobytes() for piece in voices}

@@ -7,7 +7,7 @@ from seqloom.config.data import LanguageData
 from seqloom.data import chunked_text as onward
 from seqloom.data import documents, sides
 from seqloom.data import preprocess as building
-from seqloom.data.chunked_text import Onward, in_pieces, whole
+from seqloom.data.chunked_text import TextContinuation, join_continuations, split_into_pieces
 from seqloom.data.documents import Documents, read_documents, read_whole
 from seqloom.data.formats.tables import Skipped
 from seqloom.data.prepare import prepare
@@ -31,8 +31,8 @@ def schema(folder, kind: str, **more) -> Schema:
 
 def small_pieces(monkeypatch, size: int = 100) -> None:
     monkeypatch.setattr(documents, "PIECE", size)
-    monkeypatch.setattr(building, "in_pieces", lambda texts, rows: in_pieces(texts, rows, size))
-    monkeypatch.setattr(onward, "LOOK", 7)
+    monkeypatch.setattr(building, "split_into_pieces", lambda texts, rows: split_into_pieces(texts, rows, size))
+    monkeypatch.setattr(onward, "LINE_SEARCH", 7)
     monkeypatch.setattr(sides, "HASHED", 64)
 
 
@@ -57,26 +57,28 @@ def test_pieces_of_a_file_begin_with_the_break_before_them_and_are_one_again(siz
     monkeypatch.setattr(documents, "PIECE", size)
     found = [text for (text,) in read_documents(given.train, given, Skipped())]
     assert "".join(found) == TEXT and [*read_whole(given.train, given, Skipped())] == [TEXT]
-    assert all(isinstance(text, Onward) == (number > 0) for number, text in enumerate(found))
+    assert all(isinstance(text, TextContinuation) == (number > 0) for number, text in enumerate(found))
     assert len(found) == (1 if size > len(TEXT) else len(found)) and (size > len(TEXT) or len(found) > 5)
 
 
 def test_a_long_text_is_told_apart_as_a_short_one_is(monkeypatch):
     texts = Texts.of(["abcdefgh", "abcdefgx", "abcdefgh"])
-    short = sides.digests({"target": texts}, np.arange(3), ["target"]).tolist()
+    short = sides.compute_digests({"target": texts}, np.arange(3), ["target"]).tolist()
     monkeypatch.setattr(sides, "HASHED", 3)
     assert [sides.digest_long(texts, row) for row in range(3)] == short and len(set(short)) == 2
 
 
 def test_what_goes_on_is_joined_and_what_does_not_is_apart():
-    assert list(whole(["a", Onward("\nb"), "c", "d", Onward("\ne"), Onward("\nf")])) == ["a\nb", "c", "d\ne\nf"]
-    assert list(whole([])) == []
+    assert list(
+        join_continuations(["a", TextContinuation("\nb"), "c", "d", TextContinuation("\ne"), TextContinuation("\nf")])
+    ) == ["a\nb", "c", "d\ne\nf"]
+    assert list(join_continuations([])) == []
 
 
 def test_rows_are_cut_before_breaks_and_nothing_is_lost():
     texts = Texts.of(["skipped", "aa\nbb\ncc", "no break at all", "\n\n"])
-    cut, starts = in_pieces(texts, np.array([1, 2, 3]), size=2)
+    cut, starts = split_into_pieces(texts, np.array([1, 2, 3]), size=2)
     assert list(cut) == ["aa", "\nbb", "\ncc", "no break at all", "\n\n"]
     assert starts.tolist() == [True, False, False, True, True]
-    nothing, none = in_pieces(texts, np.array([], dtype=np.int64))
+    nothing, none = split_into_pieces(texts, np.array([], dtype=np.int64))
     assert len(nothing) == len(none) == 0

@@ -8,7 +8,7 @@ import pytest
 from seqloom import Recipe
 from seqloom.data.datasets import Files
 from seqloom.data.documents import Documents
-from seqloom.data.files import digest, find_files
+from seqloom.data.files import digest_file, find_files
 from seqloom.data.formats.tables import Skipped
 from seqloom.errors import DataError
 from seqloom.tasks import declare
@@ -90,7 +90,7 @@ def test_a_folder_without_classes_is_refused(folder):
 
 
 def test_what_is_in_a_folder_changes_its_digest(folder):
-    before = digest("reviews")
-    assert digest("reviews") == before
+    before = digest_file("reviews")
+    assert digest_file("reviews") == before
     (folder / "reviews" / "pos" / "0.txt").rename(folder / "reviews" / "neg" / "9.txt")
-    assert digest("reviews") != before
+    assert digest_file("reviews") != before

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from seqloom.data.formats.images import Captioned, ImageReading, read_captioned, read_sheets
+from seqloom.data.formats.images import CaptionedImage, ImageReading, read_captioned, read_sheets
 from seqloom.data.formats.tables import Skipped
 from seqloom.errors import DataError, MissingExtra
 
@@ -20,7 +20,7 @@ def save(path, array) -> None:
     Image.fromarray(np.asarray(array, np.uint8)).save(path)
 
 
-def read(folder, *, skipped: Skipped | None = None, table: str = "t.tsv", **how) -> list[Captioned]:
+def read(folder, *, skipped: Skipped | None = None, table: str = "t.tsv", **how) -> list[CaptionedImage]:
     return list(read_captioned(str(folder / table), str(folder), ImageReading(**how), skipped or Skipped()))
 
 
@@ -142,7 +142,7 @@ def test_damaged_images_are_read_or_refused(tmp_path_factory, kind, place, byte)
 # --- contact sheets ------------------------------------------------------------------------------------------------
 
 
-def sheets(folder, index: str, skipped: Skipped | None = None, split: str = "", **how) -> list[Captioned]:
+def sheets(folder, index: str, skipped: Skipped | None = None, split: str = "", **how) -> list[CaptionedImage]:
     (folder / "i.tsv").write_text("split\tsheet\trow\tcol\timage\n" + index)
     (folder / "c.tsv").write_text("image\tcaption_no\tcaption\na\t0\tone\na\t1\ttwo\nb\t0\tthree\n")
     names = [str(folder / "i.tsv"), str(folder / "c.tsv"), str(folder)]

@@ -1,6 +1,7 @@
 """Cells that hold nothing: refused as missing, or left out and counted; never a class or a word of their own."""
 
 import numpy as np
+import pandas
 import pytest
 
 from seqloom.config.recipe import Recipe
@@ -8,7 +9,6 @@ from seqloom.data.datasets import is_missing
 from seqloom.errors import DataError
 from tests.preparing import prepare_task
 
-pandas = pytest.importorskip("pandas")
 NOTHING = [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), pandas.NaT, pandas.NA]
 SHARES = ("data.validation_share=0.1", "data.test_share=0.1")
 

@@ -187,14 +187,14 @@ def test_a_sample_is_prepared_in_its_own_parts(cache, monkeypatch):
 def test_pieces_are_put_together_without_a_seam(file, cache, monkeypatch):
     whole = content(prepare(settings(train=[file], source_tokenizer="words"), cache))
     monkeypatch.setattr(building, "SPOOLED", 200)
-    monkeypatch.setattr(building, "spans", lambda sizes: stores_spans(sizes, 300))
+    monkeypatch.setattr(building, "split_rows", lambda sizes: stores_spans(sizes, 300))
     assert content(prepare(settings(train=[file], source_tokenizer="words"), cache / "other")) == whole
 
 
 def stores_spans(sizes, limit):
-    from seqloom.data.ragged import spans
+    from seqloom.data.ragged import split_rows
 
-    return spans(sizes, limit)
+    return split_rows(sizes, limit)
 
 
 def test_progress_is_told(file, cache, monkeypatch):
@@ -345,7 +345,7 @@ def building_forbidden(monkeypatch):
         def build(*_):
             raise AssertionError("built again")
 
-        monkeypatch.setattr(prepare_module, "build", build)
+        monkeypatch.setattr(prepare_module, "preprocess_dataset", build)
 
     return forbid
 
@@ -410,7 +410,7 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
         if name != "target":
             changes.append(base | more)
     schemas = [pairs(settings(**change)) for change in changes]
-    fingerprints = [prepare_module._fingerprint(schema, open_dataset(schema)) for schema in schemas]
+    fingerprints = [prepare_module._compute_fingerprint(schema, open_dataset(schema)) for schema in schemas]
     assert len(set(fingerprints)) == len(fingerprints)
     assert prepare(settings(**base), cache).fingerprint == fingerprints[0]
 
@@ -546,10 +546,10 @@ def test_the_cache_is_where_the_environment_says(tmp_path, file, monkeypatch):
     assert len(entries(tmp_path / "own")) == 1
     monkeypatch.delenv("SEQLOOM_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    assert stores.cache_folder() == tmp_path / "caches" / "seqloom"
+    assert stores.find_cache_folder() == tmp_path / "caches" / "seqloom"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert stores.cache_folder() == tmp_path / ".cache" / "seqloom"
+    assert stores.find_cache_folder() == tmp_path / ".cache" / "seqloom"
 
 
 PROGRAM = """

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.ragged import Ragged, Texts, spans
+from seqloom.data.ragged import Ragged, Texts, split_rows
 from seqloom.data.vocabulary import PAD
 
 rows_of_ids = st.lists(st.lists(st.integers(1, 60_000), max_size=6), max_size=8)
@@ -72,7 +72,7 @@ def test_texts_come_back(rows, data):
 
 @given(st.lists(st.integers(0, 500), max_size=50), st.integers(1, 1000))
 def test_spans_cover_all_rows_in_order_and_are_small(sizes, limit):
-    pieces = list(spans(np.array(sizes, dtype=np.int64), limit))
+    pieces = list(split_rows(np.array(sizes, dtype=np.int64), limit))
     assert np.concatenate([np.empty(0, int), *pieces]).tolist() == list(range(len(sizes)))
     for piece in pieces:
         assert len(piece)

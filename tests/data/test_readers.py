@@ -443,7 +443,7 @@ def test_a_line_of_ten_million_characters_is_read(tmp_path, name, content):
 
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_line_without_end_is_a_bad_row(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(lines, "LONGEST", 1000)
+    monkeypatch.setattr(lines, "MAX_LINE", 1000)
     rows = CONTENTS[name].splitlines()
     file = write(tmp_path, name, "\n".join([rows[0], *rows[1:-1], "y" * 5000, rows[-1]]))
     number = len(rows)

@@ -40,7 +40,7 @@ def test_every_order_of_an_epoch_covers_every_place_once(lengths, rows, window, 
     stream = Stream(documents(lengths))
     orders = [
         streams.plan_streams(len(stream), rows, window, 0, epoch),
-        streams.windows(stream.begins, rows * window, window, 0, epoch),
+        streams.plan_windows(stream.begins, rows * window, window, 0, epoch),
         streams.plan_documents(stream.begins, rows * window, window, 0, epoch),
     ]
     assert max(np.concatenate(orders[1])[:, 1] - np.concatenate(orders[1])[:, 0]) <= window
@@ -75,7 +75,7 @@ def test_streams_go_on_where_they_were_and_only_the_first_window_is_fresh():
     "plan",
     [
         lambda seed, epoch: streams.plan_streams(997, 4, 10, seed, epoch),
-        lambda seed, epoch: streams.windows(np.array([0, 997]), 40, 10, seed, epoch),
+        lambda seed, epoch: streams.plan_windows(np.array([0, 997]), 40, 10, seed, epoch),
     ],
 )
 def test_an_order_depends_on_seed_and_epoch_alone(plan):
@@ -96,9 +96,9 @@ def test_rows_of_unequal_length_are_padded_on_the_right():
 def test_a_long_text_is_shuffled_in_stretches_without_a_list_and_every_place_comes_once(monkeypatch):
     monkeypatch.setattr(streams, "BUFFER", 16)
     begins = np.array([0, 1003])
-    order = streams.windows(begins, 40, 10, seed=3, epoch=1)
-    again = streams.windows(begins, 40, 10, seed=3, epoch=1)
-    other = streams.windows(begins, 40, 10, seed=3, epoch=2)
+    order = streams.plan_windows(begins, 40, 10, seed=3, epoch=1)
+    again = streams.plan_windows(begins, 40, 10, seed=3, epoch=1)
+    other = streams.plan_windows(begins, 40, 10, seed=3, epoch=2)
     places = np.concatenate([np.arange(*span[:2]) for batch in order for span in batch])
     assert sorted(places.tolist()) == list(range(1003)) and places.tolist() != list(range(1003))
     assert all((ours == theirs).all() for ours, theirs in zip(order, again, strict=True))

@@ -12,10 +12,10 @@ from seqloom.data.windows import (
     compute_time_features,
     count_since_observed,
     find_windows,
+    list_windows,
     split_by_counts,
     split_by_dates,
     split_by_shares,
-    windows,
 )
 from seqloom.errors import DataError
 
@@ -25,7 +25,7 @@ small = st.integers(1, 12)
 @given(length=st.integers(0, 60), context=small, horizon=small, stride=small)
 def test_windows_are_all_that_fit(length, context, horizon, stride):
     expected = [start for start in range(0, length, stride) if start + context + horizon <= length]
-    assert windows(length, context, horizon, stride).tolist() == expected
+    assert list_windows(length, context, horizon, stride).tolist() == expected
 
 
 @given(start=st.integers(0, 40), size=st.integers(0, 40), context=small, horizon=small)

@@ -14,11 +14,13 @@ from seqloom.exchange.check import DECODER, LABELER, SIZES
 from seqloom.exchange.onnx import save
 from seqloom.exchange.onnx.check import check_model, open_graph
 from seqloom.exchange.onnx.model import write_model
+from seqloom.exchange.torch import save as save_torch
 from seqloom.layers.cells import GRUCell, RNNCell
 from seqloom.layers.crf import CRF
 from seqloom.layers.embeddings import PatchEmbedding
 from seqloom.layers.heads import Categorical
 from seqloom.models import Labeler
+from seqloom.pack import pack
 from seqloom.runs.run import load, train
 
 from ..laws import zoo
@@ -281,3 +283,13 @@ def test_missing_packages_are_named(tmp_path, monkeypatch):
 
     with pytest.raises(SeqloomError, match=r"pip install 'seqloom\[onnx\]'"):
         folder.save(untrained(cases(tmp_path)["classify"], "gru"), tmp_path / "out")
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal", "bidirectional"])
+def test_a_pretrained_body_is_refused_by_every_format(objective, tmp_path):
+    settings = ("task=pretrain", f"train.objective={objective}", "data.target_tokenizer=words")
+    run = untrained((settings, "\n".join(sentences()), []), "lstm")
+    for write in (save, save_torch, pack):
+        with pytest.raises(RunError, match="is not exported by itself"):
+            write(run, tmp_path / "out.html")
+    assert not any(tmp_path.iterdir())

@@ -141,7 +141,6 @@ PIECES = {"▁a": -1.5, "▁": -3.0, "a": -2.0, "b": -2.5, "ab": -2.2, "ba": -3.
 
 def write_spm(folder, model_type=1, ids=None):
     """By the protocol buffer that transformers carries; theirs itself needs a package to read it."""
-    pytest.importorskip("google.protobuf")
     from transformers.utils import sentencepiece_model_pb2_new as proto
 
     made = proto.ModelProto()

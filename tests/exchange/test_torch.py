@@ -86,7 +86,6 @@ def test_the_code_is_torch_alone_and_the_weights_are_all_there(tmp_path):
         ("classify", "transformer", ("model.norm=rezero", *SINUSOIDAL), "ReZero is not"),
         ("classify", "transformer", ("model.norm_type=rms", *SINUSOIDAL), "RMSNorm is not"),
         ("classify", "transformer", ("model.activation=swiglu", *SINUSOIDAL), "SwiGLU is not"),
-        ("classify", "transformer", ("model.bias=false", *SINUSOIDAL), "products and norms have biases"),
         ("classify", "lstm", ("model.merge=sum",), "Sum is not"),
         ("classify", "lstm", ("model.initial_state=learned",), "LearnedState is not"),
         ("classify-labels", "lstm", (), "Pooling is not"),

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
+import transformers
 
-transformers = pytest.importorskip("transformers")
 transformers.utils.logging.disable_progress_bar()
 
 VOCABULARY = 50

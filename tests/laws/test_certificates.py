@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from seqloom.architectures.base import ATTENTIONS
 from seqloom.certify import Certificate, all_certificates, all_checks
 from seqloom.certify.certificate import EXACT, compare, differences, drawing_alike
 from seqloom.certify.reference_maths import softmax
@@ -46,7 +47,7 @@ def test_every_cell_with_a_fast_path_is_certified_on_both():
 
 def test_every_attention_and_every_norm_has_a_certificate():
     certified = {check.subject for check in CHECKS.values() if check.claim == "the written equations"}
-    assert {name.replace("scaled", "scaled dot") for name in attention.SCORES} <= certified
+    assert {name.replace("scaled", "scaled dot") for name in ATTENTIONS} <= certified
     assert {f"{side}, {norm}" for side in ("encoder", "decoder") for norm in residual.RESIDUALS} <= certified
 
 

@@ -363,6 +363,6 @@ def test_two_processes_are_one(name, tmp_path):
 def test_a_few_examples_are_learned_by_heart(name):
     objective, batch = GenerationObjective(writer(name, "gru-both")).eval(), training_batch()
     optimizer = torch.optim.Adam(objective.parameters(), 0.02)
-    for _ in range(80):
+    for _ in range(200 if name == "rnn-sigmoid" else 80):  # whose slope is a quarter at most
         loss = update(objective, optimizer, [batch])
     assert loss < 0.1

@@ -15,8 +15,8 @@ from seqloom.layers.recurrent import BridgedState, Recurrent
 from seqloom.layers.residual import PreNorm
 from seqloom.look.charts.drawing import draw_model
 from seqloom.look.doctor.anatomy import examine
-from seqloom.look.measures.gradients import gradient_flow
-from seqloom.look.places import levels
+from seqloom.look.measures.gradients import compute_gradient_flow
+from seqloom.look.places import list_levels
 from seqloom.look.watching import Watching
 from seqloom.models import Batch, GenerationObjective, Generator, Source
 from seqloom.search import BeamOptions, beam
@@ -143,13 +143,13 @@ def test_they_are_drawn_with_all_their_parameters(trained):
 
 
 def test_they_are_watched_at_places_with_names(trained):
-    names = [level.name for level in levels(trained)]
+    names = [level.name for level in list_levels(trained)]
     assert names == ["encoder layer 1", "decoder layer 1", "decoder layer 2"]
     with recording(trained) as tape:
         trained(examples().inputs, trained.initial_state(3, *examples().source))
-    for level in levels(trained):
+    for level in list_levels(trained):
         assert level.values(tape).shape[::2] == (3, SIZE)
-    flows = gradient_flow(trained, examples())
+    flows = compute_gradient_flow(trained, examples())
     own = next(flow for flow in flows if flow.side == "inputs")
     assert own.levels == ["decoder layer 1", "decoder layer 2"] and (own.norms[:, 0] > 0).all()
     watching = Watching(GenerationObjective(trained))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.layers import GRU, LSTM, RNN, Memory, PatchEmbedding, transformer
+from seqloom.layers import GRU, LSTM, RNN, Encoder, Memory, PatchEmbedding, TransformerConfig, mean_pool, transformer
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.torch_transformer import from_torch, to_torch
 
@@ -96,10 +96,41 @@ def test_transformers_come_in_and_go_out_and_the_numbers_are_equal(decodes, norm
             close(found[mask], expected[mask], atol=1e-12, rtol=0)
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # PyTorch's own, of a Transformer of PyTorch's
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_whole_transformer_comes_in_and_goes_out(norm_first, bias):
+    torch.manual_seed(0)
+    options = {"batch_first": True, "norm_first": norm_first, "bias": bias, "dropout": 0.0}
+    module = stirred(nn.Transformer(12, 3, 2, 1, 20, **options)).double()
+    encoder, decoder = from_torch(module)
+    x, y, mask = (
+        torch.randn(3, 7, 12).double(),
+        torch.randn(3, 5, 12).double(),
+        lengths_to_mask(torch.tensor([7, 4, 2]), 7),
+    )
+    ahead = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.double)
+    memory = Encoder(encoder.double(), mean_pool)(x, mask)
+    found, _ = decoder.double()(y, decoder.initial_state(3, memory))
+    for theirs in (module, to_torch(encoder, decoder).double()):
+        expected = theirs(x, y, tgt_mask=ahead, src_key_padding_mask=~mask, memory_key_padding_mask=~mask)
+        close(found, expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_transformer_of_ours_goes_out_with_and_without_biases(norm, bias):
+    config = TransformerConfig(12, 2, 3, positions="none", norm=norm, bias=bias)
+    ours = stirred(transformer(12, config, causal=False)).double()
+    assert bias or not [name for name, _ in ours.named_parameters() if name.endswith("bias")]
+    x = torch.randn(2, 5, 12).double()
+    close(to_torch(ours).double()(x), ours(x, ours.initial_state(2))[0], atol=1e-12, rtol=0)
+
+
 def test_what_pytorch_does_not_have_does_not_become_one():
-    for options in ({"norm": "rezero"}, {"activation": "swiglu"}):
+    for options in ({"norm": "rezero"}, {"activation": "swiglu"}, {"hard_attention": True}, {"key_size": 12}):
         with pytest.raises(ValueError, match="PyTorch"):
-            to_torch(transformer(12, 12, 1, 3, causal=False, positions="none", **options))
+            to_torch(transformer(12, TransformerConfig(12, 1, 3, positions="none", **options), causal=False))
 
 
 def test_patches_are_a_convolution_that_does_not_overlap_and_where_each_stands():

@@ -7,7 +7,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from seqloom.layers.attention import SCORES, AdditiveAttention, DotAttention, MultiHeadAttention, Pooling
+from seqloom.architectures.base import ATTENTIONS
+from seqloom.layers.attention import AdditiveAttention, DotAttention, MultiHeadAttention, Pooling
 from seqloom.layers.attention_decoders import Luong, bahdanau_decoder, luong_decoder
 from seqloom.layers.base import (
     Encoder,
@@ -26,7 +27,7 @@ from seqloom.layers.heads import Categorical
 from seqloom.layers.positions import LearnedPositions, NoRotation, Rotary, SinusoidalPositions
 from seqloom.layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import RESIDUALS
-from seqloom.layers.transformer import CausalAttention, CrossAttention, SelfAttention, transformer
+from seqloom.layers.transformer import CausalAttention, CrossAttention, SelfAttention, TransformerConfig, transformer
 from seqloom.models import Generator, Source
 
 M = TypeVar("M", bound=nn.Module)
@@ -34,13 +35,17 @@ D, SIZE = 8, 12
 NOTHING = (0, ())  # no memory: its size, and what it hands over
 SOME = (SIZE, ((SIZE,),))  # a memory with one state, as a GRU hands it over
 
-TRANSFORMERS: dict[str, dict] = {  # options of each
-    **{f"transformer-{norm}": {"norm": norm} for norm in RESIDUALS},
-    "transformer-learned": {"positions": "learned", "max_positions": 40},
-    "transformer-rotary": {"positions": "rotary"},
-    "transformer-none": {"positions": "none", "activation": "relu"},
-    "transformer-window": {"window": 3, "positions": "rotary"},
-    "transformer-swiglu": {"activation": "swiglu", "norm_type": "rms", "bias": False},
+config = partial(TransformerConfig, SIZE, depth=2, heads=3)
+TRANSFORMERS: dict[str, TransformerConfig] = {
+    **{f"transformer-{norm}": config(norm=norm) for norm in RESIDUALS},
+    "transformer-learned": config(positions="learned", max_positions=40),
+    "transformer-rotary": config(positions="rotary"),
+    "transformer-none": config(positions="none", activation="relu"),
+    "transformer-window": config(window=3, positions="rotary"),
+    "transformer-widths": config(heads=5, key_size=4, value_size=3, positions="rotary"),
+    "transformer-unbiased": config(norm="post", bias=False),
+    "transformer-hard": config(hard_attention=True, window=4),
+    "transformer-swiglu": config(activation="swiglu", norm_type="rms", bias=False),
 }
 SIZES = [SIZE, SIZE]
 
@@ -62,6 +67,9 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
         )
         for merge in ("mean", "sum", "project")
     },
+    "separate": lambda: Encoder(
+        recurrent_encoder(CELLS["lstm"], D, [10, SIZE], merge="separate"), last_bidirectional_pool
+    ),
     "gru-d-one": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), last_pool),
     "learned-start": lambda: Encoder(
         recurrent_encoder(CELLS["lstm"], D, [6, SIZE], initial_state="learned"), last_bidirectional_pool
@@ -69,8 +77,8 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
     "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), max_pool),
     **{
-        name: lambda options=options: Encoder(transformer(D, SIZE, 2, 3, causal=False, **options), mean_pool)
-        for name, options in TRANSFORMERS.items()
+        name: lambda config=config: Encoder(transformer(D, config, causal=False), mean_pool)
+        for name, config in TRANSFORMERS.items()
     },
 }
 PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
@@ -83,21 +91,21 @@ PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
     "convolution": lambda size, _: convolution(D, SIZE, 2, 3, causal=True),
     "linear": lambda size, _: convolution(D, SIZE, 1, 4, causal=True, act=False),
     **{
-        name: lambda size, _, options=options: transformer(D, SIZE, 2, 3, causal=True, memory=size, **options)
-        for name, options in TRANSFORMERS.items()
+        name: lambda size, _, config=config: transformer(D, config, causal=True, memory=size)
+        for name, config in TRANSFORMERS.items()
     },
 }
 DECODERS: dict[str, Callable[..., Layer]] = {
     **{name: make for name, make in PLAIN.items() if name not in ("convolution", "linear")},  # they look at no memory
     **{
         f"{c}-luong-{s}": lambda size, hands, c=c, s=s: luong_decoder(
-            CELLS[c], D, SIZES, size, SCORES[s](SIZE, size), hands
+            CELLS[c], D, SIZES, size, ATTENTIONS[s](SIZE, size), hands
         )
-        for c, s in (("lstm", "dot"), ("gru", "additive"))
+        for c, s in (("lstm", "dot"), ("gru", "additive"), ("gru", "projected"))
     },
     **{
         f"{c}-bahdanau-{s}": lambda size, hands, c=c, s=s: bahdanau_decoder(
-            CELLS[c], D, SIZES, size, SCORES[s](SIZE, size), hands
+            CELLS[c], D, SIZES, size, ATTENTIONS[s](SIZE, size), hands
         )
         for c, s in (("lstm", "additive"), ("peephole", "scaled"))
     },

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqloom.errors import RunError
-from seqloom.look.charts.base import content, save
+from seqloom.look.charts.base import render, save
 from seqloom.look.charts.maps import attention_chart
 from seqloom.look.measures.attention import AttentionMap
 from seqloom.runs.run import load, train
@@ -67,7 +67,7 @@ def test_strange_inputs_give_finite_maps(run, text):
 def test_a_chart_says_the_tokens_and_is_saved_in_every_form(tmp_path):
     found = AttentionMap(['"', "\\", " ", "ü"], ["a", "<eos>"], np.full((2, 2, 4), 0.25, np.float32), ["one", "two"])
     chart = attention_chart(found)
-    [rows] = json.loads(content(chart, ".json"))["datasets"].values()
+    [rows] = json.loads(render(chart, ".json"))["datasets"].values()
     assert len(rows) == 3 * 8 and {row["x"] for row in rows} == {'"', "\\", "␣", "ü"}  # two maps and their mean
     for ending, beginning in ((".html", b"<!DOCTYPE html>"), (".png", b"\x89PNG"), (".svg", b"<svg"), (".json", b"{")):
         path = save(chart, tmp_path / f"map{ending}")

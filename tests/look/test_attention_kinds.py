@@ -7,9 +7,9 @@ from torch import nn
 
 from seqloom.layers.attention import Pooling
 from seqloom.layers.base import Encoder
-from seqloom.layers.transformer import transformer
-from seqloom.look.measures.attention import AttentionMap, attention_maps
-from seqloom.look.measures.reading import Names, batch_of
+from seqloom.layers.transformer import TransformerConfig, transformer
+from seqloom.look.measures.attention import AttentionMap, compute_attention_maps
+from seqloom.look.measures.reading import Names, make_batch
 from seqloom.models import Batch
 
 from .models import MODELS, SIDES, batch_for
@@ -27,9 +27,9 @@ def blind(net):
 
 @pytest.mark.parametrize(("causal", "window"), [(False, 0), (True, 0), (False, 2), (True, 3)])
 def test_blind_attention_is_uniform_over_what_may_be_seen(causal, window):
-    net = blind(transformer(8, 12, 2, 3, causal=causal, window=window))
+    net = blind(transformer(8, TransformerConfig(12, 2, 3, window=window), causal=causal))
     x, mask = torch.randn(1, 7, 8), torch.tensor([[0, 1, 1, 1, 1, 1, 0]]).bool()
-    [found] = attention_maps(net, batch_of(x, mask))
+    [found] = compute_attention_maps(net, make_batch(x, mask))
     distance = np.arange(5)[:, None] - np.arange(5)
     shown = distance >= 0 if causal else np.ones((5, 5), bool)
     if window:
@@ -41,8 +41,8 @@ def test_blind_attention_is_uniform_over_what_may_be_seen(causal, window):
 
 def test_a_summary_by_learned_queries_is_shown():
     pool = blind(Pooling(8, 2))
-    net = Encoder(transformer(8, 8, 1, 2, causal=False), pool)
-    own, summary = attention_maps(net, batch_of(torch.randn(1, 4, 8), torch.tensor([[1, 1, 1, 0]]).bool()))
+    net = Encoder(transformer(8, TransformerConfig(8, 1, 2), causal=False), pool)
+    own, summary = compute_attention_maps(net, make_batch(torch.randn(1, 4, 8), torch.tensor([[1, 1, 1, 0]]).bool()))
     assert summary.target == ["query 1", "query 2"] and summary.names == ["layer 1"]
     close(summary.weights, np.full((1, 2, 3), 1 / 3), rtol=1e-6)
     assert own.weights.shape == (2, 3, 3)
@@ -53,7 +53,7 @@ def test_a_writer_shows_all_it_looks_at_with_its_tokens():
     model = MODELS["write about pooled"]()
     batch = batch_for(model, SIDES["right"])
     names = Names(list("<bcdef"), list("bcdef>"), list("uvwxyz"))
-    titles = {found.title: found for found in attention_maps(model, batch, names)}
+    titles = {found.title: found for found in compute_attention_maps(model, batch, names)}
     assert list(titles) == [
         "Attention pooling of the encoder",
         "Self-attention of the decoder",
@@ -86,5 +86,5 @@ def test_left_padding_moves_no_weight():
         torch.zeros(1, 5),
     )
     plain = Batch(tokens, torch.ones(1, 3, dtype=torch.bool), torch.zeros(1, 3))
-    [one], [other] = (attention_maps(model, batch) for batch in (padded, plain))
+    [one], [other] = (compute_attention_maps(model, batch) for batch in (padded, plain))
     close(one.weights, other.weights, rtol=1e-5)

@@ -7,8 +7,8 @@ from torch import nn
 
 from seqloom.layers.base import Encoder, Pointwise, Stack
 from seqloom.layers.heads import Head
-from seqloom.look.measures.attribution import METHODS, Attribution, integrated_gradients, occlusion, question
-from seqloom.look.measures.faithfulness import faithfulness
+from seqloom.look.measures.attribution import METHODS, Attribution, find_decision, integrated_gradients, occlusion
+from seqloom.look.measures.faithfulness import measure_faithfulness
 from seqloom.look.measures.reading import Names
 from seqloom.models import Batch, Labeler
 
@@ -43,7 +43,7 @@ NAMES = Names(["three", "five", "seven"], ["good"], [])
 @pytest.mark.parametrize("name", METHODS)
 def test_of_a_linear_model_every_method_tells_what_each_element_added(name):
     model = linear_model()
-    found = METHODS[name](question(model, BATCH, NAMES))
+    found = METHODS[name](find_decision(model, BATCH, NAMES))
     layer = model.encoder.layer.layers[0].module[0]
     expected = model.embed.weight[[3, 5, 7]] @ layer.weight[2]
     close(found.shares, expected.detach().numpy(), rtol=1e-4, atol=1e-6)
@@ -57,7 +57,7 @@ def test_of_a_linear_model_every_method_tells_what_each_element_added(name):
 def test_integrated_gradients_add_up_to_what_the_input_did(name):
     torch.manual_seed(0)
     model = MODELS[name]()
-    asked = question(model, batch_for(model, SIDES["left"]))
+    asked = find_decision(model, batch_for(model, SIDES["left"]))
     rough, fine = (abs(integrated_gradients(asked, points).gap) for points in (4, 256))
     found = integrated_gradients(asked, 256)
     assert fine < 0.01 * max(1, abs(found.whole - found.nothing)) and fine <= rough + 1e-4
@@ -66,7 +66,7 @@ def test_integrated_gradients_add_up_to_what_the_input_did(name):
 def test_occlusion_is_the_loss_of_each_element():
     torch.manual_seed(0)
     model = MODELS["label gru-both"]()
-    asked = question(model, batch_for(model, SIDES["left"]))
+    asked = find_decision(model, batch_for(model, SIDES["left"]))
     found = occlusion(asked)
     for element in range(6):
         without = asked.vectors.clone()
@@ -79,8 +79,8 @@ def test_one_step_of_an_answer_can_be_asked_about():
     model = MODELS["write lstm-bahdanau-additive"]()
     batch = batch_for(model, SIDES["right"])
     names = Names(list("<bcdef"), list("bcdef>"), list("u"))
-    steps = [question(model, batch, names, step) for step in range(6)]
-    whole = question(model, batch, names)
+    steps = [find_decision(model, batch, names, step) for step in range(6)]
+    whole = find_decision(model, batch, names)
     values = [one.values(one.vectors).item() for one in steps]
     close(sum(values), whole.values(whole.vectors).item(), rtol=1e-5)
     assert steps[1].about == "c (step 2)" and whole.about == "the whole answer" and whole.elements == ["u"]
@@ -91,15 +91,15 @@ def test_a_true_attribution_beats_random_orders_and_its_reverse_does_not():
     model.embed.weight.data[3:8] = torch.eye(4)[0] * torch.tensor([1.0, 2, 3, 4, 5])[:, None]
     model.encoder.layer.layers[0].module[0].weight.data[2] = torch.tensor([1.0, 0, 0, 0])
     batch = Batch(torch.tensor([[3, 6, 4, 7, 5]]), torch.ones(1, 5, dtype=torch.bool), torch.tensor([2]))
-    asked = question(model, batch)
+    asked = find_decision(model, batch)
     true = occlusion(asked)
-    found = faithfulness(asked, true, orders=50)
+    found = measure_faithfulness(asked, true, orders=50)
     assert found.order.tolist() == [3, 1, 4, 2, 0]
     close(found.deletion - found.deletion[-1], [15, 10, 6, 3, 1, 0], atol=1e-4)
     close(found.insertion - found.insertion[0], [0, 5, 9, 12, 14, 15], atol=1e-4)
     assert found.score > 0.1 and found.beaten > 0.9
     false = Attribution("false", "", true.elements, -true.shares, true.whole, true.nothing)
-    wrong = faithfulness(asked, false, orders=50)
+    wrong = measure_faithfulness(asked, false, orders=50)
     close(wrong.score, -found.score, atol=0.05)
     assert wrong.beaten < 0.1
 
@@ -109,10 +109,10 @@ def test_every_random_order_is_drawn_by_itself_and_serves_both_curves():
     model = linear_model()
     model.embed.weight.data[3:8] = torch.eye(4)[0] * 2.0 ** torch.arange(5)[:, None]
     model.encoder.layer.layers[0].module[0].weight.data[2] = torch.tensor([1.0, 0, 0, 0])
-    asked = question(model, Batch(torch.arange(3, 8)[None], torch.ones(1, 5, dtype=torch.bool), torch.tensor([2])))
+    asked = find_decision(model, Batch(torch.arange(3, 8)[None], torch.ones(1, 5, dtype=torch.bool), torch.tensor([2])))
 
     def orders(seed):
-        found = faithfulness(asked, occlusion(asked), orders=50, seed=seed)
+        found = measure_faithfulness(asked, occlusion(asked), orders=50, seed=seed)
         went, came = -np.diff(found.random_deletion), np.diff(found.random_insertion)
         close(went, came, atol=1e-4)
         return np.log2(went).round().astype(int)
@@ -127,6 +127,6 @@ def test_every_random_order_is_drawn_by_itself_and_serves_both_curves():
 def test_where_nothing_matters_nothing_is_claimed():
     model = linear_model()
     model.embed.weight.data[:] = 0
-    asked = question(model, BATCH)
-    found = faithfulness(asked, occlusion(asked))
+    asked = find_decision(model, BATCH)
+    found = measure_faithfulness(asked, occlusion(asked))
     assert found.score == 0 and found.beaten == 0.5

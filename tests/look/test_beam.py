@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from seqloom.look.charts.base import content
+from seqloom.look.charts.base import render
 from seqloom.look.charts.beam import RANKS, STEPS, beam_chart, place_nodes
 from seqloom.search import BeamOptions, Recorder, beam
 
@@ -52,13 +52,13 @@ def test_the_best_answer_is_marked_to_its_end():
 
 def test_the_slider_goes_through_all_steps_and_tokens_are_said():
     tree, _ = searched()
-    spec = json.loads(content(beam_chart(tree, SYMBOLS), ".json"))
+    spec = json.loads(render(beam_chart(tree, SYMBOLS), ".json"))
     [slider] = spec["params"]
     assert slider["bind"]["max"] == slider["value"] == tree.nodes[-1].step == 6
     [rows] = spec["datasets"].values() if "datasets" in spec else [spec["data"]["values"]]
     rows = json.loads(rows) if isinstance(rows, str) else rows
     assert any(row["label"].startswith("␣") for row in rows) and all("%" in row["label"] for row in rows if row["step"])
-    assert content(beam_chart(tree), ".png").startswith(b"\x89PNG")
+    assert render(beam_chart(tree), ".png").startswith(b"\x89PNG")
 
 
 def test_a_wide_and_long_search_stays_a_picture():

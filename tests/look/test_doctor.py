@@ -13,20 +13,20 @@ from seqloom.layers.base import Encoder, last_pool
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical
 from seqloom.layers.recurrent import recurrent_encoder
-from seqloom.layers.transformer import transformer
-from seqloom.look.doctor.anatomy import Anatomy, GateUse, MemorySpan, examine, memories
+from seqloom.layers.transformer import TransformerConfig, transformer
+from seqloom.look.doctor.anatomy import Anatomy, GateUse, MemorySpan, examine, measure_memory_spans
 from seqloom.look.doctor.dependence import Dependence
 from seqloom.look.doctor.diagnosis import RULES, diagnose
-from seqloom.look.doctor.evidence import Evidence, Usual, Weights
+from seqloom.look.doctor.evidence import Evidence, LabelShare, Weights
 from seqloom.look.doctor.findings import Checkup, can_change
-from seqloom.look.doctor.memory import Remembers
-from seqloom.look.doctor.perturbation import Sway
-from seqloom.look.doctor.rules_tried import CURES
-from seqloom.look.measures.gates import traces
+from seqloom.look.doctor.memory import Memory
+from seqloom.look.doctor.perturbation import Perturbation
+from seqloom.look.doctor.rules_tried import TRIED_RULES
+from seqloom.look.measures.gates import record_traces
 from seqloom.look.measures.gradients import QueryKeyValue
-from seqloom.look.measures.reading import single
+from seqloom.look.measures.reading import take_row
 from seqloom.look.measures.receptive_field import REACH
-from seqloom.look.measures.schedules import curves
+from seqloom.look.measures.schedules import read_curves
 from seqloom.models import Batch, Labeler
 
 from ..laws.zoo import writer
@@ -55,7 +55,7 @@ class Tried:
 def history(training, validation=None, gradient=1.0):
     validation = training if validation is None else validation
     every = len(training) // len(validation)
-    return curves(
+    return read_curves(
         [
             {"step": 50 * n + 50, "loss": float(loss), "gradient_norm": gradient}
             | ({"scores": {"loss": float(validation[n // every])}} if n % every == every - 1 else {})
@@ -66,7 +66,7 @@ def history(training, validation=None, gradient=1.0):
 
 def remembers(length, longest=40, moved=0.9):
     lags = np.arange(longest)
-    return Remembers(Sway(lags, np.where(lags <= length, moved, 0.0)), np.ones(longest))
+    return Memory(Perturbation(lags, np.where(lags <= length, moved, 0.0)), np.ones(longest))
 
 
 def depends(*lags, longest=40):
@@ -82,7 +82,7 @@ EVIDENCE = Evidence(
     rows=32.0,
     mixed=0.97,
     drawn=0.97,
-    usual=Usual(0.2, 0.2),
+    usual=LabelShare(0.2, 0.2),
     weights=Weights(0.05, 0.08, 0.6),
     dependence=depends(0, 3),
     memory=remembers(10),
@@ -158,14 +158,14 @@ ILL = {
         better=["model.norm=pre"],
     ),
     "endless warm-up": ill("train.steps=2000", "train.warmup=1500", better=["train.warmup=100"]),
-    "too much is left out": ill("model.dropout=0.9", better=["model.dropout=0.1"]),
+    "too much dropout": ill("model.dropout=0.9", better=["model.dropout=0.1"]),
     "batches too small": ill(better=["train.batch_tokens=49152"], evidence={"rows": 2.0}),
     "model too small": ill("model.size=4", better=["model.size=64"]),
     "no positions": ill("model.kind=transformer", "model.positions=none", better=["model.positions=rotary"]),
     "short windows": ill("train.bptt_window=4", better=["train.bptt_window=64"]),
     "unusual train.label_smoothing": ill("train.label_smoothing=0.9", better=["train.label_smoothing=0.0"]),
     "unusual train.freeze": ill("train.freeze=embed", better=["train.freeze="]),
-    "learns by heart": replace(HEALTHY, curves=history(FALL, np.concatenate([FALL[:20:4], np.linspace(0.4, 0.9, 5)]))),
+    "overfitting": replace(HEALTHY, curves=history(FALL, np.concatenate([FALL[:20:4], np.linspace(0.4, 0.9, 5)]))),
     "stopped too early": replace(
         HEALTHY,
         recipe=recipe("train.steps=9000", "train.patience=2"),
@@ -173,7 +173,7 @@ ILL = {
         evidence=replace(EVIDENCE, told=1.1),
     ),
     "decay too strong": ill("train.weight_decay=5", evidence={"weights": Weights(0.1, 0.01, 0.6)}),
-    "gradients cut too short": ill("train.clip_norm=0.001"),
+    "gradients clipped too much": ill("train.clip_norm=0.001"),
     "short memory": ill(evidence={"dependence": depends(30), "memory": remembers(5)}),
     "vanishing gradient": ill(anatomy={"gradients": {"decoder layer 1": 1e-9, "decoder layer 2": 0.1}}),
     "exploding gradient": ill(anatomy={"gradients": {"decoder layer 1": 1e6, "decoder layer 2": 0.1}}),
@@ -186,11 +186,11 @@ ILL = {
     "not shuffled": replace(HEALTHY, recipe=recipe("train.shuffle=false"), evidence=replace(EVIDENCE, mixed=0.1)),
     "batches too much alike": replace(HEALTHY, evidence=replace(EVIDENCE, mixed=0.1)),
     "only the most frequent label": replace(
-        HEALTHY, recipe=classify(), evidence=replace(EVIDENCE, usual=Usual(1.0, 0.9))
+        HEALTHY, recipe=classify(), evidence=replace(EVIDENCE, usual=LabelShare(1.0, 0.9))
     ),
-    "scored on what it was taught": replace(HEALTHY, data=splits(test={"overlap": 50})),
+    "training examples in the scores": replace(HEALTHY, data=splits(test={"overlap": 50})),
     "repeated examples": replace(HEALTHY, data=splits(train={"repeated": 60})),
-    "validation is of another kind": replace(
+    "validation data differs": replace(
         HEALTHY,
         recipe=recipe("data.train=a.tsv", "data.validation=b.tsv"),
         data=splits(
@@ -207,7 +207,7 @@ def names(checkup):
 
 def test_health_is_silent():
     assert names(HEALTHY) == []
-    assert names(replace(HEALTHY, curves=curves([]), scores={}, data={}, evidence=None, trying=None)) == []
+    assert names(replace(HEALTHY, curves=read_curves([]), scores={}, data={}, evidence=None, trying=None)) == []
 
 
 @pytest.mark.parametrize("name", ILL)
@@ -227,7 +227,7 @@ def test_an_illness_comes_first(name):
 
 def test_what_no_trial_confirms_is_not_said():
     """The same suspicions, but nothing that is tried goes better. Only a missing warm-up takes longer to show."""
-    for name in [cure.name for cure in CURES]:
+    for name in [cure.name for cure in TRIED_RULES]:
         assert names(replace(ILL[name], trying=Tried())) == (["no warm-up"] if name == "no warm-up" else []), name
     worse = Tried(["model.norm=pre", "train.warmup=200"], then=2.5)
     assert names(replace(ILL["no warm-up"], trying=worse)) == []
@@ -335,20 +335,23 @@ def test_memory_is_measured_as_long_as_it_was_made():
     leaky = recurrent_encoder(CELLS["rnn-identity"], 4, [8], merge="none")
     for share in (0.5, 0.7, 0.78):
         nn.init.eye_(leaky.layers[0].cell.U.weight).data.mul_(share)
-        [span] = memories(labeler(leaky), BATCH)
+        [span] = measure_memory_spans(labeler(leaky), BATCH)
         assert span.length == int(np.log(REACH) / np.log(share)) and span.longest == 30
-    [span] = memories(labeler(transformer(4, 8, 2, 2, causal=True, window=4)), BATCH)
+    [span] = measure_memory_spans(labeler(transformer(4, TransformerConfig(8, 2, 2, window=4), causal=True)), BATCH)
     assert span.length <= 6  # two layers of a window of four see six steps back
 
 
 def test_an_encoder_need_not_remember_what_the_decoder_can_look_at():
     def parts_of(name):
         model = MODELS[name]()
-        return [span.part for span in memories(model, batch_for(model, SIDES["right"]))]
+        return [span.part for span in measure_memory_spans(model, batch_for(model, SIDES["right"]))]
 
     assert parts_of("write lstm-luong-dot") == parts_of("write transformer-rotary") == ["decoder"]
     blind = writer("lstm", "gru-both")
-    assert [span.part for span in memories(blind, batch_for(blind, SIDES["right"]))] == ["decoder", "encoder"]
+    assert [span.part for span in measure_memory_spans(blind, batch_for(blind, SIDES["right"]))] == [
+        "decoder",
+        "encoder",
+    ]
 
 
 def test_gates_and_units_are_measured_over_the_batch_without_its_padding():
@@ -370,7 +373,7 @@ def test_what_is_measured_over_a_batch_is_what_its_rows_show_one_by_one():
     torch.manual_seed(0)
     model = MODELS["label gru-both"]()
     batch = batch_for(model, SIDES["left"])
-    rows = [traces(model, single(batch, row)) for row in range(3)]
+    rows = [record_traces(model, take_row(batch, row)) for row in range(3)]
     for use in examine(model, batch).gates:
         values = [trace.gates[use.gate] for row in rows for trace in row if trace.name == use.level]
         assert use.mean == pytest.approx(float(np.concatenate(values).mean()), rel=1e-4)

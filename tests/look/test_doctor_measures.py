@@ -12,12 +12,12 @@ from seqloom.layers.base import Encoder, last_pool
 from seqloom.layers.cells import CELLS
 from seqloom.layers.heads import Categorical, Mean, Normal
 from seqloom.layers.recurrent import recurrent_encoder
-from seqloom.layers.transformer import transformer
-from seqloom.look.doctor.dependence import Dependence, dependence, information
-from seqloom.look.doctor.evidence import blind_loss, entropy, mixture, usual_answer
-from seqloom.look.doctor.findings import saved
-from seqloom.look.doctor.memory import Remembers, memory_of
-from seqloom.look.doctor.perturbation import Sway, asked_lags, sway_by_lag
+from seqloom.layers.transformer import TransformerConfig, transformer
+from seqloom.look.doctor.dependence import Dependence, estimate_information, measure_dependence
+from seqloom.look.doctor.evidence import compute_blind_loss, compute_entropy, measure_mixing, measure_most_frequent
+from seqloom.look.doctor.findings import compute_saved_share
+from seqloom.look.doctor.memory import Memory, measure_memory
+from seqloom.look.doctor.perturbation import Perturbation, choose_lags, perturb_by_lag
 from seqloom.models import Batch, Labeler
 
 SYMBOLS, LENGTH = 5, 12
@@ -51,8 +51,8 @@ def delay_line(steps):
 @pytest.mark.parametrize("steps", [0, 3, 7])
 def test_a_delay_line_remembers_exactly_as_long_as_it_is(steps):
     x = drawn(64)
-    found = sway_by_lag(delay_line(steps), Batch(x, everywhere(x), x[:, -1 - steps]))
-    assert found.length == steps == memory_of(delay_line(steps), Batch(x, everywhere(x), x[:, 0])).length
+    found = perturb_by_lag(delay_line(steps), Batch(x, everywhere(x), x[:, -1 - steps]))
+    assert found.length == steps == measure_memory(delay_line(steps), Batch(x, everywhere(x), x[:, 0])).length
     np.testing.assert_allclose(found.moved[found.lags == steps], 1, atol=1e-4)
     np.testing.assert_allclose(found.moved[found.lags != steps], 0, atol=1e-6)
 
@@ -60,18 +60,18 @@ def test_a_delay_line_remembers_exactly_as_long_as_it_is(steps):
 def test_padding_does_not_count_as_a_step():
     x = torch.nn.functional.pad(drawn(64), (0, 5))
     mask = torch.arange(LENGTH + 5).expand(len(x), -1) < LENGTH
-    assert sway_by_lag(delay_line(3), Batch(x, mask, x[:, 0])).length == 3
+    assert perturb_by_lag(delay_line(3), Batch(x, mask, x[:, 0])).length == 3
 
 
 def test_what_is_far_counts_where_it_tells_a_share_of_what_the_best_does():
     """Of swaps a fifth, of bits a half, of gradients a thousandth: the furthest such lag, not the first or the best."""
     lags = np.array([0, 1, 2, 3, 5, 8, 13])
-    moved = Sway(lags, np.array([0.1, 0.5, 0.05, 0.2, 0.101, 0.099, 0.0]))
-    assert moved.length == 5 and Sway(lags, np.zeros(7)).length == 0
+    moved = Perturbation(lags, np.array([0.1, 0.5, 0.05, 0.2, 0.101, 0.099, 0.0]))
+    assert moved.length == 5 and Perturbation(lags, np.zeros(7)).length == 0
     assert Dependence(np.array([0.2, 1.0, 0.0, 0.51, 0.0, 0.49])).reach == 3 and Dependence(np.zeros(4)).reach == 0
     gradient = np.array([0.5, 1.0, 0.0, 0.0011, 0.0009])
-    assert Remembers(moved, gradient).length == 5  # where anything is used, swaps tell
-    assert Remembers(Sway(lags, 0.19 * moved.moved), gradient).length == 3  # where nothing is yet, gradients do
+    assert Memory(moved, gradient).length == 5  # where anything is used, swaps tell
+    assert Memory(Perturbation(lags, 0.19 * moved.moved), gradient).length == 3  # where nothing is yet, gradients do
 
 
 def test_a_window_cannot_remember_more_than_it_sees():
@@ -79,16 +79,16 @@ def test_a_window_cannot_remember_more_than_it_sees():
     torch.manual_seed(0)
     x = torch.randint(SYMBOLS, (32, 40))
     for window, depth in ((4, 1), (4, 2), (9, 1)):
-        body = Encoder(transformer(8, 8, depth, 2, causal=True, window=window), last_pool)
+        body = Encoder(transformer(8, TransformerConfig(8, depth, 2, window=window), causal=True), last_pool)
         model = Labeler(nn.Embedding(SYMBOLS, 8), body, Categorical(8, 3), per_element=False)
-        found = memory_of(model, Batch(x, everywhere(x), x[:, 0] % 3))
+        found = measure_memory(model, Batch(x, everywhere(x), x[:, 0] % 3))
         assert found.length <= depth * (window - 1)
         assert (found.sway.moved[found.sway.lags > depth * (window - 1)] == 0).all()
         assert (found.influence[depth * (window - 1) + 1 :] == 0).all()
 
 
 def test_near_lags_are_all_asked_and_far_ones_in_small_steps():
-    lags = asked_lags(500, also=[333, 900])
+    lags = choose_lags(500, also=[333, 900])
     assert (lags[:16] == np.arange(16)).all() and 333 in lags and lags[-1] == 499
     assert (lags[17:] / lags[16:-1] < 1.2).all() and len(lags) < 70
 
@@ -96,14 +96,14 @@ def test_near_lags_are_all_asked_and_far_ones_in_small_steps():
 @pytest.mark.parametrize("lag", [0, 4, 9])
 def test_the_answer_depends_on_the_element_it_is_made_of(lag):
     x = drawn(2000)
-    found = dependence([Batch(x, everywhere(x), x[:, -1 - lag])], each=False)
+    found = measure_dependence([Batch(x, everywhere(x), x[:, -1 - lag])], per_element=False)
     assert found.reach == lag and found.bits[lag] == pytest.approx(math.log2(SYMBOLS), rel=0.02)
     assert (np.delete(found.bits, lag) == 0).all()
 
 
 def test_an_answer_to_every_element_depends_on_what_came_so_long_before():
     x = drawn(300)
-    found = dependence([Batch(x, everywhere(x), torch.roll(x, 2, 1))], each=True)
+    found = measure_dependence([Batch(x, everywhere(x), torch.roll(x, 2, 1))], per_element=True)
     assert found.reach == 2 and found.bits[2] > 2 and (found.bits[[0, 1, 3]] == 0).all()
 
 
@@ -112,7 +112,7 @@ def test_nothing_depends_on_drawn_labels_however_many_and_however_few_the_rows()
     for rows in (60, 300, 4000):
         for symbols, labels in ((2, 2), (60, 24)):  # of which most pairs never occur
             read, told = chance.integers(symbols, size=rows), chance.integers(labels, size=rows)
-            assert information(read, told) == 0
+            assert estimate_information(read, told) == 0
 
 
 def test_the_blind_loss_of_labels_is_their_entropy():
@@ -120,8 +120,10 @@ def test_the_blind_loss_of_labels_is_their_entropy():
     x = torch.zeros(100, 3, dtype=torch.long)
     model = delay_line(1)
     shares = np.array([0.5, 0.3, 0.2])
-    assert blind_loss(model, [Batch(x, everywhere(x), labels)]) == pytest.approx(-(shares * np.log(shares)).sum())
-    assert entropy(np.array([4, 4])) == pytest.approx(math.log(2))
+    assert compute_blind_loss(model, [Batch(x, everywhere(x), labels)]) == pytest.approx(
+        -(shares * np.log(shares)).sum()
+    )
+    assert compute_entropy(np.array([4, 4])) == pytest.approx(math.log(2))
 
 
 @pytest.mark.parametrize("head", [Mean, Normal])
@@ -135,7 +137,7 @@ def test_the_blind_loss_of_numbers_is_their_spread(head):
     told = target[:, None] if head is Mean else target
     variance = float(target.var(correction=0))
     expected = variance if head is Mean else 0.5 * math.log(2 * math.pi * math.e * variance)
-    assert blind_loss(model, [Batch(x, everywhere(x), told)]) == pytest.approx(expected, rel=0.1)
+    assert compute_blind_loss(model, [Batch(x, everywhere(x), told)]) == pytest.approx(expected, rel=0.1)
 
 
 def test_batches_in_order_of_their_labels_are_not_mixed():
@@ -145,9 +147,9 @@ def test_batches_in_order_of_their_labels_are_not_mixed():
     def batches(order):
         return [Batch(x[rows], everywhere(x[rows]), labels[rows]) for rows in order.split(32)]
 
-    assert mixture(batches(torch.arange(640))) == 0
-    assert mixture(batches(mixed)) == pytest.approx(1, abs=0.03)
-    assert mixture([Batch(x, everywhere(x), torch.randn(640, 1))] * 5) is None
+    assert measure_mixing(batches(torch.arange(640))) == 0
+    assert measure_mixing(batches(mixed)) == pytest.approx(1, abs=0.03)
+    assert measure_mixing([Batch(x, everywhere(x), torch.randn(640, 1))] * 5) is None
 
 
 def test_the_variety_of_few_targets_is_mended_by_half_a_degree_of_freedom_each():
@@ -156,15 +158,15 @@ def test_the_variety_of_few_targets_is_mended_by_half_a_degree_of_freedom_each()
     batches = [
         Batch(torch.zeros(len(row), 2).long(), torch.ones(len(row), 2).bool(), torch.tensor(row)) for row in rows
     ]
-    found = [entropy(np.bincount(row)) + 1 / (2 * len(row)) for row in rows]
-    assert mixture(batches) == pytest.approx(np.mean(found) / math.log(2))
+    found = [compute_entropy(np.bincount(row)) + 1 / (2 * len(row)) for row in rows]
+    assert measure_mixing(batches) == pytest.approx(np.mean(found) / math.log(2))
 
 
 def test_what_was_saved_is_a_share_of_the_blind_loss_or_of_a_density_what_the_spread_lost():
-    assert saved(0.5, 2.0) == pytest.approx(0.75) and saved(3.0, 2.0) == pytest.approx(-0.5)
+    assert compute_saved_share(0.5, 2.0) == pytest.approx(0.75) and compute_saved_share(3.0, 2.0) == pytest.approx(-0.5)
     for blind in (-1.5, 0.0):  # a spread of a quarter: ln 4 less surprise
-        assert saved(blind - math.log(4), blind) == pytest.approx(0.75)
-        assert saved(blind, blind) == pytest.approx(0)
+        assert compute_saved_share(blind - math.log(4), blind) == pytest.approx(0.75)
+        assert compute_saved_share(blind, blind) == pytest.approx(0)
 
 
 def test_a_model_that_says_the_same_to_everything_is_seen():
@@ -172,7 +174,7 @@ def test_a_model_that_says_the_same_to_everything_is_seen():
     labels = (x[:, 0] == 0).long()
     nn.init.zeros_(model.head.project.weight)
     model.head.project.bias.data[0] = 1
-    found = usual_answer(model, [Batch(x, everywhere(x), labels)])
+    found = measure_most_frequent(model, [Batch(x, everywhere(x), labels)])
     assert found.answers == 1 and found.targets == pytest.approx(float((labels == 0).float().mean()))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seqloom.look.doctor.anatomy import GateUse
-from seqloom.look.doctor.evidence import Usual, Weights
+from seqloom.look.doctor.evidence import LabelShare, Weights
 from seqloom.look.doctor.findings import Checkup
 from seqloom.look.measures.gradients import QueryKeyValue
 
@@ -143,7 +143,7 @@ def wide(size: int, embedding: int) -> Checkup:
     return ill(f"model.size={size}", f"model.embedding={embedding}", better=better)
 
 
-ONE_LABEL, TAUGHT = "only the most frequent label", "scored on what it was taught"
+ONE_LABEL, TAUGHT = "only the most frequent label", "training examples in the scores"
 EDGES = {
     # of the data
     "cut": Edge("examples are cut off", 0.049, 0.051, lambda x: part("train", sides=sides(cut=count(x)))),
@@ -156,21 +156,21 @@ EDGES = {
         "not shuffled", 0.81, 0.79, lambda x: evident(recipe("train.shuffle=false"), mixed=0.9 * x, drawn=0.9)
     ),
     "alike": Edge("batches too much alike", 0.61, 0.59, lambda x: evident(mixed=x)),
-    "nearly every answer": Edge(ONE_LABEL, 0.965, 0.975, lambda x: evident(classify(), usual=Usual(x, 0.9))),
-    "more than half": Edge(ONE_LABEL, 0.49, 0.51, lambda x: evident(classify(), usual=Usual(1.0, x))),
-    "but not all": Edge(ONE_LABEL, 0.99, 0.97, lambda x: evident(classify(), usual=Usual(1.0, x))),
+    "nearly every answer": Edge(ONE_LABEL, 0.965, 0.975, lambda x: evident(classify(), usual=LabelShare(x, 0.9))),
+    "more than half": Edge(ONE_LABEL, 0.49, 0.51, lambda x: evident(classify(), usual=LabelShare(1.0, x))),
+    "but not all": Edge(ONE_LABEL, 0.99, 0.97, lambda x: evident(classify(), usual=LabelShare(1.0, x))),
     "leak": Edge(TAUGHT, 0.099, 0.101, lambda x: part("validation", overlap=count(x))),
     "leak of the test": Edge(TAUGHT, 0.099, 0.101, lambda x: part("test", overlap=count(x))),
     "repeated": Edge("repeated examples", 0.33, 0.34, lambda x: part("train", repeated=count(x))),
-    "other labels": Edge("validation is of another kind", 0.24, 0.26, labels),
+    "other labels": Edge("validation data differs", 0.24, 0.26, labels),
     "padding": Edge("padding", 0.39, 0.41, lambda x: replace(HEALTHY, data={"padded_share": x})),
     # of training
     "saved": Edge("nothing to learn", 0.021, 0.019, lambda x: saving(x, ILL["nothing to learn"])),
     "by heart": Edge(
         "nothing to learn", 0.51, 0.49, lambda x: replace(ILL["nothing to learn"], trying=Tried(by_heart=x))
     ),
-    "validation rose": Edge("learns by heart", 0.09, 0.11, ended),
-    "before the last fifth": Edge("learns by heart", 34, 31, lambda x: ended(0.5, x)),
+    "validation rose": Edge("overfitting", 0.09, 0.11, ended),
+    "before the last fifth": Edge("overfitting", 34, 31, lambda x: ended(0.5, x)),
     "stopped": Edge("stopped too early", 0.67, 0.65, stopped),
     "shrunk": Edge(
         "decay too strong",
@@ -178,7 +178,7 @@ EDGES = {
         0.49,
         lambda x: ill("train.weight_decay=5", evidence={"weights": Weights(0.1, 0.1 * x, 0.6)}),
     ),
-    "cut short": Edge("gradients cut too short", 99, 101, cut_short),
+    "cut short": Edge("gradients clipped too much", 99, 101, cut_short),
     # of what is inside
     "needed lag": Edge("short memory", 15, 16, lambda x: memory(x, 10)),
     "near lag": Edge("short memory", 3, 4, lambda x: memory(x, 1)),
@@ -213,8 +213,8 @@ EDGES = {
         0.51,
         lambda x: ill("train.steps=10000", f"train.warmup={round(10_000 * x)}", better=["train.warmup=500"]),
     ),
-    "left out": Edge("too much is left out", 0.39, 0.41, dropping),
-    "known no better": Edge("too much is left out", 0.11, 0.09, lambda x: dropping(0.5, x)),
+    "left out": Edge("too much dropout", 0.39, 0.41, dropping),
+    "known no better": Edge("too much dropout", 0.11, 0.09, lambda x: dropping(0.5, x)),
     "few examples": Edge(
         "batches too small",
         5,
@@ -232,9 +232,9 @@ INSIDE = ("forgets at once", "vanishing gradient", "exploding gradient", "satura
 SKILLED = {
     **{name: 0.3 for name in (*INSIDE, "starved attention")},
     **{name: 0.9 for name in ("short memory", "decay too strong", "rate too high", "exploding gradients")},
-    **{name: 0.9 for name in ("no warm-up", "endless warm-up", "too much is left out", "batches too small")},
+    **{name: 0.9 for name in ("no warm-up", "endless warm-up", "too much dropout", "batches too small")},
     **{name: 0.9 for name in ("no positions", "short windows")},
-    **{name: 0.5 for name in ("gradients cut too short", "unusual train.label_smoothing", "unusual train.freeze")},
+    **{name: 0.5 for name in ("gradients clipped too much", "unusual train.label_smoothing", "unusual train.freeze")},
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from seqloom.config.recipe import Recipe
-from seqloom.look.charts.base import content
+from seqloom.look.charts.base import render
 from seqloom.runs.run import load, train
 
 from .test_runs import command
@@ -53,7 +53,7 @@ def test_every_view_that_fits_is_drawn(folder, case, tmp_path):
     assert {"model", "gradients", "curves", "field"} <= set(look.views)
     assert ("order" in look.views) == (not case.startswith("image"))
     for name, draw in look.views.items():
-        assert len(content(draw(), ".json")) > 100, name
+        assert len(render(draw(), ".json")) > 100, name
     if case == "tagged":
         assert {"<same>", "<turned>", "a"} <= set(look.measure("embedding").symbols)
         assert look.names.source[0] in ("<same>", "<turned>")

@@ -7,19 +7,23 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.look.measures.attention import attention_maps
-from seqloom.look.measures.attribution import METHODS, question
-from seqloom.look.measures.faithfulness import faithfulness
-from seqloom.look.measures.gates import traces
-from seqloom.look.measures.gradients import gradient_flow, query_key_value
-from seqloom.look.measures.jacobians import decays
-from seqloom.look.measures.next_tokens import next_tokens
-from seqloom.look.measures.norms import shrinkage
-from seqloom.look.measures.order import order_matters
-from seqloom.look.measures.positions import position_vectors
-from seqloom.look.measures.reading import single
-from seqloom.look.measures.receptive_field import influence_by_lag, memory_length, receptive_field
-from seqloom.look.measures.spectra import spectra
+from seqloom.look.measures.attention import compute_attention_maps
+from seqloom.look.measures.attribution import METHODS, find_decision
+from seqloom.look.measures.faithfulness import measure_faithfulness
+from seqloom.look.measures.gates import record_traces
+from seqloom.look.measures.gradients import compute_gradient_flow, compute_query_key_value
+from seqloom.look.measures.jacobians import compute_decays
+from seqloom.look.measures.next_tokens import predict_next_tokens
+from seqloom.look.measures.norms import measure_shrinkage
+from seqloom.look.measures.order import measure_order_sensitivity
+from seqloom.look.measures.positions import compute_position_vectors
+from seqloom.look.measures.reading import take_row
+from seqloom.look.measures.receptive_field import (
+    compute_influence_by_lag,
+    compute_memory_length,
+    compute_receptive_field,
+)
+from seqloom.look.measures.spectra import compute_spectra
 
 from .models import MODELS, SIDES, batch_for
 
@@ -29,25 +33,25 @@ FEW = ("label gru-both", "label pooled", "tag transformer-window", "write lstm-b
 
 
 def attributions(model, batch):
-    asked = question(model, batch)
+    asked = find_decision(model, batch)
     found = [method(asked) for method in METHODS.values()]
-    return found, faithfulness(asked, found[0], orders=2)
+    return found, measure_faithfulness(asked, found[0], orders=2)
 
 
 MEASURES = {
-    "attention": attention_maps,
-    "gates": traces,
-    "gradients": gradient_flow,
-    "query key value": query_key_value,
-    "jacobians": decays,
-    "spectra": lambda model, batch: spectra(model),
-    "norms": shrinkage,
-    "field": receptive_field,
-    "lag": influence_by_lag,
-    "next": next_tokens,
+    "attention": compute_attention_maps,
+    "gates": record_traces,
+    "gradients": compute_gradient_flow,
+    "query key value": compute_query_key_value,
+    "jacobians": compute_decays,
+    "spectra": lambda model, batch: compute_spectra(model),
+    "norms": measure_shrinkage,
+    "field": compute_receptive_field,
+    "lag": compute_influence_by_lag,
+    "next": predict_next_tokens,
     "attribution": attributions,
-    "positions": lambda model, batch: position_vectors(model, 8),
-    "order": order_matters,
+    "positions": lambda model, batch: compute_position_vectors(model, 8),
+    "order": measure_order_sensitivity,
 }
 
 
@@ -110,12 +114,12 @@ def test_watching_changes_nothing(name):
 def test_a_single_row_has_no_padding_and_an_empty_one_is_one_wide():
     model = MODELS["write lstm-bahdanau-additive"]()
     batch = batch_for(model, SIDES["between"])
-    alone = single(batch, 1)
+    alone = take_row(batch, 1)
     assert alone.inputs.tolist() == [batch.inputs[1, SIDES["between"][1]].tolist()] and alone.mask.all()
-    nothing = single(batch_for(model, SIDES["nothing"]), 2)
+    nothing = take_row(batch_for(model, SIDES["nothing"]), 2)
     assert nothing.inputs.shape == (1, 1) and not nothing.mask.any() and not nothing.source[1].any()
 
 
 def test_a_memory_reaches_as_far_as_the_share_that_is_asked_for():
-    assert memory_length(np.array([1.0, 0.5, 0.04, 0.06, 0.01]), 0.05) == 3
-    assert memory_length(np.zeros(4)) == memory_length(np.zeros(0)) == 0
+    assert compute_memory_length(np.array([1.0, 0.5, 0.04, 0.06, 0.01]), 0.05) == 3
+    assert compute_memory_length(np.zeros(4)) == compute_memory_length(np.zeros(0)) == 0

@@ -12,15 +12,15 @@ from seqloom.layers.cells import CELLS
 from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.heads import Categorical, Normal
 from seqloom.layers.recurrent import recurrent_encoder
-from seqloom.layers.transformer import transformer
-from seqloom.look.measures.costs import costs
-from seqloom.look.measures.next_tokens import next_tokens
-from seqloom.look.measures.norms import shrinkage
-from seqloom.look.measures.order import order_matters, shuffle, swaps
-from seqloom.look.measures.positions import position_vectors
-from seqloom.look.measures.probes import probes
-from seqloom.look.measures.reading import Names, batch_of
-from seqloom.look.measures.schedules import curves, learning_rates
+from seqloom.layers.transformer import TransformerConfig, transformer
+from seqloom.look.measures.costs import measure_body_costs
+from seqloom.look.measures.next_tokens import predict_next_tokens
+from seqloom.look.measures.norms import measure_shrinkage
+from seqloom.look.measures.order import measure_order_sensitivity, measure_swaps, shuffle
+from seqloom.look.measures.positions import compute_position_vectors
+from seqloom.look.measures.probes import fit_probes
+from seqloom.look.measures.reading import Names, make_batch
+from seqloom.look.measures.schedules import compute_learning_rates, read_curves
 from seqloom.look.measures.vectors import Vectors
 from seqloom.models import Batch, Labeler
 from seqloom.training.schedules import learning_rate_at
@@ -41,9 +41,9 @@ def test_a_norm_shrinks_by_the_spread_of_what_it_is_given():
     x = torch.randn(2, 5, 16) * 8
     x = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True, unbiased=False) * 8  # a spread of exactly 8
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0]]).bool()
-    [found] = shrinkage(Stack(Pointwise(norm)), batch_of(x, mask))
+    [found] = measure_shrinkage(Stack(Pointwise(norm)), make_batch(x, mask))
     close((found.spread, found.size, found.gradient), (8, 2 / 8, 2 / 8), rtol=1e-4)
-    [rms] = shrinkage(Stack(Pointwise(nn.RMSNorm(16))), batch_of(torch.full((1, 3, 16), 4.0)))
+    [rms] = measure_shrinkage(Stack(Pointwise(nn.RMSNorm(16))), make_batch(torch.full((1, 3, 16), 4.0)))
     close((rms.spread, rms.size), (4, 1 / 4), rtol=1e-4)
 
 
@@ -51,14 +51,14 @@ def test_the_gradient_through_a_norm_shrinks_as_told():
     norm, x = nn.LayerNorm(400).double(), (torch.randn(1, 1, 400).double() * 5).requires_grad_()
     direction = torch.randn(400).double()
     [gradient] = torch.autograd.grad((norm(x) * direction).sum(), x)
-    [found] = shrinkage(Stack(Pointwise(norm)), batch_of(x.detach()))
+    [found] = measure_shrinkage(Stack(Pointwise(norm)), make_batch(x.detach()))
     close(found.gradient, (gradient.norm() / direction.norm()).item(), rtol=0.02)
 
 
 def test_next_symbols_are_the_softmax_at_each_temperature():
     model = MODELS["write lstm-luong-dot"]()
     batch = batch_for(model, SIDES["right"])
-    found = next_tokens(model, batch, top=3, temperatures=(0, 0.5, 1.0))
+    found = predict_next_tokens(model, batch, top=3, temperatures=(0, 0.5, 1.0))
     with torch.no_grad():
         logits, _ = model.eval()(batch.inputs[:1], model.initial_state(1, *(part[:1] for part in batch.source)))
     close(found.probabilities[2], logits[0].softmax(-1).topk(3).values, rtol=1e-4)
@@ -75,7 +75,7 @@ def test_a_head_of_numbers_has_no_next_symbol():
         nn.Embedding(5, 4), Encoder(Stack(Pointwise(nn.Linear(4, 4))), mean_pool), Normal(4, 1), per_element=False
     )
     with pytest.raises(RunError, match="a Normal head does not tell which symbol"):
-        next_tokens(model, Batch(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)))
+        predict_next_tokens(model, Batch(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)))
 
 
 def test_neighbors_analogies_and_the_map():
@@ -97,27 +97,29 @@ def test_neighbors_analogies_and_the_map():
 
 def test_a_probe_finds_what_is_there_and_not_what_is_not():
     layer = Stack(*(recurrent_encoder(CELLS["gru"], 8, [16, 16], merge="none").layers))
-    batches = [batch_of(torch.randn(40, 6, 8)) for _ in range(2)]
+    batches = [make_batch(torch.randn(40, 6, 8)) for _ in range(2)]
     there = [(batch.inputs[..., 0] > 0).long() for batch in batches]
     chance = [torch.randint(2, (40, 6)) for _ in batches]
-    found, guessed = probes(layer, batches, there), probes(layer, batches, chance)
+    found, guessed = fit_probes(layer, batches, there), fit_probes(layer, batches, chance)
     assert [probe.name for probe in found] == ["layer 1", "layer 2"]
     assert found[0].accuracy > 0.85 > found[0].majority + 0.2
     assert all(abs(probe.accuracy - 0.5) < 0.15 for probe in guessed)
     assert found[0].elements == 24 * 6
-    assert probes(layer, [], []) == []
+    assert fit_probes(layer, [], []) == []
 
 
 def test_positions_are_those_of_the_model():
-    [waves] = position_vectors(transformer(6, 6, 1, 2, causal=True, positions="sinusoidal"), 10)
+    [waves] = compute_position_vectors(
+        transformer(6, TransformerConfig(6, 1, 2, positions="sinusoidal"), causal=True), 10
+    )
     angle = np.arange(10)[:, None] * 10000.0 ** (-np.arange(0, 6, 2) / 6)
     close(waves.values[:, ::2], np.sin(angle), atol=1e-6)
     close(waves.values[:, 1::2], np.cos(angle), atol=1e-6)
     close(np.diag(waves.alike), 1)
-    net = transformer(6, 6, 1, 2, causal=True, positions="learned", max_positions=7)
-    [learned] = position_vectors(net, 10)
+    net = transformer(6, TransformerConfig(6, 1, 2, positions="learned", max_positions=7), causal=True)
+    [learned] = compute_position_vectors(net, 10)
     close(learned.values, net.layers[0].table.detach().numpy())
-    [rotary] = position_vectors(transformer(8, 8, 1, 2, causal=True, positions="rotary"), 10)
+    [rotary] = compute_position_vectors(transformer(8, TransformerConfig(8, 1, 2, positions="rotary"), causal=True), 10)
     turned = np.array([np.cos(2.0) - np.sin(2.0), np.sin(2.0) + np.cos(2.0)])
     close(rotary.values[2, :2], turned, rtol=1e-5)
     close(np.diag(rotary.alike, 3), rotary.alike[0, 3], atol=1e-6)  # only distances count
@@ -125,7 +127,7 @@ def test_positions_are_those_of_the_model():
 
 def test_rates_are_the_training_loops_own():
     settings = Train(steps=3000, warmup=10)
-    found = learning_rates(settings, 100)
+    found = compute_learning_rates(settings, 100)
     assert found.steps[0] == 1 and found.steps[-1] == 3000 and len(found.steps) == 100
     close(found.rates, [learning_rate_at(int(step), settings.resolved()) for step in found.steps])
 
@@ -139,7 +141,7 @@ def test_curves_leave_out_what_is_no_number():
         "gradient_norm": 0.5,
         "scores": {"loss": 1.5, "exact": None},
     }
-    found = curves([step, validation])
+    found = read_curves([step, validation])
     assert found.training.tolist() == [[10, 2], [20, 1]] and found.validation.tolist() == [[20, 1.5]]
     assert found.gradients.tolist() == [[20, 0.5]] and found.scores["exact"].shape == (0, 2)
 
@@ -153,19 +155,19 @@ def bag(order: bool) -> Labeler:
 
 def test_a_bag_of_words_knows_no_order_and_a_recurrence_does():
     batch = Batch(torch.randint(9, (8, 6)), SIDES["right"][[0, 1, 2, 0, 1, 2, 0, 0]], torch.randint(3, (8,)))
-    plain = order_matters(bag(order=False), batch)
+    plain = measure_order_sensitivity(bag(order=False), batch)
     close(plain.shuffled, plain.ordered, rtol=1e-5)
-    assert np.abs(order_matters(bag(order=True), batch).shuffled - plain.ordered).max() > 1e-3
+    assert np.abs(measure_order_sensitivity(bag(order=True), batch).shuffled - plain.ordered).max() > 1e-3
     pair = Batch(torch.tensor([[1, 2, 3]]), torch.ones(1, 3, dtype=torch.bool), torch.tensor([1]))
-    close(swaps(bag(order=False), pair, ["1", "2", "3"]).costs, 0, atol=1e-6)
-    assert (np.abs(swaps(bag(order=True), pair, ["1", "2", "3"]).costs) > 1e-6).all()
+    close(measure_swaps(bag(order=False), pair, ["1", "2", "3"]).costs, 0, atol=1e-6)
+    assert (np.abs(measure_swaps(bag(order=True), pair, ["1", "2", "3"]).costs) > 1e-6).all()
 
 
 def test_a_label_goes_with_its_element():
     layer = Stack(Pointwise(nn.Linear(4, 6)))
     model = Labeler(nn.Embedding(9, 4), Encoder(layer, mean_pool), Categorical(6, 3), per_element=True)
     batch = Batch(torch.randint(9, (3, 6)), SIDES["between"], torch.randint(3, (3, 6)))
-    found = order_matters(model, batch)
+    found = measure_order_sensitivity(model, batch)
     close(found.shuffled, found.ordered, rtol=1e-5)
 
 
@@ -176,7 +178,7 @@ def test_what_comes_after_nothing_but_the_past_is_asked_at_the_end_alone():
         logits = model.eval()(batch.inputs, model.initial_state(3), batch.mask)[0]
     ends = [(row, int(length) - 1) for row, length in enumerate(batch.mask.sum(1))]
     expected = [nn.functional.cross_entropy(logits[place], batch.target[place]).item() for place in ends]
-    close(order_matters(model, batch, orders=1).ordered, np.mean(expected), rtol=1e-5)
+    close(measure_order_sensitivity(model, batch, orders=1).ordered, np.mean(expected), rtol=1e-5)
 
 
 def test_shuffling_keeps_the_elements_and_the_padding():
@@ -191,7 +193,7 @@ def test_costs_count_parameters_and_what_is_kept():
         "gru": lambda: recurrent_encoder(CELLS["gru"], 8, [8], merge="none"),
         "lstm": lambda: recurrent_encoder(CELLS["lstm"], 8, [8], merge="none"),
     }
-    found = costs(bodies, 8, lengths=(8, 16), repeats=1)
+    found = measure_body_costs(bodies, 8, lengths=(8, 16), repeats=1)
     by = {(cost.body, cost.length): cost for cost in found}
     assert by["lstm", 8].parameters == 4 * (8 * 8 + 8 * 8 + 8)
     assert by["gru", 8].parameters == 3 * (8 * 8 + 8 * 8 + 2 * 8)

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from seqloom.cli.main import app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
-from seqloom.look.charts.base import altair, data, titled
+from seqloom.look.charts.base import import_altair, make_data, make_title
 from seqloom.look.views import VIEWS, View
 from seqloom.runs.run import Run, load, train
 
@@ -20,7 +20,7 @@ def measure_lengths(look):
 
 def lengths_chart(found):
     rows = [{"word": word, "length": length} for word, length in found.items()]
-    chart = altair().Chart(data(rows), title=titled("Lengths of the words"))
+    chart = import_altair().Chart(make_data(rows), title=make_title("Lengths of the words"))
     return chart.mark_bar().encode(x="word:N", y="length:Q")
 
 

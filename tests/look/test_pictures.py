@@ -9,11 +9,11 @@ import torch
 from PIL import Image
 
 from seqloom.config.recipe import Recipe
-from seqloom.look.charts.base import content
-from seqloom.look.charts.picture import SHADE, picture_chart, picture_url, png
+from seqloom.look.charts.base import render
+from seqloom.look.charts.picture import SHADE, encode_png, make_picture_url, picture_chart
 from seqloom.look.measures.attention import AttentionMap, Picture
-from seqloom.look.measures.order import order_matters, swaps
-from seqloom.look.measures.reading import loss, single
+from seqloom.look.measures.order import measure_order_sensitivity, measure_swaps
+from seqloom.look.measures.reading import compute_loss, take_row
 from seqloom.runs.run import load, train
 
 from .models import MODELS, SIDES, batch_for
@@ -22,12 +22,12 @@ from .models import MODELS, SIDES, batch_for
 @pytest.mark.parametrize("shape", [(5, 7, 3), (4, 4, 1), (3, 2, 4)])
 def test_a_png_holds_the_pixels(shape):
     pixels = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
-    read = np.asarray(Image.open(io.BytesIO(png(pixels))))
+    read = np.asarray(Image.open(io.BytesIO(encode_png(pixels))))
     np.testing.assert_array_equal(read.reshape(*shape[:2], -1), pixels[..., : 3 if shape[2] >= 3 else 1])
 
 
 def rows_of(chart):
-    return [row for rows in json.loads(content(chart, ".json"))["datasets"].values() for row in rows]
+    return [row for rows in json.loads(render(chart, ".json"))["datasets"].values() for row in rows]
 
 
 def test_each_word_has_its_picture_bright_where_it_looked():
@@ -53,10 +53,10 @@ def test_a_caption_is_drawn_over_its_picture_and_the_picture_is_the_one_that_was
     list(train(recipe, tmp_path / "run", examples={part: examples for part in ("train", "validation", "test")}))
     look = load(tmp_path / "run").look(pictures[3], "red")
     np.testing.assert_array_equal(look.picture.pixels, pictures[3][0])
-    spec = json.loads(content(look.attention(), ".json"))
-    assert picture_url(Picture(pictures[3][0], 4)) in json.dumps(spec)
+    spec = json.loads(render(look.attention(), ".json"))
+    assert make_picture_url(Picture(pictures[3][0], 4)) in json.dumps(spec)
     assert {row["word"] for row in rows_of(look.attention())} == {"1. r", "2. e", "3. d", "4. <eos>"}
-    assert content(look.attention(), ".svg").startswith(b"<svg")
+    assert render(look.attention(), ".svg").startswith(b"<svg")
 
 
 @pytest.mark.parametrize("name", ["label gru-both", "tag lstm-both", "write lstm-luong-dot", "talk mingru"])
@@ -64,9 +64,9 @@ def test_a_swap_costs_what_the_swapped_input_costs_more(name):
     torch.manual_seed(0)
     model = MODELS[name]()
     about = name.startswith("write")
-    batch = single(batch_for(model, SIDES["right"]), 2 if about else 0)  # whose source is the longest
+    batch = take_row(batch_for(model, SIDES["right"]), 2 if about else 0)  # whose source is the longest
     read = batch.source[0] if about else batch.inputs
-    found = swaps(model, batch, [str(n) for n in range(read.shape[1])])
+    found = measure_swaps(model, batch, [str(n) for n in range(read.shape[1])])
     moved = read.clone()
     moved[:, [0, 1]] = moved[:, [1, 0]]
     other = batch._replace(source=(moved, batch.source[1])) if about else batch._replace(inputs=moved)
@@ -85,6 +85,6 @@ def test_a_swap_costs_what_the_swapped_input_costs_more(name):
         wanted = float((told[1] - told[0]).detach())
     else:
         assert len(found.costs) == read.shape[1] - 1
-        wanted = float((loss(model.eval(), other) - loss(model, batch)).detach())
+        wanted = float((compute_loss(model.eval(), other) - compute_loss(model, batch)).detach())
     assert found.costs[0] == pytest.approx(wanted, abs=1e-5)
-    assert len(found.costs) and np.isfinite(order_matters(model, batch).cost)
+    assert len(found.costs) and np.isfinite(measure_order_sensitivity(model, batch).cost)

@@ -8,12 +8,12 @@ from torch import nn
 from seqloom.layers.base import Encoder, Stack, last_pool
 from seqloom.layers.cells import CELLS, LSTMCell, RNNCell
 from seqloom.layers.recurrent import Bidirectional, Concatenate, Recurrent, ZeroState, recurrent_encoder
-from seqloom.look.measures.gates import Trace, traces
-from seqloom.look.measures.gradients import gradient_flow, query_key_value
-from seqloom.look.measures.jacobians import decays, step_jacobian
-from seqloom.look.measures.reading import batch_of, loss
-from seqloom.look.measures.spectra import scalar_decay, spectra
-from seqloom.look.places import levels
+from seqloom.look.measures.gates import Trace, record_traces
+from seqloom.look.measures.gradients import compute_gradient_flow, compute_query_key_value
+from seqloom.look.measures.jacobians import compute_decays, compute_step_jacobian
+from seqloom.look.measures.reading import compute_loss, make_batch
+from seqloom.look.measures.spectra import compute_scalar_decay, compute_spectra
+from seqloom.look.places import list_levels
 from seqloom.models import Batch
 
 from .models import MODELS, SIDES, batch_for
@@ -25,12 +25,12 @@ def identity_rnn(size=4, steps=6):
     torch.manual_seed(0)
     cell = RNNCell(3, size, activation="identity").double()
     layer = Recurrent(cell, ZeroState())
-    return cell, layer, batch_of(torch.randn(1, steps, 3, dtype=torch.double))
+    return cell, layer, make_batch(torch.randn(1, steps, 3, dtype=torch.double))
 
 
 def test_the_jacobian_of_an_identity_rnn_is_its_matrix_to_the_power_of_the_lag():
     cell, layer, batch = identity_rnn()
-    [decay] = decays(layer, batch)
+    [decay] = compute_decays(layer, batch)
     powers = [torch.linalg.matrix_power(cell.U.weight, lag) for lag in range(6)]
     close(decay.norms, [torch.linalg.matrix_norm(power, 2).item() for power in powers])
     largest = torch.linalg.matrix_norm(cell.U.weight, 2).item()
@@ -40,7 +40,7 @@ def test_the_jacobian_of_an_identity_rnn_is_its_matrix_to_the_power_of_the_lag()
 
 def test_the_gradient_of_an_identity_rnn_flows_back_through_the_transposed_matrix():
     cell, layer, batch = identity_rnn()
-    [flow] = gradient_flow(Stack(layer), batch)
+    [flow] = compute_gradient_flow(Stack(layer), batch)
     ones = torch.ones(4, dtype=torch.double)
     expected = [(torch.linalg.matrix_power(cell.U.weight.mT, 5 - step) @ ones).norm().item() for step in range(6)]
     close(flow.norms, [expected])
@@ -52,7 +52,7 @@ def test_decay_is_the_jacobian_that_autograd_gives(name):
     torch.manual_seed(0)
     cell = CELLS[name](3, 4).double().eval()
     layer, x = Recurrent(cell, ZeroState()), torch.randn(1, 5, 3, dtype=torch.double)
-    [decay] = decays(layer, batch_of(x))
+    [decay] = compute_decays(layer, make_batch(x))
     sizes = list(cell.sizes)
     with torch.no_grad():
         _, state = layer(x[:, :2], layer.initial_state(1))
@@ -76,11 +76,13 @@ def test_a_backward_reader_is_shown_in_the_order_of_time():
         way.cell.U.weight.data *= 0.5
     x = torch.randn(1, 5, 3)
     both, alone = Bidirectional(*ways, Concatenate()), Recurrent(ways[1].cell, ZeroState())
-    forwards, backwards = traces(both, batch_of(x))
+    forwards, backwards = record_traces(both, make_batch(x))
     values, _ = alone(x.flip(1), alone.initial_state(1))
     close(backwards.entries["h"], values.detach().flip(1)[0].numpy(), rtol=1e-5)
     assert forwards.name == "layer 1 forwards" and backwards.name == "layer 1 backwards"
-    [flow] = gradient_flow(both, batch_of(x))  # of the last output: forwards all steps count, backwards only the first
+    [flow] = compute_gradient_flow(
+        both, make_batch(x)
+    )  # of the last output: forwards all steps count, backwards only the first
     close(flow.norms[0] / flow.norms[0][-1], 0.5 ** np.arange(5)[::-1], rtol=1e-5)
     close(flow.norms[1] / flow.norms[1][-1], [0, 0, 0, 0, 1], atol=1e-7)
 
@@ -98,7 +100,7 @@ def known_lstm(i=0.25, f=0.5, o=0.75):
 def test_a_hand_made_lstm_shows_the_gates_it_was_given():
     cell = known_lstm()
     model = Encoder(Stack(Recurrent(cell, ZeroState())), last_pool)
-    [trace] = traces(model, batch_of(torch.randn(1, 4, 2)))
+    [trace] = record_traces(model, make_batch(torch.randn(1, 4, 2)))
     for gate, share in (("i", 0.25), ("f", 0.5), ("o", 0.75)):
         close(trace.gates[gate], np.full((4, 3), share), rtol=1e-6)
     c = 0.25 * np.tanh(1) * np.cumsum(0.5 ** np.arange(4))
@@ -106,7 +108,7 @@ def test_a_hand_made_lstm_shows_the_gates_it_was_given():
     close(trace.mean("h"), 0.75 * np.tanh(c), rtol=1e-5)
     close(trace.kept, np.repeat(0.5 ** np.arange(4)[::-1, None], 3, 1), rtol=1e-6)
     assert trace.name == "layer 1" and trace.saturated("f") == (0, 0)
-    [decay] = decays(model, batch_of(torch.randn(1, 4, 2)))
+    [decay] = compute_decays(model, make_batch(torch.randn(1, 4, 2)))
     assert decay.bound is None
     with torch.no_grad():  # with U = 0, h is forgotten: only c passes, by f, and out of it h by its slope
         slope = 0.75 * (1 - np.tanh(c[-1]) ** 2)
@@ -134,19 +136,19 @@ def test_what_a_backward_reader_keeps_is_what_the_steps_before_left():
 def test_spectra_of_every_gate():
     torch.manual_seed(0)
     layer = recurrent_encoder(CELLS["lstm"], 3, [4], merge="none")
-    found = spectra(layer)
+    found = compute_spectra(layer)
     blocks = layer.layers[0].cell.U.weight.detach().double().chunk(4)
     assert [one.name for one in found] == [f"layer 1, W_h of {gate}" for gate in "ifgo"]
     for one, block in zip(found, blocks, strict=True):
         close(one.singular, np.linalg.svd(block.numpy(), compute_uv=False))
         close(one.radius, np.abs(np.linalg.eigvals(block.numpy())).max())
-    [held] = spectra(recurrent_encoder(CELLS["orthogonal"], 3, [4], merge="none"))
+    [held] = compute_spectra(recurrent_encoder(CELLS["orthogonal"], 3, [4], merge="none"))
     close(held.singular, np.ones(4), rtol=1e-5)
-    assert spectra(recurrent_encoder(CELLS["mingru"], 3, [4], merge="none")) == []
+    assert compute_spectra(recurrent_encoder(CELLS["mingru"], 3, [4], merge="none")) == []
 
 
 def test_the_scalar_experiment():
-    found = scalar_decay([0.5, 1.0, 1e200], slope=0.5, lags=3)
+    found = compute_scalar_decay([0.5, 1.0, 1e200], slope=0.5, lags=3)
     close(found.left[:2], [[1, 0.25, 0.0625, 0.015625], [1, 0.5, 0.25, 0.125]])
     assert found.left[2, -1] == np.finfo(float).max
 
@@ -154,19 +156,19 @@ def test_the_scalar_experiment():
 def test_a_step_that_ignores_the_state_has_a_jacobian_of_zeros():
     cell = known_lstm(f=1e-9)
     entries = tuple(torch.randn(1, 3) for _ in range(2))
-    assert step_jacobian(cell, cell.W(torch.randn(1, 2)), entries).abs().max() < 1e-6
+    assert compute_step_jacobian(cell, cell.W(torch.randn(1, 2)), entries).abs().max() < 1e-6
 
 
 def test_levels_are_named_as_a_person_would():
     names = {
-        name: [level.name for level in levels(MODELS[name]())] for name in ("write lstm-luong-dot", "label pooled")
+        name: [level.name for level in list_levels(MODELS[name]())] for name in ("write lstm-luong-dot", "label pooled")
     }
     encoder = [f"encoder layer {n} {way}" for n in (1, 2) for way in ("forwards", "backwards")]
     assert names["write lstm-luong-dot"] == [*encoder, "decoder layer 1", "decoder layer 2", "decoder attention"]
-    written = [level.name for level in levels(MODELS["write transformer-rotary"]())][4:]
+    written = [level.name for level in list_levels(MODELS["write transformer-rotary"]())][4:]
     parts = ("self-attention", "source attention", "feed-forward")
     assert written == [f"decoder layer {n} {part}" for n in (1, 2) for part in parts]
-    assert [level.name for level in levels(MODELS["label convolution-both"]())] == [
+    assert [level.name for level in list_levels(MODELS["label convolution-both"]())] == [
         "encoder layer 1",
         "encoder layer 2",
     ]
@@ -176,8 +178,8 @@ def test_gradients_of_queries_keys_and_values_are_those_of_their_rows():
     torch.manual_seed(0)
     model = MODELS["write transformer-rotary"]()
     batch = batch_for(model, SIDES["right"])
-    found = {one.name: one for one in query_key_value(model, batch)}
-    loss(model.eval(), batch).backward()
+    found = {one.name: one for one in compute_query_key_value(model, batch)}
+    compute_loss(model.eval(), batch).backward()
     own, name = model.decoder.layers[2].layer, "decoder layer 1 self-attention"
     assert set(found) == {f"decoder layer {n} {kind}attention" for n in (1, 2) for kind in ("self-", "source ")}
     expected = [part.norm().item() for part in own.project.weight.grad.chunk(3)]
@@ -191,8 +193,8 @@ def test_the_gradient_over_time_ignores_padding():
     batch = batch_for(model, SIDES["left"])
     alone = Batch(batch.inputs[1:2], batch.mask[1:2], batch.target[1:2])
     [padded], [plain] = (
-        gradient_flow(model, alone),
-        gradient_flow(model, Batch(*(part[:, 3:] if part.dim() > 1 else part for part in alone[:3]))),
+        compute_gradient_flow(model, alone),
+        compute_gradient_flow(model, Batch(*(part[:, 3:] if part.dim() > 1 else part for part in alone[:3]))),
     )
     close(padded.norms[:, :3], 0)
     close(padded.norms[:, 3:], plain.norms, rtol=1e-4, atol=1e-7)

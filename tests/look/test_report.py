@@ -24,7 +24,7 @@ WORDS = ["good film", "bad plot", "fine film", "awful plot"] * 8
 @pytest.fixture(autouse=True)
 def _no_library(monkeypatch):
     """Putting Vega together takes seconds, and is tried in the browser."""
-    monkeypatch.setattr(reports, "library_script", lambda: "const vegaEmbed = 1;")
+    monkeypatch.setattr(reports, "read_library", lambda: "const vegaEmbed = 1;")
 
 
 def quick(folder, task, examples, *changes):
@@ -93,10 +93,10 @@ def test_what_cannot_be_had_is_said(tmp_path):
 
 
 def test_answers_are_sorted_into_right_and_wrong():
-    answered = [reports.Answered(str(n), "t", "a", wrong) for n, wrong in enumerate([0, 1, 0, 1])]
+    answered = [reports.AnsweredExample(str(n), "t", "a", wrong) for n, wrong in enumerate([0, 1, 0, 1])]
     told = reports._answers(story(answers=answered))
     assert "2 of 4 test examples" in told and told.index("Right") < told.index("Wrong")
-    numbers = [reports.Answered(str(n), "t", "a", wrong) for n, wrong in enumerate([0.3, 0.1, 0.9])]
+    numbers = [reports.AnsweredExample(str(n), "t", "a", wrong) for n, wrong in enumerate([0.3, 0.1, 0.9])]
     told = reports._answers(story(answers=numbers))
     nearest = re.findall(r'<span class="token">(\d)</span>', told.partition("The furthest")[0])
     assert nearest == ["1", "0", "2"] and "never right" in told
@@ -113,7 +113,7 @@ def story(**given):
         "answers": [],
     }
     fields |= {"part": "test", "findings": [], "commands": [], "recipe": "", "versions": []}
-    return reports.Story(**(fields | given))
+    return reports.PageContent(**(fields | given))
 
 
 def test_a_forecaster_has_a_page_with_its_forecast_drawn_and_errors_by_its_scale(tmp_path):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from seqloom.config.recipe import Recipe
-from seqloom.look.charts.base import content
+from seqloom.look.charts.base import render
 from seqloom.runs.run import load, train
 
 WORDS = ["good film", "bad plot", "fine film", "awful plot"] * 8
@@ -42,7 +42,7 @@ def test_every_view_of_a_run_is_drawn_from_the_real_tokens(runs, task, kind):
     read = [name for name in look.names.source or look.names.inputs if name != "<start>"]
     assert "".join(read).replace("␣", "") == "goodfilm"
     for name, draw in views.items():
-        assert len(content(draw(), ".json")) > 100, name
+        assert len(render(draw(), ".json")) > 100, name
     assert isinstance(run.diagnose(CASES[task][0], seconds=0.1), list)
 
 

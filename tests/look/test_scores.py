@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from seqloom.cli.main import app
 from seqloom.config.recipe import Recipe
-from seqloom.look.charts.base import content
+from seqloom.look.charts.base import render
 from seqloom.runs.run import Run, load, train
 
 from ..recipes import forecasting, walks
@@ -37,7 +37,7 @@ def test_classes_and_calibration_are_scored_told_and_drawn(labels, tmp_path, mon
     answer = CliRunner().invoke(app, ["score", str(labels / "run"), "--json"])
     assert json.loads(answer.stdout)[0]["scores"]["accuracy"]["confusion"] == score["confusion"]
     look = run.look("good film")
-    rows = json.loads(content(look.confusion(), ".json"))["datasets"].values()
+    rows = json.loads(render(look.confusion(), ".json"))["datasets"].values()
     cells = {(one["true"], one["predicted"]): one["examples"] for data in rows for one in data if "predicted" in one}
     assert [[cells[i, j] for j in score["classes"]] for i in score["classes"]] == score["confusion"]
     monkeypatch.setattr(Run, "diagnose", lambda *_, **__: [])

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from seqloom.cli.main import app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
-from seqloom.look.charts.base import content
+from seqloom.look.charts.base import render
 from seqloom.look.charts.drawing import Drawing
 from seqloom.look.report import page as reports
 from seqloom.look.views import VIEWS
@@ -110,20 +110,20 @@ def test_every_view_that_applies_is_drawn_and_every_other_says_why_not(task, kin
 
 def test_the_cost_is_measured_beside_other_bodies(tmp_path):
     look = trained(tmp_path / "run", "seq2seq", "gru").look("ab c")
-    rows = [row for rows in json.loads(content(look.cost((4, 8)), ".json"))["datasets"].values() for row in rows]
+    rows = [row for rows in json.loads(render(look.cost((4, 8)), ".json"))["datasets"].values() for row in rows]
     bodies = {row["body"].split(" (")[0] for row in rows}
     assert bodies == {"gru", "rnn", "lstm", "convolution", "transformer"} and {row["length"] for row in rows} == {4, 8}
 
 
 def test_the_table_names_every_view_and_every_view_stands_in_the_table():
     assert {name for asked in SPECIFIED.values() for name in asked} <= set(VIEWS)
-    known = {name for asked in SPECIFIED.values() for name in asked} | {"norms"}
+    known = {name for asked in SPECIFIED.values() for name in asked} | {"norms", "lengths"}
     assert set(VIEWS) == known
     assert all(view.reading.endswith(".") for view in VIEWS.values())
 
 
 def test_the_command_line_takes_every_view_and_the_report_shows_each_that_fits(tmp_path, monkeypatch):
-    monkeypatch.setattr(reports, "library_script", lambda: "")
+    monkeypatch.setattr(reports, "read_library", lambda: "")
     run = trained(tmp_path / "run", "classify", "lstm")
     look = run.look("ab c")
     page = run.report(tmp_path / "page.html", "ab c", examples=TASKS["classify"][0]).read_text()

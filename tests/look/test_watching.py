@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.look.places import levels
-from seqloom.look.watching import SPECTRUM, Watching, layer_of, radius, summary, upwards, watched
+from seqloom.look.places import list_levels
+from seqloom.look.watching import (
+    SPECTRUM,
+    Watching,
+    estimate_radius,
+    list_layers,
+    name_layer,
+    read_watched,
+    summarize_spectrum,
+)
 from seqloom.models import GenerationObjective, LabelingObjective
 from seqloom.runs.run import load, train
 from seqloom.training.update import backpropagate
@@ -33,14 +41,14 @@ def test_norms_by_layer_are_those_of_the_gradients_and_of_the_moves(name):
                 p.grad *= 0.01  # as if it had been clipped
                 p -= 0.1 * p.grad
     seen = watch.after(before, total)
-    found = levels(model)
+    found = list_levels(model)
     for layer in watch.layers:
-        own = [key for key in named if layer_of(key, found) == layer]
+        own = [key for key in named if name_layer(key, found) == layer]
         norm = torch.cat([raw[key].flatten() for key in own]).norm()
         assert seen["gradients"][layer] == pytest.approx(float(norm), rel=1e-4)
         old = torch.cat([b.flatten() for b, key in zip(before, named, strict=True) if key in own]).norm()
         assert seen["updates"][layer] == pytest.approx(0.001 * float(norm / old), rel=1e-3)
-    order = upwards(found)
+    order = list_layers(found)
     assert [order.index(layer) for layer in watch.layers] == sorted(order.index(layer) for layer in watch.layers)
     assert bool(seen["spectra"]) == name.startswith("write")
 
@@ -49,12 +57,12 @@ def test_the_radius_and_the_singular_values_are_those_of_the_matrix():
     torch.manual_seed(0)
     for matrix in (torch.randn(16, 16), torch.diag(torch.tensor([0.5, -0.9])), torch.tensor([[0.0, -0.7], [0.7, 0.0]])):
         wanted = float(torch.linalg.eigvals(matrix).abs().max())
-        assert radius(matrix) == pytest.approx(wanted, rel=0.01)
-        assert summary(matrix)[:3:2] == pytest.approx(
+        assert estimate_radius(matrix) == pytest.approx(wanted, rel=0.01)
+        assert summarize_spectrum(matrix)[:3:2] == pytest.approx(
             [float(torch.linalg.matrix_norm(matrix, n)) for n in (2, -2)], rel=1e-3
         )
-    assert radius(torch.tensor([[0.0, 1.0], [0.0, 0.0]])) == 0.0
-    assert len(summary(torch.randn(4, 6))) == len(SPECTRUM) - 1  # one that is not square has no eigenvalues
+    assert estimate_radius(torch.tensor([[0.0, 1.0], [0.0, 0.0]])) == 0.0
+    assert len(summarize_spectrum(torch.randn(4, 6))) == len(SPECTRUM) - 1  # one that is not square has no eigenvalues
 
 
 def records_of(folder):
@@ -78,7 +86,7 @@ def test_what_is_watched_is_recorded_and_comes_out_the_same_after_a_stop(tmp_pat
     list(train(None, tmp_path / "cut", resume=True))
     whole, cut = records_of(tmp_path / "whole"), records_of(tmp_path / "cut")
     assert [line["step"] for line in whole] == [1, 4, 8, 10, 12] and cut == [whole[0], *whole[2:]]
-    seen = watched(whole)
+    seen = read_watched(whole)
     assert seen.steps.tolist() == [4, 8, 12] and np.isfinite(seen.gradients).all() and (seen.spectra[..., 0] > 0).all()
     assert load(tmp_path / "whole").history.watched.layers == seen.layers
 
@@ -94,5 +102,5 @@ def test_watching_changes_no_weight_and_nothing_is_recorded_when_off(tmp_path):
 def test_every_parameter_stands_in_a_layer_with_a_name():
     for make in MODELS.values():
         model = make()
-        known = set(upwards(levels(model)))
-        assert {layer_of(name, levels(model)) for name, _ in model.named_parameters()} <= known
+        known = set(list_layers(list_levels(model)))
+        assert {name_layer(name, list_levels(model)) for name, _ in model.named_parameters()} <= known

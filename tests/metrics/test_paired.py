@@ -9,13 +9,13 @@ import pytest
 from seqloom.metrics.paired import (
     LEVEL,
     POWER,
-    bootstrap_interval,
+    compute_bootstrap_interval,
+    compute_sign_flip_p,
     correct_holm,
-    fewest_seeds,
+    count_needed_seeds,
+    estimate_needed_seeds,
     flip_signs,
     judge,
-    seeds_to_separate,
-    sign_flip_p,
 )
 
 TRIALS = 200
@@ -31,7 +31,7 @@ def test_flips_of_signs_are_all_tried():
             for signs in product((-1, 1), repeat=count)
         ]
         expected = np.mean([one >= abs(values.sum()) - 1e-12 for one in sums])
-        assert sign_flip_p(values) == pytest.approx(expected)
+        assert compute_sign_flip_p(values) == pytest.approx(expected)
     assert len(np.unique(flip_signs(5), axis=0)) == 32
 
 
@@ -40,13 +40,13 @@ def test_differences_of_one_size_are_a_sign_test():
     for n, k in ((8, 8), (8, 7), (10, 9), (9, 5)):
         values = [1.0] * k + [-1.0] * (n - k)
         tail = sum(comb(n, j) for j in range(max(k, n - k), n + 1)) / 2**n
-        assert sign_flip_p(values) == pytest.approx(min(1.0, 2 * tail))
+        assert compute_sign_flip_p(values) == pytest.approx(min(1.0, 2 * tail))
 
 
 def test_many_seeds_are_drawn_and_agree_with_all():
     values = np.random.default_rng(1).standard_normal(16) + 0.4
-    exact = sign_flip_p(values)
-    drawn = sign_flip_p(np.append(values, 0.0))  # a difference of zero changes no sum, but there are 17
+    exact = compute_sign_flip_p(values)
+    drawn = compute_sign_flip_p(np.append(values, 0.0))  # a difference of zero changes no sum, but there are 17
     assert drawn == pytest.approx(exact, abs=0.01)
 
 
@@ -62,7 +62,7 @@ def test_fewer_than_six_seeds_give_no_verdict_however_large_the_difference():
         assert (verdict.winner == "a") == (seeds >= 6)
         if seeds < 6:
             assert f"no verdict is possible with {seeds} seed" in verdict.sentence and verdict.seeds_needed == 6
-    assert [fewest_seeds(others) for others in (1, 2, 3, 9)] == [6, 7, 7, 9]
+    assert [count_needed_seeds(others) for others in (1, 2, 3, 9)] == [6, 7, 7, 9]
     many = {name: [float(place + 10 * (name == "a"))] * 6 for place, name in enumerate("abcd")}
     assert judge(many, True).winner is None and judge({k: v * 2 for k, v in many.items()}, True).winner == "a"
 
@@ -79,7 +79,7 @@ def test_equal_scores_have_no_winner_and_no_number_of_seeds_would_help():
 
 def test_the_interval_is_that_of_means():
     values = np.random.default_rng(0).normal(3, 2, 40)
-    low, high = bootstrap_interval(values)
+    low, high = compute_bootstrap_interval(values)
     half = 1.96 * values.std() / 40**0.5
     assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.1)
 
@@ -124,7 +124,7 @@ def test_a_tie_of_the_best_is_no_winner_although_another_is_worse():
 @pytest.mark.parametrize(("variants", "effect"), [(2, 1.5), (2, 0.8), (3, 1.2), (4, 0.9)])
 def test_planted_differences_win_as_often_as_is_said(variants, effect):
     planted = np.array([effect - 1, effect + 1])  # of mean `effect` and, by n − 1, a spread of √2
-    needed = seeds_to_separate(planted, variants - 1)
+    needed = estimate_needed_seeds(planted, variants - 1)
     spread = float(planted.std(ddof=1))
     won, _ = simulate(TRIALS, variants, needed, gap=effect / spread)
     assert won >= POWER - 3 * (POWER * (1 - POWER) / TRIALS) ** 0.5

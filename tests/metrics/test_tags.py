@@ -7,7 +7,7 @@ import pytest
 
 from seqloom.metrics import entity_f1, per_entity, tag_accuracy
 from seqloom.metrics.score import BOOTSTRAP_SEED, RESAMPLES
-from seqloom.metrics.tags import entities, spell_entities
+from seqloom.metrics.tags import list_entities, spell_entities
 
 CASES = 200
 TAGS = ("O", "B-PER", "I-PER", "E-PER", "S-PER", "B-LOC", "I-LOC", "I-A-B", "B", "I")
@@ -49,7 +49,7 @@ def spans(tags: list[str]) -> set[tuple[str, int, int]]:
 def test_entities_are_those_of_the_definition():
     for seed in range(CASES):
         for tags in sentences(seed)[0]:
-            assert len(entities(tags)) == len(spans(tags)) and set(entities(tags)) == spans(tags)
+            assert len(list_entities(tags)) == len(spans(tags)) and set(list_entities(tags)) == spans(tags)
 
 
 def test_entity_f1_is_counted_by_hand():

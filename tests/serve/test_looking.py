@@ -11,7 +11,7 @@ import torch
 
 from seqloom.errors import RunError
 from seqloom.layers.tap import recording
-from seqloom.look.measures.interventions import Pull, pull_places, pulling
+from seqloom.look.measures.interventions import Intervention, intervene_on, list_intervention_places
 from seqloom.look.views import VIEWS
 from seqloom.runs.folder import RECORDS
 from seqloom.serve.guessing import score_passages
@@ -217,9 +217,13 @@ def test_a_unit_that_is_set_holds_that_value_and_the_rest_follows(client, offlin
     """By hand: the last state of a causal reader decides alone, so what its head says can be computed."""
     run = offline("tags")
     look = run.look("a good film")
-    places = pull_places(look.model, look.batch, look.names)
+    places = list_intervention_places(look.model, look.batch, look.names)
     place = next(one for one in places if one.kind == "state")
-    with torch.no_grad(), pulling(run.model, places, [Pull(place.tap, 1, 3, to=0.625)]), recording(run.model) as tape:
+    with (
+        torch.no_grad(),
+        intervene_on(run.model, places, [Intervention(place.tap, 1, 3, to=0.625)]),
+        recording(run.model) as tape,
+    ):
         run.predict("a good film")
     seen = tape[place.tap]
     assert float(seen[1][0, 3]) == 0.625
@@ -230,9 +234,13 @@ def test_a_unit_that_is_set_holds_that_value_and_the_rest_follows(client, offlin
 def test_an_attention_weight_that_is_pulled_leaves_the_others_their_shares(offline):
     run = offline("backwards")
     look = run.look("abc")
-    places = pull_places(look.model, look.batch, look.names)
+    places = list_intervention_places(look.model, look.batch, look.names)
     place = next(one for one in places if one.kind == "attention")
-    with torch.no_grad(), pulling(run.model, places, [Pull(place.tap, 0, 1, to=0.9)]), recording(run.model) as tape:
+    with (
+        torch.no_grad(),
+        intervene_on(run.model, places, [Intervention(place.tap, 0, 1, to=0.9)]),
+        recording(run.model) as tape,
+    ):
         run.predict("abc")
     [row] = tape[place.tap][0][0].numpy().reshape(-1, 3)[:1]
     before = place.values[0][0]

@@ -105,6 +105,43 @@ def test_perplexity_by_echo_is_that_of_seqloom_score(client, offline, tmp_path):
     assert math.exp(-(sum(logs) + float(first + end)) / (len(logs) + 2)) == pytest.approx(scored, rel=1e-5)
 
 
+def tokenize(client, text, **more):
+    answer = client.post("/tokenize", json={"prompt": text, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["tokens"]
+
+
+@pytest.mark.parametrize("name", ["text", "lines"])
+def test_a_harness_that_asks_by_tokens_gets_the_perplexity_of_seqloom_score(client, offline, tmp_path, name):
+    """As lm-eval does it: the first token in front, tokens of /tokenize, an echo, and all but the last entry."""
+    text, run = "7 green bottles hanging on the wall, é.\n" if name == "text" else "7 bottles, é.", offline(name)
+    info = client.get("/tokenizer_info", params={"model": name}).json()
+    begin, end = (tokenize(client, info[f"{which}_token"], model=name)[0] for which in ("bos", "eos"))
+    ids = tokenize(client, text, model=name)
+    assert ids == run.task.target.encode(text).tolist() and end == END
+    assert client.post("/detokenize", json={"tokens": ids, "model": name}).json()["prompt"] == text
+    [choice] = complete(client, model=name, prompt=[[begin, *ids]], echo=True, logprobs=1, max_tokens=1)["choices"]
+    told = choice["logprobs"]
+    assert len(told["tokens"]) == len(ids) + 2 and told["token_logprobs"][0] is None
+    expected = own_logs(run, [begin, *ids])
+    logs = [float(expected[place, token]) for place, token in enumerate(ids)]
+    assert told["token_logprobs"][1:-1] == pytest.approx(logs, abs=1e-4)
+    if name == "lines":
+        (tmp_path / "line.txt").write_text(text + "\n", encoding="utf-8")
+        scored = run.score(tmp_path / "line.txt")["scores"]["perplexity"]["value"]
+        total = sum(told["token_logprobs"][1:-1]) + float(expected[-1, END])  # a document has its end, too
+        assert math.exp(-total / (len(ids) + 1)) == pytest.approx(scored, rel=1e-5)
+
+
+def test_tokens_of_a_server_with_several_runs_need_a_name(client, serving, runs):
+    answer = client.post("/tokenize", json={"prompt": "a"})
+    assert answer.status_code == 400 and "lines, text" in answer.json()["error"]
+    alone = serving(runs / "lines")
+    assert alone.get("/tokenizer_info").json()["bos_token"] == "<sos>"
+    assert tokenize(alone, "7", add_special_tokens=True) == [2, *tokenize(alone, "7")]
+    assert alone.post("/detokenize", json={"tokens": [-1]}).status_code == 400
+
+
 def test_the_official_client_works(server):
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0)
     assert "text" in [model.id for model in client.models.list()]
@@ -132,7 +169,9 @@ def test_the_official_client_works(server):
         ({"n": 17}, "count"),
         ({"prompt": ["a"] * 256, "n": 16, "max_tokens": 512}, "steps"),
         ({"prompt": []}, "prompt"),
-        ({"prompt": [1, 2]}, "prompt"),
+        ({"prompt": [1, "a"]}, "prompt"),
+        ({"prompt": [True]}, "prompt"),
+        ({"prompt": [10**6]}, "there is no token"),
         ({"best_of": 4}, "best_of"),
         ({"suffix": "x"}, "suffix"),
         ({"logit_bias": {"5": 1}}, "logit_bias"),

@@ -18,7 +18,7 @@ from seqloom.config.recipe import Recipe
 from seqloom.tasks import declare
 from seqloom.tasks.generation import SamplingOptions
 from seqloom.tasks.task import Feed
-from seqloom.training.loop import Training, evaluating
+from seqloom.training.loop import Training, evaluation_mode
 
 from ..recipes import forecasting, walks
 from .test_matrix import FEW
@@ -101,7 +101,7 @@ def test_a_model_that_is_elsewhere_trains_validates_answers_and_is_scored(case: 
         training = Training(objective, Feed(task, prepared), task.recipe.train.resolved())
         while not training.finished:
             training.advance()
-        with evaluating(objective):
+        with evaluation_mode(objective):
             assert np.isfinite(task.validate(model, prepared)["loss"])
             assert task.predict(model, [asked])[0]
             assert task.score(model, task.examples(prepared, "test"))

@@ -235,12 +235,12 @@ def test_a_table_of_numbers_is_a_sequence_of_one_and_may_have_gaps(tmp_path):
         tmp_path, f"data.train={file}", "data.source=hours,sleep", "data.target=passed", "data.source_type=numbers"
     )
     assert run.task.source.gaps and run.task.source.inputs == 6
-    inputs = [given for _, given in run.task.read_inputs(str(file))]
+    inputs = [one.value for one in run.task.read_inputs(str(file)).inputs]
     assert len(inputs) == 40 and inputs[1].shape == (1, 2) and np.isnan(inputs[0][0, 1])
     assert len(run.predict_many(inputs)) == 40
     file.write_text("hours,sleep,passed\n3,much,yes\n")
     with pytest.raises(DataError, match="students.csv, line 2: 'sleep' is 'much', but a number"):
-        list(run.task.read_inputs(str(file)))
+        run.predict(file)
 
 
 def test_rows_of_a_series_are_one_sequence(tmp_path):
@@ -311,7 +311,7 @@ def test_japanese_vowels_and_mnist_are_read(shared_data, tmp_path):
     for kind in ("numbers", "image"):
         run = trained(tmp_path / kind, f"data.train={both}", f"data.source_type={kind}", "model.patch=2")
         assert run.task.target.names == ("0", "1")
-        given = [image for _, image in run.task.read_inputs(str(tmp_path / "images-ubyte.gz"))]
+        given = [one.value for one in run.task.read_inputs(str(tmp_path / "images-ubyte.gz")).inputs]
         assert len(run.predict_many(given)) == 20
 
 
@@ -344,3 +344,18 @@ def test_a_folder_whose_fields_are_of_another_kind_is_refused(tmp_path):
     for broken in ({}, {"fields": {}, "facts": {}}, {"fields": [], "facts": {}}):
         with pytest.raises(RunError):
             restore_task(run.recipe, broken)
+
+
+def test_tags_are_weighed_and_smoothed_as_torch_does_it():
+    made, model = fresh("tag", TAGGED, "train.class_weights=true", "train.label_smoothing=0.1")
+    tags = [tag for _, text in TAGGED for tag in text.split("\t")]
+    weights = torch.tensor([len(tags) / (2 * tags.count(name)) for name in made.target.names])
+    features, target = torch.randn(5, 7, model.head.project.in_features), torch.randint(2, (5, 7))
+    logits = model.head(features).flatten(0, 1)
+    for training, theirs in (
+        (True, torch.nn.CrossEntropyLoss(weights, reduction="sum", label_smoothing=0.1)),
+        (False, torch.nn.CrossEntropyLoss(reduction="sum")),
+    ):
+        total, count = model.head.train(training).loss(features, target, torch.ones(5, 7, dtype=torch.bool))
+        torch.testing.assert_close(total, theirs(logits, target.flatten()))
+        assert count == 35

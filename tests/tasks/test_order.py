@@ -38,6 +38,13 @@ def listed(task: str, examples: list[Any]) -> tuple[Recipe, Any]:
     return Recipe.of({"task": task}).override("train.batch_tokens=16"), {"train": examples, "validation": examples}
 
 
+def packed(objective: str) -> tuple[Recipe, Any]:
+    recipe, _ = listed("pretrain", [])
+    rows = [(text,) for text, _ in WORDS]
+    settings = (f"train.objective={objective}", "data.window=8", "data.target_tokenizer=words")
+    return recipe.override(*settings), {"train": rows, "validation": rows}
+
+
 CASES: dict[str, Callable[[Path], tuple[Recipe, Any]]] = {
     "seq2seq": lambda folder: (small(folder), None),
     "classify": lambda _: listed("classify", WORDS),
@@ -49,6 +56,8 @@ CASES: dict[str, Callable[[Path], tuple[Recipe, Any]]] = {
     "language, documents": lambda folder: texts(folder, "data.documents=lines"),
     "language, transformer": lambda folder: texts(folder, "model.kind=transformer"),
     "music": chords,
+    "pretrain": lambda _: packed("masked"),
+    "pretrain, causal": lambda _: packed("causal"),
 }
 
 

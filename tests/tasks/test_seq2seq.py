@@ -13,6 +13,7 @@ from seqloom.errors import DataError, RecipeError
 from seqloom.runs.run import load, train
 from seqloom.tasks import conditional_generation
 from tests.preparing import prepare_task, restore_task
+from tests.recipes import small
 
 WORDS = ["abc", "bca", "cab", "bac", "acb", "cba", "aab", "bba", "cca", "abb"]
 QUICK = (
@@ -199,3 +200,22 @@ def test_a_folder_of_images_and_its_table_are_read(tmp_path):
     table.write_text("image,caption\n../0.png,out of the folder\n")
     with pytest.raises(DataError, match="captions.csv, line 2"):
         prepare_task(recipe.resolved(), print)
+
+
+def test_what_writes_words_reports_sentence_bleu_and_ter(tmp_path):
+    from sacrebleu import sentence_bleu
+    from sacrebleu.metrics import TER
+
+    texts = {"predictions": ["a b c d e", "a cat"], "references": ["a b c d f", "the cat sat"]}
+    for tokenizer, named in (("words", True), ("characters", False)):
+        made, _ = prepare_task(small(tmp_path, f"data.target_tokenizer={tokenizer}").resolved())
+        metrics = made.declaration.metrics(made)
+        assert named == ("TER" in metrics) == ("sentence BLEU" in metrics)
+        if named:
+            mean = sum(sentence_bleu(text, [right]).score for text, right in zip(*texts.values(), strict=True)) / len(
+                texts["predictions"]
+            )
+            assert metrics["sentence BLEU"](*texts.values()).value == pytest.approx(mean)
+            assert metrics["TER"](*texts.values()).value == pytest.approx(
+                TER().corpus_score(texts["predictions"], [texts["references"]]).score
+            )

@@ -15,14 +15,14 @@ from torch import nn
 
 from seqloom.errors import DataError, RunError
 from seqloom.models import Batch
-from seqloom.runs.json_output import finite, record_json
+from seqloom.runs.json_output import make_record_json, replace_nonfinite
 from seqloom.training import loop
 from seqloom.training.checkpoints import STATE, WEIGHTS, Checkpoint, Checkpoints
 from seqloom.training.loop import (
     RECORD_EVERY,
     SKIPPED_AT_MOST,
     Training,
-    evaluating,
+    evaluation_mode,
     fit,
 )
 from seqloom.training.optimizer import build_optimizer
@@ -167,7 +167,7 @@ def test_checkpoints_reading_and_validating_change_nothing(tmp_path: Path) -> No
 @pytest.mark.parametrize("mode", [True, False])
 def test_after_an_evaluation_the_mode_is_what_it_was_even_if_it_failed(mode: bool) -> None:
     objective = Guesser().train(mode)
-    with pytest.raises(ZeroDivisionError), evaluating(objective):
+    with pytest.raises(ZeroDivisionError), evaluation_mode(objective):
         assert not objective.training and not torch.is_grad_enabled()
         raise ZeroDivisionError
     assert objective.training is mode and objective.drop.training is mode and torch.is_grad_enabled()
@@ -287,6 +287,17 @@ def test_what_is_drawn_with_a_batch_is_drawn_anew_for_every_batch_of_every_epoch
 
     every = [*drawn(11), *drawn(12)]
     assert len(set(every)) == len(every) == 18
+
+
+def test_teacher_forcing_is_drawn_for_each_token_or_for_each_sequence() -> None:
+    for per in ("token", "sequence"):
+        asked = settings(teacher_forcing=0.5, teacher_forcing_per=per)
+        chance = Training(Guesser(), Alike(), asked).pieces[0].chance
+        assert (
+            (len(set(chance.flatten().tolist())) == len(chance))
+            == (per == "sequence")
+            == bool((chance == chance[:, :1]).all())
+        )
 
 
 def test_every_place_and_every_kind_of_draw_has_a_stream_of_its_own() -> None:
@@ -576,7 +587,7 @@ def test_best_is_the_lowest_validation_loss_so_far_and_nan_never_is() -> None:
     run.whole()
     told = [record for record in run.records if record.scores]
     assert [record.best for record in told] == [False, True, False, True, False, False, True]
-    assert finite(record_json(told[0]))["scores"] == {"loss": None, "other": 1.0}
+    assert replace_nonfinite(make_record_json(told[0]))["scores"] == {"loss": None, "other": 1.0}
     assert same(run.best, copy_weights(run.objective))
 
 
@@ -596,7 +607,7 @@ def test_training_stops_after_so_many_validations_without_progress(patience: int
 
 def test_records_are_json_and_scores_are_only_where_there_are_some() -> None:
     for record in Run().whole().records:
-        line = json.loads(json.dumps(record_json(record), allow_nan=False))
+        line = json.loads(json.dumps(make_record_json(record), allow_nan=False))
         assert ("scores" in line) == ("best" in line) == (record.kind != "step")
         assert Record(**line) == record
 

@@ -10,8 +10,8 @@ from seqloom.errors import RunError
 from seqloom.training.optimizer import (
     build_optimizer,
     clip_gradients,
+    get_optimizer_state,
     load_optimizer_state,
-    optimizer_state,
     set_learning_rate,
 )
 from seqloom.training.update import update
@@ -64,7 +64,8 @@ def test_an_optimizer_is_torchs_own(name: str) -> None:
     torch.manual_seed(0)
     layer, plain = nn.Linear(3, 2).double(), nn.Linear(3, 2).double()
     plain.load_state_dict(layer.state_dict())
-    optimizer = build_optimizer(layer, settings(optimizer=name, weight_decay=0.3, momentum=0.7))
+    momentum = {"momentum": 0.7} if name == "sgd" else {}
+    optimizer = build_optimizer(layer, settings(optimizer=name, weight_decay=0.3, **momentum))
     groups = [{"params": [plain.weight], "weight_decay": 0.3}, {"params": [plain.bias]}]
     theirs = {
         "adamw": lambda: torch.optim.AdamW([groups[0], {**groups[1], "weight_decay": 0.0}], fused=False),
@@ -116,12 +117,12 @@ def stepped(seed: int = 0, name: str = "adamw") -> tuple[Guesser, torch.optim.Op
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimizer_with_its_memory_back_goes_on_as_if_nothing_had_been(name: str) -> None:
     module, optimizer = stepped(name=name)
-    memory = optimizer_state(optimizer, module)
+    memory = get_optimizer_state(optimizer, module)
     other = Guesser()
     other.load_state_dict(module.state_dict())
     again = build_optimizer(other, settings(optimizer=name))
     load_optimizer_state(again, other, memory, "here")
-    assert same(optimizer_state(again, other), memory) and memory
+    assert same(get_optimizer_state(again, other), memory) and memory
     assert not any(key.endswith("/norm.bias") for key in memory)
     for one, two in zip(module.parameters(), other.parameters(), strict=True):
         one.grad = torch.randn_like(one)
@@ -129,12 +130,12 @@ def test_an_optimizer_with_its_memory_back_goes_on_as_if_nothing_had_been(name: 
     optimizer.step()
     again.step()
     assert same(dict(module.state_dict()), dict(other.state_dict()))
-    assert same(optimizer_state(again, other), optimizer_state(optimizer, module))
+    assert same(get_optimizer_state(again, other), get_optimizer_state(optimizer, module))
 
 
 def test_the_memory_is_a_copy() -> None:
     module, optimizer = stepped()
-    memory = optimizer_state(optimizer, module)
+    memory = get_optimizer_state(optimizer, module)
     before = {name: tensor.clone() for name, tensor in memory.items()}
     optimizer.step()
     assert same(memory, before)
@@ -142,7 +143,7 @@ def test_the_memory_is_a_copy() -> None:
 
 def test_a_loaded_memory_is_the_optimizers_own() -> None:
     module, optimizer = stepped()
-    memory = optimizer_state(optimizer, module)
+    memory = get_optimizer_state(optimizer, module)
     before = {name: tensor.clone() for name, tensor in memory.items()}
     load_optimizer_state(optimizer, module, memory, "here")
     optimizer.step()
@@ -170,7 +171,7 @@ class Change:
 )
 def test_a_memory_that_does_not_fit_is_refused(change: Change) -> None:
     module, optimizer = stepped()
-    memory = {**optimizer_state(optimizer, module), change.name: change.value}
+    memory = {**get_optimizer_state(optimizer, module), change.name: change.value}
     fitting = {name: tensor for name, tensor in memory.items() if tensor is not None}
     with pytest.raises(RunError, match=r"^step-3: .*(tell\.bias|elsewhere)"):
         load_optimizer_state(build_optimizer(module, settings()), module, fitting, "step-3")

@@ -11,7 +11,7 @@ import torch
 from seqloom.models import Batch
 from seqloom.training import parallelism as ways
 from seqloom.training.cores import read_quotas
-from seqloom.training.parallelism import Parallelism, compare, measure_parallelism, time_passing
+from seqloom.training.parallelism import Parallelism, compare_parallelism, measure_parallelism, time_passing
 from seqloom.training.tensors import copy_weights
 
 from .tiny import Guesser, Rows, same, settings
@@ -32,7 +32,7 @@ class Watched(Rows):
 def test_both_ways_are_tried_and_leave_no_trace() -> None:
     objective, feed, before = Guesser(), Watched(), torch.get_num_threads()
     weights, random = copy_weights(objective), torch.get_rng_state()
-    found = compare(objective, feed, settings(), 2)
+    found = compare_parallelism(objective, feed, settings(), 2)
     assert found.threads > 0 and found.processes > 0
     assert set(feed.threads) == {1, 2}
     assert torch.get_num_threads() == before
@@ -55,7 +55,7 @@ def test_trials_that_differ_among_themselves_are_noise(monkeypatch: pytest.Monke
     times = iter([0.2, 0.1, 0.4, 0.1, 0.2, 0.1])  # whole and part, in turn
     monkeypatch.setattr(ways, "measure_step", lambda *given: next(times))
     monkeypatch.setattr(ways, "time_passing", lambda size: 0.0)
-    found = compare(Guesser(), Rows(), settings(), 2)
+    found = compare_parallelism(Guesser(), Rows(), settings(), 2)
     assert (found.threads, found.processes, found.noise) == (0.2, 0.1, 1.0) and not found.clear
 
 
@@ -85,7 +85,9 @@ def test_it_is_tried_where_there_is_a_choice(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setenv("OMP_NUM_THREADS", omp)
-    monkeypatch.setattr(ways, "compare", lambda objective, feed, settings, count: Parallelism(count, 1.0, 1.0))
+    monkeypatch.setattr(
+        ways, "compare_parallelism", lambda objective, feed, settings, count: Parallelism(count, 1.0, 1.0)
+    )
     found = measure_parallelism(Guesser(), Rows(), settings(device=device))
     assert (found and found.count) == count
 

@@ -11,7 +11,7 @@ import torch
 
 from seqloom.config.recipe import Train
 from seqloom.models import Objective
-from seqloom.runs.json_output import record_json
+from seqloom.runs.json_output import make_record_json
 from seqloom.training.checkpoints import Checkpoints
 from seqloom.training.files import read_bytes
 from seqloom.training.loop import fit
@@ -52,7 +52,7 @@ def trained(case: str, given: Train, folder: Path, ranks: ProcessGroup, stop: th
     records = untimed(list(fit(objective, rows, given, validate, checkpoints, stop, ranks)))
     asked = [batch for batch in rows.asked if len(batch) <= rows.size]  # not the validation's
     name = f"{ranks.count}-{ranks.rank}"
-    (folder / f"{name}.json").write_text(json.dumps([asked, [record_json(record) for record in records]]))
+    (folder / f"{name}.json").write_text(json.dumps([asked, [make_record_json(record) for record in records]]))
     (folder / f"{name}.tensors").write_bytes(tensor_bytes(copy_weights(objective)))
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
-from seqloom.data.formats.tables import Skipped, kept
+from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
+from seqloom.data.formats.tables import Skipped, drop_faults
 
 FIELD = re.compile(r"([A-Za-z]):(?![|:])\s*(.*)")  # but `d:|` is music
 
@@ -38,32 +38,32 @@ class Tune(NamedTuple):
 
 def read_abc(file: str, skipped: Skipped, encoding: str = "utf-8", skip: bool = False) -> Iterator[Tune]:
     """The tunes of a file; those without a key or without music are raised, or added to `skipped`."""
-    return kept(_tunes(read_lines(file, encoding), file, encoding), file, skip, skipped, "tunes")
+    return drop_faults(_split_tunes(read_lines(file, encoding), file, encoding), file, skip, skipped, "tunes")
 
 
-def tune_of(text: str, name: str = "the tune") -> Tune:
+def parse_tune(text: str, name: str = "the tune") -> Tune:
     """The first tune in a text, such as a generated one; DataError if there is none."""
     lines = (Line(number, line) for number, line in enumerate(text.split("\n"), 1))
-    return next(kept(_tunes(lines, name, "utf-8"), name, False, Skipped()))
+    return next(drop_faults(_split_tunes(lines, name, "utf-8"), name, False, Skipped()))
 
 
-def _tunes(lines: Iterator[Line], file: str, encoding: str) -> Iterator[Tune | Fault]:
+def _split_tunes(lines: Iterator[Line], file: str, encoding: str) -> Iterator[Tune | Fault]:
     block: list[Line] = []
     for line in lines:
         if line.text.startswith("X:") or not line.text.strip():
             if block:
-                yield _tune(block, file, encoding)
+                yield _read_tune(block, file, encoding)
             block = [line] if line.text.startswith("X:") else []
         elif block:
             block.append(line)
     if block:
-        yield _tune(block, file, encoding)
+        yield _read_tune(block, file, encoding)
 
 
-def _tune(block: list[Line], file: str, encoding: str) -> Tune | Fault:
+def _read_tune(block: list[Line], file: str, encoding: str) -> Tune | Fault:
     fields: list[tuple[str, str]] = []
     for place, line in enumerate(block):
-        if fault := fault_of(line, file, encoding):
+        if fault := find_line_fault(line, file, encoding):
             return fault
         text = line.text.partition("%")[0].rstrip()
         found = FIELD.fullmatch(text)
@@ -72,12 +72,12 @@ def _tune(block: list[Line], file: str, encoding: str) -> Tune | Fault:
             sentence = f"a header field such as T: or K: was expected, not {text[:40]!r}"
             return Fault("no header field", sentence, file, line.number)
         if found and found[1] == "K":
-            return _with_body(fields, block[place + 1 :], file, encoding, block[0].number)
+            return _make_tune(fields, block[place + 1 :], file, encoding, block[0].number)
     return Fault("no key", "the tune has no line K:, which ends its header", file, block[0].number)
 
 
-def _with_body(fields: list[tuple[str, str]], body: list[Line], file: str, encoding: str, start: int) -> Tune | Fault:
-    if fault := next(filter(None, (fault_of(line, file, encoding) for line in body)), None):
+def _make_tune(fields: list[tuple[str, str]], body: list[Line], file: str, encoding: str, start: int) -> Tune | Fault:
+    if fault := next(filter(None, (find_line_fault(line, file, encoding) for line in body)), None):
         return fault
     text = "\n".join(line.text for line in body)
     if not text.strip():

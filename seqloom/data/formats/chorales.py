@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seqloom.data.formats.lines import fault_of, read_lines
+from seqloom.data.formats.lines import find_line_fault, read_lines
 from seqloom.errors import DataError
 
 LOWEST, HIGHEST = 21, 108  # of a piano's 88 keys
@@ -34,13 +34,13 @@ class Voices(NamedTuple):
 def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encoding: str = "utf-8") -> Iterator[Piece]:
     """The pieces of a file in its order; a pitch outside of the range is refused."""
     assert 0 <= lowest <= highest <= 127
-    for split, number, steps in _pieces(file, encoding):
+    for split, number, steps in _read_pieces(file, encoding):
         keys = np.zeros((len(steps), highest - lowest + 1), np.bool_)
         for place, step in enumerate(steps):
             for pitch in step:
                 if not lowest <= pitch <= highest:
                     sentence = f"the pitch {pitch} is not between {lowest} and {highest}"
-                    raise DataError(f"{_where(split, number, place)}: {sentence}", file)
+                    raise DataError(f"{_describe_place(split, number, place)}: {sentence}", file)
                 keys[place, pitch - lowest] = True
         yield Piece(split, number, keys)
 
@@ -48,20 +48,20 @@ def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encod
 def read_voices(file: str, encoding: str = "utf-8") -> Iterator[Voices]:
     """The pieces of a file in which each step has one pitch a voice."""
     voices = 0
-    for split, number, steps in _pieces(file, encoding):
+    for split, number, steps in _read_pieces(file, encoding):
         voices = voices or len(steps[0])
         pitches = np.empty((len(steps), voices), np.int16)
         for place, step in enumerate(steps):
             if len(step) != voices or not voices:
                 sentence = f"the step has {len(step)} pitches, but {voices or 'some'} were expected, one a voice"
-                raise DataError(f"{_where(split, number, place)}: {sentence}", file)
+                raise DataError(f"{_describe_place(split, number, place)}: {sentence}", file)
             if max(step) > 127:
-                raise DataError(f"{_where(split, number, place)}: the pitch {max(step)} is above 127", file)
+                raise DataError(f"{_describe_place(split, number, place)}: the pitch {max(step)} is above 127", file)
             pitches[place] = [max(pitch, SILENT) for pitch in step]
         yield Voices(split, number, pitches)
 
 
-def keys_of(voices: npt.NDArray[np.int16], lowest: int = LOWEST, highest: int = HIGHEST) -> npt.NDArray[np.bool_]:
+def compute_keys(voices: npt.NDArray[np.int16], lowest: int = LOWEST, highest: int = HIGHEST) -> npt.NDArray[np.bool_]:
     """Which keys sound when these voices sing; pitches outside of the range are a programmer's mistake."""
     sung = voices != SILENT
     assert ((voices >= lowest) & (voices <= highest) | ~sung).all()
@@ -71,9 +71,9 @@ def keys_of(voices: npt.NDArray[np.int16], lowest: int = LOWEST, highest: int = 
     return keys
 
 
-def _pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list[int]]]]:
+def _read_pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list[int]]]]:
     """Every piece with its split and number, once its form is known to be right."""
-    found = _parsed(file, encoding)
+    found = _parse(file, encoding)
     if not isinstance(found, dict) or not found:
         raise DataError("an object of splits was expected, each a list of pieces", file)
     for split, pieces in found.items():
@@ -84,7 +84,9 @@ def _pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list[int]
                 raise DataError(f"{split[:40]}, piece {number}: a list of time steps was expected", file)
             for place, step in enumerate(steps):
                 if not isinstance(step, list) or not all(map(_is_whole, step)):
-                    raise DataError(f"{_where(split, number, place)}: a list of MIDI pitches was expected", file)
+                    raise DataError(
+                        f"{_describe_place(split, number, place)}: a list of MIDI pitches was expected", file
+                    )
             yield split, number, [[int(pitch) for pitch in step] for step in steps]
 
 
@@ -93,10 +95,10 @@ def _is_whole(value: object) -> bool:
     return type(value) is int or (type(value) is float and value.is_integer())
 
 
-def _parsed(file: str, encoding: str) -> object:
+def _parse(file: str, encoding: str) -> object:
     lines: list[str] = []
     for line in read_lines(file, encoding):
-        if fault := fault_of(line, file, encoding):
+        if fault := find_line_fault(line, file, encoding):
             raise fault.error()
         lines.append(line.text)
     try:
@@ -109,5 +111,5 @@ def _parsed(file: str, encoding: str) -> object:
         raise DataError("the file holds a number that is too long to be a pitch", file) from None
 
 
-def _where(split: str, number: int, place: int) -> str:
+def _describe_place(split: str, number: int, place: int) -> str:
     return f"{split[:40]}, piece {number}, step {place + 1}"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
-from seqloom.data.formats.tables import Skipped, kept, place_of
+from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
+from seqloom.data.formats.tables import Skipped, drop_faults, find_column
 from seqloom.errors import DataError
 
 NAMES = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
@@ -23,14 +23,14 @@ OTHER_ID = re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
 
 class Sentence(NamedTuple):
     words: tuple[str, ...]
-    tags: tuple[str, ...]  # as many
+    tags: tuple[str, ...]  # as many, or none if none was asked for
     line: int  # of its first word
 
 
 @dataclass(frozen=True)
 class ConllReading:
     word: str = "1"
-    tag: str = "last"
+    tag: str = "last"  # nothing: words alone
     format: str = "guess"  # columns or conllu; guessed by the ending .conllu
     encoding: str = "utf-8"
     skip: bool = False
@@ -38,77 +38,85 @@ class ConllReading:
 
 def read_conll(file: str, reading: ConllReading, skipped: Skipped) -> Iterator[Sentence]:
     """The sentences of a file; those that cannot be used are raised, or added to `skipped`."""
+    return drop_faults(parse_conll(file, reading), file, reading.skip, skipped, "sentences")
+
+
+def parse_conll(file: str, reading: ConllReading) -> Iterator[Sentence | Fault]:
+    """The sentences of a file, and faults in the place of those that cannot be used."""
     universal = reading.format == "conllu"
     if reading.format == "guess":
         universal = file.lower().removesuffix(".gz").endswith(".conllu")
     lines = read_lines(file, reading.encoding)
-    found = _universal(lines, reading, file) if universal else _columns(lines, reading, file)
-    return kept(found, file, reading.skip, skipped, "sentences")
+    return _read_universal(lines, reading, file) if universal else _read_columns(lines, reading, file)
 
 
-def _blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def _split_blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines between empty ones."""
     for filled, block in groupby(lines, lambda line: bool(line.text.strip())):
         if filled:
             yield list(block)
 
 
-def _columns(lines: Iterable[Line], reading: ConllReading, file: str) -> Iterator[Sentence | Fault]:
-    places: tuple[int, int] | None = None
+def _read_columns(lines: Iterable[Line], reading: ConllReading, file: str) -> Iterator[Sentence | Fault]:
+    places: tuple[int, ...] | None = None
     width = 0
-    for block in _blocks(lines):
+    for block in _split_blocks(lines):
         block = [line for line in block if not line.text.startswith("-DOCSTART-")]
         if not block:
             continue
         rows = [line.text.split("\t") if "\t" in line.text else line.text.split() for line in block]
-        fault = _faults(block, file, reading.encoding)
+        fault = _find_fault(block, file, reading.encoding)
         if fault is None and places is None:  # the first good line says how many columns there are
             width = len(rows[0])
-            places = _places(reading, [str(number) for number in range(1, width + 1)], file, block[0].number)
-        yield fault or _sentence(block, rows, places, width, file)
+            places = _find_columns(reading, [str(number) for number in range(1, width + 1)], file, block[0].number)
+        yield fault or _make_sentence(block, rows, places, width, file)
 
 
-def _universal(lines: Iterable[Line], reading: ConllReading, file: str) -> Iterator[Sentence | Fault]:
-    places = _places(reading, NAMES, file, None)
-    for block in _blocks(lines):
+def _read_universal(lines: Iterable[Line], reading: ConllReading, file: str) -> Iterator[Sentence | Fault]:
+    places = _find_columns(reading, NAMES, file, None)
+    for block in _split_blocks(lines):
         block = [line for line in block if not line.text.startswith("#")]
         rows = [line.text.split("\t") for line in block]
         words = [(line, row) for line, row in zip(block, rows, strict=True) if not OTHER_ID.fullmatch(row[0])]
-        if fault := _faults(block, file, reading.encoding):
+        if fault := _find_fault(block, file, reading.encoding):
             yield fault
         elif other := [(line, row) for line, row in words if len(row) > 1 and not WORD_ID.fullmatch(row[0])]:
             line, row = other[0]
             sentence = f"the line begins with {row[0][:40]!r}, but a word's number was expected"
             yield Fault("no number", sentence, file, line.number)
         elif words:
-            yield _sentence([line for line, _ in words], [row for _, row in words], places, len(NAMES), file)
+            yield _make_sentence([line for line, _ in words], [row for _, row in words], places, len(NAMES), file)
 
 
-def _places(reading: ConllReading, names: list[str], file: str, line: int | None) -> tuple[int, int]:
-    word, tag = (
-        len(names) - 1 if name == "last" else place_of(name.lower(), names, file, line)
+def _find_columns(reading: ConllReading, names: list[str], file: str, line: int | None) -> tuple[int, ...]:
+    """Where words and, if they are asked for, tags stand."""
+    word, *tags = (
+        len(names) - 1 if name == "last" else find_column(name.lower(), names, file, line)
         for name in (reading.word, reading.tag)
+        if name
     )
+    if not tags:
+        return (word,)
+    [tag] = tags
     if word == tag:
         raise DataError(f"words and tags are both taken from column {word + 1}", file, line)
     return word, tag
 
 
-def _faults(block: list[Line], file: str, encoding: str) -> Fault | None:
-    return next(filter(None, (fault_of(line, file, encoding) for line in block)), None)
+def _find_fault(block: list[Line], file: str, encoding: str) -> Fault | None:
+    return next(filter(None, (find_line_fault(line, file, encoding) for line in block)), None)
 
 
-def _sentence(
-    block: list[Line], rows: list[list[str]], places: tuple[int, int] | None, width: int, file: str
+def _make_sentence(
+    block: list[Line], rows: list[list[str]], places: tuple[int, ...] | None, width: int, file: str
 ) -> Sentence | Fault:
     assert places is not None
-    word, tag = places
     for line, row in zip(block, rows, strict=True):
         if len(row) != width:
             sentence = f"the line has {len(row)} columns, but {width} were expected"
             return Fault("wrong number of columns", sentence, file, line.number)
-        if not row[word].strip() or not row[tag].strip():
-            which = "word" if not row[word].strip() else "tag"
-            return Fault(f"empty {which}", f"the {which} of the line is empty", file, line.number)
-    words, tags = (tuple(row[place].strip() for row in rows) for place in (word, tag))
-    return Sentence(words, tags, block[0].number)
+        for which, place in zip(("word", "tag"), places, strict=False):
+            if not row[place].strip():
+                return Fault(f"empty {which}", f"the {which} of the line is empty", file, line.number)
+    words, *tags = (tuple(row[place].strip() for row in rows) for place in places)
+    return Sentence(words, tags[0] if tags else (), block[0].number)

@@ -20,20 +20,20 @@ def detect_format(texts: Sequence[str], file: str) -> str:
 
     A bad row is a bad row whatever the format, so a text that none of the formats fits decides nothing.
     """
-    likely = [format for format in FORMATS if fits(texts[0], format)]
+    likely = [format for format in FORMATS if matches(texts[0], format)]
     for text in texts[1:]:
         if len(likely) < 2:
             break
-        likely = [format for format in likely if fits(text, format)] or likely
+        likely = [format for format in likely if matches(text, format)] or likely
     for text in texts if len(likely) > 1 else ():
-        readings = {datetime.strptime(text, format): format for format in likely if fits(text, format)}
+        readings = {datetime.strptime(text, format): format for format in likely if matches(text, format)}
         if len(readings) > 1:
             both = " or ".join(f"{time:%d %B %Y} ({format})" for time, format in readings.items())
             raise DataError(f"the time {text!r} may be {both}: data.time_format says which", file)
     return likely[0] if likely else ""
 
 
-def fits(text: str, format: str) -> bool:
+def matches(text: str, format: str) -> bool:
     try:
         return bool(datetime.strptime(text, format))
     except ValueError:

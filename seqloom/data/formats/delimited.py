@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from seqloom.data.formats.lines import LONGEST, Fault, Line, fault_of, read_lines
+from seqloom.data.formats.lines import MAX_LINE, Fault, Line, find_line_fault, read_lines
 from seqloom.errors import DataError
 
 PAIR = ["source", "target"]  # what the two columns of files without a header are called
@@ -17,7 +17,10 @@ PAIR = ["source", "target"]  # what the two columns of files without a header ar
 # What the csv module says, and what a person should read.
 CSV_FAULTS = {
     "unexpected end of data": ("unclosed quote", "a quote that is opened in this row is never closed"),
-    "field larger than field limit": ("unclosed quote", f"a quoted field goes on for more than {LONGEST:,} characters"),
+    "field larger than field limit": (
+        "unclosed quote",
+        f"a quoted field goes on for more than {MAX_LINE:,} characters",
+    ),
     "expected after": (
         "misplaced quote",
         "a quoted field goes on after its closing quote (a quote inside of quotes is written twice)",
@@ -33,20 +36,20 @@ class Record(NamedTuple):
     line: int
 
 
-def without_blanks(lines: Iterable[Line]) -> Iterator[Line]:
+def skip_blank_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """The lines that have anything but blanks on them."""
     return (line for line in lines if line.text.strip(" "))
 
 
-def separated(lines: Iterable[Line], separator: str, encoding: str, file: str) -> Iterator[Record | Fault]:
+def read_pairs(lines: Iterable[Line], separator: str, encoding: str, file: str) -> Iterator[Record | Fault]:
     """Two fields a line, between them the separator where it first occurs."""
-    for line in without_blanks(lines):
+    for line in skip_blank_lines(lines):
         source, found, target = line.text.partition(separator)
-        if fault := fault_of(line, file, encoding):
+        if fault := find_line_fault(line, file, encoding):
             yield fault
         elif separator == "\t" and "\t" in target:  # a further column, which is no part of the target
             cells = line.text.split("\t")
-            sentence = f"the line has {len(cells)} columns ({_shown(cells)}), but source and target are two"
+            sentence = f"the line has {len(cells)} columns ({_format_cells(cells)}), but source and target are two"
             choice = "data.format=tsv data.source=1 data.target=2 chooses by number"
             yield Fault("more than two columns", f"{sentence}: {choice}", file, line.number)
         elif not found:
@@ -56,17 +59,17 @@ def separated(lines: Iterable[Line], separator: str, encoding: str, file: str) -
             yield Record([source, target], line.number)
 
 
-def _shown(cells: list[str]) -> str:
+def _format_cells(cells: list[str]) -> str:
     return " | ".join(cell.strip()[:20] for cell in cells[:5]) + (" | …" if len(cells) > 5 else "")
 
 
-def tabbed(lines: Iterable[Line], encoding: str, file: str) -> Iterator[Record | Fault]:
+def read_tabs(lines: Iterable[Line], encoding: str, file: str) -> Iterator[Record | Fault]:
     """Fields between tabs."""
-    for line in without_blanks(lines):
-        yield fault_of(line, file, encoding) or Record(line.text.split("\t"), line.number)
+    for line in skip_blank_lines(lines):
+        yield find_line_fault(line, file, encoding) or Record(line.text.split("\t"), line.number)
 
 
-def parallel(source: str, target: str, encoding: str) -> Iterator[Record | Fault]:
+def read_parallel(source: str, target: str, encoding: str) -> Iterator[Record | Fault]:
     """Line n of one file beside line n of the other; an empty line is a fault, or the others would shift."""
     counts = [0, 0]
     for pair in zip_longest(read_lines(source, encoding), read_lines(target, encoding)):
@@ -77,7 +80,7 @@ def parallel(source: str, target: str, encoding: str) -> Iterator[Record | Fault
                 continue
             counts[side] = line.number
             fields.append(line.text)
-            if fault := fault_of(line, file, encoding):
+            if fault := find_line_fault(line, file, encoding):
                 faults.append(fault)
             elif not line.text.strip():
                 faults.append(Fault(f"empty {PAIR[side]}", "the line is empty", file, line.number))
@@ -113,16 +116,16 @@ class _Feed:
             yield line
 
 
-def comma_separated(lines: Iterable[Line], encoding: str, file: str, separator: str = ",") -> Iterator[Record | Fault]:
+def read_csv(lines: Iterable[Line], encoding: str, file: str, separator: str = ",") -> Iterator[Record | Fault]:
     """Fields between commas or another character, some in quotes, as the csv module reads them."""
-    if csv.field_size_limit() < LONGEST:  # the module's own, small limit holds for the whole process
-        csv.field_size_limit(LONGEST)
+    if csv.field_size_limit() < MAX_LINE:  # the module's own, small limit holds for the whole process
+        csv.field_size_limit(MAX_LINE)
     feed = _Feed(lines)
     reader = csv.reader(feed, strict=True, delimiter=separator)
     while True:
         for line in feed.plain():  # nearly all of most files, and splitting takes half the time
             if line.text.strip(" "):
-                yield fault_of(line, file, encoding) or Record(line.text.split(separator), line.number)
+                yield find_line_fault(line, file, encoding) or Record(line.text.split(separator), line.number)
         feed.taken = []
         try:
             fields = next(reader)
@@ -138,5 +141,5 @@ def comma_separated(lines: Iterable[Line], encoding: str, file: str, separator: 
             continue
         if not "".join(fields).strip(" ") and len(fields) < 2:
             continue  # nothing on the line
-        faults = (fault_of(line, file, encoding) for line in feed.taken)
+        faults = (find_line_fault(line, file, encoding) for line in feed.taken)
         yield next(filter(None, faults), None) or Record(fields, feed.taken[0].number)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from seqloom.data.formats.delimited import Record, comma_separated, tabbed
+from seqloom.data.formats.delimited import Record, read_csv, read_tabs
 from seqloom.data.formats.lines import Fault, read_lines
 from seqloom.data.formats.parquet import list_columns, read_parquet
 from seqloom.data.formats.xlsx import read_xlsx
@@ -33,7 +33,7 @@ HEADINGS = frozenset(
 
 
 @dataclass(frozen=True)
-class Written:
+class Dialect:
     """How a person says that a table is written; auto is detected."""
 
     format: str  # csv, tsv, xlsx or parquet
@@ -49,20 +49,20 @@ class Table:
     records: Iterator[Record | Fault]
 
 
-def open_table(file: str, written: Written, columns: Sequence[str], notes: list[str], numeric: bool = False) -> Table:
+def open_table(file: str, dialect: Dialect, columns: Sequence[str], notes: list[str], numeric: bool = False) -> Table:
     """The columns and the rows of a table; what was detected is added to `notes`.
 
     Where nothing speaks for a header or against it, a table of numbers has one, and one of texts has none.
     """
-    if written.format == "parquet":
+    if dialect.format == "parquet":
         return _open_parquet(file, columns)
-    records = _records(file, written, columns, notes)
+    records = _read_records(file, dialect, columns, notes)
     first = list(islice(records, SAMPLED))
     if not first:
         raise DataError("the file is empty", file)
     records = chain(first, records)
     sample = [record.fields for record in first if isinstance(record, Record)]
-    if _has_header(sample, written.header, columns, file, notes, numeric):
+    if _has_header(sample, dialect.header, columns, file, notes, numeric):
         header = next(records)
         if isinstance(header, Fault):  # without the header no row can be read
             raise header.error()
@@ -83,23 +83,23 @@ def _open_parquet(file: str, columns: Sequence[str]) -> Table:
     return Table(names, None, read_parquet(file, names, [names[place - 1] for place in places]))
 
 
-def _records(file: str, written: Written, columns: Sequence[str], notes: list[str]) -> Iterator[Record | Fault]:
-    if written.format == "xlsx":
+def _read_records(file: str, dialect: Dialect, columns: Sequence[str], notes: list[str]) -> Iterator[Record | Fault]:
+    if dialect.format == "xlsx":
         return read_xlsx(file, notes)
-    lines = read_lines(file, written.encoding)
-    if written.format == "tsv":
-        if written.separator not in ("auto", "\t"):
-            sentence = f"the columns of a tsv file are divided by tabs, but data.separator is {written.separator!r}"
+    lines = read_lines(file, dialect.encoding)
+    if dialect.format == "tsv":
+        if dialect.separator not in ("auto", "\t"):
+            sentence = f"the columns of a tsv file are divided by tabs, but data.separator is {dialect.separator!r}"
             raise DataError(f"{sentence}: data.format=csv reads other separators", file)
-        return tabbed(lines, written.encoding, file)
-    separator = written.separator
+        return read_tabs(lines, dialect.encoding, file)
+    separator = dialect.separator
     if separator == "auto":
-        separator = detect_separator(file, written.encoding, columns)
+        separator = detect_separator(file, dialect.encoding, columns)
         if separator != ",":
             notes.append(f"{file}: the columns are divided by {SEPARATORS[separator]} (data.separator)")
     if len(separator) != 1 or separator == '"':
         raise DataError(f"the columns of a csv file are divided by one character, not {separator!r}", file)
-    return comma_separated(lines, written.encoding, file, separator)
+    return read_csv(lines, dialect.encoding, file, separator)
 
 
 # --- what divides the columns --------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def detect_separator(file: str, encoding: str, columns: Sequence[str]) -> str:
     if named and by_name:
         likely = by_name
     if len(likely) > 1:
-        readings = " or ".join(f"{SEPARATORS[one]} ({_shown(tables[one][0])})" for one in likely)
+        readings = " or ".join(f"{SEPARATORS[one]} ({_format_row(tables[one][0])})" for one in likely)
         raise DataError(f"the columns may be divided by {readings}: data.separator says which", file)
     return likely[0] if likely else ","
 
@@ -141,7 +141,7 @@ def _is_consistent(rows: Sequence[Sequence[str]]) -> bool:
     return width > 1 and times >= CONSISTENT * len(rows) and len(rows[0]) == width
 
 
-def _shown(row: Sequence[str]) -> str:
+def _format_row(row: Sequence[str]) -> str:
     cells = " | ".join(cell.strip()[:20] for cell in row[:4])
     return f"{len(row)} columns: {cells}{' | …' if len(row) > 4 else ''}"
 
@@ -150,22 +150,22 @@ def _shown(row: Sequence[str]) -> str:
 
 
 def _has_header(
-    sample: Sequence[Sequence[str]], said: str, columns: Sequence[str], file: str, notes: list[str], numeric: bool
+    sample: Sequence[Sequence[str]], setting: str, columns: Sequence[str], file: str, notes: list[str], numeric: bool
 ) -> bool:
     named = [name for name in columns if not name.isdecimal()]
-    if said == "no" and named:
+    if setting == "no" and named:
         sentence = f"data.header is no, so columns have numbers from 1, but one is asked for as {named[0]!r}"
         raise DataError(sentence, file)
-    if said != "auto":
-        return said == "yes"
+    if setting != "auto":
+        return setting == "yes"
     if named:
         return True
     verdict = detect_header(sample, numeric)
     if verdict is None:
-        sentence = f"the first row ({_shown(sample[0])}) may name the columns or be an example"
+        sentence = f"the first row ({_format_row(sample[0])}) may name the columns or be an example"
         raise DataError(f"{sentence}: data.header=yes or data.header=no says which", file, 1)
     if verdict and columns:
-        notes.append(f"{file}: the first row ({_shown(sample[0])}) was taken for a header (data.header)")
+        notes.append(f"{file}: the first row ({_format_row(sample[0])}) was taken for a header (data.header)")
     if not verdict and not columns:
         notes.append(f"{file}: no header was found, so columns have numbers from 1 (data.header)")
     return verdict
@@ -179,7 +179,7 @@ def detect_header(sample: Sequence[Sequence[str]], default: bool = False) -> boo
     below = [row for row in rest if len(row) == len(first)]
     if not below:
         return default or _are_headings(first)
-    evidence = [_differs(cell.strip(), [row[place].strip() for row in below]) for place, cell in enumerate(first)]
+    evidence = [_compare_kinds(cell.strip(), [row[place].strip() for row in below]) for place, cell in enumerate(first)]
     differing, alike = evidence.count("differs"), evidence.count("alike")
     if differing or alike:
         return None if differing and alike else differing > 0
@@ -189,7 +189,7 @@ def detect_header(sample: Sequence[Sequence[str]], default: bool = False) -> boo
     return None if "alone" in evidence and all(IDENTIFIER.fullmatch(cell.strip()) for cell in first) else False
 
 
-def _differs(cell: str, below: Sequence[str]) -> str:
+def _compare_kinds(cell: str, below: Sequence[str]) -> str:
     """Whether a cell is of another kind than those below it: no number above numbers, or no label above labels."""
     filled = [other for other in below if other]
     if not cell or not filled:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from seqloom.data.formats.lines import Fault, fault_of, read_lines
-from seqloom.data.formats.tables import Skipped, kept
+from seqloom.data.formats.lines import Fault, find_line_fault, read_lines
+from seqloom.data.formats.tables import Skipped, drop_faults
 
 STRANGE = re.compile(r"[^A-Za-z*.\-]")
 
@@ -22,18 +22,18 @@ class Entry(NamedTuple):
 
 def read_fasta(file: str, skipped: Skipped, encoding: str = "utf-8", skip: bool = False) -> Iterator[Entry]:
     """The entries of a file; those that cannot be used are raised, or added to `skipped`."""
-    return kept(_entries(file, encoding), file, skip, skipped, "entries")
+    return drop_faults(_read_entries(file, encoding), file, skip, skipped, "entries")
 
 
-def _entries(file: str, encoding: str) -> Iterator[Entry | Fault]:
+def _read_entries(file: str, encoding: str) -> Iterator[Entry | Fault]:
     name, start = "", 0  # no entry has begun
     letters: list[str] = []
     fault: Fault | None = None  # the first one within the entry
     for line in read_lines(file, encoding):
-        bad = fault_of(line, file, encoding)
+        bad = find_line_fault(line, file, encoding)
         if line.text.startswith(">"):
             if start or fault:
-                yield fault or _entry(name, letters, file, start)
+                yield fault or _make_entry(name, letters, file, start)
             name, start, letters, fault = (line.text[1:].split() or [""])[0], line.number, [], bad
             continue
         text = "" if line.text.startswith(";") else "".join(line.text.split())
@@ -46,10 +46,10 @@ def _entries(file: str, encoding: str) -> Iterator[Entry | Fault]:
         fault = fault or bad
         letters.append(text)
     if start or fault:
-        yield fault or _entry(name, letters, file, start)
+        yield fault or _make_entry(name, letters, file, start)
 
 
-def _entry(name: str, letters: list[str], file: str, line: int) -> Entry | Fault:
+def _make_entry(name: str, letters: list[str], file: str, line: int) -> Entry | Fault:
     sequence = "".join(letters)
     if sequence:
         return Entry(name, sequence, line)

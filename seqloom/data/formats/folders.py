@@ -6,14 +6,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seqloom.data.formats.images import Pixels, open_image
-from seqloom.data.formats.lines import Fault, fault_of, read_lines
+from seqloom.data.formats.lines import Fault, find_line_fault, read_lines
 from seqloom.errors import DataError
 
 UNLABELED = frozenset(["unsup", "unsupervised", "unlabeled", "unlabelled"])  # folders of no class
 IMAGES = frozenset([".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".ppm"])
 
 
-class Filed(NamedTuple):
+def is_image(file: str | os.PathLike[str]) -> bool:
+    """Whether the name of a file is that of an image."""
+    return os.path.splitext(os.fspath(file))[1].lower() in IMAGES
+
+
+class ClassFile(NamedTuple):
     content: str | Pixels
     label: str
     file: str
@@ -39,20 +44,22 @@ def list_classes(folder: str, notes: list[str]) -> dict[str, list[Path]]:
     return found
 
 
-def read_classes(folder: str, encoding: str, size: tuple[int, int] | None, notes: list[str]) -> Iterator[Filed | Fault]:
+def read_classes(
+    folder: str, encoding: str, size: tuple[int, int] | None, notes: list[str]
+) -> Iterator[ClassFile | Fault]:
     """Every file with the name of its folder: as a text, or with a size as an image."""
     for label, files in list_classes(folder, notes).items():
         for path in files:
-            content = open_image(path, size) if size else _read_text(path, encoding)
-            yield content if isinstance(content, Fault) else Filed(content, label, str(path))
+            content = open_image(path, size) if size else read_text(path, encoding)
+            yield content if isinstance(content, Fault) else ClassFile(content, label, str(path))
 
 
-def _read_text(path: Path, encoding: str) -> str | Fault:
-    if path.suffix.lower() in IMAGES:
+def read_text(path: Path, encoding: str) -> str | Fault:
+    if is_image(path):
         return Fault("an image", "the file is an image: data.source_type=image reads images", str(path), 1)
     lines = []
     for line in read_lines(str(path), encoding):
-        if fault := fault_of(line, str(path), encoding):
+        if fault := find_line_fault(line, str(path), encoding):
             return fault
         lines.append(line.text)
     text = "\n".join(lines).strip()

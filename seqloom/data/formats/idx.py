@@ -35,11 +35,14 @@ def read_idx(file: str) -> npt.NDArray[np.generic]:
     size = check_file(file).stat().st_size
     packed = file.lower().endswith(".gz")
     if expected > size * (BEST_PACKING if packed else 1):
-        raise DataError(_wrong(shape, expected, f"the file has {size:,}"), file)
+        raise DataError(_describe_mismatch(shape, expected, f"the file has {size:,}"), file)
     content = read_bytes(file, expected + 1)
     if len(content) != expected:
         raise DataError(
-            _wrong(shape, expected, "it has more" if len(content) > expected else f"it has {len(content):,}"), file
+            _describe_mismatch(
+                shape, expected, "it has more" if len(content) > expected else f"it has {len(content):,}"
+            ),
+            file,
         )
     array = np.frombuffer(content, kind, offset=head).reshape(shape)
     return array.astype(kind.newbyteorder("="))
@@ -55,5 +58,5 @@ def read_labeled(images: str, labels: str) -> tuple[npt.NDArray[np.generic], npt
     return arrays, classes
 
 
-def _wrong(shape: list[int], expected: int, found: str) -> str:
+def _describe_mismatch(shape: list[int], expected: int, found: str) -> str:
     return f"the header says {' × '.join(map(str, shape))}, which takes {expected:,} bytes, but {found}"

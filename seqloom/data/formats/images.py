@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from seqloom.arguments import describe_value
 from seqloom.data.formats.lines import Fault
-from seqloom.data.formats.tables import Reading, Skipped, kept, read_rows
+from seqloom.data.formats.tables import Reading, Skipped, drop_faults, read_rows
 from seqloom.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ MOST_PIXELS = 50_000_000  # of an image: a good camera's; more is a trap for the
 CAPTION_NUMBER = re.compile(r"#[0-9]$")  # 123.jpg#0, as Flickr's own tables have it
 
 
-class Captioned(NamedTuple):
+class CaptionedImage(NamedTuple):
     image: Pixels  # (height, width, 3)
     captions: tuple[str, ...]
     name: str
@@ -48,49 +49,51 @@ class ImageReading:
     skip: bool = False
 
 
-def read_captioned(table: str, folder: str, reading: ImageReading, skipped: Skipped) -> Iterator[Captioned]:
+def read_captioned(table: str, folder: str, reading: ImageReading, skipped: Skipped) -> Iterator[CaptionedImage]:
     """The images that a table names, in its order, each with all of its captions."""
-    root = _folder(folder)
-    captions = _captions(table, reading, skipped)
-    found = (_captioned(name, line, texts, root, table, reading.size) for name, (line, texts) in captions.items())
-    return kept(found, table, reading.skip, skipped, "images")
+    root = _check_folder(folder)
+    captions = _read_captions(table, reading, skipped)
+    found = (_make_captioned(name, line, texts, root, table, reading.size) for name, (line, texts) in captions.items())
+    return drop_faults(found, table, reading.skip, skipped, "images")
 
 
 def read_sheets(
     index: str, captions: str, folder: str, tile: int, reading: ImageReading, skipped: Skipped, split: str = ""
-) -> Iterator[Captioned]:
+) -> Iterator[CaptionedImage]:
     """The cells of contact sheets, `tile` pixels wide and high, as an index says by sheet, row, col, image, split."""
-    root = _folder(folder)
-    texts = _captions(captions, reading, skipped)
-    return kept(_cells(index, texts, root, tile, reading, skipped, split), index, reading.skip, skipped, "images")
+    root = _check_folder(folder)
+    texts = _read_captions(captions, reading, skipped)
+    return drop_faults(
+        _read_cells(index, texts, root, tile, reading, skipped, split), index, reading.skip, skipped, "images"
+    )
 
 
-def _folder(folder: str) -> Path:
+def _check_folder(folder: str) -> Path:
     path = os.path.expanduser(folder)
     if not os.path.isdir(path):
         raise DataError("there is no such folder of images", folder)
     return Path(path).resolve()
 
 
-def _captions(table: str, reading: ImageReading, skipped: Skipped) -> dict[str, tuple[int, list[str]]]:
+def _read_captions(table: str, reading: ImageReading, skipped: Skipped) -> dict[str, tuple[int, list[str]]]:
     """Each image's line and captions; they need not stand together."""
     rows = Reading((reading.image, reading.caption), reading.format, "auto", reading.encoding, reading.skip)
     captions: dict[str, tuple[int, list[str]]] = {}
-    for (name, caption), _, line in read_rows([table], rows, skipped):
+    for (name, caption), _, line, _ in read_rows([table], rows, skipped):
         captions.setdefault(CAPTION_NUMBER.sub("", name), (line, []))[1].append(caption)
     return captions
 
 
-def _captioned(
+def _make_captioned(
     name: str, line: int, captions: list[str], root: Path, table: str, size: tuple[int, int]
-) -> Captioned | Fault:
-    image = _opened(name, root, table, line)
+) -> CaptionedImage | Fault:
+    image = _open(name, root, table, line)
     if isinstance(image, Fault):
         return image
-    return Captioned(_resized(image, size), tuple(captions), name, line)
+    return CaptionedImage(_resize(image, size), tuple(captions), name, line)
 
 
-def _cells(
+def _read_cells(
     index: str,
     captions: dict[str, tuple[int, list[str]]],
     root: Path,
@@ -98,27 +101,27 @@ def _cells(
     reading: ImageReading,
     skipped: Skipped,
     split: str,
-) -> Iterator[Captioned | Fault]:
+) -> Iterator[CaptionedImage | Fault]:
     columns = ("sheet", "row", "col", reading.image) + (("split",) if split else ())
     rows = Reading(columns, reading.format, "auto", reading.encoding, reading.skip)
     sheet: Image.Image | Fault | None = None
     opened = ""  # one sheet at a time is in memory
-    for (name, row, col, image, *part), _, line in read_rows([index], rows, skipped):
+    for (name, row, col, image, *part), _, line, _ in read_rows([index], rows, skipped):
         if part and part[0] != split:
             continue
         if name != opened:
-            sheet, opened = _opened(name, root, index, line), name
+            sheet, opened = _open(name, root, index, line), name
         assert sheet is not None
-        cell = sheet if isinstance(sheet, Fault) else _cell(sheet, row, col, tile, index, line)
+        cell = sheet if isinstance(sheet, Fault) else _cut_cell(sheet, row, col, tile, index, line)
         if isinstance(cell, Fault):
             yield Fault(cell.reason, cell.sentence, index, line)
         elif image not in captions:
             yield Fault("no caption", f"the image {image[:60]!r} has no caption", index, line)
         else:
-            yield Captioned(_resized(cell, reading.size), tuple(captions[image][1]), image, line)
+            yield CaptionedImage(_resize(cell, reading.size), tuple(captions[image][1]), image, line)
 
 
-def _cell(sheet: "Image.Image", row: str, col: str, tile: int, index: str, line: int) -> "Image.Image | Fault":
+def _cut_cell(sheet: "Image.Image", row: str, col: str, tile: int, index: str, line: int) -> "Image.Image | Fault":
     if not re.fullmatch("[0-9]{1,6}", row) or not re.fullmatch("[0-9]{1,6}", col):
         return Fault(
             "no cell", f"row and col are {row[:20]!r} and {col[:20]!r}, but numbers were expected", index, line
@@ -133,7 +136,7 @@ def _cell(sheet: "Image.Image", row: str, col: str, tile: int, index: str, line:
 # --- Pillow ------------------------------------------------------------------------------------------------------
 
 
-def _opened(name: str, root: Path, table: str, line: int) -> "Image.Image | Fault":
+def _open(name: str, root: Path, table: str, line: int) -> "Image.Image | Fault":
     """An image in three colors, or what is wrong with it."""
     path = Path(os.path.realpath(root / name))
     if not path.is_relative_to(root):
@@ -159,11 +162,70 @@ def _opened(name: str, root: Path, table: str, line: int) -> "Image.Image | Faul
 
 def open_image(path: Path, size: tuple[int, int]) -> Pixels | Fault:
     """One image file, cut and resized."""
-    image = _opened(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
-    return image if isinstance(image, Fault) else _resized(image, size)
+    image = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
+    return image if isinstance(image, Fault) else _resize(image, size)
 
 
-def _resized(image: "Image.Image", size: tuple[int, int]) -> Pixels:
+def read_image(given: Any) -> "Image.Image":
+    """An image of any size from Python: the name of a file, an image of Pillow, an array. DataError if it is none."""
+    from PIL import Image
+
+    if isinstance(given, str | os.PathLike):
+        path = Path(os.path.expanduser(given))
+        if not path.is_file():
+            raise DataError(f"an input is {describe_value(os.fspath(given))}, but there is no such image file")
+        found = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
+        if isinstance(found, Fault):
+            raise DataError(f"an input is no image: {found.sentence}")
+        return found
+    if isinstance(given, Image.Image):
+        return given
+    if sentence := explain_no_image(given):
+        raise DataError(f"an input {sentence}")
+    pixels = to_pixels(given)
+    return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
+
+
+def fit_image(image: "Image.Image", shape: tuple[int, int, int]) -> Pixels:
+    """An image cut and resized to (height, width, channels), of which there are 1 or 3."""
+    height, width, channels = shape
+    mode = "L" if channels == 1 else "RGBA" if channels == 4 else "RGB"
+    pixels = _resize(image.convert(mode), (height, width))
+    return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def explain_no_image(value: Any) -> str:
+    """What is wrong with a value that is to be an image, as the end of a sentence; nothing if it is one."""
+    array = as_numbers(value)
+    ndim = -1 if array is None else array.ndim
+    if array is None or ndim not in (2, 3, 4) or (ndim == 4 and len(array) != 1):
+        return f"is {describe_value(value)}, but an image was expected: an array of height × width × channels"
+    if ndim > 2 and not 1 <= array.shape[-1] <= 4:
+        return f"is {describe_value(value)}, but an image has at most 4 channels, on its last axis"
+    if not ((array >= 0) & (array <= 255)).all():
+        return "is an array with values that are no bytes, but an image was expected, from 0 to 255 or from 0.0 to 1.0"
+    return ""
+
+
+def to_pixels(value: Any) -> Pixels:
+    """The bytes (height, width, channels) of an array; fractions up to 1 are shares of 255."""
+    array = np.asarray(value)
+    if array.dtype == bool or (array.dtype.kind == "f" and array.max(initial=0) <= 1):
+        array = np.rint(array * 255.0)
+    array = array[..., None] if array.ndim == 2 else array.reshape(array.shape[-3:])
+    return np.ascontiguousarray(array, np.uint8)
+
+
+def as_numbers(value: Any) -> npt.NDArray[Any] | None:
+    """The array that something is; None if it is none, or holds what is no number."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal lengths
+        return None
+    return array if array.dtype.kind in "biuf" and array.size else None
+
+
+def _resize(image: "Image.Image", size: tuple[int, int]) -> Pixels:
     """Cut to the shape of `size` around the middle, then resize."""
     from PIL import Image, ImageOps
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, TextIO
 
 from seqloom.errors import DataError
 
-LONGEST = 1 << 25  # characters of a line: more is a file without lines, and would fill the memory
+MAX_LINE = 1 << 25  # characters of a line: more is a file without lines, and would fill the memory
 GZIP_MAGIC = b"\x1f\x8b"
 BAD_BYTE = 0xDC00  # plus the byte: code points that no decoder gives for good bytes
 
@@ -42,26 +42,26 @@ class Fault:
         return DataError(self.sentence, self.file, self.line)
 
 
-def _mark(error: UnicodeError) -> tuple[str, int]:
+def _mark_bad_bytes(error: UnicodeError) -> tuple[str, int]:
     """Let a line with bytes that are no text be read to its end, so that one bad line does not spoil the file."""
     assert isinstance(error, UnicodeDecodeError)
     return "".join(chr(BAD_BYTE + byte) for byte in error.object[error.start : error.end]), error.end
 
 
-codecs.register_error("seqloom.mark", _mark)
+codecs.register_error("seqloom.mark", _mark_bad_bytes)
 
 
 def read_lines(file: str, encoding: str) -> Iterator[Line]:
-    """The lines of a file, one at a time; `fault_of` knows whether one can be used."""
+    """The lines of a file, one at a time; `find_line_fault` says whether one can be used."""
     with closing(_open(file, encoding)) as text:
         number = 0
         try:
-            while line := text.readline(LONGEST):
+            while line := text.readline(MAX_LINE):
                 number += 1
                 if number == 1:
                     line = line.removeprefix("\ufeff")
-                if len(line) == LONGEST and not line.endswith("\n"):
-                    _finish(text)
+                if len(line) == MAX_LINE and not line.endswith("\n"):
+                    _skip_line(text)
                 yield Line(number, line.removesuffix("\n").removesuffix("\r"))
         except EOFError:
             raise DataError("the compressed file ends too early: it is incomplete", file, number + 1) from None
@@ -73,11 +73,11 @@ def read_lines(file: str, encoding: str) -> Iterator[Line]:
             raise DataError(f"the file cannot be read ({error.strerror or error})", file, number + 1) from None
 
 
-def fault_of(line: Line, file: str, encoding: str) -> Fault | None:
+def find_line_fault(line: Line, file: str, encoding: str) -> Fault | None:
     """What makes this line unusable, whatever its format."""
     number, text = line
-    if len(text) >= LONGEST - 1:
-        return Fault("line too long", f"the line is longer than {LONGEST:,} characters", file, number)
+    if len(text) >= MAX_LINE - 1:
+        return Fault("line too long", f"the line is longer than {MAX_LINE:,} characters", file, number)
     if "\0" in text:
         return Fault("NUL byte", "the line holds a NUL byte, so this is hardly text", file, number)
     if not text.isascii():
@@ -102,13 +102,13 @@ def check_file(file: str) -> Path:
         with path.open("rb"):
             return path
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"there is no such file{_near(path)}", file) from None
+        raise DataError(f"there is no such file{_suggest_name(path)}", file) from None
     except (OSError, ValueError) as error:  # a name that is too long, or holds what no name can
         reason = error.strerror if isinstance(error, OSError) else None
         raise DataError(f"the file cannot be read ({reason or error})", file) from None
 
 
-def _near(path: Path) -> str:
+def _suggest_name(path: Path) -> str:
     folder = path.parent
     if not os.path.isdir(folder):
         return f", and no folder {folder}"
@@ -121,7 +121,7 @@ def _near(path: Path) -> str:
 
 
 def _open(file: str, encoding: str) -> TextIO:
-    path, packed = _packed(file)
+    path, packed = _detect_compression(file)
     try:
         if packed:
             return gzip.open(path, "rt", encoding=encoding, errors="seqloom.mark", newline="\n")
@@ -132,7 +132,7 @@ def _open(file: str, encoding: str) -> TextIO:
 
 def read_bytes(file: str, count: int) -> bytes:
     """The first `count` bytes of a file, unpacked if it is compressed, or all of them if it has fewer."""
-    path, packed = _packed(file)
+    path, packed = _detect_compression(file)
     try:
         with gzip.open(path, "rb") if packed else path.open("rb") as raw:
             return raw.read(count)
@@ -144,7 +144,7 @@ def read_bytes(file: str, count: int) -> bytes:
         raise DataError(f"the file cannot be read ({error.strerror or error})", file) from None
 
 
-def _packed(file: str) -> tuple[Path, bool]:
+def _detect_compression(file: str) -> tuple[Path, bool]:
     """The file's path, and whether it is compressed; its name and its content must say the same."""
     path = check_file(file)
     with path.open("rb") as start:
@@ -157,7 +157,7 @@ def _packed(file: str) -> tuple[Path, bool]:
     return path, packed
 
 
-def _finish(text: TextIO) -> None:
+def _skip_line(text: TextIO) -> None:
     """Read to the end of the line without keeping it."""
-    while (rest := text.readline(LONGEST)) and not rest.endswith("\n"):
+    while (rest := text.readline(MAX_LINE)) and not rest.endswith("\n"):
         pass

@@ -25,19 +25,32 @@ BATCH = 4096  # rows in memory at once
 def list_columns(file: str) -> list[str]:
     """The names of all columns."""
     with _open(file) as content:
-        return list(_parquet(content, file).schema_arrow.names)
+        return list(_open_parquet(content, file).schema_arrow.names)
+
+
+def list_plain_columns(file: str) -> tuple[list[str], list[str]]:
+    """The names of the columns that `read_parquet` can read, and of all others."""
+    with _open(file) as content:
+        schema = _open_parquet(content, file).schema_arrow
+        plain = [field.name for field in schema if _is_plain(field.type)]
+        return plain, [name for name in schema.names if name not in plain]
+
+
+def count_rows(file: str) -> int:
+    with _open(file) as content:
+        return int(_open_parquet(content, file).metadata.num_rows)
 
 
 def read_parquet(file: str, names: Sequence[str], wanted: Sequence[str]) -> Iterator[Record | Fault]:
     """The rows of a file that has columns of these names; those that nobody wants are not read and stay empty."""
     places = [names.index(name) for name in wanted]
     with _open(file) as content:
-        table, number = _parquet(content, file), 0
+        table, number = _open_parquet(content, file), 0
         import pyarrow
 
         try:
             for batch in table.iter_batches(BATCH, columns=list(wanted)):
-                for values in zip(*(_texts(batch, name, file) for name in wanted), strict=True):
+                for values in zip(*(_format_column(batch, name, file) for name in wanted), strict=True):
                     number += 1
                     fields = [""] * len(names)
                     for place, value in zip(places, values, strict=True):
@@ -46,7 +59,7 @@ def read_parquet(file: str, names: Sequence[str], wanted: Sequence[str]) -> Iter
                     sentence = f"{nul!r} holds a NUL, so this is hardly text"
                     yield Fault(f"{nul!r} is not text", sentence, file, number) if nul else Record(fields, number)
         except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-            raise _damaged(error, file) from None
+            raise _describe_damage(error, file) from None
 
 
 def _open(file: str) -> IO[bytes]:
@@ -66,7 +79,7 @@ def _unpack(path: Path, file: str) -> IO[bytes]:
     return unpacked
 
 
-def _parquet(content: IO[bytes], file: str) -> "pyarrow.parquet.ParquetFile":
+def _open_parquet(content: IO[bytes], file: str) -> "pyarrow.parquet.ParquetFile":
     try:
         import pyarrow
         from pyarrow.parquet import ParquetFile
@@ -75,15 +88,15 @@ def _parquet(content: IO[bytes], file: str) -> "pyarrow.parquet.ParquetFile":
     try:
         return ParquetFile(content)
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        raise _damaged(error, file) from None
+        raise _describe_damage(error, file) from None
 
 
-def _damaged(error: Exception, file: str) -> DataError:
+def _describe_damage(error: Exception, file: str) -> DataError:
     [reason, *_] = str(error).splitlines() or ["it is damaged"]
     return DataError(f"the file cannot be read as Parquet ({reason[:200]})", file)
 
 
-def _texts(batch: "pyarrow.RecordBatch", name: str, file: str) -> list[str]:
+def _format_column(batch: "pyarrow.RecordBatch", name: str, file: str) -> list[str]:
     """A column as texts: as it stands, or as Arrow writes it (true, 1.5, 2013-01-31)."""
     import pyarrow
     from pyarrow import types
@@ -91,8 +104,15 @@ def _texts(batch: "pyarrow.RecordBatch", name: str, file: str) -> list[str]:
     column = batch.column(name)
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    kind = column.type
-    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    if types.is_nested(kind) or binary:
-        raise DataError(f"the column {name!r} is {kind}, but texts or numbers were expected", file)
+    if not _is_plain(column.type):
+        raise DataError(f"the column {name!r} is {column.type}, but texts or numbers were expected", file)
     return ["" if value is None else value for value in column.cast(pyarrow.large_string()).to_pylist()]
+
+
+def _is_plain(kind: "pyarrow.DataType") -> bool:
+    """Whether values of this type can be written as texts."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    return not (types.is_nested(kind) or binary)

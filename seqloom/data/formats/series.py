@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from seqloom.arrays import Doubles
 from seqloom.data.formats.delimited import Record
-from seqloom.data.formats.dialects import Table, Written, open_table
+from seqloom.data.formats.dialects import Dialect, Table, open_table
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
-from seqloom.data.formats.tables import Skipped, format_of, place_of
-from seqloom.data.formats.times import Clock, Times, clock_of, find_clock, grid_of, number
+from seqloom.data.formats.tables import Skipped, detect_format, find_column
+from seqloom.data.formats.times import Clock, Times, detect_clock, find_clock, find_grid, parse_number_time
 from seqloom.data.numbers import LARGEST, explain_no_number
 from seqloom.errors import DataError
 
@@ -68,15 +68,15 @@ class _Chunks:
 
 def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[Series]:
     """The series of a file; those of a long table in the order in which their ids first appear."""
-    format = format_of([file], reading.format)
+    format = detect_format([file], reading.format)
     if format not in ("csv", "tsv", "xlsx", "parquet"):
         raise DataError(f"a table of numbers is csv, tsv, xlsx or parquet, not {format}", file)
-    written = Written(format, reading.encoding, reading.separator, reading.header)
+    written = Dialect(format, reading.encoding, reading.separator, reading.header)
     asked = [*reading.time, *filter(None, [reading.id]), *reading.values]
     opened = open_table(file, written, asked, skipped.notes, numeric=True)
     table = _Table(file, opened, reading)
     chunks = _Chunks()
-    for rows in _chunked(table.kept(table.checked(opened.records), skipped)):
+    for rows in _make_chunks(table.kept(table.checked(opened.records), skipped)):
         table.add(rows, chunks, skipped)
     if not chunks.values:
         raise DataError("the file has a header, but no rows that can be used", file)
@@ -85,7 +85,7 @@ def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[S
     return table.series(chunks)
 
 
-def _chunked(records: Iterable[Record]) -> Iterator[list[Record]]:
+def _make_chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
     rows: list[Record] = []
     for record in records:
         rows.append(record)
@@ -102,11 +102,11 @@ class _Table:
     def __init__(self, file: str, header: Table, reading: TableReading) -> None:
         names = header.names
         self.file, self.reading, self.names = file, reading, names
-        self.time = [place_of(name, names, file, header.line) for name in reading.time]
-        self.id = place_of(reading.id, names, file, header.line) if reading.id else None
+        self.time = [find_column(name, names, file, header.line) for name in reading.time]
+        self.id = find_column(reading.id, names, file, header.line) if reading.id else None
         used = {*self.time, self.id}
         rest = [place for place in range(len(names)) if place not in used]
-        self.values = [place_of(name, names, file, header.line) for name in reading.values] or rest
+        self.values = [find_column(name, names, file, header.line) for name in reading.values] or rest
         if not self.values:
             raise DataError("no column is left for the values", file, header.line)
         self.ids: dict[str, int] = {}
@@ -169,7 +169,7 @@ class _Table:
     def _values(self, rows: Sequence[Record]) -> Doubles:
         values = np.empty((len(rows), len(self.values)))
         for column, place in enumerate(self.values):
-            values[:, column] = _numbers([row.fields[place] for row in rows], self.decimal)
+            values[:, column] = _parse_numbers([row.fields[place] for row in rows], self.decimal)
         return values
 
     def _times(self, rows: Sequence[Record]) -> Times:
@@ -177,23 +177,25 @@ class _Table:
             return np.zeros(len(rows))  # numbered when all are there
         found = [[row.fields[place].strip() for place in self.time] for row in rows]
         if self.clock is None:
-            self.clock = clock_of(found[0])  # of a row that could not be read: says what is wrong
-        return np.array(list(map(self.clock, found)), np.float64 if self.clock is number else "datetime64[ms]")
+            self.clock = detect_clock(found[0])  # of a row that could not be read: says what is wrong
+        return np.array(
+            list(map(self.clock, found)), np.float64 if self.clock is parse_number_time else "datetime64[ms]"
+        )
 
     def _fault(self, row: Record) -> Fault | None:
         for place in self.values:
             try:
-                _numbers([row.fields[place]], self.decimal)
+                _parse_numbers([row.fields[place]], self.decimal)
             except ValueError:
                 name, text = self.names[place], row.fields[place].strip()
-                sentence = f"the column {name!r} is {_short(text)}, but {explain_no_number(text)}"
+                sentence = f"the column {name!r} is {_shorten(text)}, but {explain_no_number(text)}"
                 return Fault(f"{name!r} is no number", sentence, self.file, row.line)
         try:
             self._times([row])
         except ValueError as error:
             names = ", ".join(repr(self.names[place]) for place in self.time)
             text = " ".join(row.fields[place].strip() for place in self.time)
-            sentence = f"the time in {names} is {_short(text)}, which cannot be read ({error})"
+            sentence = f"the time in {names} is {_shorten(text)}, which cannot be read ({error})"
             return Fault("no time", sentence, self.file, row.line)
         return None
 
@@ -222,7 +224,7 @@ class _Table:
             whose = f" of {name!r}" if self.id is not None else ""
             sentence = f"the time{whose} is {times[at]}, which is not after the {times[at - 1]} of line {lines[at - 1]}"
             raise DataError(f"{sentence}; times must increase", self.file, int(lines[at]))
-        places, grid, step = grid_of(times)
+        places, grid, step = find_grid(times)
         if step and len(grid) > len(times):
             full = np.full((len(grid), values.shape[1]), np.nan)
             full[places] = values
@@ -233,7 +235,7 @@ class _Table:
 # --- numbers -------------------------------------------------------------------------------------------
 
 
-def _numbers(texts: list[str], decimal: str) -> Doubles:
+def _parse_numbers(texts: list[str], decimal: str) -> Doubles:
     """The numbers of a column, NaN for what is missing; ValueError if one is neither."""
     if decimal != "auto":
         texts = [normalize(text, decimal) for text in texts]
@@ -246,5 +248,5 @@ def _numbers(texts: list[str], decimal: str) -> Doubles:
     return numbers
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")

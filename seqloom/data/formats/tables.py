@@ -19,24 +19,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import PurePath
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from seqloom.config.recipe import Data
 from seqloom.data.formats.delimited import (
     PAIR,
     Record,
-    parallel,
-    separated,
-    without_blanks,
+    read_pairs,
+    read_parallel,
+    skip_blank_lines,
 )
-from seqloom.data.formats.dialects import Written, open_table
-from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
+from seqloom.data.formats.dialects import Dialect, open_table
+from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
 from seqloom.errors import DataError
 
 ENDINGS = {
     **{".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".txt": "txt", ".parquet": "parquet", ".xlsx": "xlsx"},
     **{".conll": "conll", ".conllu": "conllu", ".ts": "ts"},
 }
+TABLES = ("csv", "tsv", "jsonl", "parquet", "xlsx")  # formats whose columns have names
 PAIRS = ("lines", "idx", "sheets")  # formats whose source and target stand in files of their own
 ESCAPED = re.compile("[\0\ud800-\udfff]")  # what JSON can write in escapes and text cannot hold
 ABSENT = object()  # in place of a value that is not there; a null is there
@@ -49,6 +50,7 @@ class Row(NamedTuple):
     values: tuple[str, ...]  # as many as columns were asked for
     file: str
     line: int  # where the row begins
+    cells: Any = None  # the whole row: texts in the order of the columns, or a line of JSON
 
 
 @dataclass(frozen=True)
@@ -80,23 +82,31 @@ class Skipped:
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what was detected about files, in sentences
+    names: dict[str, str] = field(default_factory=dict)  # what files are called in sentences, if not by their names
 
     def unique_notes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.notes))
+        return tuple(dict.fromkeys(map(self._rename, self.notes)))
+
+    def _rename(self, note: str) -> str:
+        for file, name in self.names.items():
+            note = note.replace(file, name)
+        return note
 
     def add(self, fault: Fault) -> None:
         self.counts[fault.reason] += 1
-        self.first.setdefault(fault.reason, f"{fault.file}, line {fault.line}")
+        self.first.setdefault(fault.reason, f"{self.names.get(fault.file, fault.file)}, line {fault.line}")
 
 
 def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
     """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
-    rows = _rows(files, reading, skipped.notes)
-    found = (stripped(row, reading) if isinstance(row, Row) else row for row in rows)
-    return kept(found, files[0], reading.skip, skipped)
+    rows = _read_raw_rows(files, reading, skipped.notes)
+    found = (strip_row(row, reading) if isinstance(row, Row) else row for row in rows)
+    return drop_faults(found, files[0], reading.skip, skipped)
 
 
-def kept(found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows") -> Iterator[Item]:
+def drop_faults(
+    found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows"
+) -> Iterator[Item]:
     """The items among what was found in a file. A fault is raised, or added to `skipped`; no item at all is raised."""
     items = 0
     own = Skipped()
@@ -117,15 +127,15 @@ def kept(found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped,
         raise DataError("the file is empty", file)
 
 
-def named_split(name: str) -> tuple[str, str]:
+def parse_split(name: str) -> tuple[str, str]:
     """A file, and the split of it that is meant, if one is: index.tsv#train."""
     file, _, split = name.partition("#")
     return file, split
 
 
-def format_of(files: Sequence[str], format: str) -> str:
+def detect_format(files: Sequence[str], format: str) -> str:
     """The format as said, or as the ending of the file says."""
-    name = PurePath(named_split(files[0])[0].lower().removesuffix(".gz"))
+    name = PurePath(parse_split(files[0])[0].lower().removesuffix(".gz"))
     if os.path.isdir(os.path.expanduser(files[0])):
         return "folders"
     if format == "guess" and name.name.endswith("-ubyte"):
@@ -150,25 +160,25 @@ def format_of(files: Sequence[str], format: str) -> str:
 # --- rows, and faults in place of rows -------------------------------------------------------------------------
 
 
-def _rows(files: Sequence[str], reading: Reading, notes: list[str]) -> Iterator[Row | Fault]:
-    format = format_of(files, reading.format)
+def _read_raw_rows(files: Sequence[str], reading: Reading, notes: list[str]) -> Iterator[Row | Fault]:
+    format = detect_format(files, reading.format)
     file = files[0]
     if format == "lines":
-        return _chosen(parallel(files[0], files[1], reading.encoding), PAIR, reading.columns, file)
+        return select_columns(read_parallel(files[0], files[1], reading.encoding), PAIR, reading.columns, file)
     if format == "jsonl":
-        return _objects(without_blanks(read_lines(file, reading.encoding)), reading, file)
+        return read_objects(skip_blank_lines(read_lines(file, reading.encoding)), reading, file)
     if format == "txt":
         lines = read_lines(file, reading.encoding)
         separator = "\t" if reading.separator == "auto" else reading.separator
-        return _chosen(separated(lines, separator, reading.encoding, file), PAIR, reading.columns, file)
-    return _table(file, format, reading, notes)
+        return select_columns(read_pairs(lines, separator, reading.encoding, file), PAIR, reading.columns, file)
+    return _read_table(file, format, reading, notes)
 
 
-def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row | Fault]:
+def read_objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row | Fault]:
     # Numbers stay as they are written: 1.50 is not 1.5, and a thousand digits are no trouble.
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
     for line in lines:
-        if fault := fault_of(line, file, reading.encoding):
+        if fault := find_line_fault(line, file, reading.encoding):
             yield fault
             continue
         try:
@@ -182,7 +192,7 @@ def _objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator[Row
         if not isinstance(found, dict):
             yield Fault("not an object", "the line is JSON, but not an object with named values", file, line.number)
             continue
-        yield _picked(found, reading, file, line.number)
+        yield _pick_values(found, reading, file, line)
 
 
 def look_up(found: object, name: str) -> object:
@@ -200,21 +210,24 @@ def look_up(found: object, name: str) -> object:
     return ABSENT
 
 
-def paths_of(found: dict[str, object], depth: int = 4) -> list[str]:
+def list_paths(found: dict[str, object], depth: int = 4) -> list[str]:
     """The names of an object's values, those inside of objects with their path, down to a depth."""
     names: list[str] = []
     for key, value in found.items():
-        inside = paths_of(value, depth - 1) if isinstance(value, dict) and depth else []
+        inside = list_paths(value, depth - 1) if isinstance(value, dict) and depth else []
         names += [f"{key}.{name}" for name in inside] or [key]
     return names
 
 
-def _picked(found: dict[str, object], reading: Reading, file: str, line: int) -> Row | Fault:
+def _pick_values(found: dict[str, object], reading: Reading, file: str, whole: Line) -> Row | Fault:
     values: list[str] = []
+    line = whole.number
     for name in reading.columns:
         value = look_up(found, name)
         if value is ABSENT:
-            return Fault(f"no {name!r}", f"the object has no {name!r}; {names_near(name, paths_of(found))}", file, line)
+            return Fault(
+                f"no {name!r}", f"the object has no {name!r}; {suggest_names(name, list_paths(found))}", file, line
+            )
         if value is None and name in reading.blank:
             value = ""
         if isinstance(value, bool):
@@ -225,29 +238,29 @@ def _picked(found: dict[str, object], reading: Reading, file: str, line: int) ->
         if ESCAPED.search(value):
             return Fault(f"{name!r} is not text", f"{name!r} holds a NUL or half of a surrogate pair", file, line)
         values.append(value)
-    return Row(tuple(values), file, line)
+    return Row(tuple(values), file, line, whole.text)
 
 
 # --- columns -----------------------------------------------------------------------------------------------------
 
 
-def _table(file: str, format: str, reading: Reading, notes: list[str]) -> Iterator[Row | Fault]:
+def _read_table(file: str, format: str, reading: Reading, notes: list[str]) -> Iterator[Row | Fault]:
     """The asked columns of a table."""
-    written = Written(format, reading.encoding, reading.separator, reading.header)
+    written = Dialect(format, reading.encoding, reading.separator, reading.header)
     table = open_table(file, written, reading.columns, notes)
     rows = 0
-    for row in _chosen(table.records, table.names, reading.columns, file, table.line):
+    for row in select_columns(table.records, table.names, reading.columns, file, table.line):
         rows += 1
         yield row
     if not rows:
         raise DataError("the file has a header, but no rows" if table.line else "the file is empty", file)
 
 
-def _chosen(
+def select_columns(
     records: Iterable[Record | Fault], names: list[str], columns: tuple[str, ...], file: str, line: int | None = None
 ) -> Iterator[Row | Fault]:
     """The asked columns of records that have these names; `line` is where the names stand."""
-    places = [place_of(name, names, file, line) for name in columns]
+    places = [find_column(name, names, file, line) for name in columns]
     width = len(names)
     for record in records:
         if isinstance(record, Fault):
@@ -256,20 +269,21 @@ def _chosen(
             sentence = f"the row has {len(record.fields)} fields, but {width} were expected"
             yield Fault("wrong number of fields", sentence, file, record.line)
         else:
-            yield Row(tuple([record.fields[place] for place in places]), file, record.line)
+            values = tuple([record.fields[place] for place in places])
+            yield Row(values, file, record.line, record.fields)
 
 
-def place_of(name: str, names: list[str], file: str, line: int | None) -> int:
+def find_column(name: str, names: list[str], file: str, line: int | None) -> int:
     """Where the column of this name, or of this number from 1, stands."""
     if name in names:
         return names.index(name)
     numbers = [str(number) for number in range(1, len(names) + 1)]
     if name in numbers:
         return numbers.index(name)
-    raise DataError(f"there is no column {name!r}; {names_near(name, names)}", file, line)
+    raise DataError(f"there is no column {name!r}; {suggest_names(name, names)}", file, line)
 
 
-def names_near(name: str, names: list[str]) -> str:
+def suggest_names(name: str, names: list[str]) -> str:
     """The names that are there, and the one that may be meant."""
     listed = ", ".join(map(repr, names[:SHOWN_NAMES])) + (", …" if len(names) > SHOWN_NAMES else "")
     by_lower = {other.lower(): other for other in names}
@@ -277,12 +291,12 @@ def names_near(name: str, names: list[str]) -> str:
     return f"there are {listed}" + (f"; did you mean {by_lower[close[0]]!r}?" if close else "")
 
 
-def stripped(row: Row, reading: Reading) -> Row | Fault:
+def strip_row(row: Row, reading: Reading) -> Row | Fault:
     """The row without white space around its texts; a fault if one is empty that may not be."""
     values = tuple([value.strip() for value in row.values])
     if all(values):
-        return Row(values, row.file, row.line)
+        return row._replace(values=values)
     for name, value in zip(reading.columns, values, strict=True):
         if not value and name not in reading.blank:
             return Fault(f"empty {name!r}", f"the column {name!r} is empty", row.file, row.line)
-    return Row(values, row.file, row.line)
+    return row._replace(values=values)

@@ -26,16 +26,16 @@ def find_clock(rows: Sequence[Sequence[str]], format: str, file: str, notes: lis
     """How times are written: as `format` says, as the first one shows, or as most of them do."""
     if format == "auto":
         try:
-            return clock_of(rows[0])
+            return detect_clock(rows[0])
         except ValueError:
             texts = [" ".join(row) for row in rows]
             if not (format := detect_format(texts, file)):
                 raise
             notes.append(f"{file}: times are read as {format}, as in {texts[0]} (data.time_format)")
-    return partial(_formatted, format)
+    return partial(_parse_format, format)
 
 
-def _formatted(format: str, texts: Sequence[str]) -> datetime:
+def _parse_format(format: str, texts: Sequence[str]) -> datetime:
     text = " ".join(texts)
     try:
         found = datetime.strptime(text, format)
@@ -46,21 +46,21 @@ def _formatted(format: str, texts: Sequence[str]) -> datetime:
         raise ValueError(f"times are written as {format}") from None
 
 
-def clock_of(texts: Sequence[str]) -> Clock:
+def detect_clock(texts: Sequence[str]) -> Clock:
     """How times are written, as the first one shows."""
     if len(texts) > 1:
-        return _parts if re.fullmatch(r"\d{1,4}(?:\.0)?", texts[0]) else _aware_as(" ".join(texts))
+        return _parse_parts if re.fullmatch(r"\d{1,4}(?:\.0)?", texts[0]) else _make_iso_parser(" ".join(texts))
     [text] = texts
     if not COMPACT_DATE.fullmatch(text):
         try:
-            number(texts)
-            return number
+            parse_number_time(texts)
+            return parse_number_time
         except ValueError:
             pass
-    return _aware_as(text)
+    return _make_iso_parser(text)
 
 
-def number(texts: Sequence[str]) -> float:
+def parse_number_time(texts: Sequence[str]) -> float:
     """A time that is a plain number."""
     found = float(texts[0])
     if not math.isfinite(found) or "_" in texts[0]:
@@ -68,7 +68,7 @@ def number(texts: Sequence[str]) -> float:
     return found
 
 
-def _parts(texts: Sequence[str]) -> datetime:
+def _parse_parts(texts: Sequence[str]) -> datetime:
     numbers = [int(text.removesuffix(".0")) for text in texts]
     if len(numbers) > len(PARTS):
         raise ValueError(f"at most {len(PARTS)} columns make a time: {', '.join(PARTS)}")
@@ -79,12 +79,12 @@ def _parts(texts: Sequence[str]) -> datetime:
         raise ValueError("it is beyond the calendar") from None
 
 
-def _aware_as(first: str) -> Callable[[Sequence[str]], datetime]:
+def _make_iso_parser(first: str) -> Callable[[Sequence[str]], datetime]:
     """Times in ISO 8601, with an offset from UTC or without, as the first one is."""
-    offset = _iso(first).tzinfo is not None
+    offset = _parse_iso(first).tzinfo is not None
 
     def moment(texts: Sequence[str]) -> datetime:
-        found = _iso(" ".join(texts))
+        found = _parse_iso(" ".join(texts))
         if (found.tzinfo is not None) != offset:
             raise ValueError(f"the first time has {'an' if offset else 'no'} offset from UTC, and so must all")
         try:
@@ -95,7 +95,7 @@ def _aware_as(first: str) -> Callable[[Sequence[str]], datetime]:
     return moment
 
 
-def _iso(text: str) -> datetime:
+def _parse_iso(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text + "-01" if MONTH.fullmatch(text) else text)
     except ValueError:
@@ -104,11 +104,11 @@ def _iso(text: str) -> datetime:
         ) from None
 
 
-def grid_of(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:
+def find_grid(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:
     """Where each row stands on the grid of equal steps, the grid's times, and the step; no step if there is no grid."""
     if len(times) < 2:
         return np.arange(len(times)), times, ""
-    for numbers, unit in _countings(times):
+    for numbers, unit in _count_times(times):
         with np.errstate(all="ignore"):  # numbers at the ends of what a float can hold lie on no grid
             sizes, counts = np.unique(np.diff(numbers), return_counts=True)
             step = sizes[np.argmax(counts)]
@@ -117,11 +117,11 @@ def grid_of(times: Times) -> tuple[npt.NDArray[np.int64], Times, str]:
             off = np.abs(places - whole).max()
         rows = whole[-1] + 1
         if off < 1e-6 and rows <= SPARSEST * len(times):
-            return whole.astype(np.int64), laid(times, int(rows), step, unit), f"{step} {unit}".strip()
+            return whole.astype(np.int64), place_on_grid(times, int(rows), step, unit), f"{step} {unit}".strip()
     return np.arange(len(times)), times, ""
 
 
-def _countings(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Doubles, str]]:
+def _count_times(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Doubles, str]]:
     """Times as numbers in which steps may be equal: milliseconds, or months where every day and clock is the same."""
     if times.dtype.kind == "f":
         yield times.astype(np.float64), ""
@@ -132,7 +132,7 @@ def _countings(times: Times) -> Iterator[tuple[npt.NDArray[np.int64] | Doubles, 
         yield months.astype(np.int64), "months"
 
 
-def laid(times: Times, rows: int, step: int | float, unit: str) -> Times:
+def place_on_grid(times: Times, rows: int, step: int | float, unit: str) -> Times:
     if unit == "":
         return times[0] + np.arange(rows) * step
     if unit == "ms":
@@ -142,13 +142,18 @@ def laid(times: Times, rows: int, step: int | float, unit: str) -> Times:
     return (months + (np.arange(rows) * int(step)).astype("timedelta64[M]")).astype("datetime64[ms]") + within
 
 
-def following(last: Times, step: str, rows: int) -> list[str]:
+def format_following_times(last: Times, step: str, rows: int) -> list[str]:
     """When the rows after the last one (1,) are, as a person writes it; how many steps ahead where no step is known."""
     size, _, unit = step.partition(" ")
     if not size:
         return [f"+{number}" for number in range(1, rows + 1)]
-    steps = laid(last, rows + 1, float(size) if unit == "" else int(size), unit)[1:]
-    if unit == "":
-        return [f"{number:g}" for number in steps.tolist()]
-    whole_days = bool((steps == steps.astype("datetime64[D]")).all())
-    return [text.replace("T", " ") for text in np.datetime_as_string(steps, "D" if whole_days else "s").tolist()]
+    steps = place_on_grid(last, rows + 1, float(size) if unit == "" else int(size), unit)[1:]
+    return format_times(steps)
+
+
+def format_times(times: Times) -> list[str]:
+    """Times as a person writes them: dates alone where all are whole days."""
+    if times.dtype.kind != "M":
+        return [f"{number:g}" for number in times.tolist()]
+    whole_days = bool((times == times.astype("datetime64[D]")).all())
+    return [text.replace("T", " ") for text in np.datetime_as_string(times, "D" if whole_days else "s").tolist()]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from seqloom.data.formats.lines import Fault, Line, fault_of, read_lines
-from seqloom.data.formats.tables import Skipped, kept, names_near
+from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
+from seqloom.data.formats.tables import Skipped, drop_faults, suggest_names
 from seqloom.data.numbers import LARGEST
 from seqloom.errors import DataError
 
@@ -39,11 +39,11 @@ class _Header:
 def read_ts(file: str, skipped: Skipped, encoding: str = "utf-8", skip: bool = False) -> Iterator[Case]:
     """The cases of a file; those that cannot be used are raised, or added to `skipped`."""
     lines = (line for line in read_lines(file, encoding) if line.text.strip() and not line.text.startswith("#"))
-    header = _header(lines, file)
-    return kept((_case(line, header, file, encoding) for line in lines), file, skip, skipped, "cases")
+    header = _read_header(lines, file)
+    return drop_faults((_read_case(line, header, file, encoding) for line in lines), file, skip, skipped, "cases")
 
 
-def _header(lines: Iterator[Line], file: str) -> _Header:
+def _read_header(lines: Iterator[Line], file: str) -> _Header:
     header = _Header()
     for number, text in lines:
         if not text.startswith("@"):
@@ -52,43 +52,43 @@ def _header(lines: Iterator[Line], file: str) -> _Header:
         match name.lower():
             case "data":
                 return header
-            case "timestamps" if _truth(words, file, number):
+            case "timestamps" if _parse_bool(words, file, number):
                 raise DataError("series with time stamps of their own are not read", file, number)
             case "dimensions" | "dimension":
-                header.dimensions = _count(words, file, number)
-            case "univariate" if _truth(words, file, number):
+                header.dimensions = _parse_count(words, file, number)
+            case "univariate" if _parse_bool(words, file, number):
                 header.dimensions = 1
             case "equallength":
-                header.equal = _truth(words, file, number)
+                header.equal = _parse_bool(words, file, number)
             case "serieslength":
-                header.length = _count(words, file, number)
+                header.length = _parse_count(words, file, number)
             case "classlabel":
-                header.labeled = _truth(words, file, number)
+                header.labeled = _parse_bool(words, file, number)
                 header.labels = frozenset(words[1:])
             case "targetlabel":
-                header.labeled = _truth(words, file, number)
+                header.labeled = _parse_bool(words, file, number)
     raise DataError("the file has no line @data, behind which the cases stand", file)
 
 
-def _truth(words: list[str], file: str, line: int) -> bool:
+def _parse_bool(words: list[str], file: str, line: int) -> bool:
     if not words or words[0].lower() not in ("true", "false"):
         raise DataError(f"true or false was expected, not {' '.join(words)[:40]!r}", file, line)
     return words[0].lower() == "true"
 
 
-def _count(words: list[str], file: str, line: int) -> int:
+def _parse_count(words: list[str], file: str, line: int) -> int:
     if not words or not re.fullmatch("[1-9][0-9]{0,8}", words[0]):
         raise DataError(f"a count was expected, not {' '.join(words)[:40]!r}", file, line)
     return int(words[0])
 
 
-def _case(line: Line, header: _Header, file: str, encoding: str) -> Case | Fault:
-    if fault := fault_of(line, file, encoding):
+def _read_case(line: Line, header: _Header, file: str, encoding: str) -> Case | Fault:
+    if fault := find_line_fault(line, file, encoding):
         return fault
     parts = line.text.split(":")
     label = parts.pop().strip() if header.labeled else ""
     if header.labels and label not in header.labels:
-        sentence = f"the class {label[:40]!r} is not in the header; {names_near(label[:40], sorted(header.labels))}"
+        sentence = f"the class {label[:40]!r} is not in the header; {suggest_names(label[:40], sorted(header.labels))}"
         return Fault("unknown class", sentence, file, line.number)
     if header.dimensions is None:
         header.dimensions = max(len(parts), 1)
@@ -96,19 +96,21 @@ def _case(line: Line, header: _Header, file: str, encoding: str) -> Case | Fault
         sentence = f"the case has {len(parts)} dimensions, but {header.dimensions} were expected"
         return Fault("wrong number of dimensions", sentence, file, line.number)
     try:
-        columns = [np.array([_value(text.strip()) for text in part.split(",")]) for part in parts]
+        columns = [np.array([_parse_value(text.strip()) for text in part.split(",")]) for part in parts]
     except ValueError:
         return Fault("not numbers", f"a value is no number in {line.text[:60]!r} …", file, line.number)
-    return _checked(columns, label, header, file, line.number)
+    return _check_case(columns, label, header, file, line.number)
 
 
-def _value(text: str) -> float:
+def _parse_value(text: str) -> float:
     if "_" in text:  # float() would take 1_000
         raise ValueError
     return math.nan if text in MISSING else float(text)
 
 
-def _checked(columns: list[npt.NDArray[np.float64]], label: str, header: _Header, file: str, line: int) -> Case | Fault:
+def _check_case(
+    columns: list[npt.NDArray[np.float64]], label: str, header: _Header, file: str, line: int
+) -> Case | Fault:
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         sentence = f"the dimensions of the case are {min(lengths)} to {max(lengths)} long, but must be equally long"

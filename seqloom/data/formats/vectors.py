@@ -36,7 +36,7 @@ def read_vectors(file: str, words: Sequence[str], encoding: str = "utf-8") -> Ve
     """The vectors of these words; a line of another width than the first is refused."""
     places = {word: place for place, word in enumerate(words)}
     filled = (line for line in read_lines(file, encoding) if line.text.strip())
-    promised, width, lines = _width(filled, file)
+    promised, width, lines = _read_width(filled, file)
     values = np.zeros((len(words), width), np.float32)
     found = np.zeros(len(words), np.bool_)
     count = 0
@@ -45,14 +45,14 @@ def read_vectors(file: str, words: Sequence[str], encoding: str = "utf-8") -> Ve
         word, numbers = _split(line, width, file)
         place = places.get(word)
         if place is not None and not found[place]:
-            values[place] = _parsed(numbers, word, file, line.number)
+            values[place] = _parse_vector(numbers, word, file, line.number)
             found[place] = True
     if promised is not None and count != promised:
         raise DataError(f"the first line promises {promised:,} words, but the file has {count:,}", file)
     return Vectors(values, found, count)
 
 
-def _width(lines: Iterator[Line], file: str) -> tuple[int | None, int, Iterator[Line]]:
+def _read_width(lines: Iterator[Line], file: str) -> tuple[int | None, int, Iterator[Line]]:
     """How many words are promised, how many numbers a word has by the first of them, and the lines of words."""
     first = next(lines, None)
     promised = said = None
@@ -61,19 +61,19 @@ def _width(lines: Iterator[Line], file: str) -> tuple[int | None, int, Iterator[
         first = next(lines, None)
     if first is None:
         raise DataError("the file has no words", file)
-    width = said or _numbers_at_end(first.text)
+    width = said or _count_numbers(first.text)
     if not width:
         raise DataError("a word and its numbers were expected, between blanks", file, first.number)
     _split(first, width, file)
-    return promised, width, _before(first, lines)
+    return promised, width, _prepend(first, lines)
 
 
-def _before(first: Line, lines: Iterator[Line]) -> Iterator[Line]:
+def _prepend(first: Line, lines: Iterator[Line]) -> Iterator[Line]:
     yield first
     yield from lines
 
 
-def _numbers_at_end(text: str) -> int:
+def _count_numbers(text: str) -> int:
     """How many fields are numbers, from the end, the first field being a word whatever it looks like."""
     fields = text.rstrip().split(" ")[1:]
     return next((back for back, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields))
@@ -91,11 +91,11 @@ def _split(line: Line, width: int, file: str) -> tuple[str, list[str]]:
     word, *numbers = line.text.rstrip().rsplit(" ", width)
     if len(numbers) == width and (" " not in word or not _is_number(word.rpartition(" ")[2])):
         return word, numbers
-    found = _numbers_at_end(line.text)
+    found = _count_numbers(line.text)
     raise DataError(f"the word has {found} numbers, but {width} were expected", file, line.number)
 
 
-def _parsed(numbers: list[str], word: str, file: str, line: int) -> list[float]:
+def _parse_vector(numbers: list[str], word: str, file: str, line: int) -> list[float]:
     for number in numbers:
         if not _is_number(number) or abs(float(number)) > LARGEST:
             raise DataError(f"the vector of {word[:40]!r} holds {number[:40]!r}, which is no number", file, line)

@@ -26,8 +26,8 @@ def read_xlsx(name: str, notes: list[str]) -> Iterator[Record]:
         for number, cells in enumerate(book[wanted or book.sheetnames[0]].iter_rows(values_only=True), 1):
             texts = [format_cell(cell) for cell in cells]
             if any(texts):
-                width = width or _filled(texts)
-                yield Record(texts[: max(width, _filled(texts))] + [""] * (width - len(texts)), number)
+                width = width or _count_filled(texts)
+                yield Record(texts[: max(width, _count_filled(texts))] + [""] * (width - len(texts)), number)
     finally:
         book.close()
 
@@ -50,7 +50,7 @@ def _open(file: str) -> Any:
         raise DataError(f"the file cannot be read as an Excel file ({reason[:100]})", file) from None
 
 
-def _filled(texts: list[str]) -> int:
+def _count_filled(texts: list[str]) -> int:
     """How many cells there are up to the last that holds something."""
     return max((place for place, text in enumerate(texts, 1) if text), default=0)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from seqloom.data.formats.abc import FIELD, Tune
-from seqloom.data.music.keys import ALTERATIONS, default_unit, is_compound, key_of, meter_of, unit_of
+from seqloom.data.music.keys import ALTERATIONS, choose_default_unit, is_compound, parse_key, parse_meter, parse_unit
 from seqloom.data.music.notation import Bar, BarLine, Note
 from seqloom.errors import DataError
 
@@ -66,12 +66,12 @@ class _State:
     broken: Fraction | None = None  # factor of the next note
 
 
-def bars_of(tune: Tune) -> tuple[Bar, ...]:
+def parse_bars(tune: Tune) -> tuple[Bar, ...]:
     """The bars of a tune as written; DataError with the line if something cannot be read."""
     state: _State | None = None
     line = tune.line
     try:
-        state = _start(tune)
+        state = _make_state(tune)
         for text in tune.body.split("\n"):
             _read_line(state, text)
             state.line += 1
@@ -79,7 +79,7 @@ def bars_of(tune: Tune) -> tuple[Bar, ...]:
         if state.broken is not None:
             raise ValueError("a broken rhythm has no note behind it")
         if state.notes:
-            _close(state, BarLine())
+            _close_bar(state, BarLine())
     except ValueError as error:
         raise DataError(str(error), tune.file, state.line if state else line) from None
     if not state.bars:
@@ -87,12 +87,12 @@ def bars_of(tune: Tune) -> tuple[Bar, ...]:
     return tuple(state.bars)
 
 
-def _start(tune: Tune) -> _State:
+def _make_state(tune: Tune) -> _State:
     meter_text = tune.field("M")
-    meter = meter_of(meter_text)
+    meter = parse_meter(meter_text)
     unit_text = tune.field("L")
-    unit = unit_of(unit_text) if unit_text else default_unit(meter)
-    return _State(key_of(tune.field("K")), meter_text, meter, unit, bool(unit_text), tune.body_line, bar_meter=meter)
+    unit = parse_unit(unit_text) if unit_text else choose_default_unit(meter)
+    return _State(parse_key(tune.field("K")), meter_text, meter, unit, bool(unit_text), tune.body_line, bar_meter=meter)
 
 
 def _read_line(state: _State, text: str) -> None:
@@ -115,13 +115,13 @@ def _read_line(state: _State, text: str) -> None:
 
 def _set_field(state: _State, letter: str, text: str) -> None:
     if letter == "K":
-        state.key = key_of(text)
+        state.key = parse_key(text)
     elif letter == "L":
-        state.unit, state.unit_said = unit_of(text), True
+        state.unit, state.unit_said = parse_unit(text), True
     elif letter == "M":
-        state.meter_text, state.meter = text, meter_of(text)
+        state.meter_text, state.meter = text, parse_meter(text)
         if not state.unit_said:
-            state.unit = default_unit(state.meter)
+            state.unit = choose_default_unit(state.meter)
         if not state.notes:
             state.bar_meter = state.meter
 
@@ -129,24 +129,24 @@ def _set_field(state: _State, letter: str, text: str) -> None:
 # --- bars --------------------------------------------------------------------------------------------------------
 
 
-def _bar(state: _State, found: re.Match[str]) -> None:
+def _read_bar_line(state: _State, found: re.Match[str]) -> None:
     before, middle, behind, after, passes = found.groups()
     colons = middle == "::" or middle == ":"  # `::` without a stroke ends one repeat and begins the next
     line = BarLine(
         found[0].strip(),
         repeats=min(len(before) or int(colons), 8),
         opens=bool(after) or colons,
-        endings=_passes(passes or ""),
+        endings=_parse_passes(passes or ""),
         double=bool(behind) or middle == "[|",
     )
-    _close(state, line)
+    _close_bar(state, line)
 
 
-def _ending(state: _State, found: re.Match[str]) -> None:
-    _close(state, BarLine(found[0], endings=_passes(found[1])))
+def _read_ending(state: _State, found: re.Match[str]) -> None:
+    _close_bar(state, BarLine(found[0], endings=_parse_passes(found[1])))
 
 
-def _passes(text: str) -> tuple[int, ...]:
+def _parse_passes(text: str) -> tuple[int, ...]:
     """1,3 or 1-3 as the numbers that are meant."""
     passes: set[int] = set()
     for part in text.split(",") if text else []:
@@ -155,12 +155,12 @@ def _passes(text: str) -> tuple[int, ...]:
     return tuple(sorted(passes))
 
 
-def _close(state: _State, line: BarLine) -> None:
+def _close_bar(state: _State, line: BarLine) -> None:
     """End the bar. Two bar lines with nothing between are one, as at the end of a line and the start of the next."""
     if state.broken is not None and line.text:
         raise ValueError("a broken rhythm has no note behind it")
     if not state.notes:
-        line = _joined(state.opening, line)
+        line = _join_bar_lines(state.opening, line)
         if state.bars:
             state.bars[-1] = replace(state.bars[-1], closing=line)
     else:
@@ -171,7 +171,7 @@ def _close(state: _State, line: BarLine) -> None:
     state.accidentals = {}
 
 
-def _joined(first: BarLine, second: BarLine) -> BarLine:
+def _join_bar_lines(first: BarLine, second: BarLine) -> BarLine:
     return BarLine(
         f"{first.text}{second.text}",
         max(first.repeats, second.repeats),
@@ -184,40 +184,40 @@ def _joined(first: BarLine, second: BarLine) -> BarLine:
 # --- notes -------------------------------------------------------------------------------------------------------
 
 
-def _note(state: _State, found: re.Match[str]) -> None:
-    written = {found["pitch"]: _pitch(state, found["pitch"])}
-    _add(state, written, state.unit * _length(found))
+def _read_note(state: _State, found: re.Match[str]) -> None:
+    written = {found["pitch"]: _parse_pitch(state, found["pitch"])}
+    _add_note(state, written, state.unit * _parse_length(found))
 
 
-def _chord(state: _State, found: re.Match[str]) -> None:
+def _read_chord(state: _State, found: re.Match[str]) -> None:
     """Notes at once; the first one's length is that of all, times what stands behind the bracket."""
     written: dict[str, int] = {}
     tied = "-" in found[1]
     inner: Fraction | None = None
     for pitch in re.finditer(r"(?P<pitch>(?:\^\^|\^|__|_|=)?[A-Ga-g][,']*)" + LENGTH, found[1]):
-        inner = inner if inner is not None else _length(pitch)
-        written[pitch["pitch"]] = _pitch(state, pitch["pitch"])
+        inner = inner if inner is not None else _parse_length(pitch)
+        written[pitch["pitch"]] = _parse_pitch(state, pitch["pitch"])
     assert inner is not None
-    _add(state, written, state.unit * inner * _length(found))
+    _add_note(state, written, state.unit * inner * _parse_length(found))
     if tied:
-        _tie(state, found)
+        _read_tie(state, found)
 
 
-def _rest(state: _State, found: re.Match[str]) -> None:
-    _add(state, {}, state.unit * _length(found))
+def _read_rest(state: _State, found: re.Match[str]) -> None:
+    _add_note(state, {}, state.unit * _parse_length(found))
 
 
-def _bars_of_rest(state: _State, found: re.Match[str]) -> None:
+def _read_bar_rests(state: _State, found: re.Match[str]) -> None:
     if state.meter is None:
         raise ValueError("a rest of whole bars needs a meter")
     count = int(found[1] or 1)
     if state.notes or not count:
         raise ValueError(f"{found[0]!r} does not stand alone between bar lines")
-    _add(state, {}, state.meter * count)
+    _add_note(state, {}, state.meter * count)
     state.count = count
 
 
-def _add(state: _State, written: dict[str, int], length: Fraction) -> None:
+def _add_note(state: _State, written: dict[str, int], length: Fraction) -> None:
     if not state.notes:
         state.bar_line = state.line
     factor, left = state.tuplet
@@ -231,7 +231,7 @@ def _add(state: _State, written: dict[str, int], length: Fraction) -> None:
     state.written, state.held = written, {}
 
 
-def _length(found: re.Match[str]) -> Fraction:
+def _parse_length(found: re.Match[str]) -> Fraction:
     """`3`, `/2`, `3/4`, `/`, `//`: the number over the number, a bare stroke halving."""
     times = int(found["times"] or 1)
     strokes = len(found["slashes"])
@@ -243,7 +243,7 @@ def _length(found: re.Match[str]) -> Fraction:
     return Fraction(times, parts)
 
 
-def _pitch(state: _State, text: str) -> int:
+def _parse_pitch(state: _State, text: str) -> int:
     found = PITCH.fullmatch(text)
     assert found is not None
     sign, letter, marks = found.groups()
@@ -260,14 +260,14 @@ def _pitch(state: _State, text: str) -> int:
     return pitch
 
 
-def _tuplet(state: _State, found: re.Match[str]) -> None:
+def _read_tuplet(state: _State, found: re.Match[str]) -> None:
     notes = int(found[1])
     usual = {2: 3, 3: 2, 4: 3, 6: 2, 8: 3}.get(notes, 3 if is_compound(state.meter_text) else 2)
     time = int(found[2]) if found[2] else usual
     state.tuplet = (Fraction(time, notes), int(found[3]) if found[3] else notes)
 
 
-def _tie(state: _State, found: re.Match[str]) -> None:
+def _read_tie(state: _State, found: re.Match[str]) -> None:
     """Tie the last note, which may be the last of the bar before."""
     if state.notes:
         state.notes[-1] = state.notes[-1]._replace(tied=True)
@@ -280,7 +280,7 @@ def _tie(state: _State, found: re.Match[str]) -> None:
         raise ValueError("a tie has no note before it")
 
 
-def _broken(state: _State, found: re.Match[str]) -> None:
+def _read_broken_rhythm(state: _State, found: re.Match[str]) -> None:
     """Lengthen the last note by what the next one loses, or the other way round."""
     if not state.notes:
         raise ValueError("a broken rhythm has no note before it")
@@ -290,20 +290,20 @@ def _broken(state: _State, found: re.Match[str]) -> None:
     state.broken = second
 
 
-def _ignored(state: _State, found: re.Match[str]) -> None:
+def _ignore(state: _State, found: re.Match[str]) -> None:
     """Passed over."""
 
 
 READERS: dict[str, Callable[[_State, re.Match[str]], None]] = {
     "field": lambda state, found: _set_field(state, found[1], found[2]),
-    "bar": _bar,
-    "ending": _ending,
-    "ignored": _ignored,
-    "tuplet": _tuplet,
-    "chord": _chord,
-    "note": _note,
-    "rest": _rest,
-    "bars": _bars_of_rest,
-    "tie": _tie,
-    "broken": _broken,
+    "bar": _read_bar_line,
+    "ending": _read_ending,
+    "ignored": _ignore,
+    "tuplet": _read_tuplet,
+    "chord": _read_chord,
+    "note": _read_note,
+    "rest": _read_rest,
+    "bars": _read_bar_rests,
+    "tie": _read_tie,
+    "broken": _read_broken_rhythm,
 }

@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from seqloom.data.formats.abc import Tune
-from seqloom.data.music.abc_parser import bars_of
-from seqloom.data.music.keys import default_unit, meter_of, tempo_of, unit_of
+from seqloom.data.music.abc_parser import parse_bars
+from seqloom.data.music.keys import choose_default_unit, parse_meter, parse_tempo, parse_unit
 from seqloom.data.music.notation import Bar
 from seqloom.errors import DataError
 
@@ -20,13 +20,13 @@ class Sound(NamedTuple):
     pitch: int  # as MIDI counts them: 60 is middle C
 
 
-def check(tune: Tune) -> tuple[str, ...]:
+def check_tune(tune: Tune) -> tuple[str, ...]:
     """What is wrong with a tune, a sentence each: it cannot be read, a bar is not full, the end has no bar line.
 
     A bar may be short, but not long, where a section begins or ends: pick-ups, repeats, endings, double bars.
     """
     try:
-        bars = bars_of(tune)
+        bars = parse_bars(tune)
     except DataError as error:
         return (str(error),)
     found: list[str] = []
@@ -41,7 +41,7 @@ def check(tune: Tune) -> tuple[str, ...]:
     return tuple(found)
 
 
-def played(bars: Sequence[Bar]) -> Iterator[Bar]:
+def play_bars(bars: Sequence[Bar]) -> Iterator[Bar]:
     """Bars in the order in which they sound: repeats twice, endings in their pass.
 
     A repeat goes back to where it was opened, else to the repeat's end or the double bar before, else to the start.
@@ -63,7 +63,7 @@ def played(bars: Sequence[Bar]) -> Iterator[Bar]:
             yield bar
         place += 1
         if sounds and bar.closing.repeats:
-            if turn < _turns(bars, start, place, bar.closing.repeats):
+            if turn < _count_repeats(bars, start, place, bar.closing.repeats):
                 place, turn, ending = start, turn + 1, ()
             else:
                 start, turn, opened, ending = place, 1, False, ()
@@ -73,7 +73,7 @@ def played(bars: Sequence[Bar]) -> Iterator[Bar]:
             start, turn, opened, ending = place, 1, False, ()
 
 
-def _turns(bars: Sequence[Bar], start: int, end: int, repeats: int) -> int:
+def _count_repeats(bars: Sequence[Bar], start: int, end: int, repeats: int) -> int:
     """How often the section from `start` is played: as often as it has endings, those behind `end` among them."""
     last = 0
     for place in range(start, len(bars)):
@@ -84,12 +84,12 @@ def _turns(bars: Sequence[Bar], start: int, end: int, repeats: int) -> int:
     return min(max(last, repeats + 1), MOST_PASSES)
 
 
-def sounds_of(tune: Tune) -> tuple[Sound, ...]:
+def list_sounds(tune: Tune) -> tuple[Sound, ...]:
     """Every pitch with its time, repeats played, tied notes as one."""
     found: list[Sound] = []
     tied: dict[int, int] = {}  # pitch to its place in `found`, for notes that the next one may go on
     now = Fraction(0)
-    for bar in played(bars_of(tune)):
+    for bar in play_bars(parse_bars(tune)):
         for note in bar.notes:
             places: dict[int, int] = {}
             for pitch in note.pitches:
@@ -105,16 +105,16 @@ def sounds_of(tune: Tune) -> tuple[Sound, ...]:
     return tuple(found)
 
 
-def seconds_of(tune: Tune) -> float:
+def compute_whole_note_seconds(tune: Tune) -> float:
     """How long a whole note lasts by the header's tempo (Q:)."""
     try:
-        unit = unit_of(tune.field("L")) if tune.field("L") else default_unit(meter_of(tune.field("M")))
-        return float(60 / tempo_of(tune.field("Q"), unit))
+        unit = parse_unit(tune.field("L")) if tune.field("L") else choose_default_unit(parse_meter(tune.field("M")))
+        return float(60 / parse_tempo(tune.field("Q"), unit))
     except ValueError as error:
         raise DataError(str(error), tune.file, tune.line) from None
 
 
-def roll(tune: Tune) -> list[dict[str, float | int | str]]:
+def make_piano_roll(tune: Tune) -> list[dict[str, float | int | str]]:
     """A row a sound for a chart: start and end in quarter notes, the pitch, and what the note is called."""
     return [
         {
@@ -123,5 +123,5 @@ def roll(tune: Tune) -> list[dict[str, float | int | str]]:
             "pitch": sound.pitch,
             "note": f"{LETTERS[sound.pitch % 12]}{sound.pitch // 12 - 1}",
         }
-        for sound in sounds_of(tune)
+        for sound in list_sounds(tune)
     ]

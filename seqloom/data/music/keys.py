@@ -18,20 +18,20 @@ METER = re.compile(r"\(?([0-9]{1,2}(?:\s*\+\s*[0-9]{1,2})*)\)?\s*/\s*([0-9]{1,3}
 TEMPO = re.compile(r"(?:([0-9]{1,3}\s*/\s*[0-9]{1,4})\s*=\s*)?([0-9]{1,4})")
 
 
-def key_of(text: str) -> dict[str, int]:
+def parse_key(text: str) -> dict[str, int]:
     """How each letter is altered, in semitones; letters that are not, are not there."""
     text = text.strip()
     if text.startswith(("HP", "Hp")):  # Highland pipes
         return {"F": 1, "C": 1}
     if text.lower().startswith("none") or not text:
-        return _explicit(text)
+        return _parse_accidentals(text)
     found = KEY.fullmatch(text)
     if not found:
         raise ValueError(f"the key {text[:40]!r} cannot be read; D, Am, Bb or G Mixolydian are keys")
     tonic, sign, word, rest = found.groups()
     mode = word.lower() if word == "m" else word.lower()[:3]
     if mode == "exp":
-        return _explicit(rest)
+        return _parse_accidentals(rest)
     if mode not in MODES:
         if mode in ("cle", "tre", "bas", "alt", "ten", "tra", "oct", "mid", "sta", "per"):  # a clef, not a mode
             mode = ""
@@ -42,14 +42,14 @@ def key_of(text: str) -> dict[str, int]:
         raise ValueError(f"the key {text[:40]!r} has more than seven accidentals")
     altered = {letter: 1 for letter in SHARPS[: max(fifths, 0)]}
     altered |= {letter: -1 for letter in SHARPS[::-1][: max(-fifths, 0)]}
-    return altered | _explicit(rest)
+    return altered | _parse_accidentals(rest)
 
 
-def _explicit(text: str) -> dict[str, int]:
+def _parse_accidentals(text: str) -> dict[str, int]:
     return {letter.upper(): ALTERATIONS[sign] for sign, letter in EXPLICIT.findall(text)}
 
 
-def meter_of(text: str) -> Fraction | None:
+def parse_meter(text: str) -> Fraction | None:
     """The length of a bar in whole notes; None if it is free."""
     text = text.strip()
     if text in ("none", ""):
@@ -68,7 +68,7 @@ def is_compound(text: str) -> bool:
     return text.strip() in ("6/8", "9/8", "12/8")
 
 
-def unit_of(text: str) -> Fraction:
+def parse_unit(text: str) -> Fraction:
     """The length of a note without a number, in whole notes."""
     text = text.strip()
     found = FRACTION.fullmatch(text)
@@ -79,17 +79,17 @@ def unit_of(text: str) -> Fraction:
     return Fraction(int(found[1]), int(found[2]))
 
 
-def default_unit(meter: Fraction | None) -> Fraction:
+def choose_default_unit(meter: Fraction | None) -> Fraction:
     """The unit length where L: does not say it."""
     return Fraction(1, 16) if meter is not None and meter < Fraction(3, 4) else Fraction(1, 8)
 
 
-def tempo_of(text: str, unit: Fraction) -> Fraction:
+def parse_tempo(text: str, unit: Fraction) -> Fraction:
     """Whole notes a minute; without a number (nothing, or a word in quotes) 120 quarter notes."""
     found = TEMPO.search(re.sub(r'"[^"]*"', "", text))
     if not found or not int(found[2]):
         return Fraction(30)
-    beat = unit_of(found[1]) if found[1] else unit
+    beat = parse_unit(found[1]) if found[1] else unit
     tempo = beat * int(found[2])
     if not 1 <= tempo <= 1000:
         raise ValueError(f"the tempo {text[:40]!r} cannot be played")

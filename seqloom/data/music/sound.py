@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqloom.data.formats.abc import Tune
-from seqloom.data.music.abc_playback import Sound, seconds_of, sounds_of
+from seqloom.data.music.abc_playback import Sound, compute_whole_note_seconds, list_sounds
 from seqloom.errors import DataError, MissingExtra
 
 TICKS = 480  # a quarter note: all usual tuplets come out whole
@@ -24,7 +24,7 @@ LONGEST = 1800  # seconds: more is no tune, and would fill the memory
 
 def write_midi(tune: Tune, path: Path) -> None:
     """Write a tune, repeats played, as a MIDI file of one track."""
-    save_midi(sounds_of(tune), seconds_of(tune), path)
+    save_midi(list_sounds(tune), compute_whole_note_seconds(tune), path)
 
 
 def save_midi(sounds: Sequence[Sound], second: float, path: Path) -> None:
@@ -48,7 +48,7 @@ def save_midi(sounds: Sequence[Sound], second: float, path: Path) -> None:
 
 def write_wav(tune: Tune, path: Path) -> None:
     """Write a tune, repeats played, as a WAV file of 16 bits, one channel."""
-    save_wav(wave_of(tune), path)
+    save_wav(synthesize_tune(tune), path)
 
 
 def save_wav(samples: npt.NDArray[np.float32], path: Path) -> None:
@@ -60,15 +60,15 @@ def save_wav(samples: npt.NDArray[np.float32], path: Path) -> None:
         out.writeframes((samples * 32767).astype("<i2").tobytes())
 
 
-def wave_of(tune: Tune) -> npt.NDArray[np.float32]:
+def synthesize_tune(tune: Tune) -> npt.NDArray[np.float32]:
     """The samples of a tune, between -1 and 1."""
     try:
-        return played_as(sounds_of(tune), seconds_of(tune))
+        return synthesize_sounds(list_sounds(tune), compute_whole_note_seconds(tune))
     except OverflowError as error:
         raise DataError(str(error), tune.file, tune.line) from None
 
 
-def played_as(sounds: Sequence[Sound], second: float) -> npt.NDArray[np.float32]:
+def synthesize_sounds(sounds: Sequence[Sound], second: float) -> npt.NDArray[np.float32]:
     """The samples of sounds, between -1 and 1; `second` is how long a whole note lasts."""
     end = max((float(sound.start + sound.length) * second for sound in sounds), default=0.0) + RELEASE
     if end > LONGEST:
@@ -76,13 +76,13 @@ def played_as(sounds: Sequence[Sound], second: float) -> npt.NDArray[np.float32]
     samples = np.zeros(int(end * RATE) + 1, np.float32)
     for sound in sounds:
         start = int(float(sound.start) * second * RATE)
-        tone = _tone(sound.pitch, float(sound.length) * second)[: len(samples) - start]
+        tone = _synthesize_tone(sound.pitch, float(sound.length) * second)[: len(samples) - start]
         samples[start : start + len(tone)] += tone
     loudest = np.abs(samples).max()
     return samples * np.float32(0.9) / max(loudest, np.float32(1e-9))
 
 
-def _tone(pitch: int, seconds: float) -> npt.NDArray[np.float32]:
+def _synthesize_tone(pitch: int, seconds: float) -> npt.NDArray[np.float32]:
     """One note: harmonics below half the sampling rate, and an envelope."""
     times = np.arange(int((seconds + RELEASE) * RATE)) / RATE
     frequency = 440 * 2 ** ((pitch - 69) / 12)

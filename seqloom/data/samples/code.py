@@ -41,11 +41,11 @@ def tokens() -> dict[str, list[tuple[str, str]]]:
     parts: dict[str, list[tuple[str, str]]] = {}
     for part, share in SHARES.items():
         size = max(1, round(len(MODULES) * share))
-        parts[part], modules = _lines(folder, modules[:size]), modules[size:]
-    return {"train": _lines(folder, modules)} | parts
+        parts[part], modules = _read_lines(folder, modules[:size]), modules[size:]
+    return {"train": _read_lines(folder, modules)} | parts
 
 
-def _lines(folder: Path, modules: list[str]) -> list[tuple[str, str]]:
+def _read_lines(folder: Path, modules: list[str]) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}  # in order, each once
     for module in modules:
         source = (folder / f"{module}.py").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def _lines(folder: Path, modules: list[str]) -> list[tuple[str, str]]:
         kinds: list[str] = []
         before = ""
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            kind = _kind(token, before)
+            kind = _name_kind(token, before)
             text = "".join(token.string.split())  # a string may hold anything, a token of ours no blank
             if kind and text and len(text) <= 60:
                 words.append(text)
@@ -66,7 +66,7 @@ def _lines(folder: Path, modules: list[str]) -> list[tuple[str, str]]:
     return list(found)
 
 
-def _kind(token: tokenize.TokenInfo, before: str) -> str:
+def _name_kind(token: tokenize.TokenInfo, before: str) -> str:
     """What a token is, in a person's words; nothing for what leaves no mark."""
     if token.type != tokenize.NAME:
         return KINDS.get(token.type, "")

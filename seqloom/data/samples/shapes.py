@@ -21,26 +21,26 @@ def shapes() -> dict[str, list[tuple[Bytes, str]]]:
     chance = random.Random(SEED)
     found: dict[str, list[tuple[Bytes, str]]] = {part: [] for part in COUNTS}
     while any(len(found[part]) < count for part, count in COUNTS.items()):
-        first, second = _thing(chance), _thing(chance)
+        first, second = _draw_thing(chance), _draw_thing(chance)
         place = chance.choice(PLACES)
         caption = f"a {' '.join(first)} is {place} a {' '.join(second)}"
-        part = _part_of(caption)
+        part = _choose_part(caption)
         if len(found[part]) < COUNTS[part]:
-            found[part].append((_drawn(first, second, place, chance), caption))
+            found[part].append((_paint(first, second, place, chance), caption))
     return found
 
 
-def _part_of(caption: str) -> str:
+def _choose_part(caption: str) -> str:
     """Which part a caption belongs to: always the same one."""
     number = random.Random(caption).random()
     return "validation" if number < 0.1 else "test" if number < 0.2 else "train"
 
 
-def _thing(chance: random.Random) -> tuple[str, str, str]:
+def _draw_thing(chance: random.Random) -> tuple[str, str, str]:
     return chance.choice(list(SIZES)), chance.choice(list(COLORS)), chance.choice(SHAPES)
 
 
-def _drawn(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: random.Random) -> Bytes:
+def _paint(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: random.Random) -> Bytes:
     """Two things on a gray ground, a little noisy: each in its half, nearly in line, so that one caption is right."""
     noise = np.random.default_rng(chance.getrandbits(32))
     image = noise.integers(100, 140, (SIDE, SIDE, 3)).astype(np.uint8)
@@ -50,11 +50,11 @@ def _drawn(first: tuple[str, ...], second: tuple[str, ...], place: str, chance: 
         along = 5 + 2 * chance.randint(0, 1) + number * SIDE // 2
         across = middle + 2 * chance.randint(-1, 1)
         row, column = (along, across) if place == "above" else (across, along)
-        image[_mask(shape, reach, row, column)] = COLORS[color]
+        image[_make_mask(shape, reach, row, column)] = COLORS[color]
     return image[None]
 
 
-def _mask(shape: str, reach: int, row: int, column: int) -> NDArray[np.bool_]:
+def _make_mask(shape: str, reach: int, row: int, column: int) -> NDArray[np.bool_]:
     rows, columns = np.ogrid[:SIDE, :SIDE]
     down, right = np.abs(rows - row), np.abs(columns - column)
     half = reach / 2

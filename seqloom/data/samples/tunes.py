@@ -41,21 +41,21 @@ def tunes() -> dict[str, list[tuple[str]]]:
     chance = random.Random(SEED)
     found: dict[str, int] = {}
     while len(found) < sum(COUNTS.values()):
-        found.setdefault(_tune(chance, len(found) + 1), len(found))
+        found.setdefault(_make_tune(chance, len(found) + 1), len(found))
     rest, parts = iter(found), {}
     for part, count in COUNTS.items():
         parts[part] = [(next(rest),) for _ in range(count)]
     return parts
 
 
-def _tune(chance: random.Random, number: int) -> str:
+def _make_tune(chance: random.Random, number: int) -> str:
     dance, key = chance.choice(DANCES), chance.choice(list(KEYS))
     title = f"The {chance.choice(FIRST)} {chance.choice(SECOND)} {dance.name}"
     header = [f"X:{number}", f"T:{title}", f"M:{dance.meter}", "L:1/8", f"K:{key}"]
-    return "\n".join([*header, *(_part(chance, dance, KEYS[key], high) for high in (0, 4))])
+    return "\n".join([*header, *(_make_part(chance, dance, KEYS[key], high) for high in (0, 4))])
 
 
-def _part(chance: random.Random, dance: Dance, tonic: int, high: int) -> str:
+def _make_part(chance: random.Random, dance: Dance, tonic: int, high: int) -> str:
     """Eight bars on two lines, to be played twice. The fifth and sixth often say again what the first two said."""
     note, chords = tonic + high, chance.choice(CHORDS)
     bars: list[str] = []
@@ -68,14 +68,16 @@ def _part(chance: random.Random, dance: Dance, tonic: int, high: int) -> str:
             last = place == 7 and half == 1
             rhythm = dance.close if last else chance.choice(dance.halves)
             for beat, length in enumerate(rhythm):
-                note = _near(note, tonic + chord, (0,) if last else (0, 2, 4)) if not beat else _step(chance, note)
-                text.append(_letter(note) + (str(length) if length > 1 else ""))
+                note = (
+                    _find_nearest(note, tonic + chord, (0,) if last else (0, 2, 4)) if not beat else _step(chance, note)
+                )
+                text.append(_format_note(note) + (str(length) if length > 1 else ""))
             text.append("" if half else " ")
         bars.append("".join(text))
     return f"|:{'|'.join(bars[:4])}|\n{'|'.join(bars[4:])}:|"
 
 
-def _near(note: int, root: int, chord: tuple[int, ...]) -> int:
+def _find_nearest(note: int, root: int, chord: tuple[int, ...]) -> int:
     """The note of the chord that is nearest and can be played."""
     there = [root + step + 7 * octave for step in chord for octave in (-2, -1, 0, 1)]
     return min((one for one in there if LOWEST <= one <= HIGHEST), key=lambda one: (abs(one - note), one))
@@ -85,7 +87,7 @@ def _step(chance: random.Random, note: int) -> int:
     return min(max(note + chance.choice((-2, -1, -1, 1, 1, 2)), LOWEST), HIGHEST)
 
 
-def _letter(note: int) -> str:
+def _format_note(note: int) -> str:
     letter = LETTERS[note % 7]
     if note < 0:
         return letter + ","

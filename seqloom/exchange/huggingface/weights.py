@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...errors import RunError
 from ...schemas import FILE
-from ...training.files import largest, read_json
+from ...training.files import get_size_limit, read_json
 from ...training.tensors import read_tensors
 from .family import Family
 
@@ -46,7 +46,7 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
     files = sorted(set(places.values()))
     for file in files:
         refuse_link(folder / file)
-    if sum((folder / file).stat().st_size for file in files) > largest(folder / WEIGHTS):
+    if sum((folder / file).stat().st_size for file in files) > get_size_limit(folder / WEIGHTS):
         raise RunError(f"{folder}: holds more weights than this machine has memory")
     weights: dict[str, Tensor] = {}
     for file in files:

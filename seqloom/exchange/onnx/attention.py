@@ -11,6 +11,7 @@ from ...layers.attention import (
     Attention,
     DotAttention,
     MultiHeadAttention,
+    ProjectedAttention,
     ScaledDotAttention,
 )
 from ...layers.positions import NoRotation, Rotary, Rotation
@@ -20,13 +21,16 @@ from .modules import refuse, write_linear
 from .state import Fixed, Leaf, Reading
 
 LEAST = torch.finfo(torch.float32).min
+SELF, PAST, SOURCE, POOL = "self", "past", "source", "pool"  # what is attended to, as nodes are named
 
 
-def weigh(graph: Graph, scores: Value, mask: Value | None) -> Value:
-    """Softmax over what the mask shows; where it shows nothing, no weight at all."""
+def weigh(graph: Graph, scores: Value, mask: Value | None, name: str) -> Value:
+    """Softmax over what the mask shows; where it shows nothing, no weight at all. Its node is `name` and a number."""
+    name = f"{name}.{graph.count}"
     if mask is None:
-        return scores.softmax()
-    return graph.where(mask, scores, LEAST).softmax() * mask.cast(TensorProto.FLOAT)
+        return graph.add("Softmax", scores, axis=-1, name=name)
+    shown = graph.where(mask, scores, LEAST)
+    return graph.add("Softmax", shown, axis=-1, name=name) * mask.cast(TensorProto.FLOAT)
 
 
 # --- in one head --------------------------------------------------------------------------------------------------
@@ -35,10 +39,11 @@ def weigh(graph: Graph, scores: Value, mask: Value | None) -> Value:
 def prepare(graph: Graph, attention: Attention, values: Value, mask: Value) -> Fixed:
     """Keys, values and mask of a source."""
     key = attention.key
+    shown = write_linear(graph, attention.value, values) if isinstance(attention, ProjectedAttention) else values
     return Fixed(
         (
             Leaf(write_linear(graph, key, values), Shape(("batch", "source", key.out_features))),
-            Leaf(values, Shape(("batch", "source", key.in_features))),
+            Leaf(shown, Shape(("batch", "source", key.in_features))),
             Leaf(mask, Shape(("batch", "source"), TensorProto.BOOL)),
         )
     )
@@ -52,6 +57,10 @@ def score_scaled(graph: Graph, attention: ScaledDotAttention, query: Value, keys
     return score_dot(graph, attention, query, keys) / attention.key.out_features**0.5  # type: ignore[arg-type]
 
 
+def score_projected(graph: Graph, attention: ProjectedAttention, query: Value, keys: Value) -> Value:
+    return score_scaled(graph, attention, write_linear(graph, attention.query, query), keys)
+
+
 def score_additive(graph: Graph, attention: AdditiveAttention, query: Value, keys: Value) -> Value:
     joined = keys.unsqueeze(1) + write_linear(graph, attention.shift, query).unsqueeze(2)
     return write_linear(graph, attention.judge, joined.tanh()).squeeze(-1)
@@ -60,6 +69,7 @@ def score_additive(graph: Graph, attention: AdditiveAttention, query: Value, key
 SCORES: dict[type[Attention], Callable[[Graph, Any, Value, Value], Value]] = {
     DotAttention: score_dot,
     ScaledDotAttention: score_scaled,
+    ProjectedAttention: score_projected,
     AdditiveAttention: score_additive,
 }
 
@@ -69,15 +79,16 @@ def look(graph: Graph, attention: Attention, query: Value, source: Fixed) -> Val
     keys, values, mask = (leaf.value for leaf in source.leaves)
     if type(attention) not in SCORES:
         raise refuse(attention, "attention")
-    weights = weigh(graph, SCORES[type(attention)](graph, attention, query, keys), mask.unsqueeze(1))
+    weights = weigh(graph, SCORES[type(attention)](graph, attention, query, keys), mask.unsqueeze(1), SOURCE)
     if attention.hard:
-        weights = harden(graph, weights)
+        weights = harden(graph, weights, 2)
     return weights @ values
 
 
-def harden(graph: Graph, weights: Value) -> Value:
+def harden(graph: Graph, weights: Value, axis: int) -> Value:
+    """All weight on the largest along the last axis, which has this number."""
     best = graph.add("ArgMax", weights, axis=-1, keepdims=1)
-    there = graph.add("Equal", graph.arange(weights.length(2)), best)
+    there = graph.add("Equal", graph.arange(weights.length(axis)), best)
     return there.cast(TensorProto.FLOAT) * graph.add("Greater", weights, 0.0).cast(TensorProto.FLOAT)
 
 
@@ -89,9 +100,14 @@ def split_heads(x: Value, heads: int, width: int) -> Value:
     return x.reshape(0, 0, heads, width).transpose(0, 2, 1, 3)
 
 
-def attend(graph: Graph, heads: MultiHeadAttention, query: Value, keys: Value, values: Value, mask: Any) -> Value:
+def attend(
+    graph: Graph, heads: MultiHeadAttention, query: Value, keys: Value, values: Value, mask: Any, name: str
+) -> Value:
     scores = query @ keys.transpose(0, 1, 3, 2) / heads.width**0.5
-    seen = (weigh(graph, scores, mask) @ values).transpose(0, 2, 1, 3).reshape(0, 0, heads.heads * heads.value_width)
+    weights = weigh(graph, scores, mask, name)
+    if heads.hard:
+        weights = harden(graph, weights, 3)
+    seen = (weights @ values).transpose(0, 2, 1, 3).reshape(0, 0, heads.heads * heads.value_width)
     return write_linear(graph, heads.out, seen)
 
 
@@ -128,7 +144,7 @@ def see_sequence(graph: Graph, layer: SelfAttention, x: Value, positions: Value,
         distance = graph.add("Abs", place.unsqueeze(1) - place.unsqueeze(0))
         near = graph.add("LessOrEqual", distance, graph.integer(layer.window)).unsqueeze(0, 1)
         mask = near if mask is None else graph.add("And", near, mask)
-    return attend(graph, layer.attend, query, keys, values, mask)
+    return attend(graph, layer.attend, query, keys, values, mask, SELF)
 
 
 def see_past(
@@ -143,7 +159,7 @@ def see_past(
     mask = graph.add("GreaterOrEqual", distance, graph.integer(0))
     if layer.window:
         mask = graph.add("And", mask, graph.add("Less", distance, graph.integer(layer.window)))
-    y = attend(graph, layer.attend, query, keys, values, mask.unsqueeze(0, 1))
+    y = attend(graph, layer.attend, query, keys, values, mask.unsqueeze(0, 1), PAST)
     if layer.window:  # what no later element sees is forgotten
         begin = graph.add("Max", length - graph.integer(layer.window), graph.integers((0,)))
         keys, values = keys.slice(2, begin), values.slice(2, begin)
@@ -156,4 +172,4 @@ def see_memory(graph: Graph, layer: CrossAttention, x: Value, source: Fixed) -> 
     query = split_heads(write_linear(graph, layer.query, x), heads.heads, heads.width)
     keys, values = keys_values.split(heads.query_size, heads.heads * heads.value_width)
     keys, values = split_heads(keys, heads.heads, heads.width), split_heads(values, heads.heads, heads.value_width)
-    return attend(graph, heads, query, keys, values, mask.unsqueeze(1, 2))
+    return attend(graph, heads, query, keys, values, mask.unsqueeze(1, 2), SOURCE)

@@ -74,9 +74,6 @@ class Value:
     def softplus(self) -> "Value":
         return self.graph.add("Softplus", self)
 
-    def softmax(self) -> "Value":
-        return self.graph.add("Softmax", self, axis=-1)
-
     def cast(self, kind: int) -> "Value":
         return self.graph.add("Cast", self, to=kind)
 

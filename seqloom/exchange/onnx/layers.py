@@ -6,22 +6,15 @@ In a graph all padding is on the right: a batch comes with the lengths of its ro
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import torch
 from onnx import TensorProto
 from torch import nn
 
-from ...layers.attention import Attention, Pooling
+from ...layers.attention import Attention
 from ...layers.attention_decoders import Bahdanau, Luong
 from ...layers.base import (
     Layer,
     Pointwise,
     Stack,
-    first_pool,
-    flatten_pool,
-    last_bidirectional_pool,
-    last_pool,
-    max_pool,
-    mean_pool,
 )
 from ...layers.cells import Cell
 from ...layers.convolution import Convolution
@@ -35,13 +28,14 @@ from ...layers.recurrent import (
     Mean,
     Project,
     Recurrent,
+    SeparateDirections,
     Sum,
     VariationalDropout,
     ZeroState,
 )
 from ...layers.residual import PostNorm, PreNorm, ReZero
 from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
-from .attention import look, prepare, see_memory, see_past, see_sequence, weigh
+from .attention import look, prepare, see_memory, see_past, see_sequence
 from .cells import Operator, operator_of, write_step
 from .graph import Graph, Shape, Value
 from .modules import refuse, write_linear, write_module, write_sinusoids
@@ -289,6 +283,28 @@ def both_states(layer: Bidirectional, state: State, graph: Graph) -> tuple[tuple
     return (tuple(graph.concat(*[leaf.value for leaf in pair]) for pair in zip(*state, strict=True)),)
 
 
+def reverse_rows(graph: Graph, x: Value, reading: Reading | None) -> Value:
+    """The elements of each row from its last to its first; padding stays behind them."""
+    whole = graph.add("Expand", x.length(1), x.length(0))
+    lengths = whole if reading is None else graph.add("Max", reading.lengths, graph.integer(1))
+    return graph.add("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
+
+
+def read_separately(
+    graph: Graph, layer: SeparateDirections, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    forwards, backwards = layer.ways
+    there, end = write_layer(graph, forwards, x, state[0], reading)
+    back, begin = write_layer(graph, backwards, reverse_rows(graph, x, reading), state[1], reading)
+    y = graph.concat(there, reverse_rows(graph, back, reading))
+    return zero_padding(graph, y, reading), (end, begin)
+
+
+def separate_states(layer: SeparateDirections, state: State, graph: Graph) -> tuple[tuple[Value, ...], ...]:
+    each = [final_states(graph, way, part) for way, part in zip(layer.ways, state, strict=True)]
+    return tuple(tuple(graph.concat(*pair) for pair in zip(*level, strict=True)) for level in zip(*each, strict=True))
+
+
 # --- decoders that look at a memory ---------------------------------------------------------------------------------
 
 
@@ -386,6 +402,11 @@ LAYERS: dict[type[nn.Module], Writer] = {
         lambda graph, layer, batch, memory: tuple(write_start(graph, way, batch, None) for way in layer.ways),
         both_states,
     ),
+    SeparateDirections: Writer(
+        read_separately,
+        lambda graph, layer, batch, memory: tuple(write_start(graph, way, batch, None) for way in layer.ways),
+        separate_states,
+    ),
     Bahdanau: Writer(
         read_bahdanau, start_bahdanau, lambda layer, state, graph: (tuple(leaf.value for leaf in state[0]),)
     ),
@@ -394,65 +415,3 @@ LAYERS: dict[type[nn.Module], Writer] = {
     CausalAttention: Writer(read_past, start_past),
     CrossAttention: Writer(read_memory, start_memory),
 }
-
-
-# --- summaries ----------------------------------------------------------------------------------------------------
-
-
-def pick(graph: Graph, values: Value, where: Value) -> Value:
-    """One element of each row of values (B, T, D), at (B, 1)."""
-    there = graph.add("Equal", graph.arange(values.length(1)).unsqueeze(0), where)
-    return graph.where(there.unsqueeze(-1), values, 0.0).sum(1)
-
-
-def last_of(graph: Graph, reading: Reading) -> Value:
-    return graph.add("Max", reading.lengths - graph.integer(1), graph.integer(0)).unsqueeze(1)
-
-
-def pool_last(graph: Graph, values: Value, reading: Reading) -> Value:
-    return pick(graph, values, last_of(graph, reading))
-
-
-def pool_first(graph: Graph, values: Value, reading: Reading) -> Value:
-    return values.slice(1, 0, 1).squeeze(1)
-
-
-def pool_ends(graph: Graph, values: Value, reading: Reading) -> Value:
-    there, back = graph.add_many("Split", 2, values, axis=-1)
-    return graph.concat(pool_last(graph, there, reading), pool_first(graph, back, reading))
-
-
-def pool_mean(graph: Graph, values: Value, reading: Reading) -> Value:
-    count = graph.add("Max", reading.lengths, graph.integer(1)).cast(TensorProto.FLOAT)
-    return values.sum(1) / count.unsqueeze(1)
-
-
-def pool_max(graph: Graph, values: Value, reading: Reading) -> Value:
-    shown = graph.where(reading.mask.unsqueeze(-1), values, torch.finfo(torch.float32).min)
-    largest = graph.add("ReduceMax", shown, axes=[1], keepdims=0)
-    return graph.where(reading.some.unsqueeze(1), largest, 0.0)
-
-
-POOLS: dict[Any, Callable[[Graph, Value, Reading], Value]] = {
-    mean_pool: pool_mean,
-    max_pool: pool_max,
-    last_pool: pool_last,
-    first_pool: pool_first,
-    last_bidirectional_pool: pool_ends,
-    flatten_pool: lambda graph, values, reading: graph.add("Flatten", values, axis=1),
-}
-
-
-def write_pool(graph: Graph, pool: Any, values: Value, reading: Reading) -> Value:
-    if isinstance(pool, Pooling):
-        return pool_by_attention(graph, pool, values, reading)
-    if pool not in POOLS:
-        raise refuse(pool, "the summary of a sequence")
-    return POOLS[pool](graph, values, reading)
-
-
-def pool_by_attention(graph: Graph, pool: Pooling, values: Value, reading: Reading) -> Value:
-    keys = write_linear(graph, pool.key, values).transpose(0, 2, 1)
-    scores = graph.weight(pool.queries) @ keys / pool.queries.shape[1] ** 0.5
-    seen = weigh(graph, scores, reading.mask.unsqueeze(1)) @ values
-    return write_linear(graph, pool.join, graph.add("Flatten", seen, axis=1))

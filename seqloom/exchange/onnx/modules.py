@@ -176,7 +176,8 @@ def write_letter_windows(graph: Graph, letters: CharacterCNN, x: Value) -> Value
 
 
 def write_letter_recurrence(graph: Graph, letters: CharacterRNN, x: Value) -> Value:
-    from .layers import pool_ends, write_layer  # which are made of what stands here
+    from .layers import write_layer  # which are made of what stands here
+    from .pools import pool_ends
     from .state import Reading
 
     lengths = graph.add("Greater", x, graph.integer(0)).cast(TensorProto.INT64).sum(1)

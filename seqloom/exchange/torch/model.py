@@ -80,12 +80,16 @@ def add_head(module: Module, head: Any) -> list[str]:
     match head:
         case SampledSoftmax():
             return add_head(module, head.head)
-        case MLPHead(hidden=hidden):
-            if len(hidden) != 3 or not isinstance(hidden[1], nn.ReLU):
+        case MLPHead():
+            hidden: Any = head.hidden
+            if len(hidden) % 3 or not all(isinstance(part, nn.ReLU) for part in hidden[1::3]):
                 raise refuse(head, "the head")
-            product: Any = hidden[0]
-            module.add("hidden", linear_part(product))
-            return ["y = self.hidden(y).relu()", *add_head(module, head.head)]
+            lines = []
+            for number, product in enumerate(hidden[::3], 1):
+                name = f"hidden_{number}" if number > 1 else "hidden"
+                module.add(name, linear_part(product))
+                lines.append(f"y = self.{name}(y).relu()")
+            return [*lines, *add_head(module, head.head)]
         case Categorical():
             part = linear_part(head.project)
             module.add("head", Part(part.code, part.weights | {"bias": head.bias.detach()}))

@@ -26,8 +26,8 @@ from ...layers.embeddings import NoteEmbedding, NumberEmbedding, TokenEmbedding
 from ...layers.positions import LearnedPositions, NoRotation, SinusoidalPositions
 from ...layers.recurrent import Bidirectional, Concatenate, Recurrent, VariationalDropout, ZeroState
 from ...layers.residual import PostNorm, PreNorm, Residual
-from ...layers.torch_transformer import to_torch
-from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
+from ...layers.torch_transformer import missing_in_torch, to_torch
+from ...layers.transformer import CausalAttention, CrossAttention, MultiHeadLayer, SelfAttention
 
 Weights = dict[str, Tensor]
 POOLS = {
@@ -198,7 +198,10 @@ def check_residual(layer: Any) -> None:
     """Refuse what PyTorch's blocks cannot be made of."""
     if not isinstance(layer.norm, nn.LayerNorm):
         raise refuse(layer.norm, "a Transformer block")
-    match inner := layer.layer:
+    inner = layer.layer
+    if isinstance(inner, MultiHeadLayer) and (lacking := missing_in_torch(inner)):
+        raise RunError(f"attention: torch.nn has no {lacking}, so it cannot be exported; --to onnx can")
+    match inner:
         case SelfAttention() | CausalAttention():
             if not isinstance(inner.turn, NoRotation) or inner.window:
                 raise (
@@ -215,11 +218,6 @@ def check_residual(layer: Any) -> None:
         case Pointwise(module=module):
             if not isinstance(module[1], nn.GELU | nn.ReLU):
                 raise refuse(module[1], "a feed-forward net")
-            if (module[0].bias is None) != (layer.norm.bias is None):
-                raise RunError(
-                    "a Transformer block: in torch.nn products and norms have biases or both have none, but here only "
-                    "norms have, so it cannot be exported; --to onnx can"
-                )
         case _:
             raise refuse(inner, "a Transformer block")
 

@@ -23,7 +23,9 @@ from .native_kernels import usable
 if TYPE_CHECKING:
     from ..attention import MultiHeadAttention
 
-OWN, MEMORY, EACH, WHOLE = range(4)  # attention over a cache, over a memory, none, over the whole sequence
+# Attention over a cache, over a memory, none, over the whole sequence; a norm alone; cells.
+OWN, MEMORY, EACH, WHOLE, NORM, LSTM, GRU = range(7)
+GATES = {LSTM: 4, GRU: 3}  # products of a cell
 POST, PRE, REZERO = range(3)  # how a layer's change is joined to what it read
 RELU, GELU, SWIGLU = range(3)
 
@@ -44,8 +46,8 @@ class LayerPlaces(Structure):
         ("epsilon", c_double),
         *((name, c_long) for name in ("heads", "width", "value_width")),
         ("steps", c_void_p),
-        *((name, c_long) for name in ("source_stride", "first", "length", "valid_stride", "per")),
-        *((name, c_void_p) for name in ("valid", "sines", "cosines")),
+        *((name, c_long) for name in ("source_stride", "first", "length", "valid_stride", "per", "window")),
+        *((name, c_void_p) for name in ("valid", "cells", "sines", "cosines")),
     ]
 
 
@@ -67,7 +69,7 @@ class Block:
     def fill(self, place: Any) -> list[Any]:
         """Write down what stays the same; what has to stay alive for it."""
         alive: list[Any] = []
-        place.kind, place.join, place.act = self.kind, self.join, self.activation
+        place.kind, place.join, place.act = self.kind, self.join or 0, self.activation
         for name, linear in (("into", self.into), ("out", self.out)):
             layout = native_steps.kept_layout(linear.weight, linear.bias, eight_bits.get())
             alive.append(layout)
@@ -86,6 +88,8 @@ class Block:
     @property
     def fits(self) -> bool:
         """Whether what stands between the products is as wide as C will take it to be."""
+        if self.kind in GATES:
+            return self.into.out_features == self.out.out_features == GATES[self.kind] * self.out.in_features
         if self.attend is None:
             return self.into.out_features == self.out.in_features * (2 if self.activation == SWIGLU else 1)
         (heads, width, value_width), query_size, seen_size = native_steps.shape(self.attend)

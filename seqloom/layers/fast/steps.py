@@ -8,8 +8,9 @@ there are native kernels, `native_steps.py` does the work. A law proves each equ
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from itertools import chain, groupby
+from operator import attrgetter, is_
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import torch
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Step = Callable[[Tensor, State], tuple[Tensor, State]]  # x (B, D), the state before -> y (B, D), the state after
 Steps = Callable[[Tensor, Sequence[State]], tuple[Tensor, list[State]]]  # several layers, each with its state
 Change = Callable[[Tensor], Tensor]
+Prepared = TypeVar("Prepared")
 
 
 def prepare_step(layer: "Layer") -> Step:
@@ -54,48 +56,66 @@ def keep(x: Tensor, state: State) -> tuple[Tensor, State]:
 Group = tuple[list["Layer"], native_stack.Fused | None]  # layers in a row, and the one call that does for them all
 
 
-class Plan:
-    """How layers are grouped, and everything that depends on: when any of it has changed, they are grouped anew.
+class Snapshot:
+    """All that a preparation depends on: when any of it has changed, it has to be made anew.
 
-    To group layers takes longer than a step of small ones, and a model is asked again and again.
+    To prepare layers takes longer than a step of small ones, and a model is asked again and again.
     """
 
-    def __init__(self, layers: nn.ModuleList) -> None:
+    def __init__(self, module: nn.Module, parts: Iterable[nn.Module]) -> None:
         self.settings = eight_bits.get(), library.enabled()
-        self.children = [(part._modules, tuple(part._modules.values())) for part in layers.modules()]
-        named = [held for part in layers.modules() for held in (part._parameters, part._buffers)]
-        self.tensors = [
-            (held, name, tensor, tensor._version, tensor.data_ptr())
-            for held in named
-            for name, tensor in held.items()
-            if tensor is not None
+        inside = [module, *(inner for part in parts for inner in part.modules())]
+        # All that these modules hold, in order. Asked in one go each: a loop would take longer than what is prepared.
+        self.holders: list[dict[str, Any]] = [
+            held for part in inside for held in (part._modules, part._parameters, part._buffers)
         ]
-        self.groups: list[Group] = []
-        blocks = [(layer, layer.block()) for layer in cast(Iterable["Layer"], layers)]
-        for together, pairs in groupby(blocks, lambda pair: pair[1] is not None and pair[1].join is not None):
-            parts, inner = zip(*pairs, strict=True)
-            self.groups.append((list(parts), native_stack.Fused(inner) if together else None))
+        self.held = self.list_held()
+        self.tensors = [one for one in self.held if isinstance(one, Tensor)]
+        self.versions, self.places = self.list_versions(), self.list_places()
+
+    def list_held(self) -> list[Any]:
+        return list(chain.from_iterable(map(dict.values, self.holders)))
+
+    def list_versions(self) -> list[int]:
+        return list(map(attrgetter("_version"), self.tensors))
+
+    def list_places(self) -> list[int]:
+        return list(map(Tensor.data_ptr, self.tensors))
 
     def holds(self) -> bool:
+        held = self.list_held()
         return (
             self.settings == (eight_bits.get(), library.enabled())
-            and all(tuple(held.values()) == children for held, children in self.children)
-            and all(
-                held.get(name) is tensor and tensor._version == version and tensor.data_ptr() == place
-                for held, name, tensor, version, place in self.tensors
-            )
+            and len(held) == len(self.held)
+            and all(map(is_, held, self.held))
+            and self.list_versions() == self.versions
+            and self.list_places() == self.places
         )
 
 
-plans: WeakKeyDictionary[nn.ModuleList, Plan] = WeakKeyDictionary()
+plans: WeakKeyDictionary[nn.Module, tuple[Snapshot, Any]] = WeakKeyDictionary()
+
+
+def prepare_once(module: nn.Module, prepare: Callable[[], Prepared], *parts: nn.Module) -> Prepared:
+    """What was prepared for these parts of a module when they were last as they are now."""
+    snapshot, prepared = plans.get(module, (None, None))
+    if snapshot is None or not snapshot.holds():
+        snapshot, prepared = plans[module] = Snapshot(module, parts), prepare()
+    return cast(Prepared, prepared)
 
 
 def group_layers(layers: nn.ModuleList) -> list[Group]:
     """Those that native code knows, in one call as far as they stand beside each other; it is the caller's own."""
-    plan = plans.get(layers)
-    if plan is None or not plan.holds():
-        plan = plans[layers] = Plan(layers)
-    return [(parts, None if fused is None else fused.copy()) for parts, fused in plan.groups]
+
+    def group() -> list[Group]:
+        groups: list[Group] = []
+        blocks = [(layer, layer.block()) for layer in cast(Iterable["Layer"], layers)]
+        for together, pairs in groupby(blocks, lambda pair: pair[1] is not None and pair[1].join is not None):
+            parts, inner = zip(*pairs, strict=True)
+            groups.append((list(parts), native_stack.Fused(inner) if together else None))
+        return groups
+
+    return [(parts, None if fused is None else fused.copy()) for parts, fused in prepare_once(layers, group, *layers)]
 
 
 def step_through(layers: nn.ModuleList) -> Step:
@@ -128,16 +148,17 @@ def in_turn(steps: Sequence[Step]) -> Steps:
 def read_through(layers: nn.ModuleList, x: Tensor, state: State, mask: Tensor) -> tuple[Tensor, State]:
     """Whole sequences x (B, T, D) through layers that look ahead, without gradient."""
     after: list[State] = []
-    x = zero_padding(x, mask)
+    full = bool(mask.all())
+    x = x if full else zero_padding(x, mask)
     for parts, fused in group_layers(layers):
         if fused is not None and x.shape[1]:
             x = fused.read(x, mask)
             after += state[len(after) : len(after) + len(parts)]
             continue
         for part in parts:
-            x, passed = part(x, state[len(after)], mask)
+            x, passed = part.fast_read(x, mask)
             after.append(passed)
-    return zero_padding(x, mask), tuple(after)
+    return x if full else zero_padding(x, mask), tuple(after)
 
 
 # --- a layer and the way around it ------------------------------------------------------------------------------
@@ -235,3 +256,17 @@ def step_positions(table: Callable[[int, Tensor], Tensor | None], otherwise: Ste
         return x + known.index_select(0, state), expected
 
     return step
+
+
+def read_positions(
+    layer: nn.Module, table: Callable[[int, Tensor], Tensor | None], x: Tensor, mask: Tensor
+) -> tuple[Tensor, State] | None:
+    """The same for whole sequences (B, T, D) without padding; none where there is any, or where there is no table."""
+    time = x.shape[1]
+    if not x.numel() or not bool(mask.all()):
+        return None
+    known = prepare_once(layer, dict[str, Tensor | None], layer)
+    longest = known.get("table")
+    if longest is None or longest.shape[0] < time:
+        longest = known["table"] = table(time - 1, x[0])
+    return None if longest is None else (x + longest[:time], mask.new_full((x.shape[0],), time, dtype=torch.long))

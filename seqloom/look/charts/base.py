@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Floats
-from ...data.cache import cache_folder
+from ...data.cache import find_cache_folder
 from ...errors import MissingExtra, RunError
-from ..names import shown
+from ..names import format_token
 from .drawing import MARKER, Drawing
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ COLORS = (
 )  # apart for every eye (Okabe and Ito, 2008)
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3]]  # lines differ in more than their color
 LABELS = 60  # tokens that fit beside one another on an axis
+WIDTH = 640  # pixels of a picture with many cells, at most
+LEANING = 45  # tokens too long to stand upright that fit
+LINE = 110  # characters of a line of a title, at most: a longer one would widen the picture
 CELLS = 20_000  # rectangles of a heat map, at most: more is slow to draw and nothing to see
 SIDE = 120  # cells along an axis, at most
 
@@ -46,20 +49,21 @@ SIDE = 120  # cells along an axis, at most
 # --- pieces ---
 
 
-def pieces(length: int, at_most: int) -> list[slice]:
+def split_axis(length: int, at_most: int) -> list[slice]:
     """An axis of so many elements in as many pieces as can be drawn, each of one element if possible."""
     edges = np.linspace(0, length, min(length, max(at_most, 1)) + 1).round().astype(int)
     return [slice(int(a), int(b)) for a, b in zip(edges, edges[1:], strict=False)]
 
 
-def piece_names(names: Sequence[str], parts: Sequence[slice]) -> list[str]:
+def name_pieces(names: Sequence[str], parts: Sequence[slice]) -> list[str]:
     """The token itself, or from which to which position a piece goes."""
     return [
-        shown(names[part.start]) if part.stop - part.start == 1 else f"{part.start + 1}–{part.stop}" for part in parts
+        format_token(names[part.start]) if part.stop - part.start == 1 else f"{part.start + 1}–{part.stop}"
+        for part in parts
     ]
 
 
-def pooled(values: Floats, rows: Sequence[slice], columns: Sequence[slice], across: str = "max") -> Floats:
+def pool(values: Floats, rows: Sequence[slice], columns: Sequence[slice], across: str = "max") -> Floats:
     """(R, C) in pieces: the mean over rows; over columns the largest or, of shares that sum to one, the sum."""
     join: Callable[..., Floats] = np.max if across == "max" else np.sum
     if len(rows) == values.shape[0] and len(columns) == values.shape[1]:
@@ -68,7 +72,7 @@ def pooled(values: Floats, rows: Sequence[slice], columns: Sequence[slice], acro
     return np.stack([wide[part].mean(0) for part in rows])
 
 
-def above_zero(values: Floats) -> Floats:
+def raise_zeros(values: Floats) -> Floats:
     """For a logarithmic axis: what is zero lies a little below the smallest that is not."""
     positive = values[values > 0]
     floor = float(positive.min()) / 10 if positive.size else 1e-12
@@ -78,31 +82,39 @@ def above_zero(values: Floats) -> Floats:
 # --- axes and titles ---
 
 
-def titled(title: str, *lines: str) -> Any:
-    return altair().Title(title, subtitle=[line for line in lines if line], anchor="start")
+def make_title(title: str, *lines: str) -> Any:
+    return import_altair().Title(cut(title), subtitle=[cut(line) for line in lines if line], anchor="start")
 
 
-def token_axis(names: Sequence[str], title: str, across: bool = False) -> Any:
+def cut(text: str, longest: int = LINE) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def make_token_axis(names: Sequence[str], title: str, across: bool = False) -> Any:
     """An axis that says the tokens; positions keep equal tokens apart. `across` is the one at the bottom."""
-    leaning = across and max(map(len, names), default=0) > 3
-    return altair().Axis(
+    longest = max(map(len, names), default=0)
+    leaning = across and longest > 3
+    fitting = LABELS if not across else LEANING if leaning else WIDTH // (7 * longest + 4)
+    every = math.ceil(len(names) / fitting)
+    return import_altair().Axis(
         title=title,
-        labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
+        values=list(range(0, len(names), max(every, 1))),
+        labelExpr=f"{json.dumps(list(map(format_token, names)), ensure_ascii=False)}[datum.value]",
         **_angle(leaning),
-        labelOverlap=len(names) > LABELS,
-        labelLimit=240 if not across else 120,
+        labelOverlap=False,
+        labelLimit=180 if not across else 120,
         ticks=False,
     )
 
 
-def step_axis(names: Sequence[str], title: str) -> Any:
+def make_step_axis(names: Sequence[str], title: str) -> Any:
     """The same for lines: tokens while they fit, then positions."""
     if len(names) > LABELS:
-        return altair().Axis(title=f"{title} (position)", labelExpr="datum.value + 1", tickMinStep=1)
-    return altair().Axis(
+        return import_altair().Axis(title=f"{title} (position)", labelExpr="datum.value + 1", tickMinStep=1)
+    return import_altair().Axis(
         title=title,
         values=list(range(len(names))),
-        labelExpr=f"{json.dumps(list(map(shown, names)), ensure_ascii=False)}[datum.value]",
+        labelExpr=f"{json.dumps(list(map(format_token, names)), ensure_ascii=False)}[datum.value]",
         labelOverlap="parity",
         **_angle(max(map(len, names), default=0) > 3),
     )
@@ -113,9 +125,23 @@ def _angle(leaning: bool) -> dict[str, Any]:
     return {"labelAngle": -45, "labelAlign": "right", "labelBaseline": "middle"} if leaning else {"labelAngle": 0}
 
 
-def data(rows: list[dict[str, Any]]) -> Any:
+def make_log_color(field: str, title: str, low: float, high: float) -> Any:
+    """A logarithmic color, whose bar has powers of ten or, where there are hardly any, values between its ends."""
+    alt = import_altair()
+    powers = [10.0**n for n in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+    wide = len(powers) > 2
+    values = powers[:: math.ceil(len(powers) / 5)] if wide else np.geomspace(low, max(high, low * 1.01), 4).tolist()
+    return alt.Color(
+        f"{field}:Q",
+        scale=alt.Scale(type="log", scheme="viridis", domain=[low, max(high, low * 1.01)]),
+        title=title,
+        legend=alt.Legend(values=values, format=".0e" if wide else ".2g", gradientLength=100),
+    )
+
+
+def make_data(rows: list[dict[str, Any]]) -> Any:
     """The rows as one piece of text: Altair walks through everything else again and again."""
-    alt = altair()
+    alt = import_altair()
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     return alt.InlineData(values=text, format=alt.JsonDataFormat(type="json"))
 
@@ -125,17 +151,17 @@ def zoom(name: str) -> str:
     return "zoom_" + re.sub(r"\W", "_", name)
 
 
-def number(value: float) -> float | None:
+def round_number(value: float) -> float | None:
     """Four digits are enough for a picture, and what is no number is left out."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
-def extent(count: int, step: int = 24, most: int = 640) -> Any:
+def make_extent(count: int, step: int = 24, most: int = WIDTH) -> Any:
     """A width or height for so many cells."""
-    return altair().Step(step) if count * step <= most else most
+    return import_altair().Step(step) if count * step <= most else most
 
 
-def altair() -> Any:
+def import_altair() -> Any:
     """The package, as a value without a type: it is imported only when a chart is drawn."""
     try:
         import altair
@@ -184,10 +210,10 @@ def save(chart: "alt.TopLevelMixin | Drawing", path: Path | str) -> Path:
         raise RunError(
             f"{path.name}: a chart is written as one of {', '.join(ENDINGS)}, not as {path.suffix or 'that'}"
         )
-    return written(path, content(chart, path.suffix))
+    return write_chart(path, render(chart, path.suffix))
 
 
-def written(path: Path, content: bytes) -> Path:
+def write_chart(path: Path, content: bytes) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -196,30 +222,30 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
-def content(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
+def render(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
     """A chart as the bytes of such a file."""
     if isinstance(chart, Drawing):
-        return _drawing(chart, ending)
+        return _render_drawing(chart, ending)
     spec = chart.to_dict()
     if ending == ".json":
         rows = {name: json.loads(text) for name, text in spec.get("datasets", {}).items()}  # for programs that read it
         return json.dumps(spec | {"datasets": rows}, ensure_ascii=False).encode()
     if ending == ".png":
-        png: bytes = converter().vegalite_to_png(spec, scale=2)
+        png: bytes = import_converter().vegalite_to_png(spec, scale=2)
         return png
     if ending == ".svg":
-        svg = str(converter().vegalite_to_svg(spec))
+        svg = str(import_converter().vegalite_to_svg(spec))
         return svg.replace(">", f">{IN_THE_DARK}", 1).encode()
     inline = json.dumps(spec, ensure_ascii=False).replace("<", "\\u003c")  # no text of a chart may end its script
-    return PAGE.format(title=_name(spec), script=library(), body=EMBED.format(spec=inline)).encode()
+    return PAGE.format(title=_name(spec), script=make_library_tag(), body=EMBED.format(spec=inline)).encode()
 
 
-def _drawing(drawing: Drawing, ending: str) -> bytes:
+def _render_drawing(drawing: Drawing, ending: str) -> bytes:
     if ending == ".json":
         return json.dumps(drawing.parts, ensure_ascii=False).encode()
     if ending == ".png":  # which has no theme to follow
         ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
-        png: bytes = converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
+        png: bytes = import_converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
         return png
     if ending == ".svg":
         return drawing.svg.encode()
@@ -231,7 +257,7 @@ def _name(spec: dict[str, Any]) -> str:
     return escape(str(title.get("text", "seqloom") if isinstance(title, dict) else title))
 
 
-def converter() -> Any:
+def import_converter() -> Any:
     try:
         import vl_convert
     except ImportError:
@@ -239,18 +265,18 @@ def converter() -> Any:
     return vl_convert
 
 
-def library() -> str:
+def make_library_tag() -> str:
     """The same as an element of a page."""
-    return f"<script>{library_script()}</script>"
+    return f"<script>{read_library()}</script>"
 
 
 @cache
-def library_script() -> str:
+def read_library() -> str:
     """Vega with all it needs, as a script: a page then needs no network.
 
     It takes seconds to put together, so it is kept beside prepared data, under a name that says what it holds.
     """
-    converts, folder = converter(), cache_folder()
+    converts, folder = import_converter(), find_cache_folder()
     start = f"vega-{metadata.version('vl-convert-python')}-"
     for kept in sorted(folder.glob(f"{start}*.js")):
         with suppress(OSError):

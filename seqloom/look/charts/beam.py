@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...search.tree import Node, Tree
-from ..names import shown
-from .base import COLORS, altair, data, number, titled
+from ..names import format_token
+from .base import COLORS, import_altair, make_data, make_title, round_number
 
 if TYPE_CHECKING:
     import altair as alt
 
 FATES = {"kept": COLORS[0], "finished": COLORS[2], "pruned": "#999999"}
-COLUMN, LINE = 100, 24  # points between steps, and between tokens
+COLUMN, LINE = 100, 28  # points between steps, and between tokens
 STEPS = 60  # columns, at most: a longer search is drawn up to there
 RANKS = 12  # tokens of a step, at most; all that were kept or finished are among them
 
 
 def beam_chart(tree: Tree, symbols: Sequence[str] = ()) -> "alt.LayerChart":
     """Tokens by step and rank. `symbols` names the tokens; without them they go by their numbers."""
-    alt = altair()
+    alt = import_altair()
     rows, height = place_nodes(tree, symbols)
     steps = max(row["step"] for row in rows)
     slider = alt.param(name="step", value=steps, bind=alt.binding_range(min=0, max=steps, step=1, name="up to step "))
     axis = alt.Axis(tickMinStep=1, grid=False)
     base = (
-        alt.Chart(data(rows))
+        alt.Chart(make_data(rows))
         .transform_filter("datum.step <= step")
         .encode(
-            x=alt.X("step:Q", title="step", axis=axis, scale=alt.Scale(domain=[-0.3, steps + 0.9])),
+            x=alt.X("step:Q", title="step", axis=axis, scale=alt.Scale(domain=[-0.5, steps + 0.5])),
             y=alt.Y("place:Q", title="rank by score", axis=axis, scale=alt.Scale(domain=[height, -1])),
             color=alt.Color("fate:N", title="", scale=alt.Scale(domain=list(FATES), range=list(FATES.values()))),
             tooltip=[
@@ -59,7 +59,7 @@ def beam_chart(tree: Tree, symbols: Sequence[str] = ()) -> "alt.LayerChart":
     dots = base.mark_circle(opacity=1).encode(size=unless_pruned(25, 70))
     names = [
         base.transform_filter(f"{'' if best else '!'}datum.best")
-        .mark_text(align="left", dx=6, dy=-6, limit=COLUMN - 10, fontSize=11, fontWeight="bold" if best else "normal")
+        .mark_text(dy=-10, limit=COLUMN - 10, fontSize=11, fontWeight="bold" if best else "normal")
         .encode(text="label:N")
         for best in (False, True)
     ]
@@ -67,7 +67,7 @@ def beam_chart(tree: Tree, symbols: Sequence[str] = ()) -> "alt.LayerChart":
     cut = "" if tree.nodes[-1].step <= STEPS else f"The first {STEPS} of {tree.nodes[-1].step} steps."
     size = {"width": COLUMN * (steps + 1), "height": LINE * (height + 1)}
     chart = alt.layer(lines, dots, *names).add_params(slider)
-    return chart.properties(title=titled("Beam search for the answer", words, cut), **size)
+    return chart.properties(title=make_title("Beam search for the answer", words, cut), **size)
 
 
 def place_nodes(tree: Tree, symbols: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
@@ -105,8 +105,8 @@ def describe_node(node: Node, symbols: Sequence[str]) -> dict[str, Any]:
     return {
         "token": name,
         "label": f"{name} {chance:.0%}" if chance >= 0.005 else f"{name} <1%",
-        "probability": number(chance),
-        "score": number(node.score),
+        "probability": round_number(chance),
+        "score": round_number(node.score),
         "fate": node.fate,
         "why": node.why,
         "group": node.group + 1,
@@ -114,7 +114,7 @@ def describe_node(node: Node, symbols: Sequence[str]) -> dict[str, Any]:
 
 
 def name_token(token: int, symbols: Sequence[str]) -> str:
-    return shown(symbols[token]) if symbols else str(token)
+    return format_token(symbols[token]) if symbols else str(token)
 
 
 def best_path(tree: Tree) -> set[int]:

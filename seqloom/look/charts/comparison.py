@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Floats
-from .base import COLORS, DASHES, altair, data, number, pieces, titled
+from .base import COLORS, DASHES, import_altair, make_data, make_title, round_number, split_axis
 
 if TYPE_CHECKING:
     import altair as alt
@@ -15,15 +15,19 @@ FAINTEST = 1e-8  # what is less is drawn as this
 CELLS = 40  # of a row, at most
 
 
-def beside_chart(curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "") -> "alt.Chart":
+def curves_together_chart(
+    curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = ""
+) -> "alt.Chart":
     """A line for each model through its points (N, 2)."""
-    alt = altair()
+    alt = import_altair()
     rows = [
-        {"model": name, "x": number(x), "y": number(y)} for name, points in curves.items() for x, y in points.tolist()
+        {"model": name, "x": round_number(x), "y": round_number(y)}
+        for name, points in curves.items()
+        for x, y in points.tolist()
     ]
     names = list(curves)
     return (
-        alt.Chart(data(rows), title=titled(title, words))
+        alt.Chart(make_data(rows), title=make_title(title, words))
         .mark_line(strokeWidth=2.5)
         .encode(
             x=alt.X("x:Q", title=across),
@@ -38,16 +42,16 @@ def beside_chart(curves: Mapping[str, Floats], across: str, up: str, title: str,
 
 def panels_chart(curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "") -> "alt.FacetChart":
     """Shares, a panel for each model with all others in gray: lines that lie on each other can be told apart."""
-    alt = altair()
+    alt = import_altair()
     names = list(curves)
     rows = [
-        {"panel": panel, "model": name, "x": number(x), "y": number(y), "own": name == panel}
+        {"panel": panel, "model": name, "x": round_number(x), "y": round_number(y), "own": name == panel}
         for panel in names
         for name in [*(other for other in names if other != panel), panel]
         for x, y in curves[name].tolist()
     ]
     return (
-        alt.Chart(data(rows))
+        alt.Chart(make_data(rows))
         .mark_line()
         .encode(
             x=alt.X("x:Q", title=across),
@@ -59,7 +63,7 @@ def panels_chart(curves: Mapping[str, Floats], across: str, up: str, title: str,
         )
         .properties(width=190, height=140)
         .facet(facet=alt.Facet("panel:N", sort=names, title=None), columns=3)
-        .properties(title=titled(title, words))
+        .properties(title=make_title(title, words))
     )
 
 
@@ -68,18 +72,18 @@ def reach_chart(
 ) -> "alt.VConcatChart":
     """A panel for each time (before and after training), a row for each model: ‖∂L/∂h‖ by steps back from the end,
     over the largest of its row."""
-    alt = altair()
+    alt = import_altair()
     panels = []
     for when, models in reaches.items():
         rows = []
         for name, norms in models.items():
             shares = np.maximum(norms / max(float(norms.max(initial=0)), 1e-300), FAINTEST)
             rows += [
-                {"model": name, "back": part.start, "share": number(shares[part].max())}
-                for part in pieces(len(norms), CELLS)
+                {"model": name, "back": part.start, "share": round_number(shares[part].max())}
+                for part in split_axis(len(norms), CELLS)
             ]
         panels.append(
-            alt.Chart(data(rows), title=when)
+            alt.Chart(make_data(rows), title=when)
             .mark_rect()
             .encode(
                 x=alt.X(
@@ -104,18 +108,18 @@ def reach_chart(
             .properties(width=560, height=alt.Step(26))
         )
     return alt.vconcat(*panels).properties(
-        title=titled(title, "‖∂L/∂h_t‖ as a share of the largest of its row, logarithmic")
+        title=make_title(title, "‖∂L/∂h_t‖ as a share of the largest of its row, logarithmic")
     )
 
 
-def backwards(norms: Floats) -> Floats:
+def reverse_time(norms: Floats) -> Floats:
     """By steps back from the end instead of forwards."""
     return np.asarray(norms)[::-1]
 
 
 def cost_chart(rows: Sequence[Mapping[str, Any]], score: str, better: str) -> "alt.LayerChart":
     """The score of every variant against the time of its training: each seed, their mean, and its 95 % interval."""
-    alt = altair()
+    alt = import_altair()
     names = [row["name"] for row in rows]
     shared = {
         "x": alt.X("seconds:Q", title="seconds of training", scale=alt.Scale(zero=False)),
@@ -124,23 +128,25 @@ def cost_chart(rows: Sequence[Mapping[str, Any]], score: str, better: str) -> "a
     up = f"{score} ({better} is better)"
     y = alt.Y("value:Q", title=up, scale=alt.Scale(zero=False))
     means = [
-        {"model": row["name"], "seconds": number(row["seconds"]), "value": number(row["mean"])}
-        | dict(zip(("low", "high"), map(number, row["interval"]), strict=True))
+        {"model": row["name"], "seconds": round_number(row["seconds"]), "value": round_number(row["mean"])}
+        | dict(zip(("low", "high"), map(round_number, row["interval"]), strict=True))
         for row in rows
         if row["mean"] is not None
     ]
     seeds = [
-        {"model": row["name"], "seconds": number(row["seconds"]), "value": number(value), "seed": seed}
+        {"model": row["name"], "seconds": round_number(row["seconds"]), "value": round_number(value), "seed": seed}
         for row in rows
         for seed, value in row["scores"].items()
     ]
     tips = ["model:N", "seconds:Q", "value:Q"]
-    dots = alt.Chart(data(seeds)).mark_point(size=25, opacity=0.5).encode(y=y, tooltip=[*tips, "seed:N"], **shared)
-    spans = alt.Chart(data(means)).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=up), y2="high:Q", **shared)
+    dots = alt.Chart(make_data(seeds)).mark_point(size=25, opacity=0.5).encode(y=y, tooltip=[*tips, "seed:N"], **shared)
+    spans = (
+        alt.Chart(make_data(means)).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=up), y2="high:Q", **shared)
+    )
     points = (
-        alt.Chart(data(means))
+        alt.Chart(make_data(means))
         .mark_point(filled=True, size=110, opacity=1)
         .encode(y=y, shape=alt.Shape("model:N", sort=names, legend=None), tooltip=[*tips, "low:Q", "high:Q"], **shared)
     )
-    title = titled("Score against time", "Small: a seed; large: their mean, with its 95 % interval")
+    title = make_title("Score against time", "Small: a seed; large: their mean, with its 95 % interval")
     return alt.layer(dots, spans, points).properties(title=title, width=520, height=300)

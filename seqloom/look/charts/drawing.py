@@ -11,11 +11,11 @@ from typing import Any
 
 from ...layers.description import AROUND, BOTH, FORWARDS, ONE, PAST
 from ...models import Batch
-from ..measures.reading import INPUTS, SOURCE, Model, Names, numbered, single
-from ..names import shown
-from ..parts import Part, parts
+from ..measures.reading import INPUTS, SOURCE, Model, Names, number_positions, take_row
+from ..names import format_token
+from ..parts import Part, list_parts
 
-BOX, GAP, ROW, LEFT, HEIGHT = 58, 22, 52, 196, 26  # pixels
+BOX, GAP, ROW, LEFT, HEIGHT, TOP = 58, 22, 52, 196, 26, 84  # pixels
 STEPS = 6  # boxes side by side, at most
 FILLS = {"memory": "#E69F00", "across": "#56B4E9", "time": "#009E73", "each": "#DDDDDD"}
 STYLE = """<style>
@@ -45,9 +45,9 @@ class Drawing:
 
 def draw_model(model: Model, batch: Batch, names: Names | None = None, title: str = "The model, unrolled") -> Drawing:
     """As it reads the first row of the batch; long sequences are shown by their beginning and end."""
-    batch = single(batch)
-    names = numbered(batch) if names is None else names
-    found = parts(model, batch)
+    batch = take_row(batch)
+    names = number_positions(batch) if names is None else names
+    found = list_parts(model, batch)
     total = sum(part.parameters for part in found)
     panels = [side for side in (SOURCE, INPUTS) if any(part.side == side for part in found)]
     tallest = max(len([part for part in found if part.side == side]) for side in panels)
@@ -55,13 +55,13 @@ def draw_model(model: Model, batch: Batch, names: Names | None = None, title: st
     encoder: _Panel | None = None
     for side in panels:
         here = [part for part in found if part.side == side]
-        panel = _Panel(here, names.of(side), left, 64 + tallest * ROW)
+        panel = _Panel(here, names.of(side), left, TOP + tallest * ROW)
         lines += panel.lines(names.target if side == INPUTS else [])
         if encoder is not None:
             lines += _memory(encoder, panel)
         encoder = panel
         left += panel.width + 24
-    height = 64 + tallest * ROW + 32
+    height = TOP + tallest * ROW + 32
     heading = f'<text class="title" x="16" y="24">{escape(title)}</text>'
     count = f'<text class="small" x="16" y="42">{total:,} parameters in all; shapes are steps × features</text>'
     svg = (
@@ -71,7 +71,7 @@ def draw_model(model: Model, batch: Batch, names: Names | None = None, title: st
     return Drawing(title, svg, [asdict(part) for part in found])
 
 
-def shown_steps(count: int) -> list[int | None]:
+def choose_steps(count: int) -> list[int | None]:
     """The steps that are drawn; None stands for those left out."""
     if count <= STEPS:
         return list(range(count))
@@ -83,7 +83,7 @@ class _Panel:
 
     def __init__(self, rows: Sequence[Part], names: Sequence[str], left: float, bottom: float) -> None:
         self.rows, self.names, self.left, self.bottom = rows, names, left, bottom
-        self.steps = shown_steps(len(names))
+        self.steps = choose_steps(len(names))
         self.width = LEFT + max(len(self.steps), 1) * (BOX + GAP)
 
     def x(self, column: int) -> float:
@@ -96,7 +96,7 @@ class _Panel:
         found = []
         for column, step in enumerate(self.steps):
             name = "…" if step is None else self.names[step]
-            found.append(_text(self.x(column) + BOX / 2, self.bottom + 16, _short(shown(name)), middle=True))
+            found.append(_text(self.x(column) + BOX / 2, self.bottom + 16, _short(format_token(name)), middle=True))
         for number, part in enumerate(self.rows):
             found += self._row(number, part)
         last = self.rows[-1]
@@ -123,10 +123,10 @@ class _Panel:
         wide = max(len(self.steps) * (BOX + GAP) - GAP, BOX)
         if part.flow == ONE:
             found.append(_box(self.middle() - BOX / 2, y, BOX, FILLS["memory"]))
-            return [
-                *found,
-                *(_arrow(self.x(c) + BOX / 2, y + ROW, self.middle(), y + HEIGHT) for c in self._columns()),
-            ]
+            below = self.rows[number - 1] if number else None
+            from_one = below is not None and below.flow == ONE
+            starts = [self.middle()] if from_one else [self.x(column) + BOX / 2 for column in self._columns()]
+            return [*found, *(_arrow(start, y + ROW, self.middle(), y + HEIGHT) for start in starts)]
         if part.flow in (AROUND, PAST):
             words = "every step sees all" if part.flow == AROUND else "every step sees the past"
             found += [_box(self.x(0), y, wide, FILLS["across"]), _text(self.middle(), y + 17, words, True, "in small")]

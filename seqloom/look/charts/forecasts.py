@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..measures.forecasts import ForecastFan
-from .base import COLORS, DASHES, altair, data, number, titled
+from .base import COLORS, DASHES, import_altair, make_data, make_title, round_number
 
 if TYPE_CHECKING:
     import altair as alt
@@ -16,18 +16,18 @@ TRUTH, FORECAST = "truth", "forecast (median or mean)"
 
 def fan_chart(found: ForecastFan, title: str = "Forecast beside the truth") -> "alt.VConcatChart":
     """Bands between opposite quantiles, the darker the nearer to the middle."""
-    alt = altair()
+    alt = import_altair()
     names = list(found.forecast)
     panels = [_panel(found, name, place) for place, name in enumerate(names[:PANELS])]
     left = f"{len(names) - PANELS} more variables are not drawn" if len(names) > PANELS else ""
     levels = list(next(iter(found.quantiles.values()), {}))
     bands = f"Band: quantiles {levels[0]} to {levels[-1]}" if len(levels) > 1 else ""
     words = f"From {found.times[0]} to {found.times[-1]}. {bands}"
-    return alt.vconcat(*panels).properties(title=titled(title, words, left))
+    return alt.vconcat(*panels).properties(title=make_title(title, words, left))
 
 
 def _panel(found: ForecastFan, name: str, place: int) -> Any:
-    alt = altair()
+    alt = import_altair()
     read, horizon = len(found.history[name]), len(found.forecast[name])
     first = max(0, read - BEFORE * horizon)
     past = [(step, value) for step, value in enumerate(found.history[name]) if step >= first]
@@ -36,7 +36,7 @@ def _panel(found: ForecastFan, name: str, place: int) -> Any:
     lines[FORECAST] = [*ends, *enumerate(found.forecast[name], read)]
     lines |= {baseline: [*ends, *enumerate(values[name], read)] for baseline, values in found.baselines.items()}
     rows = [
-        {"step": step, "time": found.times[step], "value": number(value), "line": line}
+        {"step": step, "time": found.times[step], "value": round_number(value), "line": line}
         for line, points in lines.items()
         for step, value in points
     ]
@@ -45,7 +45,7 @@ def _panel(found: ForecastFan, name: str, place: int) -> Any:
     names = list(lines)
     colors = ["#777777", COLORS[0], *COLORS[1:]][: len(names)]
     drawn = (
-        alt.Chart(data(rows))
+        alt.Chart(make_data(rows))
         .mark_line()
         .encode(
             x=alt.X("step:Q", axis=axis, scale=alt.Scale(nice=False)),
@@ -58,21 +58,23 @@ def _panel(found: ForecastFan, name: str, place: int) -> Any:
             tooltip=["line:N", "time:N", "value:Q"],
         )
     )
-    begin = alt.Chart(data([{"step": read - 0.5}])).mark_rule(strokeDash=[2, 4], color="#888888").encode(x="step:Q")
+    begin = (
+        alt.Chart(make_data([{"step": read - 0.5}])).mark_rule(strokeDash=[2, 4], color="#888888").encode(x="step:Q")
+    )
     return alt.layer(*_bands(found, name, read, scale), drawn, begin).properties(width=600, height=220)
 
 
 def _bands(found: ForecastFan, name: str, read: int, scale: Any) -> list[Any]:
     """One between each quantile and its opposite."""
-    alt = altair()
+    alt = import_altair()
     quantiles = list(found.quantiles.get(name, {}).values())
     bands = []
     for low, high in zip(quantiles[: len(quantiles) // 2], quantiles[::-1], strict=False):
         rows = [
-            {"step": read + n, "low": number(a), "high": number(b)}
+            {"step": read + n, "low": round_number(a), "high": round_number(b)}
             for n, (a, b) in enumerate(zip(low, high, strict=True))
         ]
-        band = alt.Chart(data(rows)).mark_area(opacity=0.2, color=COLORS[0])
+        band = alt.Chart(make_data(rows)).mark_area(opacity=0.2, color=COLORS[0])
         bands.append(band.encode(x="step:Q", y=alt.Y("low:Q", title=name, scale=scale), y2="high:Q"))
     return bands
 

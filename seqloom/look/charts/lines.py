@@ -12,7 +12,18 @@ from ..measures.gradients import QueryKeyValue
 from ..measures.jacobians import Decay
 from ..measures.norms import Shrinkage
 from ..measures.spectra import ScalarDecay, Spectrum
-from .base import COLORS, DASHES, LABELS, above_zero, altair, data, number, step_axis, titled, zoom
+from .base import (
+    COLORS,
+    DASHES,
+    LABELS,
+    import_altair,
+    make_data,
+    make_step_axis,
+    make_title,
+    raise_zeros,
+    round_number,
+    zoom,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -37,20 +48,20 @@ def gates_chart(traces: Sequence[Trace], title: str = "Gate activations at every
     """A panel for each gate of each layer: the mean over its units, in the band between which most units lie."""
     rows = [(trace, GATES, list(trace.gates)) for trace in traces if trace.gates]
     words = f"0 is closed, 1 is open. {BANDS}" if rows else "No layer here has gates"
-    return _band_panels(rows, "activation", [0, 1]).properties(title=titled(title, words))
+    return _band_panels(rows, "activation", [0, 1]).properties(title=make_title(title, words))
 
 
 def states_chart(traces: Sequence[Trace], title: str = "Values of the states at every step") -> "alt.VConcatChart":
     """The same for what a cell remembers and gives on."""
     rows = [(trace, STATES, list(trace.entries)) for trace in traces]
-    return _band_panels(rows, "value").properties(title=titled(title, BANDS))
+    return _band_panels(rows, "value").properties(title=make_title(title, BANDS))
 
 
 def _band_panels(
     rows: Sequence[tuple[Trace, dict[str, str], list[str]]], label: str, domain: list[float] | None = None
 ) -> Any:
     """A row of panels for each layer, one for each of its gates or states."""
-    alt = altair()
+    alt = import_altair()
     lines = [
         alt.hconcat(
             *(_band_panel(trace, name, words.get(name, name), label, domain) for name in names), title=trace.name
@@ -58,20 +69,20 @@ def _band_panels(
         for trace, words, names in rows
         if len(trace.steps)
     ]
-    return alt.vconcat(*(lines or [_empty()]))
+    return alt.vconcat(*(lines or [_make_empty_chart()]))
 
 
 def _band_panel(trace: Trace, name: str, words: str, label: str, domain: list[float] | None) -> Any:
-    alt = altair()
+    alt = import_altair()
     mean, (low, high) = trace.mean(name), trace.quantiles(name)
     rows = [
-        {"step": n, "token": trace.steps[n], "mean": number(m), "low": number(a), "high": number(b)}
+        {"step": n, "token": trace.steps[n], "mean": round_number(m), "low": round_number(a), "high": round_number(b)}
         for n, (m, a, b) in enumerate(zip(mean, low, high, strict=True))
     ]
     scale = alt.Scale(domain=domain) if domain else alt.Scale(zero=False)
     color = COLORS[list(GATES).index(name) % len(COLORS) if name in GATES else 0]
-    base = alt.Chart(data(rows), title=alt.Title(words, fontSize=11, fontWeight="normal")).encode(
-        x=alt.X("step:Q", axis=step_axis(trace.steps, "element read"))
+    base = alt.Chart(make_data(rows), title=alt.Title(words, fontSize=11, fontWeight="normal")).encode(
+        x=alt.X("step:Q", axis=make_step_axis(trace.steps, "element read"))
     )
     band = base.mark_area(opacity=0.2, color=color).encode(y=alt.Y("low:Q", title=label, scale=scale), y2="high:Q")
     line = base.mark_line(point={"color": color} if len(trace.steps) <= LABELS else False, color=color).encode(
@@ -85,23 +96,27 @@ def memory_path_chart(
     traces: Sequence[Trace], title: str = "Memory path: how much of each step is left at the end"
 ) -> "alt.VConcatChart":
     """The product of the keeping gates after each step: the path on which an LSTM's memory lives."""
-    alt = altair()
+    alt = import_altair()
     shown = [trace for trace in traces if trace.keeping and trace.steps]
     charts = []
     for part, steps in enumerate(dict.fromkeys(tuple(trace.steps) for trace in shown)):
         rows = [
-            {"step": n, "token": steps[n], "layer": trace.name, "left": number(v)}
+            {"step": n, "token": steps[n], "layer": trace.name, "left": round_number(v)}
             for trace in shown
             if tuple(trace.steps) == steps
-            for n, v in _thinned(above_zero(trace.kept.mean(1)))
+            for n, v in _thin(raise_zeros(trace.kept.mean(1)))
         ]
         charts.append(
-            _log_lines(rows, "step", step_axis(steps, "element read"), "left", "∏ f (share left)", "layer", "", part)
+            _log_lines(
+                rows, "step", make_step_axis(steps, "element read"), "left", "∏ f (share left)", "layer", "", part
+            )
         )
     return (
-        alt.vconcat(*(charts or [_empty()]))
+        alt.vconcat(*(charts or [_make_empty_chart()]))
         .resolve_scale(color="independent", strokeDash="independent")
-        .properties(title=titled(title, "Product of the forget (or update) gates of all later steps, mean over units"))
+        .properties(
+            title=make_title(title, "Product of the forget (or update) gates of all later steps, mean over units")
+        )
     )
 
 
@@ -109,20 +124,28 @@ def decay_chart(
     decays: Sequence[Decay], title: str = "Jacobian norms: how much a state still moves the last one"
 ) -> "alt.ConcatChart":
     """A panel for each layer: the norm of the Jacobian by lag, and the bounds it keeps below."""
-    alt = altair()
+    alt = import_altair()
     panels = []
-    for place, decay in enumerate(decays):
-        rows = [
-            {"lag": n, "norm": number(v), "kind": kind}
+    curves = [
+        {
+            kind: values
             for kind, values in zip(JACOBIANS, (decay.norms, decay.steps, decay.bound), strict=True)
             if values is not None
-            for n, v in _thinned(above_zero(np.minimum(values, 1e300)))
+        }
+        for decay in decays
+    ]
+    names = [kind for kind in JACOBIANS if any(kind in each for each in curves)]
+    for place, (decay, each) in enumerate(zip(decays, curves, strict=True)):
+        rows = [
+            {"lag": n, "norm": round_number(v), "kind": kind}
+            for kind, values in each.items()
+            for n, v in _thin(raise_zeros(np.minimum(values, 1e300)))
         ]
         axis = alt.Axis(title="lag k = T − t (steps back from the end)", tickMinStep=1)
-        chart = _log_lines(rows, "lag", axis, "norm", "norm", "kind", decay.name, place, list(JACOBIANS))
+        chart = _log_lines(rows, "lag", axis, "norm", "norm", "kind", decay.name, place, names)
         panels.append(chart.properties(width=300, height=180))
     words = "Log scale: a straight line down vanishes, a straight line up explodes"
-    return alt.concat(*(panels or [_empty()]), columns=2).properties(title=titled(title, words))
+    return alt.concat(*(panels or [_make_empty_chart()]), columns=2).properties(title=make_title(title, words))
 
 
 def scalar_chart(
@@ -133,12 +156,12 @@ def scalar_chart(
     curves = [(f"w = {weight:g}", values) for weight, values in zip(found.weights, found.left, strict=True)]
     curves += [] if own is None else [(f"w = {own:.3g} (this model)", np.power(found.slope * own, lags.astype(float)))]
     rows = [
-        {"lag": n, "left": number(v), "weight": words}
+        {"lag": n, "left": round_number(v), "weight": words}
         for words, values in curves
-        for n, v in _thinned(above_zero(np.abs(values)))
+        for n, v in _thin(raise_zeros(np.abs(values)))
     ]
-    axis = altair().Axis(title="lag k (steps back from the end)", tickMinStep=1)
-    words = titled(title, "Below a weight of 1 it vanishes, above 1 it explodes")
+    axis = import_altair().Axis(title="lag k (steps back from the end)", tickMinStep=1)
+    words = make_title(title, "Below a weight of 1 it vanishes, above 1 it explodes")
     names = [name for name, _ in curves]
     return _log_lines(rows, "lag", axis, "left", f"gradient left, ({found.slope:g} · w)^k", "weight", words, 1, names)
 
@@ -147,18 +170,18 @@ def spectrum_chart(
     spectra: Sequence[Spectrum], title: str = "Singular values of the recurrent weights"
 ) -> "alt.FacetChart":
     """A panel for each recurrent matrix of each layer; the line at 1 is where nothing shrinks or grows."""
-    alt = altair()
+    alt = import_altair()
     rows = [
         {
             "k": n + 1,
-            "value": number(v),
+            "value": round_number(v),
             "layer": layer,
             "matrix": name_matrix(matrix),
-            "radius": number(one.radius or 0),
+            "radius": round_number(one.radius or 0),
         }
         for one in spectra
         for layer, _, matrix in [one.name.partition(", ")]
-        for n, v in _thinned(one.singular)
+        for n, v in _thin(one.singular)
     ]
     lines = (
         alt.Chart()
@@ -173,13 +196,13 @@ def spectrum_chart(
     rule = one.mark_rule(strokeDash=[4, 4], color="#888888").encode(y="min(one):Q")
     order = {field: list(dict.fromkeys(row[field] for row in rows)) for field in ("layer", "matrix")}
     return (
-        alt.layer(rule, lines, data=data(rows))
+        alt.layer(rule, lines, data=make_data(rows))
         .properties(width=150, height=110)
         .facet(
             row=alt.Row("layer:N", sort=order["layer"], title=None),
             column=alt.Column("matrix:N", sort=order["matrix"], title=None),
         )
-        .properties(title=titled(title, "Above the dashed line at 1 a state can grow, below it shrinks"))
+        .properties(title=make_title(title, "Above the dashed line at 1 a state can grow, below it shrinks"))
     )
 
 
@@ -192,14 +215,19 @@ def name_matrix(matrix: str) -> str:
 def query_key_value_chart(
     found: Sequence[QueryKeyValue], title: str = "Gradients of queries, keys and values"
 ) -> "alt.Chart":
-    alt = altair()
+    alt = import_altair()
     rows = [
-        {"layer": one.name, "part": part, "share": number(value / max(weight, 1e-12)), "gradient": number(value)}
+        {
+            "layer": one.name,
+            "part": part,
+            "share": round_number(value / max(weight, 1e-12)),
+            "gradient": round_number(value),
+        }
         for one in found
         for part, value, weight in zip(PARTS, (one.query, one.key, one.value), one.weights, strict=True)
     ]
     return (
-        alt.Chart(data(rows), title=titled(title, "Gradient norm over weight norm, ‖∂L/∂W‖ / ‖W‖"))
+        alt.Chart(make_data(rows), title=make_title(title, "Gradient norm over weight norm, ‖∂L/∂W‖ / ‖W‖"))
         .mark_bar()
         .encode(
             y=alt.Y("layer:N", sort=[one.name for one in found], title="attention", axis=alt.Axis(labelLimit=240)),
@@ -215,22 +243,27 @@ def query_key_value_chart(
 def shrinkage_chart(
     found: Sequence[Shrinkage], title: str = "How much each normalization scales a gradient on its way back"
 ) -> "alt.Chart":
-    alt = altair()
+    alt = import_altair()
     rows = [
-        {"norm": one.name, "gradient": number(one.gradient), "spread": number(one.spread), "size": number(one.size)}
+        {
+            "norm": one.name,
+            "gradient": round_number(one.gradient),
+            "spread": round_number(one.spread),
+            "size": round_number(one.size),
+        }
         for one in found
     ]
     return (
         alt.Chart(
-            data(rows),
-            title=titled(title, "The learned gain over the standard deviation of the input; below 1 it shrinks"),
+            make_data(rows),
+            title=make_title(title, "The learned gain over the standard deviation of the input; below 1 it shrinks"),
         )
         .mark_bar(color=COLORS[0])
         .encode(
             y=alt.Y(
                 "norm:N",
                 sort=[one.name for one in found],
-                title="normalization, from the input up",
+                title="normalization",
                 axis=alt.Axis(labelLimit=240),
             ),
             x=alt.X("gradient:Q", title="factor (gain / σ)"),
@@ -241,18 +274,18 @@ def shrinkage_chart(
 
 
 def cost_chart(found: Sequence[Cost], title: str = "Time and memory by sequence length") -> "alt.HConcatChart":
-    alt = altair()
+    alt = import_altair()
     rows = [
         {
             "body": f"{cost.body} ({cost.parameters:,} parameters)",
             "length": cost.length,
-            "forward": number(1000 * cost.forward),
-            "training": number(1000 * cost.training),
-            "memory": number(cost.memory / 1e6),
+            "forward": round_number(1000 * cost.forward),
+            "training": round_number(1000 * cost.training),
+            "memory": round_number(cost.memory / 1e6),
         }
         for cost in found
     ]
-    base = alt.Chart(data(rows)).mark_line(point=True)
+    base = alt.Chart(make_data(rows)).mark_line(point=True)
     panels = [
         base.encode(
             x=alt.X("length:Q", title="sequence length", scale=alt.Scale(type="log", base=2)),
@@ -272,11 +305,11 @@ def cost_chart(found: Sequence[Cost], title: str = "Time and memory by sequence 
         )
     ]
     return alt.hconcat(*panels).properties(
-        title=titled(title, "Both axes are logarithmic: a steeper line grows with a higher power of the length")
+        title=make_title(title, "Both axes are logarithmic: a steeper line grows with a higher power of the length")
     )
 
 
-def _thinned(values: Floats) -> list[tuple[int, float]]:
+def _thin(values: Floats) -> list[tuple[int, float]]:
     """At most so many points of a line, the first and the last among them."""
     places = np.unique(np.linspace(0, len(values) - 1, min(len(values), POINTS)).astype(int))
     return [(int(place), float(values[place])) for place in places]
@@ -294,12 +327,12 @@ def _log_lines(
     names: Sequence[str] = (),
 ) -> Any:
     """Lines on a logarithmic axis that differ in color and in dashes."""
-    alt = altair()
+    alt = import_altair()
     names = list(names or dict.fromkeys(row[color] for row in rows))
     legend = alt.Legend(labelLimit=320, symbolType="stroke", symbolSize=300, symbolStrokeWidth=2)
     short = "format(datum.value, datum.value > 1e5 || datum.value < 1e-4 ? '.0e' : '~g')"
     return (
-        alt.Chart(data(rows), title=title)
+        alt.Chart(make_data(rows), title=title)
         .mark_line(point=len(rows) <= 3 * LABELS)
         .encode(
             x=alt.X(f"{x}:Q", axis=axis),
@@ -313,6 +346,6 @@ def _log_lines(
     )
 
 
-def _empty() -> Any:
-    alt = altair()
-    return alt.Chart(data([])).mark_point().properties(width=100, height=20)
+def _make_empty_chart() -> Any:
+    alt = import_altair()
+    return alt.Chart(make_data([])).mark_point().properties(width=100, height=20)

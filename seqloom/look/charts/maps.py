@@ -11,14 +11,30 @@ from ..measures.attention import OVER_ITSELF, OVER_SOURCE, SUMMARY, AttentionMap
 from ..measures.gates import Trace
 from ..measures.gradients import GradientFlow
 from ..measures.positions import PositionVectors
-from ..measures.receptive_field import Field
-from .base import CELLS, SIDE, above_zero, altair, data, extent, number, piece_names, pieces, pooled, titled, token_axis
+from ..measures.receptive_field import ReceptiveField
+from .base import (
+    CELLS,
+    SIDE,
+    import_altair,
+    make_data,
+    make_extent,
+    make_log_color,
+    make_title,
+    make_token_axis,
+    name_pieces,
+    pool,
+    raise_zeros,
+    round_number,
+    split_axis,
+)
 from .lines import GATES, STATES
 
 if TYPE_CHECKING:
     import altair as alt
 
 MEAN, WEIGHT = "mean of all", "attention weight"
+LABELED, TINY = 8, 60  # heads side by side that have tokens on their axes; the size of the maps of more heads
+SIDES = {"source": "source element", "inputs": "element read"}
 AXES = {  # by the kind of attention: the elements attended to, and those that attend
     OVER_SOURCE: ("source element (attended to)", "target element (attends)"),
     OVER_ITSELF: ("element attended to", "element that attends"),
@@ -26,7 +42,7 @@ AXES = {  # by the kind of attention: the elements attended to, and those that a
 }
 
 
-def named_maps(found: AttentionMap) -> dict[str, NDArray[np.float32]]:
+def name_maps(found: AttentionMap) -> dict[str, NDArray[np.float32]]:
     """The maps by their names, of several the mean first."""
     mean = {} if len(found.names) == 1 else {MEAN: found.weights.mean(0)}
     return mean | dict(zip(found.names, found.weights, strict=True))
@@ -34,7 +50,7 @@ def named_maps(found: AttentionMap) -> dict[str, NDArray[np.float32]]:
 
 def pick_map(chart: Any, names: Sequence[str]) -> Any:
     """Let the reader choose one of several maps; at first it is the first one."""
-    alt = altair()
+    alt = import_altair()
     if len(names) < 2:
         return chart
     choice = alt.binding_select(options=list(names), name="layer and head: ")
@@ -44,10 +60,10 @@ def pick_map(chart: Any, names: Sequence[str]) -> Any:
 
 def attention_chart(found: AttentionMap) -> "alt.Chart":
     """A row for each element that attends, a column for each attended to. One map can be picked; at first the mean."""
-    alt = altair()
-    maps = named_maps(found)
+    alt = import_altair()
+    maps = name_maps(found)
     side = max(8, min(SIDE, int((CELLS / len(maps)) ** 0.5)))
-    rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
+    rows, columns = split_axis(len(found.target), side), split_axis(len(found.source), side)
     values = [
         cell | {"map": name}
         for name, weights in maps.items()
@@ -55,13 +71,13 @@ def attention_chart(found: AttentionMap) -> "alt.Chart":
     ]
     brightest = max(float(found.weights.max(initial=0)), min(1.0, 4 / max(len(found.source), 1)))
     across, down = AXES[found.kind]
-    chart = _heat(values, titled(found.title, found.example, _long(found)))
+    chart = _heat(values, make_title(found.title, found.example, _note_pooling(found)))
     chart = chart.encode(
-        x=alt.X("column:O", axis=token_axis(piece_names(found.source, columns), across, across=True)),
-        y=alt.Y("row:O", axis=token_axis(piece_names(found.target, rows), down)),
+        x=alt.X("column:O", axis=make_token_axis(name_pieces(found.source, columns), across, across=True)),
+        y=alt.Y("row:O", axis=make_token_axis(name_pieces(found.target, rows), down)),
         color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, brightest]), title=WEIGHT),
-        tooltip=[_tip(down, "y"), _tip(across, "x"), alt.Tooltip("value:Q", title=WEIGHT), "map:N"],
-    ).properties(width=extent(len(columns)), height=extent(len(rows)))
+        tooltip=[_make_tooltip(down, "y"), _make_tooltip(across, "x"), alt.Tooltip("value:Q", title=WEIGHT), "map:N"],
+    ).properties(width=make_extent(len(columns)), height=make_extent(len(rows)))
     return pick_map(chart, list(maps))
 
 
@@ -69,21 +85,21 @@ def heads_chart(maps: Sequence[AttentionMap]) -> "alt.VConcatChart":
     """Every layer and head of each kind of attention as a small map: a row of maps for each layer."""
     panels = [_heads_panel(one, CELLS // sum(len(each.names) for each in maps)) for one in maps]
     return (
-        altair()
+        import_altair()
         .vconcat(*panels)
         .properties(
-            title=titled(
+            title=make_title(
                 "Attention weights of every layer and head",
-                "Across: the element attended to; down: the element that attends",
+                "Columns are attended to, rows attend; a row of maps for each layer, a column for each head",
             )
         )
     )
 
 
 def _heads_panel(found: AttentionMap, cells: int) -> Any:
-    alt = altair()
+    alt = import_altair()
     side = max(6, min(24, int(cells**0.5)))
-    rows, columns = pieces(len(found.target), side), pieces(len(found.source), side)
+    rows, columns = split_axis(len(found.target), side), split_axis(len(found.source), side)
     values = []
     for name, weights in zip(found.names, found.weights, strict=True):
         layer, _, head = name.partition(", ")
@@ -91,29 +107,28 @@ def _heads_panel(found: AttentionMap, cells: int) -> Any:
             values.append(cell | {"layer": layer, "head": head or "one head"})
     layers = list(dict.fromkeys(cell["layer"] for cell in values))
     heads = list(dict.fromkeys(cell["head"] for cell in values))
-    size = 60 if len(heads) > 4 else 120
+    labeled = len(heads) <= LABELED
+    width, height = (max(TINY, 10 * len(side)) if labeled else TINY for side in (columns, rows))
     across, down = AXES[found.kind]
     return (
-        _heat(values, titled(found.title))
+        _heat(values, make_title(found.title, f"columns: {across}; rows: {down}"))
         .encode(
-            x=alt.X("column:O", axis=_small_axis(piece_names(found.source, columns), size, across=True)),
-            y=alt.Y("row:O", axis=_small_axis(piece_names(found.target, rows), size)),
+            x=alt.X("column:O", axis=_small_axis(name_pieces(found.source, columns), across=True) if labeled else None),
+            y=alt.Y("row:O", axis=_small_axis(name_pieces(found.target, rows)) if labeled else None),
             color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), title=WEIGHT),
-            tooltip=["layer:N", "head:N", _tip(down, "y"), _tip(across, "x"), "value:Q"],
+            tooltip=["layer:N", "head:N", _make_tooltip(down, "y"), _make_tooltip(across, "x"), "value:Q"],
             row=alt.Row("layer:N", sort=layers, title=None, header=alt.Header(labelAngle=0, labelAlign="left")),
             column=alt.Column("head:N", sort=heads, title=None),
         )
-        .properties(width=size, height=size)
+        .properties(width=width, height=height)
     )
 
 
-def _small_axis(names: Sequence[str], size: int, across: bool = False) -> Any:
-    """The tokens, where they fit beside a small map."""
-    longest = max(map(len, names), default=0)
-    if len(names) * 9 > size or longest > 8:
-        return None
-    axis = token_axis(names, "", across)
-    if across and longest > 1:
+def _small_axis(names: Sequence[str], across: bool = False) -> Any:
+    """The tokens beside a small map; long ones are cut."""
+    axis = make_token_axis(names, "", across)
+    axis.labelLimit, axis.labelFontSize = 60, 9
+    if across and max(map(len, names), default=0) > 1:
         axis.labelAngle, axis.labelAlign, axis.labelBaseline = -90, "right", "middle"
     return axis
 
@@ -122,83 +137,88 @@ def flow_chart(
     flows: Sequence[GradientFlow], title: str = "Gradient norm at every layer and step"
 ) -> "alt.VConcatChart":
     """The gradient of the loss at every step of every layer, in powers of ten: dark is vanished."""
-    alt = altair()
+    alt = import_altair()
     charts = []
     everything = np.concatenate([flow.norms.ravel() for flow in flows]) if flows else np.zeros(0)
-    safe = above_zero(everything)
+    safe = raise_zeros(everything)
     domain = [float(safe.min()), float(safe.max())] if safe.size else [1e-12, 1.0]
     for flow in flows:
-        columns, rows = pieces(len(flow.steps), SIDE), pieces(len(flow.levels), SIDE)
+        columns, rows = split_axis(len(flow.steps), SIDE), split_axis(len(flow.levels), SIDE)
         norms = np.maximum(flow.norms, domain[0])
         values = list(_cells(norms, rows, columns, flow.levels, flow.steps, "max"))
         charts.append(
             _heat(values, "")
             .encode(
-                x=alt.X("column:O", axis=token_axis(piece_names(flow.steps, columns), f"{flow.side} element", True)),
-                y=alt.Y("row:O", sort="descending", axis=token_axis(flow.levels, "layer")),
-                color=alt.Color(
-                    "value:Q",
-                    scale=alt.Scale(type="log", scheme="viridis", domain=domain),
-                    title="gradient norm ‖∂L/∂h_t‖",
-                    legend=alt.Legend(format=".0e", tickCount=5),
-                ),
+                x=alt.X("column:O", axis=make_token_axis(name_pieces(flow.steps, columns), SIDES[flow.side], True)),
+                y=alt.Y("row:O", sort="descending", axis=make_token_axis(flow.levels, "layer")),
+                color=make_log_color("value", "gradient norm ‖∂L/∂h_t‖", *domain),
                 tooltip=[
-                    _tip("layer", "y"),
-                    _tip("step", "x"),
+                    _make_tooltip("layer", "y"),
+                    _make_tooltip("step", "x"),
                     alt.Tooltip("value:Q", title="gradient norm", format=".2e"),
                 ],
             )
-            .properties(width=extent(len(columns)), height=extent(len(rows)))
+            .properties(width=make_extent(len(columns)), height=make_extent(len(rows)))
         )
     return alt.vconcat(*charts).properties(
-        title=titled(title, "‖∂L/∂h_t‖: of the loss by the output of each layer at each step; logarithmic colors")
+        title=make_title(title, "‖∂L/∂h_t‖: of the loss by the output of each layer at each step; logarithmic colors")
     )
 
 
-def field_chart(field: Field, title: str = "Receptive field: how much each element moves each output") -> "alt.Chart":
+def field_chart(
+    field: ReceptiveField, title: str = "Receptive field: how much each element moves each output"
+) -> "alt.Chart":
     """How much each element read moves each output."""
-    alt = altair()
-    rows, columns = pieces(len(field.outputs), SIDE), pieces(len(field.read), SIDE)
+    alt = import_altair()
+    rows, columns = split_axis(len(field.outputs), SIDE), split_axis(len(field.read), SIDE)
     values = list(_cells(field.influence, rows, columns, field.outputs, field.read, "max"))
+    moving = [cell["value"] for cell in values if cell["value"]]
     return (
-        _heat(values, titled(title, "Norm of the derivative ‖∂y_t/∂x_s‖; an empty cell cannot be seen at all"))
+        _heat(values, make_title(title, "Norm of the derivative ‖∂y_t/∂x_s‖; an empty cell cannot be seen at all"))
         .transform_filter("datum.value > 0")
         .encode(
-            x=alt.X("column:O", axis=token_axis(piece_names(field.read, columns), "element read x_s", True)),
-            y=alt.Y("row:O", axis=token_axis(piece_names(field.outputs, rows), "output y_t")),
-            color=alt.Color("value:Q", scale=alt.Scale(type="log", scheme="viridis"), title="derivative ‖∂y_t/∂x_s‖"),
-            tooltip=[_tip("output", "y"), _tip("read", "x"), alt.Tooltip("value:Q", title="influence", format=".2e")],
+            x=alt.X("column:O", axis=make_token_axis(name_pieces(field.read, columns), "element read x_s", True)),
+            y=alt.Y("row:O", axis=make_token_axis(name_pieces(field.outputs, rows), "output y_t")),
+            color=make_log_color(
+                "value", "derivative ‖∂y_t/∂x_s‖", min(moving, default=1e-12), max(moving, default=1.0)
+            ),
+            tooltip=[
+                _make_tooltip("output", "y"),
+                _make_tooltip("read", "x"),
+                alt.Tooltip("value:Q", title="influence", format=".2e"),
+            ],
         )
-        .properties(width=extent(len(columns)), height=extent(len(rows)))
+        .properties(width=make_extent(len(columns)), height=make_extent(len(rows)))
     )
 
 
 def units_chart(trace: Trace, quantity: str = "", title: str = "") -> "alt.Chart":
     """Every unit of one gate or state over time; if it is not named, of the first state."""
-    alt = altair()
+    alt = import_altair()
     quantity = quantity or next(iter(trace.entries))
     values = trace.of(quantity).T  # (units, T)
-    rows, columns = pieces(len(values), SIDE // 2), pieces(len(trace.steps), SIDE)
+    rows, columns = split_axis(len(values), SIDE // 2), split_axis(len(trace.steps), SIDE)
     gate = quantity in trace.gates
     most = 1.0 if gate else float(np.abs(values).max(initial=1e-9))
     scale = alt.Scale(scheme="viridis", domain=[0, 1]) if gate else alt.Scale(scheme="blueorange", domain=[-most, most])
-    cells = list(_cells(values, rows, columns, [str(n + 1) for n in range(len(values))], trace.steps, "max"))
+    units = [str(n + 1) for n in range(len(values))]
+    cells = list(_cells(values, rows, columns, units, trace.steps, "max"))
     words = f"{GATES.get(quantity, quantity)}: 0 is closed, 1 is open" if gate else STATES.get(quantity, quantity)
     return (
-        _heat(cells, titled(title or f"Every unit of {trace.name}", words))
+        _heat(cells, make_title(title or f"Every unit of {trace.name}", words))
         .encode(
-            x=alt.X("column:O", axis=token_axis(piece_names(trace.steps, columns), "element read", True)),
-            y=alt.Y("row:O", axis=alt.Axis(title="unit", labels=len(rows) <= 24)),
+            x=alt.X("column:O", axis=make_token_axis(name_pieces(trace.steps, columns), "element read", True)),
+            y=alt.Y("row:O", axis=make_token_axis(name_pieces(units, rows), "unit")),
             color=alt.Color("value:Q", scale=scale, title=quantity),
-            tooltip=[_tip("unit", "y"), _tip("step", "x"), alt.Tooltip("value:Q", title=quantity)],
+            tooltip=[_make_tooltip("unit", "y"), _make_tooltip("step", "x"), alt.Tooltip("value:Q", title=quantity)],
         )
-        .properties(width=extent(len(columns)), height=extent(len(rows), 8, 400))
+        .properties(width=make_extent(len(columns)), height=make_extent(len(rows), 12, 640))
     )
 
 
 def position_chart(found: PositionVectors, title: str = "Position vectors") -> "alt.HConcatChart":
     """The vectors themselves, and how alike the vectors of two places are."""
-    alt = altair()
+    alt = import_altair()
     places = [str(n) for n in range(len(found.values))]
     features = [str(n) for n in range(found.values.shape[1])]
     charts = []
@@ -206,7 +226,7 @@ def position_chart(found: PositionVectors, title: str = "Position vectors") -> "
         (found.values, features, "feature", "The vector of each position"),
         (found.alike, places, "position", "Cosine similarity of two positions"),
     ):
-        rows, columns = pieces(len(places), SIDE), pieces(len(across), SIDE)
+        rows, columns = split_axis(len(places), SIDE), split_axis(len(across), SIDE)
         most = float(np.abs(values).max(initial=1e-9))
         charts.append(
             _heat(list(_cells(values, rows, columns, places, across, "max")), words)
@@ -214,11 +234,11 @@ def position_chart(found: PositionVectors, title: str = "Position vectors") -> "
                 x=alt.X("column:O", axis=alt.Axis(title=label, labelOverlap=True, labelAngle=0)),
                 y=alt.Y("row:O", axis=alt.Axis(title="position", labelOverlap=True)),
                 color=alt.Color("value:Q", scale=alt.Scale(scheme="blueorange", domain=[-most, most]), title="value"),
-                tooltip=[_tip("position", "y"), _tip(label, "x"), "value:Q"],
+                tooltip=[_make_tooltip("position", "y"), _make_tooltip(label, "x"), "value:Q"],
             )
             .properties(width=300, height=300)
         )
-    return alt.hconcat(*charts).resolve_scale(color="independent").properties(title=titled(title, found.name))
+    return alt.hconcat(*charts).resolve_scale(color="independent").properties(title=make_title(title, found.name))
 
 
 def _cells(
@@ -230,24 +250,24 @@ def _cells(
     across: str,
 ) -> Any:
     """The rectangles of a heat map, with what they are called."""
-    joined = pooled(np.asarray(values, float), rows, columns, across)
-    down, right = piece_names(row_names, rows), piece_names(column_names, columns)
+    joined = pool(np.asarray(values, float), rows, columns, across)
+    down, right = name_pieces(row_names, rows), name_pieces(column_names, columns)
     for row in range(len(rows)):
         for column in range(len(columns)):
-            value = number(joined[row, column])
+            value = round_number(joined[row, column])
             yield {"row": row, "column": column, "value": value, "y": down[row], "x": right[column]}
 
 
 def _heat(values: list[dict[str, Any]], title: Any) -> Any:
-    alt = altair()
-    return alt.Chart(data(values), title=title).mark_rect()
+    alt = import_altair()
+    return alt.Chart(make_data(values), title=title).mark_rect()
 
 
-def _tip(words: str, field: str) -> Any:
-    return altair().Tooltip(f"{field}:N", title=words)
+def _make_tooltip(words: str, field: str) -> Any:
+    return import_altair().Tooltip(f"{field}:N", title=words)
 
 
-def _long(found: AttentionMap) -> str:
+def _note_pooling(found: AttentionMap) -> str:
     """Says so, where several elements share a cell."""
     longest = max(len(found.source), len(found.target), 0)
     return f"{longest} elements: neighbors share a cell, whose attention is summed" if longest > SIDE else ""

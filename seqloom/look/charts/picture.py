@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..measures.attention import AttentionMap, Picture
-from ..names import shown
-from .base import altair, data, number, titled
-from .maps import named_maps, pick_map
+from ..names import format_token
+from .base import import_altair, make_data, make_title, round_number
+from .maps import name_maps, pick_map
 
 if TYPE_CHECKING:
     import altair as alt
@@ -22,7 +22,7 @@ PANEL = 132  # pixels, the longer side of one picture
 WORDS = 24  # pictures, at most
 
 
-def png(pixels: NDArray[np.uint8]) -> bytes:
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     """A picture as a PNG file: gray, or the first three channels as red, green and blue."""
     height, width, channels = pixels.shape
     kept = np.ascontiguousarray(pixels[..., : 3 if channels >= 3 else 1])
@@ -35,23 +35,23 @@ def _chunk(kind: bytes, content: bytes = b"") -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def picture_url(picture: Picture) -> str:
-    return f"data:image/png;base64,{b64encode(png(picture.pixels)).decode()}"
+def make_picture_url(picture: Picture) -> str:
+    return f"data:image/png;base64,{b64encode(encode_png(picture.pixels)).decode()}"
 
 
 def picture_chart(found: AttentionMap) -> "alt.FacetChart":
     """A picture for each word: bright where it attends, dark where not. One map can be picked; at first the mean."""
-    alt = altair()
+    alt = import_altair()
     assert found.picture is not None, "there is no picture to draw on"
     pixels = found.picture.pixels
     scale = PANEL / max(pixels.shape[:2])
     height, width = (side * scale for side in pixels.shape[:2])
-    words = [f"{n + 1}. {shown(word)}" for n, word in enumerate(found.target[:WORDS])]
-    maps = named_maps(found)
-    base = alt.Chart(data(_squares(found.picture, maps, words, scale)))
+    words = [f"{n + 1}. {format_token(word)}" for n, word in enumerate(found.target[:WORDS])]
+    maps = name_maps(found)
+    base = alt.Chart(make_data(_make_squares(found.picture, maps, words, scale)))
     ground = (
         base.transform_filter("datum.place == 0")
-        .mark_image(url=picture_url(found.picture), width=width, height=height, align="left", baseline="top")
+        .mark_image(url=make_picture_url(found.picture), width=width, height=height, align="left", baseline="top")
         .encode(x=alt.value(0), y=alt.value(0))
     )
     ground.mark.smooth = scale < 1  # the squares of a small one are to be seen
@@ -67,13 +67,15 @@ def picture_chart(found: AttentionMap) -> "alt.FacetChart":
     return (
         chart.facet(facet=alt.Facet("word:N", sort=words, title=None), columns=4)
         .properties(
-            title=titled(found.title, found.example, "Bright: a large attention weight; each picture has its own scale")
+            title=make_title(
+                found.title, found.example, "Bright: a large attention weight; each picture has its own scale"
+            )
         )
         .resolve_scale(x="shared", y="shared")
     )
 
 
-def _squares(
+def _make_squares(
     picture: Picture, maps: Mapping[str, NDArray[np.float32]], words: Sequence[str], scale: float
 ) -> list[dict[str, Any]]:
     """The squares of every word and map, each with its corners in pixels and how dark it is."""
@@ -85,8 +87,8 @@ def _squares(
         for x in range(0, across * picture.patch, picture.patch)
     ]
     return [
-        {"word": word, "map": name, "place": place, "attention": number(float(weight)), **corner}
-        | {"shade": number(SHADE * (1 - float(weight) / max(float(weights[n].max()), 1e-9)))}
+        {"word": word, "map": name, "place": place, "attention": round_number(float(weight)), **corner}
+        | {"shade": round_number(SHADE * (1 - float(weight) / max(float(weights[n].max()), 1e-9)))}
         for name, weights in maps.items()
         for n, word in enumerate(words)
         for place, (weight, corner) in enumerate(zip(weights[n], corners, strict=False))

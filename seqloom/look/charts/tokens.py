@@ -5,21 +5,36 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..measures.attribution import Attribution
 from ..measures.faithfulness import Faithfulness
-from ..measures.next_tokens import Expectations
-from ..measures.order import OrderMatters, Swaps
+from ..measures.next_tokens import NextTokens
+from ..measures.order import OrderSensitivity, Swaps
 from ..measures.probes import Probe
 from ..measures.vectors import Map, Neighbors
-from ..names import shown
-from .base import COLORS, LABELS, SIDE, altair, data, extent, number, piece_names, pieces, titled, token_axis
+from ..names import format_token
+from .base import (
+    COLORS,
+    LABELS,
+    SIDE,
+    import_altair,
+    make_data,
+    make_extent,
+    make_title,
+    make_token_axis,
+    name_pieces,
+    round_number,
+    split_axis,
+)
 
 if TYPE_CHECKING:
     import altair as alt
 
 FOR, AGAINST = COLORS[0], COLORS[1]
 SPECIAL = re.compile("<.*>")  # symbols that stand for no text
-NAMED = 48  # symbols of a map that are named
+NAMED = 48  # symbols of a map that are named, at most
+MAP = (560, 460)  # pixels
 
 
 def attribution_chart(
@@ -28,66 +43,75 @@ def attribution_chart(
     title: str = "Attribution: which elements drove the answer",
 ) -> "alt.VConcatChart":
     """A bar for each element and method, and under its name how far it may be trusted."""
-    alt = altair()
+    alt = import_altair()
     scores = {one.method: one for one in trust}
     charts = []
     for one in found:
-        parts, total = pieces(len(one.elements), SIDE), float(abs(one.shares).sum()) or 1.0
+        parts, total = split_axis(len(one.elements), SIDE), float(abs(one.shares).sum()) or 1.0
         rows = [
-            {"place": n, "element": name, "share": number(float(one.shares[part].sum()) / total)}
-            | {"nats": number(float(one.shares[part].sum()))}
-            for n, (part, name) in enumerate(zip(parts, piece_names(one.elements, parts), strict=True))
+            {"place": n, "element": name, "share": round_number(float(one.shares[part].sum()) / total)}
+            | {"nats": round_number(float(one.shares[part].sum()))}
+            for n, (part, name) in enumerate(zip(parts, name_pieces(one.elements, parts), strict=True))
         ]
         charts.append(
-            alt.Chart(data(rows), title=titled(one.method, _sum(one), _trust(scores.get(one.method)), _missing(one)))
+            alt.Chart(
+                make_data(rows),
+                title=make_title(one.method, _sum(one), _describe_trust(scores.get(one.method)), _describe_gap(one)),
+            )
             .mark_bar()
             .encode(
-                x=alt.X("place:O", axis=token_axis(piece_names(one.elements, parts), "element read", across=True)),
+                x=alt.X("place:O", axis=make_token_axis(name_pieces(one.elements, parts), "element read", across=True)),
                 y=alt.Y("share:Q", title=["contribution", "for ↑  against ↓"], axis=alt.Axis(format="%")),
                 color=alt.condition("datum.share >= 0", alt.value(FOR), alt.value(AGAINST)),
                 tooltip=["element:N", alt.Tooltip("share:Q", format=".1%"), alt.Tooltip("nats:Q", title="in nats")],
             )
-            .properties(width=extent(len(parts)), height=120)
+            .properties(width=make_extent(len(parts)), height=120)
         )
     about = (
-        f"Log-probability of {found[0].about}: {found[0].whole:.2g} nats; with nothing read {found[0].nothing:.2g} nats"
+        f"Log-probability of {found[0].about}: {_nats(found[0].whole)}; with nothing read {_nats(found[0].nothing)}"
         if found
         else ""
     )
-    return alt.vconcat(*charts).properties(title=titled(title, about))
+    return alt.vconcat(*charts).properties(title=make_title(title, about))
 
 
 def _sum(found: Attribution) -> str:
-    return f"contributions sum to {found.shares.sum():+.2g} nats"
+    return f"contributions sum to {_nats(found.shares.sum(), '+')}"
 
 
-def _trust(found: Faithfulness | None) -> str:
+def _nats(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.0f} nats" if abs(value) >= 99.5 else f"{value:{sign}.2g} nats"
+
+
+def _describe_trust(found: Faithfulness | None) -> str:
     if found is None:
         return "faithfulness not measured"
     verdict = "better than chance" if found.score > 0.02 and found.beaten > 0.8 else "no better than chance"
     return f"faithfulness {found.score:+.2f}, beats {found.beaten:.0%} of random orders: {verdict}"
 
 
-def _missing(found: Attribution) -> str:
+def _describe_gap(found: Attribution) -> str:
     """Says so, where the shares do not add up to what the input has done; only of the method that promises it."""
     done = found.whole - found.nothing
     if found.method != "integrated gradients" or abs(found.gap) <= 0.1 * abs(done):
         return ""
-    return f"they should sum to {done:+.2g} nats: the integral along the path is not exact"
+    return f"they should sum to {_nats(done, '+')}: the integral along the path is not exact"
 
 
 def faithfulness_chart(found: Faithfulness, title: str = "Faithfulness of the attribution") -> "alt.HConcatChart":
     """Deletion must fall faster and insertion rise faster than when elements are taken at random."""
-    alt = altair()
+    alt = import_altair()
     panels = []
     for words, own, rivals in (
         ("Deletion: the most important elements first", found.deletion, found.random_deletion),
         ("Insertion: the most important elements first", found.insertion, found.random_insertion),
     ):
         curves = {"by attribution": own} | ({"at random": rivals.mean(0)} if len(rivals) else {})
-        rows = [{"count": n, "value": number(v), "order": name} for name, c in curves.items() for n, v in enumerate(c)]
+        rows = [
+            {"count": n, "value": round_number(v), "order": name} for name, c in curves.items() for n, v in enumerate(c)
+        ]
         panels.append(
-            alt.Chart(data(rows), title=words)
+            alt.Chart(make_data(rows), title=words)
             .mark_line(point=len(own) <= LABELS)
             .encode(
                 x=alt.X("count:Q", title="elements deleted or inserted", axis=alt.Axis(tickMinStep=1)),
@@ -97,39 +121,35 @@ def faithfulness_chart(found: Faithfulness, title: str = "Faithfulness of the at
             )
             .properties(width=260, height=200)
         )
-    return alt.hconcat(*panels).properties(title=titled(title, found.method, _trust(found)))
+    return alt.hconcat(*panels).properties(title=make_title(title, found.method, _describe_trust(found)))
 
 
-def next_chart(
-    found: Expectations, vocabulary: Sequence[str] = (), title: str = "Most probable next tokens"
-) -> "alt.Chart":
-    """The most probable symbols at every position; the temperature can be moved in the page."""
-    alt = altair()
-    steps = pieces(len(found.steps), LABELS)[:LABELS]
+def next_chart(found: NextTokens, vocabulary: Sequence[str] = (), title: str = "") -> "alt.Chart":
+    """The most probable symbols at every position; in the page a slider moves the temperature."""
+    alt = import_altair()
+    steps = split_axis(len(found.steps), LABELS)[:LABELS]
     names = found.named(vocabulary or list(map(str, range(int(found.symbols.max(initial=0)) + 1))))
-    came = [shown(token) for token in found.target]
+    came = [format_token(token) for token in found.target]
     rows = [
         {
             "step": n,
             "rank": rank + 1,
-            "symbol": shown(names[part.start][rank]),
+            "symbol": format_token(names[part.start][rank]),
             "right": rank_name == _at(found.target, part.start),
-            "probability": number(float(found.probabilities[t, part.start, rank])),
-            "temperature": temperature,
+            "at": [round_number(float(value)) for value in found.probabilities[:, part.start, rank]],
         }
-        for t, temperature in enumerate(found.temperatures)
         for n, part in enumerate(steps)
         for rank, rank_name in enumerate(names[part.start])
     ]
-    heat = alt.binding_select(options=list(found.temperatures), name="temperature: ")
-    at = 1.0 if 1.0 in found.temperatures else found.temperatures[0] if found.temperatures else 1.0
-    pick = alt.selection_point(fields=["temperature"], value=at, bind=heat)
-    columns = [f"{shown(_at(found.steps, part.start))} → {_at(came, part.start)}" for part in steps]
+    slider, place = make_temperature_slider(found.temperatures)
+    columns = [f"{format_token(_at(found.steps, part.start))} → {_at(came, part.start)}" for part in steps]
+    title = title or ("Most probable labels" if found.labels else "Most probable next tokens")
+    across = "element read → label" if found.labels else "last token read → true next token"
     base = (
-        alt.Chart(data(rows))
-        .transform_filter(pick)
+        alt.Chart(make_data(rows))
+        .transform_calculate(probability=f"datum.at[{place}]")
         .encode(
-            x=alt.X("step:O", axis=token_axis(columns, "last token read → true next token", across=True)),
+            x=alt.X("step:O", axis=make_token_axis(columns, across, across=True)),
             y=alt.Y("rank:O", title="rank", axis=alt.Axis(labelAngle=0)),
         )
     )
@@ -137,19 +157,28 @@ def next_chart(
         base.mark_rect()
         .encode(
             color=alt.Color("probability:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1])),
-            tooltip=["symbol:N", "probability:Q", "temperature:Q", alt.Tooltip("right:N", title="true")],
+            tooltip=["symbol:N", alt.Tooltip("probability:Q", format=".3f"), alt.Tooltip("right:N", title="true")],
         )
-        .add_params(pick)
+        .add_params(slider)
     )
     words = base.mark_text(fontSize=11, limit=52).encode(
         text="symbol:N",
         color=alt.condition("datum.probability > 0.5", alt.value("#000000"), alt.value("#ffffff")),
     )
     return alt.layer(cells, words).properties(
-        width=extent(len(steps), 56, 1600),
-        height=extent(int(found.symbols.shape[1])),
-        title=titled(title, "At every position, the most probable on top"),
+        width=make_extent(len(steps), 56, 1600),
+        height=make_extent(int(found.symbols.shape[1])),
+        title=make_title(title, "At every position, the most probable on top"),
     )
+
+
+def make_temperature_slider(temperatures: Sequence[float]) -> tuple[Any, str]:
+    """A slider over temperatures at equal distances, and which of them it stands at, as an expression."""
+    alt = import_altair()
+    low, high = temperatures[0], temperatures[-1]
+    step = (high - low) / max(len(temperatures) - 1, 1) or 1.0
+    bind = alt.binding_range(min=low, max=high, step=step, name="temperature: ")
+    return alt.param(name="temperature", value=1.0, bind=bind), f"round((temperature - {low}) / {step})"
 
 
 def _at(names: Sequence[str], place: int) -> str:
@@ -160,17 +189,22 @@ def map_chart(
     found: Map, marked: Sequence[str] = (), title: str = "Embeddings in two dimensions (PCA)", at_most: int = 500
 ) -> "alt.LayerChart":
     """Symbols in the plane of their largest differences: those of the example and the most frequent are named."""
-    alt = altair()
+    alt = import_altair()
     own = set(marked)
-    named = [symbol for symbol in dict.fromkeys([*marked, *found.symbols]) if not SPECIAL.fullmatch(symbol)][:NAMED]
+    known = set(found.symbols[:at_most])
+    texts = [symbol for symbol in dict.fromkeys([*marked, *found.symbols]) if not SPECIAL.fullmatch(symbol)]
+    named = _apart(found, [symbol for symbol in texts if symbol in known])
     rows = [
-        {"symbol": shown(symbol), "x": number(place[0]), "y": number(place[1])}
-        | {"kind": "in this example" if symbol in own else "other", "label": shown(symbol) if symbol in named else ""}
+        {"symbol": format_token(symbol), "x": round_number(place[0]), "y": round_number(place[1])}
+        | {
+            "kind": "in this example" if symbol in own else "other",
+            "label": format_token(symbol) if symbol in named else "",
+        }
         for symbol, place in zip(found.symbols[:at_most], found.places[:at_most], strict=False)
     ]
     left = len(found.symbols) - len(rows)
     colors = alt.Scale(domain=["in this example", "other"], range=[COLORS[1], COLORS[0]])
-    base = alt.Chart(data(rows)).encode(
+    base = alt.Chart(make_data(rows)).encode(
         x=alt.X("x:Q", title=f"first component ({found.explained[0]:.0%} of the variance)"),
         y=alt.Y("y:Q", title=f"second component ({found.explained[1]:.0%})"),
         color=alt.Color("kind:N", scale=colors, title=None, legend=alt.Legend() if own else None),
@@ -179,25 +213,40 @@ def map_chart(
     )
     dots = base.mark_circle(size=30).interactive()
     words = base.mark_text(dy=-9, fontSize=12).encode(text="label:N")
-    about = f"{min(len(named), len(rows))} symbols are named, the others are dots" if len(rows) > len(named) else ""
+    about = f"{len(named)} symbols are named, the others are dots" if len(rows) > len(named) else ""
     return alt.layer(dots, words).properties(
-        width=560, height=460, title=titled(title, about, f"{left:,} more are not drawn" if left else "")
+        width=MAP[0], height=MAP[1], title=make_title(title, about, f"{left:,} more are not drawn" if left else "")
     )
+
+
+def _apart(found: Map, symbols: Sequence[str]) -> list[str]:
+    """The first symbols, as many as can be named without one name on top of another."""
+    low, high = found.places.min(0, initial=0), found.places.max(0, initial=0)
+    where = dict(zip(found.symbols, (found.places - low) / np.maximum(high - low, 1e-12) * MAP, strict=True))
+    named: list[str] = []
+    for symbol in symbols:
+        x, y = where[symbol]
+        if len(named) < NAMED and all(
+            abs(x - where[other][0]) > 4 * (len(symbol) + len(other)) + 4 or abs(y - where[other][1]) > 13
+            for other in named
+        ):
+            named.append(symbol)
+    return named
 
 
 def neighbors_chart(found: Sequence[Neighbors], title: str = "") -> "alt.Chart":
     """Who lies nearest; of several symbols that were asked about, one can be picked."""
-    alt = altair()
-    asked = [shown(one.asked) for one in found]
+    alt = import_altair()
+    asked = [format_token(one.asked) for one in found]
     rows = [
-        {"asked": name, "symbol": shown(symbol), "rank": rank, "cosine": number(float(cosine))}
+        {"asked": name, "symbol": format_token(symbol), "rank": rank, "cosine": round_number(float(cosine))}
         for name, one in zip(asked, found, strict=True)
         for rank, (symbol, cosine) in enumerate(zip(one.symbols, one.cosines, strict=True))
     ]
     words = f"Nearest neighbors of {asked[0]} in embedding space"
     other = "" if len(asked) == 1 else f"In the page: {len(asked)} symbols to choose from"
     chart = (
-        alt.Chart(data(rows), title=titled(title or words, other))
+        alt.Chart(make_data(rows), title=make_title(title or words, other))
         .mark_bar(color=COLORS[0])
         .encode(
             y=alt.Y("symbol:N", sort=alt.EncodingSortField("rank"), title="nearest symbols"),
@@ -216,54 +265,61 @@ def neighbors_chart(found: Sequence[Neighbors], title: str = "") -> "alt.Chart":
 
 def probe_chart(found: Sequence[Probe], title: str = "Linear probes of every layer") -> "alt.LayerChart":
     """How well the labels can be read off each layer by a linear probe; the mark is the most frequent label alone."""
-    alt = altair()
-    rows = [{"layer": p.name, "accuracy": number(p.accuracy), "majority": number(p.majority)} for p in found]
-    base = alt.Chart(data(rows)).encode(y=alt.Y("layer:N", sort=[p.name for p in found], title="layer"))
+    alt = import_altair()
+    rows = [
+        {"layer": p.name, "accuracy": round_number(p.accuracy), "majority": round_number(p.majority)} for p in found
+    ]
+    base = alt.Chart(make_data(rows)).encode(y=alt.Y("layer:N", sort=[p.name for p in found], title="layer"))
     bars = base.mark_bar(color=COLORS[0]).encode(
         x=alt.X("accuracy:Q", title="accuracy on held-out sequences", scale=alt.Scale(domain=[0, 1])),
         tooltip=["layer:N", "accuracy:Q", "majority:Q"],
     )
     marks = base.mark_tick(color=COLORS[1], thickness=3).encode(x="majority:Q")
     return alt.layer(bars, marks).properties(
-        width=360, title=titled(title, "Bar: accuracy of a linear probe. Mark: always the most frequent label")
+        width=360, title=make_title(title, "Bar: accuracy of a linear probe. Mark: always the most frequent label")
     )
 
 
 def order_chart(
-    found: OrderMatters, pairs: Swaps | None = None, title: str = "Effect of the order of the elements"
+    found: OrderSensitivity, pairs: Swaps | None = None, title: str = "Effect of the order of the elements"
 ) -> "alt.VConcatChart":
     """The loss as it is and shuffled; below, what it costs to swap every two neighbors."""
-    alt = altair()
-    rows: list[dict[str, Any]] = [{"input": "as it is", "loss": number(found.ordered)}]
-    rows += [{"input": "shuffled", "loss": number(float(value))} for value in found.shuffled]
+    alt = import_altair()
+    rows: list[dict[str, Any]] = [{"input": "as it is", "loss": round_number(found.ordered)}]
+    rows += [{"input": "shuffled", "loss": round_number(float(value))} for value in found.shuffled]
     whole = (
-        alt.Chart(data(rows))
+        alt.Chart(make_data(rows))
         .mark_point(filled=True, size=80, opacity=0.7, color=COLORS[0])
         .encode(
             y=alt.Y("input:N", sort=None, title="input"),
-            x=alt.X("loss:Q", title="loss (nats per target element)", scale=alt.Scale(zero=False)),
+            x=alt.X(
+                "loss:Q",
+                title="loss (nats per target element)",
+                scale=alt.Scale(zero=False),
+                axis=alt.Axis(tickCount=5),
+            ),
             tooltip=["input:N", "loss:Q"],
         )
         .properties(width=360)
     )
     charts = [whole]
     if pairs is not None and len(pairs.costs):
-        names = [f"{shown(a)} ↔ {shown(b)}" for a, b in pairwise(pairs.elements)]
+        names = [f"{format_token(a)} ↔ {format_token(b)}" for a, b in pairwise(pairs.elements)]
         bars = [
-            {"place": n, "pair": name, "cost": number(float(cost))}
+            {"place": n, "pair": name, "cost": round_number(float(cost))}
             for n, (name, cost) in enumerate(zip(names, pairs.costs, strict=True))
         ]
         charts.append(
-            alt.Chart(data(bars), title="Two neighbors swapped")
+            alt.Chart(make_data(bars), title="Two neighbors swapped")
             .mark_bar()
             .encode(
-                x=alt.X("place:O", axis=token_axis(names, "pair", across=True)),
+                x=alt.X("place:O", axis=make_token_axis(names, "pair", across=True)),
                 y=alt.Y("cost:Q", title="increase of the loss"),
                 color=alt.condition("datum.cost >= 0", alt.value(FOR), alt.value(AGAINST)),
                 tooltip=["pair:N", "cost:Q"],
             )
-            .properties(width=extent(len(names)), height=120)
+            .properties(width=make_extent(len(names)), height=120)
         )
     return alt.vconcat(*charts).properties(
-        title=titled(title, f"Shuffling changes the loss by {found.cost:+.3f} nats per target element")
+        title=make_title(title, f"Shuffling changes the loss by {found.cost:+.3f} nats per target element")
     )

@@ -5,9 +5,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Floats
-from ..measures.schedules import Curves, Rates
-from ..watching import SPECTRUM, Watched
-from .base import COLORS, SIDE, above_zero, altair, data, number, pieces, titled
+from ..measures.schedules import Curves, LearningRates
+from ..watching import SPECTRUM, WatchedTraining
+from .base import (
+    COLORS,
+    SIDE,
+    import_altair,
+    make_data,
+    make_log_color,
+    make_title,
+    raise_zeros,
+    round_number,
+    split_axis,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -19,11 +29,11 @@ KINDS = dict(
 
 
 def curves_chart(found: Curves, title: str = "Loss and scores over training") -> "alt.VConcatChart":
-    """Training against validation: where they part, the model learns by heart. Below, the validation's scores."""
-    alt = altair()
+    """Training against validation: where they part, the model overfits. Below, the validation's scores."""
+    alt = import_altair()
     loss = _lines(
         [
-            {"step": int(step), "value": number(value), "of": words}
+            {"step": int(step), "value": round_number(value), "of": words}
             for words, points in (("training", found.training), ("validation", found.validation))
             for step, value in points.tolist()
         ],
@@ -31,18 +41,20 @@ def curves_chart(found: Curves, title: str = "Loss and scores over training") ->
     )
     panels = [loss.interactive(bind_y=False)]
     for name, points in found.scores.items():
-        rows = [{"step": int(step), "value": number(value), "of": "validation"} for step, value in points.tolist()]
+        rows = [
+            {"step": int(step), "value": round_number(value), "of": "validation"} for step, value in points.tolist()
+        ]
         panels.append(_lines(rows, name).properties(height=120))
     return alt.vconcat(*panels).properties(
-        title=titled(title, "Loss: mean negative log-likelihood per target element; lower is better")
+        title=make_title(title, "Loss: mean negative log-likelihood per target element; lower is better")
     )
 
 
 def _lines(rows: list[dict[str, Any]], label: str) -> Any:
-    alt = altair()
+    alt = import_altair()
     colors = alt.Scale(domain=["training", "validation"], range=list(COLORS[:2]))
     return (
-        alt.Chart(data(rows))
+        alt.Chart(make_data(rows))
         .mark_line(point=len(rows) <= 100)
         .encode(
             x=alt.X("step:Q", title="step"),
@@ -54,9 +66,9 @@ def _lines(rows: list[dict[str, Any]], label: str) -> Any:
     )
 
 
-def schedule_chart(found: Rates, title: str = "Learning rate schedule") -> "alt.VConcatChart":
+def schedule_chart(found: LearningRates, title: str = "Learning rate schedule") -> "alt.VConcatChart":
     """And, where a decoder is not always given the truth, how often it is."""
-    alt = altair()
+    alt = import_altair()
     panels = [("rate", found.rates, "learning rate", "~g")]
     if (found.truths < 1).any():
         panels.append(("truth", found.truths, "teacher forcing (share of true elements read)", "%"))
@@ -64,7 +76,7 @@ def schedule_chart(found: Rates, title: str = "Learning rate schedule") -> "alt.
     for name, values, label, form in panels:
         rows = [{"step": int(s), name: float(v)} for s, v in zip(found.steps, values, strict=True)]
         charts.append(
-            alt.Chart(data(rows))
+            alt.Chart(make_data(rows))
             .mark_line(color=COLORS[0])
             .encode(
                 x=alt.X("step:Q", title="step"),
@@ -73,10 +85,12 @@ def schedule_chart(found: Rates, title: str = "Learning rate schedule") -> "alt.
             )
             .properties(**PANEL)
         )
-    return alt.vconcat(*charts).properties(title=titled(title, "It rises during the warm-up, then falls"))
+    return alt.vconcat(*charts).properties(title=make_title(title, "It rises during the warm-up, then falls"))
 
 
-def training_flow_chart(found: Watched, title: str = "Gradient norm of each layer over training") -> "alt.VConcatChart":
+def training_flow_chart(
+    found: WatchedTraining, title: str = "Gradient norm of each layer over training"
+) -> "alt.VConcatChart":
     """The norm of the gradient at each layer's weights, step by step of training: dark is starved."""
     return _over_training(
         found,
@@ -87,24 +101,30 @@ def training_flow_chart(found: Watched, title: str = "Gradient norm of each laye
     )
 
 
-def updates_chart(found: Watched, title: str = "Relative size of each update") -> "alt.VConcatChart":
+def updates_chart(found: WatchedTraining, title: str = "Relative size of each update") -> "alt.VConcatChart":
     """The optimizer's move over the weights' own length: about a thousandth is usual."""
     words = "‖ΔW‖ / ‖W‖ of one step; about 10⁻³ is common, 10⁻¹ is very large"
     return _over_training(found, found.updates, title, "relative update ‖ΔW‖ / ‖W‖", words)
 
 
-def _over_training(found: Watched, values: Floats, title: str, label: str, words: str) -> Any:
-    alt = altair()
-    parts = pieces(len(found.steps), SIDE)
-    seen = above_zero(np.nan_to_num(values))
-    rows = [
-        {"place": n, "step": int(found.steps[part.start]), "layer": layer, "value": number(seen[part, column].mean())}
+def _over_training(found: WatchedTraining, values: Floats, title: str, label: str, words: str) -> Any:
+    alt = import_altair()
+    parts = split_axis(len(found.steps), SIDE)
+    seen = raise_zeros(np.nan_to_num(values))
+    rows: list[dict[str, Any]] = [
+        {
+            "place": n,
+            "step": int(found.steps[part.start]),
+            "layer": layer,
+            "value": round_number(seen[part, column].mean()),
+        }
         for column, layer in enumerate(found.layers)
         for n, part in enumerate(parts)
     ]
     steps = [int(found.steps[part.start]) for part in parts]
+    positive = [row["value"] for row in rows if row["value"]]
     chart = (
-        alt.Chart(data(rows))
+        alt.Chart(make_data(rows))
         .mark_rect()
         .encode(
             x=alt.X(
@@ -117,33 +137,28 @@ def _over_training(found: Watched, values: Floats, title: str, label: str, words
                 sort=found.layers[::-1],
                 axis=alt.Axis(title="layer", labelLimit=240, ticks=False),
             ),
-            color=alt.Color(
-                "value:Q",
-                scale=alt.Scale(type="log", scheme="viridis"),
-                title=label,
-                legend=alt.Legend(format=".0e", tickCount=5),
-            ),
+            color=make_log_color("value", label, min(positive, default=1e-12), max(positive, default=1.0)),
             tooltip=["layer:N", "step:Q", alt.Tooltip("value:Q", title=label, format=".2e")],
         )
         .properties(width=max(240, min(560, 24 * len(parts))), height=alt.Step(22))
     )
-    return alt.vconcat(chart).properties(title=titled(title, words))
+    return alt.vconcat(chart).properties(title=make_title(title, words))
 
 
 def training_spectra_chart(
-    found: Watched, title: str = "Singular values of the recurrent weights over training"
+    found: WatchedTraining, title: str = "Singular values of the recurrent weights over training"
 ) -> "alt.FacetChart":
     """The largest, the median and the smallest singular value of each recurrent matrix, and its spectral radius."""
-    alt = altair()
-    parts = pieces(len(found.steps), 100)
+    alt = import_altair()
+    parts = split_axis(len(found.steps), 100)
     rows = [
-        {"step": int(found.steps[part.start]), "matrix": matrix, "of": KINDS[kind], "value": number(mean)}
+        {"step": int(found.steps[part.start]), "matrix": matrix, "of": KINDS[kind], "value": round_number(mean)}
         for place, matrix in enumerate(found.matrices)
         for part in parts
         for kind, mean in zip(SPECTRUM, found.spectra[part, place].mean(0), strict=True)
         if np.isfinite(mean)
     ]
-    base = alt.Chart(data(rows))
+    base = alt.Chart(make_data(rows))
     lines = base.mark_line(point=len(parts) <= 12).encode(
         x=alt.X("step:Q", title="step of training"),
         y=alt.Y("value:Q", title="singular value", scale=alt.Scale(domainMin=0)),
@@ -155,5 +170,5 @@ def training_spectra_chart(
         alt.layer(rule, lines)
         .properties(width=170, height=110)
         .facet(facet=alt.Facet("matrix:N", sort=found.matrices, title=None), columns=4)
-        .properties(title=titled(title, "Above the dashed line at 1 a state can grow, below it shrinks"))
+        .properties(title=make_title(title, "Above the dashed line at 1 a state can grow, below it shrinks"))
     )

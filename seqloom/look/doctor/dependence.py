@@ -14,7 +14,7 @@ from ...arrays import Integers
 from ...models import Batch
 
 SYMBOLS = 40  # the most frequent ones; all others count as one
-SURE = 8.0  # standard deviations above what chance gives
+DEVIATIONS = 8.0  # standard deviations above what chance gives
 DRAWS = 4
 SHARE = 0.5  # of the most that the element at any lag tells: what stands further back often only repeats it
 LONGEST = 512
@@ -38,32 +38,32 @@ class Dependence:
         return float(self.bits.max(initial=0.0))
 
 
-def dependence(batches: Sequence[Batch], each: bool) -> Dependence:
+def measure_dependence(batches: Sequence[Batch], per_element: bool) -> Dependence:
     """Of the answer on the element so many steps before it. `each`: every element has its answer, else the last."""
-    pairs = [_pairs(batch, each) for batch in batches if readable(batch)]
+    pairs = [_pair_by_lag(batch, per_element) for batch in batches if is_countable(batch)]
     if not pairs:
         return Dependence(np.zeros(0))
     longest = min(max(len(one) for one in pairs), LONGEST)
     bits = []
     for lag in range(longest):
         found = [one[lag] for one in pairs if lag < len(one)]
-        read, told = (np.concatenate(side) for side in zip(*found, strict=True))
-        bits.append(information(read, told))
+        read, target = (np.concatenate(side) for side in zip(*found, strict=True))
+        bits.append(estimate_information(read, target))
     return Dependence(np.array(bits))
 
 
-def readable(batch: Batch) -> bool:
+def is_countable(batch: Batch) -> bool:
     """Whether both sides are symbols that can be counted."""
     whole = not batch.inputs.is_floating_point() and not batch.target.is_floating_point()
     return whole and batch.inputs.shape[:2] == batch.mask.shape and batch.target.dim() <= 2
 
 
-def _pairs(batch: Batch, each: bool) -> list[tuple[Integers, Integers]]:
+def _pair_by_lag(batch: Batch, per_element: bool) -> list[tuple[Integers, Integers]]:
     """By lag, what was read and what was to be told."""
     inputs = (batch.inputs if batch.inputs.dim() == 2 else batch.inputs[..., 0]).cpu().numpy()
     mask, target = batch.mask.cpu().numpy(), batch.target.cpu().numpy()
     width = mask.shape[1]
-    if each:
+    if per_element:
         both = [(lag, mask[:, lag:] & mask[:, : width - lag]) for lag in range(min(width, LONGEST))]
         return [(inputs[:, : width - lag][seen], target[:, lag:][seen]) for lag, seen in both]
     lengths = mask.sum(1)
@@ -75,32 +75,32 @@ def _pairs(batch: Batch, each: bool) -> list[tuple[Integers, Integers]]:
     return found
 
 
-def information(read: Integers, told: Integers) -> float:
+def estimate_information(read: Integers, target: Integers) -> float:
     """Mutual information in bits, less what the same sides show when one of them is drawn anew; 0 unless it is far
     more than that."""
-    read, told = _few(read), _few(told)
-    if len(read) < 50 or read.max() == 0 or told.max() == 0:
+    read, target = _keep_frequent(read), _keep_frequent(target)
+    if len(read) < 50 or read.max() == 0 or target.max() == 0:
         return 0.0
     chance = np.random.default_rng(0)
-    drawn = np.array([_plain(read, chance.permutation(told)) for _ in range(DRAWS)])
-    more = _plain(read, told) - drawn.mean()
+    drawn = np.array([_count_information(read, chance.permutation(target)) for _ in range(DRAWS)])
+    more = _count_information(read, target) - drawn.mean()
     # The spread of a few draws is known badly: what is expected of a χ² of as many cells is a floor to it.
-    cells = float(read.max() * told.max())
+    cells = float(read.max() * target.max())
     spread = max(drawn.std(ddof=1), (2 * cells) ** 0.5 / (2 * len(read)))
-    return more / float(np.log(2)) if more > SURE * spread else 0.0
+    return more / float(np.log(2)) if more > DEVIATIONS * spread else 0.0
 
 
-def _plain(read: Integers, told: Integers) -> float:
+def _count_information(read: Integers, target: Integers) -> float:
     """Mutual information in nats, as it is counted."""
-    width = int(told.max()) + 1
-    table = np.bincount(read * width + told, minlength=(int(read.max()) + 1) * width).reshape(-1, width)
+    width = int(target.max()) + 1
+    table = np.bincount(read * width + target, minlength=(int(read.max()) + 1) * width).reshape(-1, width)
     count = len(read)
     expected = np.outer(table.sum(1), table.sum(0)) / count
     there = table > 0
     return float((table[there] * np.log(table[there] / expected[there])).sum()) / count
 
 
-def _few(values: Integers) -> Integers:
+def _keep_frequent(values: Integers) -> Integers:
     """The most frequent symbols by rank, all others as one."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")

@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
     rules_inside.saturated,
     rules_inside.dead_units,
     rules_inside.starved,
-    *rules_tried.CURES,
+    *rules_tried.TRIED_RULES,
 )
 EXPLAINS = 0.58  # of the severity: what is found above it keeps a model from learning
 
@@ -44,19 +44,19 @@ def diagnose(checkup: Checkup) -> list[Finding]:
     found says why it was not learned; if there is not, nothing about the model is said. Settings that are merely
     unusual are tried last.
     """
-    found = _found(RULES, checkup)
+    found = _apply_rules(RULES, checkup)
     if not any(finding.severity > EXPLAINS for finding in found):
         if (nothing := rules_training.nothing_to_learn(checkup)) is not None:
             data = [finding for finding in found if not finding.change.startswith(("model.", "train."))]
-            return _ranked([nothing, *data, *_found([rules_training.below_baseline], checkup)])
-        found += _found(rules_tried.UNUSUAL, checkup)
-    return _ranked([*found, *_found([rules_training.below_baseline], checkup)])
+            return _rank([nothing, *data, *_apply_rules([rules_training.below_baseline], checkup)])
+        found += _apply_rules(rules_tried.UNUSUAL, checkup)
+    return _rank([*found, *_apply_rules([rules_training.below_baseline], checkup)])
 
 
-def _found(rules: "tuple[Rule, ...] | list[Rule]", checkup: Checkup) -> list[Finding]:
+def _apply_rules(rules: "tuple[Rule, ...] | list[Rule]", checkup: Checkup) -> list[Finding]:
     found = [finding for rule in rules if (finding := rule(checkup)) is not None]
     return [one if can_change(checkup.recipe, one.change) else replace(one, change="") for one in found]
 
 
-def _ranked(found: list[Finding]) -> list[Finding]:
+def _rank(found: list[Finding]) -> list[Finding]:
     return sorted(found, key=lambda finding: -finding.severity)

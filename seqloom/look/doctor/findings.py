@@ -7,14 +7,14 @@ import numpy as np
 
 from ...config.recipe import Recipe
 from ...errors import SeqloomError
-from ..measures.schedules import Curves, learning_rates
+from ..measures.schedules import Curves, compute_learning_rates
 from .anatomy import Anatomy
 from .evidence import Evidence
 
 NOTHING = Anatomy([], {}, [], {}, [], {})
 
 
-class Trying(Protocol):
+class ShortTrials(Protocol):
     """Short trainings from the beginning, the way the run was trained but for some settings."""
 
     def after(self, *settings: str) -> float | None:
@@ -62,7 +62,7 @@ class Checkup:
     scores: dict[str, Any] = field(default_factory=dict)  # by name: value, better, baselines; as scores.json holds them
     data: dict[str, Any] = field(default_factory=dict)  # the data's report, as data.json holds it
     evidence: Evidence | None = None  # measured on the run's own training examples; none where they are not at hand
-    trying: Trying | None = None
+    trying: ShortTrials | None = None
 
     @property
     def skill(self) -> float:
@@ -74,14 +74,14 @@ class Checkup:
         if best is None:
             return 0.0
         if self.evidence is not None:
-            return saved(best, self.evidence.blind)
+            return compute_saved_share(best, self.evidence.blind)
         losses = self.curves.training[:, 1]
-        return saved(best, float(losses[0])) if len(losses) else 0.0
+        return compute_saved_share(best, float(losses[0])) if len(losses) else 0.0
 
     @property
     def fitted(self) -> float:
         """The same of the training examples, as the kept weights answer them."""
-        return 0.0 if self.evidence is None else saved(self.evidence.told, self.evidence.blind)
+        return 0.0 if self.evidence is None else compute_saved_share(self.evidence.told, self.evidence.blind)
 
     @property
     def best_validation(self) -> float | None:
@@ -98,11 +98,11 @@ class Checkup:
         if len(losses) < 8:
             return 0.0
         train = self.recipe.train.resolved()
-        rates = learning_rates(train, at_most=10**6)
+        rates = compute_learning_rates(train, at_most=10**6)
         way = np.interp(losses[:, 0], rates.steps, np.cumsum(rates.rates))
         middle = int(np.searchsorted(way, way[-1] / 2))
         few = max(1, len(losses) // 20)
-        first, half, end = (_around(losses[:, 1], place, few) for place in (0, middle, len(losses) - 1))
+        first, half, end = (_average_around(losses[:, 1], place, few) for place in (0, middle, len(losses) - 1))
         return (half - end) / (first - end) if first > end else 0.0
 
     @property
@@ -115,7 +115,7 @@ class Checkup:
         return float(losses[-1] - losses.min()) / fall
 
 
-def _around(losses: "np.ndarray[Any, Any]", place: int, few: int) -> float:
+def _average_around(losses: "np.ndarray[Any, Any]", place: int, few: int) -> float:
     return float(np.mean(losses[max(0, place - few) : place + few + 1])) if place else float(losses[0])
 
 
@@ -125,7 +125,7 @@ def smooth(losses: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return np.convolve(losses, np.ones(few) / few, "valid") if len(losses) >= few else losses
 
 
-def saved(loss: float, blind: float) -> float:
+def compute_saved_share(loss: float, blind: float) -> float:
     """The share of the blind loss that is gone; of a density's, which may be negative, what the spread has lost."""
     if blind > 0:
         return 1 - loss / blind

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...models import Batch, Generator, Labeler
-from ..measures.receptive_field import influence_by_lag, memory_length
-from .perturbation import Sway, sway_by_lag
+from ..measures.receptive_field import compute_influence_by_lag, compute_memory_length
+from .perturbation import Perturbation, perturb_by_lag
 
 ROWS = 16  # whose gradients are asked for
 USES = 0.1  # the most that any swap moves the answer: below it, nothing that is read is used yet
 
 
 @dataclass(frozen=True)
-class Remembers:
+class Memory:
     """By swaps of elements, and by gradients."""
 
-    sway: Sway
+    sway: Perturbation
     influence: NDArray[np.floating]
 
     @property
@@ -34,9 +34,9 @@ class Remembers:
     @property
     def length(self) -> float:
         """The memory length, in steps."""
-        return self.sway.length if self.uses else float(memory_length(self.influence))
+        return self.sway.length if self.uses else float(compute_memory_length(self.influence))
 
 
-def memory_of(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> Remembers:
+def measure_memory(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> Memory:
     """Of what the model reads step by step, counted back from the end of each row."""
-    return Remembers(sway_by_lag(model, batch, also), influence_by_lag(model, batch.rows(slice(0, ROWS))))
+    return Memory(perturb_by_lag(model, batch, also), compute_influence_by_lag(model, batch.rows(slice(0, ROWS))))

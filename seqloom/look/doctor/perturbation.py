@@ -17,7 +17,7 @@ from ...arrays import Floats
 from ...layers.heads import Head
 from ...layers.padding import gather_steps, last_step
 from ...models import Batch, Generator, Labeler
-from ..measures.reading import features, quiet
+from ..measures.reading import compute_features, disable_dropout
 
 SHARE = 0.2  # of the most that any swap moves the answer; docs/doctor.md says how it was found
 NEAR = 16  # lags that are all asked; further ones in steps of about a tenth
@@ -27,7 +27,7 @@ FEWEST = 8
 
 
 @dataclass(frozen=True)
-class Sway:
+class Perturbation:
     """How much the element at each lag moves the answer: 0 is not at all, 1 is as much as can be."""
 
     lags: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Sway:
         return float(self.lags[place])
 
 
-def asked_lags(longest: int, also: Sequence[int] = ()) -> NDArray[np.int64]:
+def choose_lags(longest: int, also: Sequence[int] = ()) -> NDArray[np.int64]:
     """Every near lag, then ever fewer; those of `also` among them."""
     near = np.arange(min(NEAR, longest))
     count = max(2, int(np.log(max(longest, 2) / NEAR) / np.log(1.1)) + 2)
@@ -52,13 +52,13 @@ def asked_lags(longest: int, also: Sequence[int] = ()) -> NDArray[np.int64]:
     return np.unique(np.concatenate([near, far, known])).astype(np.int64)
 
 
-def _thinned(lags: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def _thin(lags: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """So many of them at most, evenly, the first and the last included."""
     return lags[np.unique(np.linspace(0, len(lags) - 1, min(count, len(lags))).round().astype(int))]
 
 
 @torch.no_grad()
-def sway_by_lag(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> Sway:
+def perturb_by_lag(model: Labeler | Generator, batch: Batch, also: Sequence[int] = ()) -> Perturbation:
     """How much each element, counted back from the last, moves what is told at the end of its row.
 
     What stands there is taken from another row at the same lag, so what is put in is what might have stood there. The
@@ -68,14 +68,14 @@ def sway_by_lag(model: Labeler | Generator, batch: Batch, also: Sequence[int] = 
     lengths = batch.mask.sum(1)
     longest = int(lengths.max()) if len(lengths) else 0
     work = 2.0 * batch.mask.numel() * sum(parameter.numel() for parameter in model.parameters())
-    lags = _thinned(asked_lags(longest, also), max(FEWEST, int(WORK / max(work, 1.0))))
-    with quiet(model), torch.no_grad():
-        plain = answers(model, batch)
-        moved = np.array([_moved(model, batch, int(lag), lengths, plain) for lag in lags])
-    return Sway(lags, moved)
+    lags = _thin(choose_lags(longest, also), max(FEWEST, int(WORK / max(work, 1.0))))
+    with disable_dropout(model), torch.no_grad():
+        plain = compute_answers(model, batch)
+        moved = np.array([_measure_change(model, batch, int(lag), lengths, plain) for lag in lags])
+    return Perturbation(lags, moved)
 
 
-def _moved(model: Labeler | Generator, batch: Batch, lag: int, lengths: Tensor, plain: Tensor) -> float:
+def _measure_change(model: Labeler | Generator, batch: Batch, lag: int, lengths: Tensor, plain: Tensor) -> float:
     rows = (lengths > lag).nonzero()[:, 0]
     if len(rows) < 2:
         return 0.0
@@ -89,13 +89,13 @@ def _moved(model: Labeler | Generator, batch: Batch, lag: int, lengths: Tensor, 
         return 0.0
     inputs[rows, places] = after
     asked = rows[changed]
-    told = answers(model, batch._replace(inputs=inputs))
-    return float(distance(model.head, told[asked], plain[asked]).mean())
+    told = compute_answers(model, batch._replace(inputs=inputs))
+    return float(compute_distance(model.head, told[asked], plain[asked]).mean())
 
 
-def answers(model: Labeler | Generator, batch: Batch) -> Tensor:
+def compute_answers(model: Labeler | Generator, batch: Batch) -> Tensor:
     """What is told at the end of each row: probabilities, or where the head tells none, what it reads. (B, K)"""
-    top = features(model, batch)
+    top = compute_features(model, batch)
     if top.dim() == 3:
         top = gather_steps(top, last_step(batch.mask))
     if model.head.outcome == "class":
@@ -103,7 +103,7 @@ def answers(model: Labeler | Generator, batch: Batch) -> Tensor:
     return model.head(top).float().sigmoid() if model.head.outcome == "classes" else top.float()
 
 
-def distance(head: Head, one: Tensor, other: Tensor) -> Tensor:
+def compute_distance(head: Head, one: Tensor, other: Tensor) -> Tensor:
     """Between answers, row by row: of probabilities the total variation; of features, as a share of their spread."""
     if head.outcome == "class":
         return (one - other).abs().sum(-1) / 2

@@ -11,26 +11,29 @@ from .findings import Checkup, Finding
 Split = dict[str, Any]
 
 
-def part(checkup: Checkup, name: str) -> Split:
+def get_part(checkup: Checkup, name: str) -> Split:
     """What the report says about a part of the data; nothing where there is no such report."""
     found: Split = checkup.data.get("splits", {}).get(name) or {}
     return found
 
 
-def sides(split: Split) -> Iterator[tuple[str, dict[str, Any]]]:
+def list_sides(split: Split) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (split.get("sides") or {}).items()
 
 
 def cut_off(checkup: Checkup) -> Finding | None:
     """A twentieth of the training examples or more were cut or dropped for their length."""
-    train = part(checkup, "train")
+    train = get_part(checkup, "train")
     if not train.get("examples"):
         return None
-    cut = max((side.get("cut", 0) for _, side in sides(train)), default=0) + train.get("dropped", 0)
+    cut = max((side.get("cut", 0) for _, side in list_sides(train)), default=0) + train.get("dropped", 0)
     share = cut / (train["examples"] + train.get("dropped", 0))
     if share < 0.05:
         return None
-    longest, limit = max((side.get("whole", 0) for _, side in sides(train)), default=0), checkup.recipe.data.max_length
+    longest, limit = (
+        max((side.get("whole", 0) for _, side in list_sides(train)), default=0),
+        checkup.recipe.data.max_length,
+    )
     return Finding(
         "examples are cut off",
         0.6 + 0.38 * share if checkup.skill < 0.9 else 0.3,
@@ -38,7 +41,7 @@ def cut_off(checkup: Checkup) -> Finding | None:
         f"longer than {limit} tokens; the longest has {longest or 'more'}.",
         {"share": share, "limit": float(limit), "longest": float(longest)},
         f"data.max_length={longest if longest > limit else 2 * limit}",
-        "What the answer depends on may stand behind the cut.",
+        "The answer may depend on elements behind the cut.",
     )
 
 
@@ -47,9 +50,9 @@ def unknown(checkup: Checkup) -> Finding | None:
     shares = {
         name: max(
             side.get("unknown_share", 0.0),
-            dict(sides(part(checkup, "validation"))).get(name, {}).get("unknown_share", 0.0),
+            dict(list_sides(get_part(checkup, "validation"))).get(name, {}).get("unknown_share", 0.0),
         )
-        for name, side in sides(part(checkup, "train"))
+        for name, side in list_sides(get_part(checkup, "train"))
     }
     name, share = max(shares.items(), key=lambda pair: pair[1], default=("", 0.0))
     if share < 0.1:
@@ -67,7 +70,7 @@ def unknown(checkup: Checkup) -> Finding | None:
         f"{share:.0%} of the tokens of the {name} are unknown.",
         {"share": share},
         change,
-        "All that is unknown looks the same to the model; subwords spell what they do not know.",
+        "All unknown tokens are the same to the model; subwords can spell any text.",
     )
 
 
@@ -82,10 +85,11 @@ def unmixed(checkup: Checkup) -> Finding | None:
     return Finding(
         "not shuffled",
         0.75 + 0.2 * (1 - share),
-        f"The targets of a batch have {found.mixed:.0%} of all variety; drawn, they would have {found.drawn:.0%}.",
+        f"The targets of a batch have {found.mixed:.0%} of the entropy of all targets; "
+        f"in a random order they would have {found.drawn:.0%}.",
         {"mixed": found.mixed, "drawn": found.drawn},
         "train.shuffle=true",
-        "Every batch teaches its own label and unteaches those of the batches before.",
+        "Every batch trains its own label and undoes what the batches before have trained.",
     )
 
 
@@ -97,11 +101,11 @@ def alike(checkup: Checkup) -> Finding | None:
     return Finding(
         "batches too much alike",
         0.55,
-        f"The targets of a batch have {found.mixed:.0%} of the variety of all: rows of like length go together, and "
-        "here they have like labels.",
+        f"The targets of a batch have {found.mixed:.0%} of the entropy of all: batches are made by "
+        "length, and here equal lengths have equal labels.",
         {"mixed": found.mixed},
         f"train.batch_tokens={4 * train.batch_tokens}",
-        "Every batch teaches its own label and unteaches those of the batches before.",
+        "Every batch trains its own label and undoes what the batches before have trained.",
     )
 
 
@@ -119,53 +123,53 @@ def collapsed(checkup: Checkup) -> Finding | None:
         f"{answers:.0%} of the answers are one label, which {targets:.0%} of the examples have.",
         {"answers": answers, "targets": targets},
         "train.class_weights=true",
-        "Rare labels are so rare that never telling them costs little; balanced, every label counts alike.",
+        "Rare labels are so rare that never predicting them costs little; with class weights every label counts alike.",
     )
 
 
 def leak(checkup: Checkup) -> Finding | None:
     """A tenth or more of the validation or test inputs are training inputs, too."""
     shares = {
-        name: part(checkup, name)["overlap"] / part(checkup, name)["examples"]
+        name: get_part(checkup, name)["overlap"] / get_part(checkup, name)["examples"]
         for name in ("validation", "test")
-        if part(checkup, name).get("examples") and "overlap" in part(checkup, name)
+        if get_part(checkup, name).get("examples") and "overlap" in get_part(checkup, name)
     }
     name, share = max(shares.items(), key=lambda pair: pair[1], default=("", 0.0))
     if share < 0.1:
         return None
     return Finding(
-        "scored on what it was taught",
+        "training examples in the scores",
         0.5 + 0.3 * share,
         f"{share:.0%} of the {name} inputs are among the training inputs.",
         {"share": share},
         "",
-        "A score on examples that were learned by heart says nothing about others: take them out of one of the files.",
+        "A score on training examples says nothing about new ones: remove them from one of the files.",
     )
 
 
 def repeated(checkup: Checkup) -> Finding | None:
-    """A third or more of the training examples have stood there before."""
-    train = part(checkup, "train")
+    """A third or more of the training examples are repetitions."""
+    train = get_part(checkup, "train")
     share = train.get("repeated", 0) / max(train.get("examples", 0), 1)
     if share < 1 / 3:
         return None
     return Finding(
         "repeated examples",
         0.3,
-        f"{share:.0%} of the training examples have stood there before.",
+        f"{share:.0%} of the training examples are repetitions.",
         {"share": share},
         "",
-        "There is less to learn from than it seems, and what is repeated is learned by heart.",
+        "There are fewer distinct examples than it seems, and repeated ones are memorized.",
     )
 
 
 def other_kind(checkup: Checkup) -> Finding | None:
     """The labels of validation are spread in another way than those of training by a quarter, or far less is known."""
-    train, validation = dict(sides(part(checkup, "train"))), part(checkup, "validation")
+    train, validation = dict(list_sides(get_part(checkup, "train"))), get_part(checkup, "validation")
     worst, says = 0.0, ""
-    for name, side in sides(validation):
+    for name, side in list_sides(validation):
         ours = train.get(name, {})
-        moved = _moved(ours.get("balance") or {}, side.get("balance") or {})
+        moved = _compare_shares(ours.get("balance") or {}, side.get("balance") or {})
         less = side.get("unknown_share", 0.0) - ours.get("unknown_share", 0.0)
         if validation.get("examples", 0) >= 50 and moved > max(worst, 0.25):
             worst, says = (
@@ -178,16 +182,16 @@ def other_kind(checkup: Checkup) -> Finding | None:
         return None
     given = bool(checkup.recipe.data.validation)
     return Finding(
-        "validation is of another kind",
+        "validation data differs",
         0.55,
         f"{says}.",
         {"difference": worst},
         "data.validation=" if given else "",
-        "What is learned from the one is not what the other asks for; rows drawn from the training file are.",
+        "The model is selected on other data than it is trained on; rows split off the training file would not differ.",
     )
 
 
-def _moved(ours: dict[str, int], theirs: dict[str, int]) -> float:
+def _compare_shares(ours: dict[str, int], theirs: dict[str, int]) -> float:
     """Half the difference of the shares: what would have to move to make them alike."""
     if not ours or not theirs or len(ours) > 1000:
         return 0.0
@@ -203,8 +207,8 @@ def padding(checkup: Checkup) -> Finding | None:
     return Finding(
         "padding",
         0.2,
-        f"{share:.0%} of the training batches is padding: that much of the time is spent on nothing.",
+        f"{share:.0%} of the training batches is padding: that share of the computation is wasted.",
         {"share": share},
         f"train.batch_tokens={2 * checkup.recipe.train.batch_tokens}",
-        "In larger batches rows of like length find one another; very long examples may be worth dropping.",
+        "Larger batches can be sorted by length better; consider dropping very long examples.",
     )

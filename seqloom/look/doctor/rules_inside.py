@@ -9,7 +9,7 @@ import numpy as np
 from ...architectures import Architecture
 from ...config.recipe import Recipe
 from .findings import Checkup, Finding
-from .rules_tried import side_of
+from .rules_tried import get_architecture
 
 LITTLE = 0.3  # of the blind loss: a model that saved more is not searched for what keeps it from learning
 NEAR = 4  # steps: what is needed from nearer than this is learned in time
@@ -24,13 +24,13 @@ def short_memory(checkup: Checkup) -> Finding | None:
     reach, memory = found.dependence.reach, found.memory.length
     if reach <= FACTOR * memory or reach < NEAR:
         return None
-    seen = reach_of(side_of(checkup.recipe), checkup.recipe.model.reads_ahead)
-    change, why = remembers(checkup.recipe, seen is not None and seen < reach)
+    seen = compute_reach(get_architecture(checkup.recipe), checkup.recipe.model.reads_ahead)
+    change, why = suggest_longer_memory(checkup.recipe, seen is not None and seen < reach)
     blind = f"; it cannot see further than {seen}" if seen is not None and seen < reach else ""
     return Finding(
         "short memory",
         0.9 if blind else 0.85,
-        f"The answer depends on what stands {reach} steps back ({found.dependence.bits[reach]:.2f} bits), but the "
+        f"The answer depends on the input {reach} steps back ({found.dependence.bits[reach]:.2f} bits), but the "
         f"model remembers {memory:.0f}{blind}.",
         {"memory length": memory, "needed": float(reach), "bits": float(found.dependence.bits[reach])},
         change,
@@ -38,20 +38,20 @@ def short_memory(checkup: Checkup) -> Finding | None:
     )
 
 
-def reach_of(body: Architecture, ahead: bool) -> int | None:
+def compute_reach(body: Architecture, ahead: bool) -> int | None:
     """How far a body that sees through a window can see at all; None if there is no limit."""
     layers = len(body.sizes)
     if body.kind == "transformer":
         return layers * (body.window if ahead else body.window - 1) if body.window else None
-    if body.kind in ("convolution", "linear"):
+    if hasattr(body, "kernel_size"):
         both = ahead and body.bidirectional
         return layers * (body.kernel_size // 2 if both else body.kernel_size - 1)
     return None
 
 
-def remembers(recipe: Recipe, blind: bool) -> tuple[str, str]:
+def suggest_longer_memory(recipe: Recipe, blind: bool) -> tuple[str, str]:
     """The setting that lengthens this body's memory, and why."""
-    body = side_of(recipe)
+    body = get_architecture(recipe)
     if blind and body.kind == "transformer":
         return "model.window=0", "Nothing outside the window can be seen, except through the layers between."
     if blind:
@@ -71,14 +71,14 @@ def forgetting(checkup: Checkup) -> Finding | None:
     worst = min(keeps, key=lambda use: use.mean, default=None)
     if worst is None or worst.mean > 0.33 or checkup.skill > LITTLE:
         return None
-    bias: float | None = getattr(side_of(checkup.recipe), "forget_bias", None)
+    bias: float | None = getattr(get_architecture(checkup.recipe), "forget_bias", None)
     return Finding(
         "forgets at once",
         0.88 if bias is not None and bias < 0 else 0.7,
         f"Gate {worst.gate} of {worst.level} keeps {worst.mean:.0%}: after three steps {worst.mean**3:.1%} is left.",
         {"mean": worst.mean, "closed": worst.closed},
         "model.forget_bias=1" if bias is not None else "model.kind=lstm model.forget_bias=1",
-        "What is forgotten at every step cannot be learned to be remembered: no gradient comes back along it.",
+        "With a closed forget gate no gradient flows back, so the network cannot learn to remember.",
     )
 
 
@@ -93,7 +93,7 @@ def vanishing(checkup: Checkup) -> Finding | None:
     part, ratio = max(ratios.items(), key=lambda pair: abs(np.log(pair[1])))
     if 1e-3 < ratio < 1e3:
         return None
-    transformer = side_of(checkup.recipe).kind == "transformer"
+    transformer = get_architecture(checkup.recipe).kind == "transformer"
     explodes = ratio > 1
     cure = "model.norm=pre" if transformer else "train.clip_norm=1" if explodes else "model.kind=lstm"
     return Finding(
@@ -102,7 +102,7 @@ def vanishing(checkup: Checkup) -> Finding | None:
         f"From the {part}'s highest layer to its lowest the gradient changes by a factor of {ratio:.1e}.",
         {"ratio": float(ratio)},
         cure,
-        "Layers that get no gradient do not learn; layers that get too much of it learn nothing else.",
+        "Layers with a vanished gradient do not learn; an exploding one makes training unstable.",
     )
 
 
@@ -117,26 +117,26 @@ def saturated(checkup: Checkup) -> Finding | None:
         f"Gate {worst.gate} of {worst.level} is closed in {worst.closed:.0%}, open in {worst.open:.0%} of all cases.",
         {"closed": worst.closed, "open": worst.open},
         f"train.learning_rate={checkup.recipe.train.learning_rate / 3:.2g}",
-        "Where a gate is saturated its slope is nearly zero, so it cannot change its mind any more.",
+        "The derivative of a saturated gate is nearly zero, so it hardly learns any more.",
     )
 
 
 def dead_units(checkup: Checkup) -> Finding | None:
-    """More than three in ten units of a level say the same whatever is read."""
+    """More than three in ten units of a level have the same value for every input."""
     level, share = max(checkup.anatomy.dead.items(), key=lambda pair: pair[1], default=("", 0.0))
     if share < 0.3 or checkup.skill > LITTLE:
         return None
-    body = side_of(checkup.recipe)
+    body = get_architecture(checkup.recipe)
     squash = f"model.activation={'gelu' if body.kind == 'transformer' else 'tanh'}"
     return Finding(
         "dead units",
         0.55,
-        f"{share:.0%} of the units of {level} say the same whatever is read.",
+        f"{share:.0%} of the units of {level} have the same value for every input.",
         {"share": share},
         squash
         if getattr(body, "activation", "") == "relu"
         else f"train.learning_rate={checkup.recipe.train.learning_rate / 3:.2g}",
-        "A unit whose slope is zero everywhere gets no gradient and stays dead.",
+        "A unit whose derivative is zero everywhere gets no gradient and stays dead.",
     )
 
 
@@ -155,10 +155,10 @@ def starved(checkup: Checkup) -> Finding | None:
     return Finding(
         "starved attention",
         0.57,
-        f"In {name} queries and keys get {share:.1e} of the gradient that values get: it cannot learn where to look.",
+        f"In {name} queries and keys get {share:.1e} of the gradient that values get: it cannot learn where to attend.",
         {"share": share},
         "model.norm=pre"
-        if getattr(side_of(checkup.recipe), "norm", "pre") != "pre"
+        if getattr(get_architecture(checkup.recipe), "norm", "pre") != "pre"
         else f"train.steps={3 * checkup.recipe.train.steps}",
-        "Attention that is uniform, or all on one place, has almost no slope.",
+        "Attention that is uniform, or all on one position, has almost no gradient.",
     )

@@ -15,11 +15,11 @@ BY_HEART = 0.5  # of the first loss: a model that gets below this with a few exa
 
 def below_baseline(checkup: Checkup) -> Finding | None:
     """A score that could be better is not clearly above its best baseline: its 95 % interval reaches down to it."""
-    found = [one for name, score in checkup.scores.items() if (one := _beside_baseline(name, score)) is not None]
+    found = [one for name, score in checkup.scores.items() if (one := _compare_with_baseline(name, score)) is not None]
     return max(found, key=lambda finding: finding.severity, default=None)
 
 
-def _beside_baseline(name: str, score: dict[str, Any]) -> Finding | None:
+def _compare_with_baseline(name: str, score: dict[str, Any]) -> Finding | None:
     baselines, better = score.get("baselines") or {}, score.get("better", "higher")
     if not baselines or better not in SIGNS:
         return None
@@ -38,15 +38,15 @@ def _beside_baseline(name: str, score: dict[str, Any]) -> Finding | None:
         f"{name} is {value:.3g}{reach}; the baseline {best} has {beside:.3g}.",
         {"score": value, "baseline": beside},
         "",
-        "A baseline that needs no network does as well. More examples, or what else is found here, may change that."
+        "A baseline without a network is as good. More examples, or the other findings, may change that."
         if below
-        else "The difference may be chance: a larger test part would tell.",
+        else "The difference may be chance: use a larger test part to decide.",
     )
 
 
 def nothing_to_learn(checkup: Checkup) -> Finding | None:
     """Validation saved less than a fiftieth of the blind loss, no element tells anything about the answer by itself,
-    and a few examples can be learned by heart: so it is not training that fails."""
+    and a few examples can be memorized: so it is not training that fails."""
     found = checkup.evidence
     if found is None or len(checkup.curves.validation) < 2 or checkup.skill > LEARNED or found.dependence.most > 0:
         return None
@@ -57,10 +57,10 @@ def nothing_to_learn(checkup: Checkup) -> Finding | None:
         "nothing to learn",
         0.99,
         f"The validation loss is {max(checkup.skill, 0):.1%} below that of the best constant answer, though a few "
-        f"examples are learned by heart down to {left:.0%} of their loss. No single element predicts the answer.",
-        {"saved": checkup.skill, "left by heart": left},
+        f"examples are memorized down to {left:.0%} of their loss. No single element predicts the answer.",
+        {"saved": checkup.skill, "left when memorized": left},
         "",
-        "What is to be told does not follow from what is read: look at the labels, and leave the model as it is.",
+        "The target cannot be predicted from the input: check the labels, and leave the model as it is.",
     )
 
 
@@ -76,13 +76,13 @@ def overfitting(checkup: Checkup) -> Finding | None:
         return None
     dropout = checkup.recipe.model.dropout
     return Finding(
-        "learns by heart",
+        "overfitting",
         min(0.7, 0.5 + worse / 2),
         f"The validation loss was best at step {validation[best, 0]:.0f} and ended {worse:.0%} above that, "
-        "while the training loss went on falling.",
+        "while the training loss kept falling.",
         {"best step": float(validation[best, 0]), "worse by": worse},
         f"model.dropout={min(0.6, max(0.3, dropout + 0.2)):.1g}",
-        "What is left out at random cannot be relied on; the best weights are kept anyway, so fewer steps would do.",
+        "Dropout regularizes the model; the best weights are kept anyway, so fewer steps are enough.",
     )
 
 
@@ -117,10 +117,10 @@ def weights_shrunk(checkup: Checkup) -> Finding | None:
     return Finding(
         "decay too strong",
         0.6 + 0.3 * (1 - left),
-        f"With train.weight_decay {train.weight_decay:g} the matrices have {left:.0%} of the size they began with.",
+        f"With train.weight_decay {train.weight_decay:g} the matrices have {left:.0%} of their initial size.",
         {"left": left, "decay": train.weight_decay},
         "train.weight_decay=0.01",
-        "What is pulled to zero faster than it learns forgets what it learned.",
+        "The decay shrinks the weights faster than they learn.",
     )
 
 
@@ -133,10 +133,10 @@ def gradients_cut(checkup: Checkup) -> Finding | None:
     if times < 100:
         return None
     return Finding(
-        "gradients cut too short",
+        "gradients clipped too much",
         0.7,
-        f"The usual gradient is {times:.0f} times as long as train.clip_norm lets through.",
+        f"The median gradient norm is {times:.0f} times train.clip_norm.",
         {"times": times},
         "train.clip_norm=1",
-        "Clipping is for the few steps that are too large; here it shortens every one.",
+        "Clipping is meant for a few large gradients; here it shortens every one.",
     )

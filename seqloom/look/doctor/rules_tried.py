@@ -37,7 +37,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True)
-class Cure:
+class TriedRule:
     name: str
     suspects: Callable[[Checkup], Suspicion | None]
     why: str
@@ -49,7 +49,7 @@ class Cure:
         changes = [] if suspicion is None else [one for one in suspicion.changes if can_change(checkup.recipe, one)]
         if suspicion is None or not changes:
             return None
-        told = best(checkup, changes)
+        told = find_best_change(checkup, changes)
         if told is None or (suspicion.slow and -suspicion.helps < told[1] < suspicion.helps):
             says, change, measured = suspicion.says, changes[0], suspicion.measured
             return Finding(self.name, 0.6, says, measured, change, self.why) if suspicion.certain else None
@@ -61,7 +61,7 @@ class Cure:
         return Finding(self.name, 0.6 + 0.4 * min(1.0, gain), says, measured, change, self.why)
 
 
-def best(checkup: Checkup, changes: Sequence[str]) -> tuple[str, float] | None:
+def find_best_change(checkup: Checkup, changes: Sequence[str]) -> tuple[str, float] | None:
     """The change whose trial left least of the loss, and how much less than nothing changed, as a share of what
     reading nothing leaves. Of several that are nearly as good, the first; nothing, if none could be tried."""
     if checkup.trying is None or checkup.evidence is None:
@@ -78,12 +78,12 @@ def best(checkup: Checkup, changes: Sequence[str]) -> tuple[str, float] | None:
     return next((pair for pair in gains if pair[1] >= top - NEARLY), None)
 
 
-def side_of(recipe: Recipe) -> Architecture:
+def get_architecture(recipe: Recipe) -> Architecture:
     """The body that reads, or else the one that writes."""
     return recipe.model.side("encoder" if recipe.use.encodes else "decoder")
 
 
-def movement(checkup: Checkup) -> float:
+def measure_movement(checkup: Checkup) -> float:
     """How far one step moves a weight, as a share of the weights' own size, at the highest rate.
 
     Adam and its kin move every weight by about the rate, whatever the gradient.
@@ -99,7 +99,7 @@ def movement(checkup: Checkup) -> float:
     return train.learning_rate * norm / (1 - train.momentum) / (size * count**0.5)
 
 
-def _rates(checkup: Checkup, moves: float, factors: Sequence[float]) -> list[str]:
+def _suggest_rates(checkup: Checkup, moves: float, factors: Sequence[float]) -> list[str]:
     """Rates at which a step would move the weights as it does in runs that go well; if that is not known, by guess."""
     rate = checkup.recipe.train.learning_rate
     aims = [rate * aim / moves for aim in MOVES] if moves else [rate * factor for factor in factors]
@@ -108,7 +108,7 @@ def _rates(checkup: Checkup, moves: float, factors: Sequence[float]) -> list[str
 
 def rate_too_high(checkup: Checkup) -> Suspicion | None:
     """A step moves the weights by a seventh of their size or more, or training broke, rose again or got nowhere."""
-    moves, rise = movement(checkup), checkup.rise
+    moves, rise = measure_movement(checkup), checkup.rise
     broke = checkup.skipped > 0 or rise > 0.2
     if moves < 0.15 and not broke and checkup.skill > STUCK:
         return None
@@ -117,28 +117,28 @@ def rate_too_high(checkup: Checkup) -> Suspicion | None:
         above = f"{rise:.0%} of its fall" if rise < 10 else "far"
         says += f"; the loss ended {above} above its lowest, {checkup.skipped} steps were skipped"
     measured = {"movement": moves, "rise": rise, "skipped": float(checkup.skipped)}
-    changes = _rates(checkup, moves, (1 / 3, 1 / 10))
+    changes = _suggest_rates(checkup, moves, (1 / 3, 1 / 10))
     large = broke or moves > LARGE
     return Suspicion(f"{says}.", measured, changes, large, HELPS / 2 if large else HELPS) if changes else None
 
 
 def rate_too_low(checkup: Checkup) -> Suspicion | None:
     """A step moves the weights by less than a hundredth, and the loss was still falling, or had not begun to."""
-    moves, late = movement(checkup), checkup.late
+    moves, late = measure_movement(checkup), checkup.late
     if not 0 < moves < 0.01 or (late < 0.3 and checkup.skill > STUCK):
         return None
     return Suspicion(
-        f"A step moves the weights by {moves:.2%} of their size, and {late:.0%} of the loss's fall came on the second "
-        "half of the way.",
+        f"A step moves the weights by {moves:.2%} of their size, and {late:.0%} of the fall of the loss came in the "
+        "second half of training.",
         {"movement": moves, "late": late},
-        _rates(checkup, moves, (3, 10))[::-1],
+        _suggest_rates(checkup, moves, (3, 10))[::-1],
         moves < 1e-3,
     )
 
 
 def exploding(checkup: Checkup) -> Suspicion | None:
     """Without a limit, the largest gradient was ten times the usual one; or the recurrence starts by stretching."""
-    train, norms, body = checkup.recipe.train, checkup.curves.gradients[:, 1], side_of(checkup.recipe)
+    train, norms, body = checkup.recipe.train, checkup.curves.gradients[:, 1], get_architecture(checkup.recipe)
     radius = 0.0 if checkup.evidence is None else checkup.evidence.weights.radius
     peak = float(norms.max() / max(float(np.median(norms)), 1e-12)) if len(norms) else 0.0
     free = not train.clip_norm and not train.clip_value
@@ -153,8 +153,8 @@ def exploding(checkup: Checkup) -> Suspicion | None:
         else []
     )
     return Suspicion(
-        f"The largest gradient was {peak:.0f} times the usual one, {'unlimited' if free else 'limited'}; the recurrent "
-        f"matrix starts with a spectral radius of {radius:.2f}.",
+        f"The largest gradient was {peak:.0f} times the median one, {'unlimited' if free else 'limited'}; the "
+        f"recurrent matrix starts with a spectral radius of {radius:.2f}.",
         {"peak": peak, "radius at the start": radius},
         [" ".join(clip + start)] if start else clip,
         bool(free and peak > 10),
@@ -163,12 +163,12 @@ def exploding(checkup: Checkup) -> Suspicion | None:
 
 def warmup_missing(checkup: Checkup) -> Suspicion | None:
     """A Transformer of four or more layers normalizes behind them, and warms up for less than a fiftieth."""
-    train, body = checkup.recipe.train.resolved(), side_of(checkup.recipe)
+    train, body = checkup.recipe.train.resolved(), get_architecture(checkup.recipe)
     share = train.warmup / max(train.steps, 1)
     if body.kind != "transformer" or body.norm != "post" or body.depth < 4 or share > 0.02:
         return None
     return Suspicion(
-        f"{body.depth} layers normalize behind, and the warm-up is {share:.1%} of all steps.",
+        f"{body.depth} layers with post-norm, and the warm-up is {share:.1%} of all steps.",
         {"warm-up share": share, "depth": float(body.depth)},
         ["model.norm=pre", f"train.warmup={max(2, train.steps // 10)}"],
         checkup.skill < 0.3,
@@ -187,14 +187,14 @@ def warmup_endless(checkup: Checkup) -> Suspicion | None:
 
 def too_much_dropout(checkup: Checkup) -> Suspicion | None:
     """Two fifths or more are left out, and the model does not know its training examples better than others."""
-    body, found = side_of(checkup.recipe), checkup.evidence
+    body, found = get_architecture(checkup.recipe), checkup.evidence
     names = ("dropout", "recurrent_weight_dropout", "attention_dropout", "zoneout")
     name, share = max(((one, getattr(body, one, 0.0)) for one in names), key=lambda pair: pair[1])
     if share < 0.4 or (found is not None and checkup.fitted - checkup.skill > 0.1):
         return None
     gap = 0.0 if found is None else (found.dropped - found.told) / max(abs(found.blind), 1e-9)
     return Suspicion(
-        f"With model.{name} {share:g} the loss in training is {gap:.0%} of the blind loss above what the model knows.",
+        f"With model.{name} {share:g} the loss in training is {gap:.0%} of the blind loss above the loss without it.",
         {name: share, "gap": gap},
         [f"model.{name}=0.1"],
         gap > 0.2,
@@ -217,8 +217,9 @@ def small_batches(checkup: Checkup) -> Suspicion | None:
 def too_small(checkup: Checkup) -> Suspicion | None:
     """Eight features or fewer, or vectors of four, training had arrived, or had hardly left, and its examples are known
     no better than others."""
-    body, model = side_of(checkup.recipe), checkup.recipe.model.resolved()
-    width = min(body.sizes)
+    body, model = get_architecture(checkup.recipe), checkup.recipe.model.resolved()
+    if not (width := min(body.sizes)):  # a linear function of the whole window has no layers
+        return None
     under_way = checkup.late > 0.3 and checkup.skill > 0.1
     if checkup.evidence is None or checkup.fitted - checkup.skill > 0.1 or under_way:
         return None
@@ -236,7 +237,7 @@ def too_small(checkup: Checkup) -> Suspicion | None:
 
 def no_positions(checkup: Checkup) -> Suspicion | None:
     """A Transformer that cannot tell the order of what it reads."""
-    body = side_of(checkup.recipe)
+    body = get_architecture(checkup.recipe)
     if body.kind != "transformer" or body.positions != "none":
         return None
     says = "Without positions, a Transformer that sees both sides reads a bag of elements."
@@ -293,7 +294,7 @@ APART = (
 )
 
 
-def unusual(name: str, checkup: Checkup) -> Suspicion | None:
+def unusual_setting(name: str, checkup: Checkup) -> Suspicion | None:
     """A setting of the model or of training that is not at its default, where the model has learned less than half."""
     section, key = name.split(".")
     table = getattr(checkup.recipe, section)
@@ -307,7 +308,7 @@ def unusual(name: str, checkup: Checkup) -> Suspicion | None:
     return Suspicion(f"{name} is {now}, not {written or 'empty'}.", {}, [f"{name}={written}"], helps=2 * HELPS)
 
 
-def _unusual_names() -> list[str]:
+def _list_setting_names() -> list[str]:
     """Of all tasks and architectures."""
     names = [name.split(".") for task in USES for name in sorted(settings_of(task))]
     unusual = [".".join(path) for path in names if len(path) == 2 and path[0] in ("model", "train")]
@@ -315,26 +316,40 @@ def _unusual_names() -> list[str]:
 
 
 UNUSUAL = tuple(
-    Cure(f"unusual {name}", partial(unusual, name), "What is usual went better here: it may be what is in the way.")
-    for name in _unusual_names()
+    TriedRule(
+        f"unusual {name}",
+        partial(unusual_setting, name),
+        "The default went better in a short trial.",
+    )
+    for name in _list_setting_names()
 )
-CURES = (
-    Cure("rate too high", rate_too_high, "Steps that are too large jump over what they look for."),
-    Cure("rate too low", rate_too_low, "The steps are so small that training ends on the way."),
-    Cure(
+TRIED_RULES = (
+    TriedRule("rate too high", rate_too_high, "Steps that are too large overshoot the minimum."),
+    TriedRule("rate too low", rate_too_low, "The steps are so small that training ends before the loss has converged."),
+    TriedRule(
         "exploding gradients",
         exploding,
-        "A recurrence that stretches what it remembers makes gradients explode; one such step undoes a hundred others.",
+        "A recurrent matrix with a spectral radius above 1 makes gradients explode; one such step undoes many others.",
     ),
-    Cure(
+    TriedRule(
         "no warm-up",
         warmup_missing,
-        "At the start the upper layers' gradients are far larger than the lower ones'; a norm in front evens them out.",
+        "At the start the upper layers' gradients are far larger than the lower ones'; pre-norm or warm-up helps.",
     ),
-    Cure("endless warm-up", warmup_endless, "Most of training went by at a rate far below the one that was meant."),
-    Cure("too much is left out", too_much_dropout, "What cannot even learn what it is shown does not learn by heart."),
-    Cure("batches too small", small_batches, "The gradient of a few examples points anywhere."),
-    Cure("model too small", too_small, "There is no room in it for what is to be learned."),
-    Cure("no positions", no_positions, "What depends on the order cannot be learned without it."),
-    Cure("short windows", short_windows, "What lies further back gets no gradient, so nothing is kept for longer."),
+    TriedRule(
+        "endless warm-up", warmup_endless, "Most of training used a learning rate far below the one that is set."
+    ),
+    TriedRule(
+        "too much dropout",
+        too_much_dropout,
+        "The model does not fit its training examples, so it needs less regularization.",
+    ),
+    TriedRule("batches too small", small_batches, "The gradient of a few examples is too noisy."),
+    TriedRule("model too small", too_small, "Its capacity is too small for the task."),
+    TriedRule("no positions", no_positions, "A Transformer without positions cannot learn what depends on the order."),
+    TriedRule(
+        "short windows",
+        short_windows,
+        "Elements further back get no gradient, so the model cannot learn to remember them.",
+    ),
 )

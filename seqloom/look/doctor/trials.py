@@ -10,7 +10,7 @@ import torch
 from ...config.recipe import Recipe, Train
 from ...errors import RecipeError, RunError
 from ...models import Batch, Objective
-from ...training.loop import Feed, Rows, evaluating, fit
+from ...training.loop import Feed, Rows, evaluation_mode, fit
 from ...training.probe import estimate_seconds
 from ...training.randomness import preserve_random_state
 
@@ -18,12 +18,12 @@ STEPS = 120  # of a trial, at most
 FEWEST = 12
 TRIALS = 6  # about, that a diagnosis asks for
 PROBED = 4  # batches on which the loss is taken afterwards
-HEART = 8  # examples that are to be learned by heart
+MEMORIZED = 8  # examples that are to be learned by heart
 
 Make = Callable[[Recipe], tuple[Objective, Feed]]  # a new objective, its weights drawn by the seed, and its batches
 
 
-class Few:
+class OneBatchFeed:
     """A feed of one small batch, again and again."""
 
     def __init__(self, batch: Batch) -> None:
@@ -66,7 +66,7 @@ class Trials:
             with preserve_random_state():
                 objective, feed = self._make(recipe)
                 batches = [feed.batch(rows) for rows in feed.order(0)[:PROBED]]
-                self._known[settings] = _trained(objective, feed, recipe.train, self.steps, batches)
+                self._known[settings] = _train(objective, feed, recipe.train, self.steps, batches)
             self._spent += perf_counter() - begun
         return self._known[settings]
 
@@ -76,13 +76,13 @@ class Trials:
         with preserve_random_state():
             objective, feed = self._make(self._recipe)
             order = feed.order(0)
-            few = feed.batch(order[len(order) // 2]).rows(slice(0, HEART))
-            first = _loss(objective, [few])
-            left = _trained(objective, Few(few), self._recipe.train, STEPS, [few])
+            few = feed.batch(order[len(order) // 2]).rows(slice(0, MEMORIZED))
+            first = _compute_loss(objective, [few])
+            left = _train(objective, OneBatchFeed(few), self._recipe.train, STEPS, [few])
         return left / first if first > 0 else 1.0
 
 
-def _trained(objective: Objective, feed: Feed, train: Train, steps: int, probed: Sequence[Batch]) -> float:
+def _train(objective: Objective, feed: Feed, train: Train, steps: int, probed: Sequence[Batch]) -> float:
     train = train.resolved()
     settings = {
         "steps": steps,
@@ -97,13 +97,13 @@ def _trained(objective: Objective, feed: Feed, train: Train, steps: int, probed:
             pass
     except RunError:
         return math.inf
-    left = _loss(objective, probed)
+    left = _compute_loss(objective, probed)
     return left if math.isfinite(left) else math.inf
 
 
-def _loss(objective: Objective, batches: Sequence[Batch]) -> float:
+def _compute_loss(objective: Objective, batches: Sequence[Batch]) -> float:
     total = count = 0.0
-    with evaluating(objective):
+    with evaluation_mode(objective):
         for batch in batches:
             loss, elements, _ = objective(batch)
             total, count = total + float(loss), count + float(elements)

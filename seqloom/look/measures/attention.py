@@ -13,9 +13,10 @@ from ...layers.description import ITSELF, SOURCE, Described, find_described, joi
 from ...layers.description import SUMMARY as SUMMARY
 from ...layers.tap import recording
 from ...models import Batch
-from .reading import Model, Names, bodies, called, features, numbered, quiet, single
+from .reading import Model, Names, compute_features, disable_dropout, list_bodies, name_body, number_positions, take_row
 
 OVER_SOURCE, OVER_ITSELF = SOURCE, ITSELF  # what is looked at
+PARTS = {OVER_ITSELF: "self", OVER_SOURCE: "cross", SUMMARY: "pooling"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class AttentionMap:
     kind: str = OVER_SOURCE
     example: str = ""  # what was read and answered
     picture: Picture | None = None  # that the source was cut out of
+    part: str = ""  # of the model, as a person names it: "decoder.cross"
 
     def pick(self, number: int) -> "AttentionMap":
         """One of the maps."""
@@ -61,43 +63,47 @@ class AttentionMap:
         return rows.mean(-1) if rows.size else np.zeros(len(self.names))
 
 
-def attention_maps(model: Model, batch: Batch, names: Names | None = None) -> list[AttentionMap]:
+def compute_attention_maps(model: Model, batch: Batch, names: Names | None = None) -> list[AttentionMap]:
     """All attention on the first row of the batch: over the source, over itself, and in the summary."""
-    batch, names = _shown(batch, names)
-    with quiet(model), torch.no_grad(), recording(model, "*weights") as tape:
-        features(model, batch)
+    batch, names = _take_first_row(batch, names)
+    with disable_dropout(model), torch.no_grad(), recording(model, "*weights") as tape:
+        compute_features(model, batch)
     found = []
-    for side, (where, body) in bodies(model).items():
+    for side, (where, body) in list_bodies(model).items():
         for kind in (OVER_ITSELF, OVER_SOURCE, SUMMARY):
-            places = list(attention_places(body, where, kind))
+            places = list(find_attention_taps(body, where, kind))
             if not places:
                 continue
             read = names.source if kind == OVER_SOURCE else names.of(side)
             rows = names.target if kind == OVER_SOURCE else names.of(side)
-            weights, labels = _collected(tape, places)
+            weights, labels = _collect_weights(tape, places)
             if kind == SUMMARY:
                 rows = [f"query {number}" for number in range(1, weights.shape[1] + 1)]
             weights = weights[:, : len(rows), : len(read)]  # of nothing but padding, nothing is shown
-            found.append(AttentionMap(read, rows, weights, labels, _title(called(model, side), kind), kind))
+            body_name = name_body(model, side)
+            part = f"{body_name or 'model'}.{PARTS[kind]}"
+            found.append(AttentionMap(read, rows, weights, labels, _title(body_name, kind), kind, part=part))
     return found
 
 
-def _shown(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
+def _take_first_row(batch: Batch, names: Names | None) -> tuple[Batch, Names]:
     """The first row, without padding, and as many names as there is to be seen of it."""
-    alone = single(batch)
-    names = numbered(alone) if names is None else names
+    alone = take_row(batch)
+    names = number_positions(alone) if names is None else names
     read, about = int(alone.mask.sum()), int(alone.source[1].sum()) if alone.source else 0
     return alone, Names(names.inputs[:read], names.target[:read], names.source[:about])
 
 
-def attention_places(body: Described, where: str, kind: str) -> Iterator[tuple[str, int]]:
+def find_attention_taps(body: Described, where: str, kind: str) -> Iterator[tuple[str, int]]:
     """The taps of one kind of attention, each with the number of its layer."""
     looking = [(path, part) for path, part in find_described(body) if kind in part.looks_at]
     for count, (path, part) in enumerate(looking, 1):
         yield join_path(where, path, part.looks_at[kind]), count
 
 
-def _collected(tape: dict[str, list[Tensor]], places: list[tuple[str, int]]) -> tuple[NDArray[np.float32], list[str]]:
+def _collect_weights(
+    tape: dict[str, list[Tensor]], places: list[tuple[str, int]]
+) -> tuple[NDArray[np.float32], list[str]]:
     maps, labels = [], []
     for place, layer in places:
         weights = torch.cat(tape[place], -2)[0]  # a walk over time leaves one (…, 1, S) a step

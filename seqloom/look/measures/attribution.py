@@ -13,14 +13,14 @@ from torch import Tensor
 from ...arrays import Floats
 from ...errors import DataError
 from ...models import Batch, Generator, Labeler
-from .reading import INPUTS, SOURCE, Names, numbered, quiet, single
+from .reading import INPUTS, SOURCE, Names, disable_dropout, number_positions, take_row
 
 POINTS = 64  # on the straight way from nothing to the input
 ROWS = 64  # variants of an input that are read at once
 
 
 @dataclass(frozen=True)
-class Question:
+class Decision:
     """A decision of a model as a function of the vectors of one input."""
 
     model: Labeler | Generator
@@ -31,7 +31,7 @@ class Question:
 
     def values(self, vectors: Tensor) -> Floats:
         """The answers to many variants, (N,)."""
-        with quiet(self.model), torch.no_grad():
+        with disable_dropout(self.model), torch.no_grad():
             found: Floats = torch.cat([self.answer(part) for part in vectors.split(ROWS)]).double().cpu().numpy()
         return found
 
@@ -53,13 +53,15 @@ class Attribution:
         return float(self.shares.sum() - (self.whole - self.nothing))
 
 
-def question(model: Labeler | Generator, batch: Batch, names: Names | None = None, step: int | None = None) -> Question:
+def find_decision(
+    model: Labeler | Generator, batch: Batch, names: Names | None = None, step: int | None = None
+) -> Decision:
     """Why this target, on the first row of the batch? With `step`, why this element of it.
 
     Of a model that writes about a source, the source's elements are asked about; otherwise those that are read.
     """
-    batch = single(batch)
-    names = numbered(batch) if names is None else names
+    batch = take_row(batch)
+    names = number_positions(batch) if names is None else names
     side = INPUTS if model.source is None else SOURCE
     told = batch.mask.clone()
     if step is not None and model.per_element:
@@ -67,7 +69,7 @@ def question(model: Labeler | Generator, batch: Batch, names: Names | None = Non
             raise DataError(f"step {step} is asked about, but the answer has the steps 0 to {told.shape[1] - 1}")
         told[:] = False
         told[0, step] = bool(batch.mask[0, step])
-    with quiet(model), torch.no_grad():
+    with disable_dropout(model), torch.no_grad():
         read, shown = (batch.inputs, batch.mask) if model.source is None else batch.source
         vectors = model.embedding_of(side)(read)
     about = (
@@ -82,53 +84,58 @@ def question(model: Labeler | Generator, batch: Batch, names: Names | None = Non
         return torch.stack([-model.head.loss(row[None], batch.target, mask)[0] for row in rows])
 
     elements = names.of(side)
-    return Question(
+    return Decision(
         model, vectors * shown[..., None], answer, elements[: vectors.shape[1]] if shown.any() else [], about
     )
 
 
-def gradient_times_input(asked: Question) -> Attribution:
+def gradient_times_input(decision: Decision) -> Attribution:
     """The slope at the input times the input: what a small change of each element would do."""
-    return _attribution("gradient × input", asked, _slope(asked, asked.vectors) * asked.vectors)
+    return _make_attribution(
+        "gradient × input", decision, _compute_slope(decision, decision.vectors) * decision.vectors
+    )
 
 
-def integrated_gradients(asked: Question, points: int = POINTS) -> Attribution:
+def integrated_gradients(decision: Decision, points: int = POINTS) -> Attribution:
     """The mean slope on the straight way from nothing to the input, times the input (Sundararajan et al., 2017).
 
     The shares add up to what the input has done, up to the `gap` that finitely many points leave.
     """
-    shares = (torch.arange(points, device=asked.vectors.device) + 0.5) / points  # the middle of each piece
-    slopes = [_slope(asked, asked.vectors * part[:, None, None]) for part in shares.to(asked.vectors).split(ROWS)]
-    return _attribution("integrated gradients", asked, sum(slopes) / points * asked.vectors)
+    shares = (torch.arange(points, device=decision.vectors.device) + 0.5) / points  # the middle of each piece
+    slopes = [
+        _compute_slope(decision, decision.vectors * part[:, None, None])
+        for part in shares.to(decision.vectors).split(ROWS)
+    ]
+    return _make_attribution("integrated gradients", decision, sum(slopes) / points * decision.vectors)
 
 
-def occlusion(asked: Question) -> Attribution:
+def occlusion(decision: Decision) -> Attribution:
     """What is lost when one element is taken away."""
-    count = len(asked.elements)
-    variants = asked.vectors.expand(max(count, 1), -1, -1).clone()
+    count = len(decision.elements)
+    variants = decision.vectors.expand(max(count, 1), -1, -1).clone()
     for element in range(count):
         variants[element, element] = 0
-    whole, nothing = _ends(asked)
-    lost = whole - asked.values(variants)[:count]
-    return Attribution("occlusion", asked.about, asked.elements, lost, whole, nothing)
+    whole, nothing = _score_ends(decision)
+    lost = whole - decision.values(variants)[:count]
+    return Attribution("occlusion", decision.about, decision.elements, lost, whole, nothing)
 
 
 METHODS = {"gradient": gradient_times_input, "integrated": integrated_gradients, "occlusion": occlusion}
 
 
-def _slope(asked: Question, vectors: Tensor) -> Tensor:
+def _compute_slope(decision: Decision, vectors: Tensor) -> Tensor:
     """The gradient at each variant, summed over them: (1, S, D)."""
     leaf = vectors.detach().clone().requires_grad_()
-    with quiet(asked.model):
-        [gradient] = torch.autograd.grad(asked.answer(leaf).sum(), leaf, allow_unused=True, materialize_grads=True)
+    with disable_dropout(decision.model):
+        [gradient] = torch.autograd.grad(decision.answer(leaf).sum(), leaf, allow_unused=True, materialize_grads=True)
     return gradient.sum(0, keepdim=True)
 
 
-def _ends(asked: Question) -> tuple[float, float]:
-    whole, nothing = asked.values(torch.cat([asked.vectors, torch.zeros_like(asked.vectors)]))
+def _score_ends(decision: Decision) -> tuple[float, float]:
+    whole, nothing = decision.values(torch.cat([decision.vectors, torch.zeros_like(decision.vectors)]))
     return float(whole), float(nothing)
 
 
-def _attribution(method: str, asked: Question, products: Tensor) -> Attribution:
-    shares = products.sum(-1)[0].double().cpu().numpy()[: len(asked.elements)]
-    return Attribution(method, asked.about, asked.elements, shares, *_ends(asked))
+def _make_attribution(method: str, decision: Decision, products: Tensor) -> Attribution:
+    shares = products.sum(-1)[0].double().cpu().numpy()[: len(decision.elements)]
+    return Attribution(method, decision.about, decision.elements, shares, *_score_ends(decision))

@@ -16,10 +16,10 @@ from ...architectures import Architecture
 from ...config.recipe import Recipe
 from ...errors import RecipeError
 from ...layers.base import Layer
-from .reading import quiet
+from .reading import disable_dropout
 
 LENGTHS = (16, 64, 256)
-BESIDE = ("rnn", "lstm", "gru", "convolution", "transformer")  # what a run's own body is measured beside
+COMPARED_KINDS = ("rnn", "lstm", "gru", "convolution", "transformer")  # what a run's own body is measured beside
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Cost:
     memory: int  # bytes that are kept for the way back
 
 
-def costs(
+def measure_body_costs(
     bodies: Mapping[str, Callable[[], Layer]],
     inputs: int,
     lengths: Sequence[int] = LENGTHS,
@@ -50,50 +50,50 @@ def costs(
         for length in lengths:
             chance = torch.Generator().manual_seed(length)
             x = torch.randn(batch, length, inputs, generator=chance)
-            with quiet(layer):
-                reading = min(_seconds(_read, layer, x) for _ in range(repeats + 1))
-                training = min(_seconds(_train, layer, x) for _ in range(repeats))
-                memory = _kept(layer, x)
+            with disable_dropout(layer):
+                reading = min(_time(_run_forward, layer, x) for _ in range(repeats + 1))
+                training = min(_time(_run_training_step, layer, x) for _ in range(repeats))
+                memory = _count_saved_bytes(layer, x)
             found.append(Cost(name, length, parameters, reading / batch, training / batch, memory // batch))
     return found
 
 
-def bodies_beside(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]:
+def list_comparable_bodies(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]:
     """The recipe's own body and what else could stand in its place, each as deep and wide, all reading forwards."""
     side: Literal["encoder", "decoder"] = "encoder" if recipe.use.encodes else "decoder"
     own = recipe.model.side(side).kind
     found: dict[str, Callable[[], Layer]] = {}
-    for kind in dict.fromkeys((own, *BESIDE)):
+    for kind in dict.fromkeys((own, *COMPARED_KINDS)):
         try:
             body = recipe.changed("model.kind", kind).resolved().model.side(side)
         except RecipeError:  # what the own body can, such as reading gaps, not every other can
             continue
         if kind != "gru-d":
-            found[f"{kind} (this run's)" if kind == own else kind] = partial(_body, body, inputs)
+            found[f"{kind} (this run's)" if kind == own else kind] = partial(_build_body, body, inputs)
     return found
 
 
-def _body(body: Architecture, inputs: int) -> Layer:
+def _build_body(body: Architecture, inputs: int) -> Layer:
     return body.build_encoder(inputs, ahead=body.kind == "transformer").layer
 
 
-def _seconds(act: Callable[[Layer, Tensor], None], layer: Layer, x: Tensor) -> float:
+def _time(act: Callable[[Layer, Tensor], None], layer: Layer, x: Tensor) -> float:
     begun = perf_counter()
     act(layer, x)
     return perf_counter() - begun
 
 
 @torch.no_grad()
-def _read(layer: Layer, x: Tensor) -> None:
+def _run_forward(layer: Layer, x: Tensor) -> None:
     layer(x, layer.initial_state(len(x)))
 
 
-def _train(layer: Layer, x: Tensor) -> None:
+def _run_training_step(layer: Layer, x: Tensor) -> None:
     y, _ = layer(x, layer.initial_state(len(x)))
     torch.autograd.grad(y.sum(), [p for p in layer.parameters() if p.requires_grad], allow_unused=True)
 
 
-def _kept(layer: Layer, x: Tensor) -> int:
+def _count_saved_bytes(layer: Layer, x: Tensor) -> int:
     """What autograd holds on to between the two ways, every tensor counted once and the weights not at all."""
     kept: dict[int, int] = {}
     weights = {parameter.untyped_storage().data_ptr() for parameter in layer.parameters()}

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ...arrays import Floats
-from .attribution import Attribution, Question
+from .attribution import Attribution, Decision
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,20 @@ class Faithfulness:
         return float(((own > rivals + 1e-9).mean() + (own >= rivals - 1e-9).mean()) / 2) if len(rivals) else 0.0
 
 
-def faithfulness(asked: Question, attribution: Attribution, orders: int = 10, seed: int = 0) -> Faithfulness:
+def measure_faithfulness(decision: Decision, attribution: Attribution, orders: int = 10, seed: int = 0) -> Faithfulness:
     chance = np.random.default_rng(seed)
     own = np.argsort(-attribution.shares, kind="stable")
     rivals = [chance.permutation(len(own)) for _ in range(orders)]
-    curves = [(_curve(asked, order, False), _curve(asked, order, True)) for order in (own, *rivals)]
+    curves = [
+        (_compute_curve(decision, order, False), _compute_curve(decision, order, True)) for order in (own, *rivals)
+    ]
     deletions, insertions = (np.stack([pair[side] for pair in curves]) for side in (0, 1))
     return Faithfulness(attribution.method, own, deletions[0], insertions[0], deletions[1:], insertions[1:])
 
 
-def _curve(asked: Question, order: NDArray[np.int64], insert: bool) -> Floats:
+def _compute_curve(decision: Decision, order: NDArray[np.int64], insert: bool) -> Floats:
     """The answers while one element after another goes, or comes."""
-    kept = torch.full((len(order) + 1, asked.vectors.shape[1]), not insert)
+    kept = torch.full((len(order) + 1, decision.vectors.shape[1]), not insert)
     for step, element in enumerate(order):
         kept[step + 1 :, element] = insert
-    return asked.values(asked.vectors * kept[..., None].to(asked.vectors))
+    return decision.values(decision.vectors * kept[..., None].to(decision.vectors))

@@ -1,5 +1,6 @@
 """What the gates of a recurrence do over time, what its states hold, and how much of a memory its gates let live."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +9,8 @@ import torch
 from ...arrays import Floats
 from ...layers.tap import recording
 from ...models import Batch
-from ..places import Level, joined, recurrences
-from .reading import SOURCE, Model, Names, features, mask_of_side, numbered, quiet, single
+from ..places import Level, concatenate_steps, list_recurrences
+from .reading import SOURCE, Model, Names, compute_features, disable_dropout, get_mask, number_positions, take_row
 
 KEEPING = ("f", "u")  # what the cells call the gate that keeps the old
 CLOSED, OPEN = 0.05, 0.95  # beyond these a gate hardly moves any more: its slope is below a fifth of the steepest
@@ -24,6 +25,11 @@ class Trace:
     gates: dict[str, Floats]
     entries: dict[str, Floats]
     backwards: bool = False  # whether it reads from the end
+
+    @property
+    def part(self) -> str:
+        """Of the model, as a person names it: "decoder.1" or "encoder.1.backwards"."""
+        return re.sub(r"[^a-z0-9]+", ".", self.name.lower().replace("layer", "")).strip(".")
 
     def of(self, quantity: str) -> Floats:
         return (self.gates | self.entries)[quantity]
@@ -58,24 +64,24 @@ class Trace:
         return product[:: -1 if self.backwards else 1]
 
 
-def traces(model: Model, batch: Batch, names: Names | None = None) -> list[Trace]:
+def record_traces(model: Model, batch: Batch, names: Names | None = None) -> list[Trace]:
     """Every gated or plain recurrence of the model, over the first row of the batch."""
-    batch = single(batch)
-    names = numbered(batch) if names is None else names
-    found = recurrences(model)
-    with quiet(model), torch.no_grad(), recording(model, "*taps.*") as tape:
-        features(model, batch)
-    return [_trace(level, tape, batch, names) for level in found if level.side != SOURCE or batch.source]
+    batch = take_row(batch)
+    names = number_positions(batch) if names is None else names
+    found = list_recurrences(model)
+    with disable_dropout(model), torch.no_grad(), recording(model, "*taps.*") as tape:
+        compute_features(model, batch)
+    return [_make_trace(level, tape, batch, names) for level in found if level.side != SOURCE or batch.source]
 
 
-def _trace(level: Level, tape: dict[str, list[torch.Tensor]], batch: Batch, names: Names) -> Trace:
+def _make_trace(level: Level, tape: dict[str, list[torch.Tensor]], batch: Batch, names: Names) -> Trace:
     cell = level.cell
     assert cell is not None
-    shown = mask_of_side(batch, level.side)[0].cpu()
+    shown = get_mask(batch, level.side)[0].cpu()
 
     def values(name: str) -> Floats:
         steps = tape[f"{level.prefix}{name}"]
-        seen: Floats = joined(steps[::-1] if level.backwards else steps, True)[0].cpu()[shown].numpy()
+        seen: Floats = concatenate_steps(steps[::-1] if level.backwards else steps, True)[0].cpu()[shown].numpy()
         return seen
 
     gates, entries = ({name: values(name) for name in kind} for kind in (cell.gates, cell.entries))

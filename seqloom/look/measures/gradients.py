@@ -11,8 +11,8 @@ from ...arrays import Floats
 from ...layers.description import find_described
 from ...layers.tap import recording
 from ...models import Batch
-from ..places import Level, levels, place_name
-from .reading import Model, Names, loss, mask_of_side, numbered, quiet
+from ..places import Level, list_levels, name_place
+from .reading import Model, Names, compute_loss, disable_dropout, get_mask, number_positions
 
 
 @dataclass(frozen=True)
@@ -36,26 +36,26 @@ class QueryKeyValue:
     weights: tuple[float, float, float]
 
 
-def gradient_flow(model: Model, batch: Batch, names: Names | None = None) -> list[GradientFlow]:
+def compute_gradient_flow(model: Model, batch: Batch, names: Names | None = None) -> list[GradientFlow]:
     """One heat map for each side: which steps of which levels still move the loss."""
-    names = numbered(batch) if names is None else names
-    found = levels(model)
-    with quiet(model), recording(model, "*") as tape:
-        lost = loss(model, batch)
-        norms = {level: _norms(level, tape, lost) for level in found}
+    names = number_positions(batch) if names is None else names
+    found = list_levels(model)
+    with disable_dropout(model), recording(model, "*") as tape:
+        lost = compute_loss(model, batch)
+        norms = {level: _compute_norms(level, tape, lost) for level in found}
     flows = []
     for side in dict.fromkeys(level.side for level in found):
-        mask = mask_of_side(batch, side).cpu()
+        mask = get_mask(batch, side).cpu()
         here = [level for level in found if level.side == side]
         width = int(mask.any(0).nonzero().max()) + 1 if mask.any() else 0
-        rows = [_mean(norms[level], mask)[:width] for level in here]
+        rows = [_average_rows(norms[level], mask)[:width] for level in here]
         labels = names.of(side)[:width]
         labels += [str(step) for step in range(len(labels) + 1, width + 1)]
         flows.append(GradientFlow(side, [level.name for level in here], labels, np.stack(rows)))
     return flows
 
 
-def _norms(level: Level, tape: Mapping[str, list[Tensor]], lost: Tensor) -> Tensor:
+def _compute_norms(level: Level, tape: Mapping[str, list[Tensor]], lost: Tensor) -> Tensor:
     """(B, T); what the loss does not depend on has no gradient."""
     steps = level.steps(tape)
     if not lost.requires_grad or not steps:
@@ -66,40 +66,40 @@ def _norms(level: Level, tape: Mapping[str, list[Tensor]], lost: Tensor) -> Tens
     return whole.detach().norm(dim=-1).cpu()
 
 
-def _mean(norms: Tensor, mask: Tensor) -> Floats:
+def _average_rows(norms: Tensor, mask: Tensor) -> Floats:
     if not norms.numel():
         return np.zeros(mask.shape[1])
     mean: Floats = ((norms * mask).sum(0) / mask.sum(0).clamp(min=1)).numpy()
     return mean
 
 
-def query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
+def compute_query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
     """The gradients of W_q, W_k and W_v apart: early in training, those of the first two are often starved."""
     parts = {name: part for name, part in find_described(model) if part.projections}
     named = {
         f"{name}.{weight}": part.get_parameter(weight) for name, part in parts.items() for weight in part.projections
     }
-    gradients = _gradients(model, batch, named)
+    gradients = _compute_gradients(model, batch, named)
     found = []
     for name, part in parts.items():
         grads, weights = (
-            _split([values[f"{name}.{weight}"] for weight in part.projections], part.query_size)
+            _split_norms([values[f"{name}.{weight}"] for weight in part.projections], part.query_size)
             for values in (gradients, named)
         )
-        found.append(QueryKeyValue(place_name(model, name), *grads, weights=weights))
+        found.append(QueryKeyValue(name_place(model, name), *grads, weights=weights))
     return found
 
 
-def _split(values: Sequence[Tensor], size: int) -> tuple[float, float, float]:
+def _split_norms(values: Sequence[Tensor], size: int) -> tuple[float, float, float]:
     """The norms of the three parts of what one product makes of its input; queries and keys are `size` wide."""
     whole = torch.cat(list(values)).detach()
     query, key, value = (float(piece.norm()) for piece in whole.split([size, size, len(whole) - 2 * size]))
     return query, key, value
 
 
-def _gradients(model: Model, batch: Batch, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    with quiet(model):
-        lost = loss(model, batch)
+def _compute_gradients(model: Model, batch: Batch, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    with disable_dropout(model):
+        lost = compute_loss(model, batch)
         if not named or not lost.requires_grad:
             return {name: torch.zeros_like(parameter) for name, parameter in named.items()}
         found = torch.autograd.grad(lost, list(named.values()), allow_unused=True)

@@ -16,9 +16,9 @@ from ...arrays import Floats
 from ...errors import DataError
 from ...layers.tap import intervening, recording
 from ...models import Batch
-from ..places import joined, recurrences
-from .attention import OVER_ITSELF, OVER_SOURCE, SUMMARY, attention_places
-from .reading import SOURCE, Model, Names, bodies, called, features, mask_of_side, quiet, single
+from ..places import concatenate_steps, list_recurrences
+from .attention import OVER_ITSELF, OVER_SOURCE, SUMMARY, find_attention_taps
+from .reading import SOURCE, Model, Names, compute_features, disable_dropout, get_mask, list_bodies, name_body, take_row
 
 Kind = Literal["gate", "state", "attention"]
 Change = Callable[[str, Tensor], Tensor]
@@ -38,7 +38,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Pull:
+class Intervention:
     """At a place, at one step or at all: set a unit (or all of them) to a value, or scale it."""
 
     tap: str
@@ -53,50 +53,50 @@ class Pull:
         return self.to is None and self.scale == 1.0
 
 
-def pull_places(model: Model, batch: Batch, names: Names) -> list[Place]:
+def list_intervention_places(model: Model, batch: Batch, names: Names) -> list[Place]:
     """Every gate, state and attention of the model, over the first row of the batch."""
-    batch = single(batch)
-    with quiet(model), torch.no_grad(), recording(model) as tape:
-        features(model, batch)
+    batch = take_row(batch)
+    with disable_dropout(model), torch.no_grad(), recording(model) as tape:
+        compute_features(model, batch)
     found = []
-    for level in recurrences(model):
+    for level in list_recurrences(model):
         assert level.cell is not None
         if level.side == SOURCE and not batch.source:
             continue
-        shown = mask_of_side(batch, level.side)[0].cpu()
+        shown = get_mask(batch, level.side)[0].cpu()
         steps = names.of(level.side)[: int(shown.sum())]
         for name in (*level.cell.gates, *level.cell.entries):
             seen = tape[f"{level.prefix}{name}"]
-            values = joined(seen[::-1] if level.backwards else seen, True)[0].cpu()[shown].float().numpy()
+            values = concatenate_steps(seen[::-1] if level.backwards else seen, True)[0].cpu()[shown].float().numpy()
             kind: Kind = "gate" if name in level.cell.gates else "state"
             units = [str(number) for number in range(values.shape[-1])]
             title = " ".join(filter(None, [level.name, kind, name]))
             found.append(Place(f"{level.prefix}{name}", title, kind, steps, values, units, level.backwards))
-    return [*found, *_attentions(model, tape, names)]
+    return [*found, *_list_attentions(model, tape, names)]
 
 
-def _attentions(model: Model, tape: dict[str, list[Tensor]], names: Names) -> Iterator[Place]:
-    for side, (prefix, body) in bodies(model).items():
+def _list_attentions(model: Model, tape: dict[str, list[Tensor]], names: Names) -> Iterator[Place]:
+    for side, (prefix, body) in list_bodies(model).items():
         for kind in (OVER_ITSELF, OVER_SOURCE, SUMMARY):
             read = names.source if kind == OVER_SOURCE else names.of(side)
             rows = names.target if kind == OVER_SOURCE else names.of(side)
-            for tap, layer in attention_places(body, prefix, kind):
+            for tap, layer in find_attention_taps(body, prefix, kind):
                 weights = torch.cat(tape[tap], -2)[0]
                 heads: Floats = (weights if weights.dim() == 3 else weights[None]).float().cpu().numpy()
                 heads = heads[:, : len(rows), : len(read)]
                 if kind == SUMMARY:
                     rows = [f"query {number}" for number in range(1, heads.shape[1] + 1)]
                 over = {OVER_SOURCE: "over the source", OVER_ITSELF: "over itself", SUMMARY: "of the summary"}[kind]
-                title = " ".join(filter(None, [called(model, side), f"layer {layer} attention", over]))
+                title = " ".join(filter(None, [name_body(model, side), f"layer {layer} attention", over]))
                 yield Place(tap, title, "attention", list(rows), heads, list(read))
 
 
 @contextmanager
-def pulling(model: nn.Module, places: Sequence[Place], pulls: Sequence[Pull]) -> Iterator[None]:
+def intervene_on(model: nn.Module, places: Sequence[Place], pulls: Sequence[Intervention]) -> Iterator[None]:
     """Let the model answer with these pulls. Steps count from the first element that passes a place."""
     known = {place.tap: place for place in places}
     for pull in pulls:
-        check_pull(known, pull)
+        check_intervention(known, pull)
     passed: Counter[str] = Counter()
 
     def change(tap: str, value: Tensor) -> Tensor:
@@ -108,25 +108,25 @@ def pulling(model: nn.Module, places: Sequence[Place], pulls: Sequence[Pull]) ->
             if step is not None and not first <= step < first + steps:
                 continue
             rows = slice(None) if step is None else slice(step - first, step - first + 1)
-            value = _weigh(value, rows, pull) if place.kind == "attention" else _move(value, pull)
+            value = _change_weight(value, rows, pull) if place.kind == "attention" else _change_units(value, pull)
         return value
 
-    with _each(model, {pull.tap for pull in pulls}, change):
+    with _intervene_at_taps(model, {pull.tap for pull in pulls}, change):
         yield
 
 
 @contextmanager
-def _each(model: nn.Module, taps: set[str], change: Change) -> Iterator[None]:
+def _intervene_at_taps(model: nn.Module, taps: set[str], change: Change) -> Iterator[None]:
     """Intervene at these taps and at no other: the rest of the model keeps its fast ways."""
     if not taps:
         yield
         return
     first, *rest = sorted(taps)
-    with intervening(model, change, first), _each(model, set(rest), change):
+    with intervening(model, change, first), _intervene_at_taps(model, set(rest), change):
         yield
 
 
-def check_pull(known: dict[str, Place], pull: Pull) -> None:
+def check_intervention(known: dict[str, Place], pull: Intervention) -> None:
     if pull.tap not in known:
         raise DataError(f"there is no place {pull.tap[:80]!r} in this model")
     place = known[pull.tap]
@@ -143,7 +143,7 @@ def check_pull(known: dict[str, Place], pull: Pull) -> None:
         raise DataError(f"a {place.kind} lies between 0 and 1, and {pull.to} does not")
 
 
-def _move(value: Tensor, pull: Pull) -> Tensor:
+def _change_units(value: Tensor, pull: Intervention) -> Tensor:
     """One unit, or all, of (B, units)."""
     units = slice(None) if pull.unit is None else slice(pull.unit, pull.unit + 1)
     moved = value.clone()
@@ -151,7 +151,7 @@ def _move(value: Tensor, pull: Pull) -> Tensor:
     return moved
 
 
-def _weigh(value: Tensor, rows: slice, pull: Pull) -> Tensor:
+def _change_weight(value: Tensor, rows: slice, pull: Intervention) -> Tensor:
     """One weight of (B, steps, source) or (B, heads, steps, source); the others share what it leaves, as they did."""
     assert pull.unit is not None
     weights = value.clone()

@@ -17,9 +17,9 @@ from ...layers.base import Entries
 from ...layers.cells import Cell
 from ...layers.tap import recording
 from ...models import Batch
-from ..places import Level, recurrences
-from .reading import Model, apart, features, mask_of_side, quiet, single
-from .spectra import recurrent_blocks, spectrum
+from ..places import Level, list_recurrences
+from .reading import Model, compute_features, copy_sharing_weights, disable_dropout, get_mask, take_row
+from .spectra import compute_spectrum, list_recurrent_blocks
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,20 @@ class Decay:
     bound: Floats | None  # (γ_max · λ₁)^lag, which a plain recurrence cannot exceed
 
 
-def decays(model: Model, batch: Batch) -> list[Decay]:
+def compute_decays(model: Model, batch: Batch) -> list[Decay]:
     """Of every recurrence of the model, on the first row of the batch."""
-    batch, read = single(batch), apart(model)
-    calls = [(level, _calls(same.cell)) for level, same in zip(recurrences(model), recurrences(read), strict=True)]
-    with quiet(read), torch.no_grad(), recording(read, "*taps.*"):
-        features(read, batch)
-    with quiet(model):
-        return [_decay(level, seen) for level, seen in calls if mask_of_side(batch, level.side).any()]
+    batch, read = take_row(batch), copy_sharing_weights(model)
+    calls = [
+        (level, _record_calls(same.cell))
+        for level, same in zip(list_recurrences(model), list_recurrences(read), strict=True)
+    ]
+    with disable_dropout(read), torch.no_grad(), recording(read, "*taps.*"):
+        compute_features(read, batch)
+    with disable_dropout(model):
+        return [_compute_decay(level, seen) for level, seen in calls if get_mask(batch, level.side).any()]
 
 
-def _calls(cell: Cell | None) -> list[tuple[Tensor, Entries]]:
+def _record_calls(cell: Cell | None) -> list[tuple[Tensor, Entries]]:
     """What the cell will be given at each step of its walk."""
     assert cell is not None
     seen: list[tuple[Tensor, Entries]] = []
@@ -54,7 +57,7 @@ def _calls(cell: Cell | None) -> list[tuple[Tensor, Entries]]:
     return seen
 
 
-def step_jacobian(cell: Cell, x: Tensor, entries: Entries) -> Tensor:
+def compute_step_jacobian(cell: Cell, x: Tensor, entries: Entries) -> Tensor:
     """∂s'/∂s of one step, s being all entries side by side; x and the entries have one row."""
     state = torch.cat(entries, 1)
     size = state.shape[1]
@@ -66,19 +69,19 @@ def step_jacobian(cell: Cell, x: Tensor, entries: Entries) -> Tensor:
     return torch.zeros_like(rows) if jacobian is None else jacobian
 
 
-def _decay(level: Level, calls: list[tuple[Tensor, Entries]]) -> Decay:
+def _compute_decay(level: Level, calls: list[tuple[Tensor, Entries]]) -> Decay:
     cell = level.cell
     assert cell is not None
     size = sum(cell.sizes)
     product = torch.eye(size, dtype=torch.float64)
     norms, steps = [1.0], [1.0]
     for x, entries in reversed(calls[1:]):  # the first step goes from the start, which is no step of the sequence
-        jacobian = step_jacobian(cell, x, entries).double().cpu()
+        jacobian = compute_step_jacobian(cell, x, entries).double().cpu()
         product = product @ jacobian
         norms.append(float(torch.linalg.matrix_norm(product, 2)))
         steps.append(steps[-1] * float(torch.linalg.matrix_norm(jacobian, 2)))
     slope, bound = cell.unwrap().slope, None
     if slope is not None:
-        [(name, block)] = recurrent_blocks(level)
-        bound = (slope * spectrum(name, block).norm) ** np.arange(len(norms), dtype=float)
+        [(name, block)] = list_recurrent_blocks(level)
+        bound = (slope * compute_spectrum(name, block).norm) ** np.arange(len(norms), dtype=float)
     return Decay(level.name, np.array(norms), np.array(steps), bound)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from ...models import Batch
-from ..places import place_name
-from .reading import Model, apart, features, quiet
+from ..places import name_place
+from .reading import Model, compute_features, copy_sharing_weights, disable_dropout
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Shrinkage:
     gradient: float  # about how many times as long a gradient is after passing back through: the mean gain over σ
 
 
-def shrinkage(model: Model, batch: Batch) -> list[Shrinkage]:
+def measure_shrinkage(model: Model, batch: Batch) -> list[Shrinkage]:
     """Of every LayerNorm or RMSNorm on the way, in order. Padding does not count: it is all zeros."""
-    model = apart(model)
+    model = copy_sharing_weights(model)
     passed: dict[str, list[tuple[Tensor, Tensor]]] = {}
 
     def listen(name: str) -> Any:
@@ -35,12 +35,12 @@ def shrinkage(model: Model, batch: Batch) -> list[Shrinkage]:
     norms = {name: part for name, part in model.named_modules() if isinstance(part, nn.LayerNorm | nn.RMSNorm)}
     for name, part in norms.items():
         part.register_forward_hook(listen(name))
-    with quiet(model), torch.no_grad():
-        features(model, batch)
-    return [_shrinkage(place_name(model, name), norms[name], pairs) for name, pairs in passed.items()]
+    with disable_dropout(model), torch.no_grad():
+        compute_features(model, batch)
+    return [_compute_shrinkage(name_place(model, name), norms[name], pairs) for name, pairs in passed.items()]
 
 
-def _shrinkage(name: str, norm: nn.Module, pairs: list[tuple[Tensor, Tensor]]) -> Shrinkage:
+def _compute_shrinkage(name: str, norm: nn.Module, pairs: list[tuple[Tensor, Tensor]]) -> Shrinkage:
     before, after = (torch.cat([pair[side].flatten(0, -2) for pair in pairs]) for side in (0, 1))
     real = before.abs().sum(-1) > 0
     if not real.any():

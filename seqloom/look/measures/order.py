@@ -8,11 +8,11 @@ from torch import Tensor
 
 from ...arrays import Floats
 from ...models import Batch, Generator, Labeler
-from .reading import loss, quiet, single
+from .reading import compute_loss, disable_dropout, take_row
 
 
 @dataclass(frozen=True)
-class OrderMatters:
+class OrderSensitivity:
     """The mean surprise at the target as it is, and with what is read in so many random orders."""
 
     ordered: float
@@ -32,32 +32,34 @@ class Swaps:
     costs: Floats  # (elements − 1,), of the pair that begins at each
 
 
-def order_matters(model: Labeler | Generator, batch: Batch, orders: int = 5, seed: int = 0) -> OrderMatters:
+def measure_order_sensitivity(
+    model: Labeler | Generator, batch: Batch, orders: int = 5, seed: int = 0
+) -> OrderSensitivity:
     """Of a model that writes about a source, the source is shuffled.
 
     One that writes about nothing is asked what comes last in each row, after all it read but the latest was shuffled.
     """
     chance = torch.Generator().manual_seed(seed)
-    with quiet(model), torch.no_grad():
-        plain = _value(model, batch)
-        found = [_value(model, _shuffled(model, batch, chance)) for _ in range(orders)]
-    return OrderMatters(plain, np.array(found))
+    with disable_dropout(model), torch.no_grad():
+        plain = _compute_loss(model, batch)
+        found = [_compute_loss(model, _shuffle_inputs(model, batch, chance)) for _ in range(orders)]
+    return OrderSensitivity(plain, np.array(found))
 
 
-def swaps(model: Labeler | Generator, batch: Batch, elements: list[str], at_most: int = 60) -> Swaps:
+def measure_swaps(model: Labeler | Generator, batch: Batch, elements: list[str], at_most: int = 60) -> Swaps:
     """On the first row of the batch: a minimal pair for every two neighbors. Of a model that writes freely, what
     comes last stays; of a long sequence, its end is looked at."""
-    batch = single(batch)
+    batch = take_row(batch)
     read = batch.source[0] if batch.source else batch.inputs
     last = read.shape[1] - (model.generates and not batch.source)
     first = max(0, last - at_most)
-    with quiet(model), torch.no_grad():
-        plain = _value(model, batch)
-        found = [_value(model, _swapped(model, batch, place)) - plain for place in range(first, last - 1)]
+    with disable_dropout(model), torch.no_grad():
+        plain = _compute_loss(model, batch)
+        found = [_compute_loss(model, _swap_neighbors(model, batch, place)) - plain for place in range(first, last - 1)]
     return Swaps(elements[first : first + len(found) + 1], np.array(found))
 
 
-def _swapped(model: Labeler | Generator, batch: Batch, place: int) -> Batch:
+def _swap_neighbors(model: Labeler | Generator, batch: Batch, place: int) -> Batch:
     length = (batch.source[0] if batch.source else batch.inputs).shape[1]
     order = torch.arange(length)
     order[place], order[place + 1] = place + 1, place
@@ -67,30 +69,30 @@ def _swapped(model: Labeler | Generator, batch: Batch, place: int) -> Batch:
     return batch._replace(inputs=batch.inputs[:, order], target=batch.target[:, order] if moves else batch.target)
 
 
-def _value(model: Labeler | Generator, batch: Batch) -> float:
+def _compute_loss(model: Labeler | Generator, batch: Batch) -> float:
     if model.generates and not batch.source:
         features = model.read(batch)
         ends = batch.mask & (batch.mask.flip(1).cumsum(1).flip(1) == 1)
         total, count = model.head.loss(features, batch.target, ends)
         return float(total / count.clamp(min=1))
-    return float(loss(model, batch))
+    return float(compute_loss(model, batch))
 
 
-def _shuffled(model: Labeler | Generator, batch: Batch, chance: torch.Generator) -> Batch:
+def _shuffle_inputs(model: Labeler | Generator, batch: Batch, chance: torch.Generator) -> Batch:
     if batch.source:
         elements, mask = batch.source
         return batch._replace(source=(shuffle(elements, mask, chance), mask))
     if not model.generates:
         target = batch.target
         if model.per_element:  # each label goes with its element
-            order = shuffled_places(batch.mask, chance)
+            order = shuffle_places(batch.mask, chance)
             return batch._replace(inputs=_take(batch.inputs, order), target=_take(target, order))
         return batch._replace(inputs=shuffle(batch.inputs, batch.mask, chance))
     before = batch.mask & (batch.mask.flip(1).cumsum(1).flip(1) > 1)
     return batch._replace(inputs=shuffle(batch.inputs, before, chance))
 
 
-def shuffled_places(mask: Tensor, chance: torch.Generator) -> Tensor:
+def shuffle_places(mask: Tensor, chance: torch.Generator) -> Tensor:
     """For each row, where to take each element from: those that the mask shows change places among themselves."""
     draws = torch.rand(mask.shape, generator=chance).to(mask.device)
     order = torch.arange(mask.shape[1], device=mask.device).expand_as(mask).clone()
@@ -101,7 +103,7 @@ def shuffled_places(mask: Tensor, chance: torch.Generator) -> Tensor:
 
 
 def shuffle(elements: Tensor, mask: Tensor, chance: torch.Generator) -> Tensor:
-    return _take(elements, shuffled_places(mask, chance))
+    return _take(elements, shuffle_places(mask, chance))
 
 
 def _take(elements: Tensor, order: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ class PositionVectors:
 
 
 @torch.no_grad()
-def position_vectors(model: Model, length: int = 64) -> list[PositionVectors]:
+def compute_position_vectors(model: Model, length: int = 64) -> list[PositionVectors]:
     """Of every part of the model that encodes positions; of rotary ones, what becomes of a query of ones."""
     found = []
     for name, part in model.named_modules():

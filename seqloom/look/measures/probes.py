@@ -15,8 +15,8 @@ from torch import Tensor
 from ...arrays import Floats
 from ...layers.tap import recording
 from ...models import Batch
-from ..places import levels
-from .reading import INPUTS, Model, features, mask_of_side, quiet
+from ..places import list_levels
+from .reading import INPUTS, Model, compute_features, disable_dropout, get_mask
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def label_elements(batch: Batch) -> Tensor:
     return target if target.dim() > 1 else target[:, None].expand(batch.mask.shape)
 
 
-def probes(
+def fit_probes(
     model: Model,
     batches: Sequence[Batch],
     labels: Sequence[Tensor],
@@ -43,13 +43,13 @@ def probes(
     seed: int = 0,
 ) -> list[Probe]:
     """One for each level that reads this side, the lowest first; `labels` has one (B, T) of integers for each batch."""
-    here = [level for level in levels(model) if level.side == side]
+    here = [level for level in list_levels(model) if level.side == side]
     seen: dict[str, list[Floats]] = {level.name: [] for level in here}
     known, rows = [], []
     for number, (batch, given) in enumerate(zip(batches, labels, strict=True)):
-        mask = mask_of_side(batch, side).cpu()
-        with quiet(model), torch.no_grad(), recording(model, "*") as tape:
-            features(model, batch)
+        mask = get_mask(batch, side).cpu()
+        with disable_dropout(model), torch.no_grad(), recording(model, "*") as tape:
+            compute_features(model, batch)
         for level in here:
             seen[level.name].append(level.values(tape).cpu()[mask].double().numpy())
         known.append(given.cpu()[mask].numpy())
@@ -57,11 +57,11 @@ def probes(
     if not known or not sum(map(len, known)):
         return []
     target, groups = np.concatenate(known), np.concatenate(rows)
-    judged = _held_out(groups, held_out, seed)
-    return [_probe(name, np.concatenate(values), target, judged, ridge) for name, values in seen.items()]
+    judged = _draw_held_out(groups, held_out, seed)
+    return [_fit_probe(name, np.concatenate(values), target, judged, ridge) for name, values in seen.items()]
 
 
-def _held_out(groups: NDArray[np.int64], share: float, seed: int) -> NDArray[np.bool_]:
+def _draw_held_out(groups: NDArray[np.int64], share: float, seed: int) -> NDArray[np.bool_]:
     """True for the elements of some sequences: whole ones, so that no probe has seen its neighbors."""
     sequences = np.unique(groups)
     count = min(max(1, round(share * len(sequences))), max(len(sequences) - 1, 0))
@@ -69,7 +69,7 @@ def _held_out(groups: NDArray[np.int64], share: float, seed: int) -> NDArray[np.
     return np.isin(groups, chosen)
 
 
-def _probe(name: str, values: Floats, target: NDArray[np.int64], judged: NDArray[np.bool_], ridge: float) -> Probe:
+def _fit_probe(name: str, values: Floats, target: NDArray[np.int64], judged: NDArray[np.bool_], ridge: float) -> Probe:
     fitted, seen = values[~judged], target[~judged]
     kinds, counts = np.unique(seen, return_counts=True)
     mean, spread = fitted.mean(0), fitted.std(0)

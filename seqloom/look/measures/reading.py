@@ -36,29 +36,29 @@ class Names:
         return self.source if side == SOURCE else self.inputs
 
 
-def numbered(batch: Batch) -> Names:
+def number_positions(batch: Batch) -> Names:
     """Positions as names, for those who have none."""
     shown = batch.source[1].shape[1] if batch.source else 0
     counts = [list(map(str, range(1, length + 1))) for length in (batch.mask.shape[1], shown)]
     return Names(counts[0], counts[0] if batch.target.dim() > 1 else [""], counts[1])
 
 
-def batch_of(x: Tensor, mask: Tensor | None = None) -> Batch:
+def make_batch(x: Tensor, mask: Tensor | None = None) -> Batch:
     """Vectors (B, T, D) for a bare layer, which has no target."""
     return Batch(x, full_mask(x) if mask is None else mask, x)
 
 
-def single(batch: Batch, row: int = 0) -> Batch:
+def take_row(batch: Batch, row: int = 0) -> Batch:
     """One row without its padding: a law says that padding changes nothing. At least one element wide."""
-    inputs, mask = _without_padding(batch.inputs[row : row + 1], batch.mask[row : row + 1])
+    inputs, mask = _remove_padding(batch.inputs[row : row + 1], batch.mask[row : row + 1])
     target = batch.target[row : row + 1]
     if batch.target.shape[:2] == batch.mask.shape:
-        target, _ = _without_padding(target, batch.mask[row : row + 1])
+        target, _ = _remove_padding(target, batch.mask[row : row + 1])
     source = tuple(part[row : row + 1] for part in batch.source)
-    return Batch(inputs, mask, target, _without_padding(*source) if source else ())
+    return Batch(inputs, mask, target, _remove_padding(*source) if source else ())
 
 
-def _without_padding(elements: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def _remove_padding(elements: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     if is_image(elements):
         return elements, mask
     places = mask[0].nonzero()[:, 0]
@@ -71,12 +71,12 @@ def is_image(elements: Tensor) -> bool:
     return elements.dim() == 4
 
 
-def mask_of_side(batch: Batch, side: str) -> Tensor:
+def get_mask(batch: Batch, side: str) -> Tensor:
     return batch.source[1] if side == SOURCE else batch.mask
 
 
 @contextmanager
-def quiet(model: nn.Module) -> Iterator[None]:
+def disable_dropout(model: nn.Module) -> Iterator[None]:
     """Without dropout, and with gradients, whatever was set before; afterwards as before.
 
     To a model that is not being trained nothing is done, so that many may look at once.
@@ -92,13 +92,13 @@ def quiet(model: nn.Module) -> Iterator[None]:
             part.training = True
 
 
-def apart(model: M) -> M:
+def copy_sharing_weights(model: M) -> M:
     """The model once more, with the very same weights: what is hung on its modules is seen by nobody else."""
     weights = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return deepcopy(model, weights)
 
 
-class Bare:
+class BareLayer:
     """A layer or an encoder by itself, asked like a model: it reads vectors, and it has no target."""
 
     per_element, generates, source, head = True, False, None, None
@@ -124,28 +124,28 @@ class Bare:
         return {INPUTS: ("", "", self.part)}
 
 
-def shape_of(model: Model) -> Labeler | Generator | Bare:
+def wrap_model(model: Model) -> Labeler | Generator | BareLayer:
     """What answers for a model, whether it is whole or a part."""
-    return Bare(model) if isinstance(model, Described) else model
+    return BareLayer(model) if isinstance(model, Described) else model
 
 
-def features(model: Model, batch: Batch) -> Tensor:
+def compute_features(model: Model, batch: Batch) -> Tensor:
     """What the model makes of the batch before its head: (B, T, D), or (B, D) for one label a sequence."""
-    return shape_of(model).read(batch)
+    return wrap_model(model).read(batch)
 
 
-def loss(model: Model, batch: Batch) -> Tensor:
+def compute_loss(model: Model, batch: Batch) -> Tensor:
     """The mean loss of the target's elements; of a bare layer, which has none, the sum of its last output."""
-    total, count, _ = shape_of(model).objective()(batch)
+    total, count, _ = wrap_model(model).objective()(batch)
     mean: Tensor = total / count.clamp(min=1)
     return mean
 
 
-def bodies(model: Model) -> dict[str, tuple[str, Described]]:
+def list_bodies(model: Model) -> dict[str, tuple[str, Described]]:
     """The parts that read sequences: by the side they read, where they stand in the model, and the part."""
-    return {side: (prefix.rstrip("."), body) for side, (_, prefix, body) in shape_of(model).bodies().items()}
+    return {side: (prefix.rstrip("."), body) for side, (_, prefix, body) in wrap_model(model).bodies().items()}
 
 
-def called(model: Model, side: str) -> str:
+def name_body(model: Model, side: str) -> str:
     """What a person calls the part that reads this side."""
-    return shape_of(model).bodies()[side][0]
+    return wrap_model(model).bodies()[side][0]

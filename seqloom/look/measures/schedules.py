@@ -15,7 +15,7 @@ Record = dict[str, Any]  # a line of records.jsonl
 
 
 @dataclass(frozen=True)
-class Rates:
+class LearningRates:
     """The learning rate of each step, and the share of true elements that a decoder is given at it."""
 
     steps: NDArray[np.int64]
@@ -23,12 +23,12 @@ class Rates:
     truths: Floats
 
 
-def learning_rates(settings: Train, at_most: int = 1000) -> Rates:
+def compute_learning_rates(settings: Train, at_most: int = 1000) -> LearningRates:
     """The rate of every step or, of a long training, of so many of them, the first and the last included."""
     settings = settings.resolved()
     steps = np.unique(np.linspace(1, max(settings.steps, 1), min(max(settings.steps, 1), at_most)).astype(int))
     rates, truths = ([at(step, settings) for step in steps.tolist()] for at in (learning_rate_at, teacher_forcing_at))
-    return Rates(steps, np.array(rates), np.array(truths))
+    return LearningRates(steps, np.array(rates), np.array(truths))
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class Curves:
     scores: dict[str, Floats]  # of the validations, by name, (validations, 2) each
 
 
-def curves(records: Sequence[Record]) -> Curves:
+def read_curves(records: Sequence[Record]) -> Curves:
     told = [record for record in records if record.get("scores")]
     names = dict.fromkeys(name for record in told for name in record["scores"])
-    scores = {name: _points((r["step"], r["scores"].get(name)) for r in told) for name in names}
+    scores = {name: _make_points((r["step"], r["scores"].get(name)) for r in told) for name in names}
     return Curves(
-        _points((record["step"], record.get("loss")) for record in records),
+        _make_points((record["step"], record.get("loss")) for record in records),
         scores.pop("loss", np.zeros((0, 2))),
-        _points((record["step"], record.get("gradient_norm")) for record in records),
+        _make_points((record["step"], record.get("gradient_norm")) for record in records),
         scores,
     )
 
 
-def _points(pairs: Any) -> Floats:
+def _make_points(pairs: Any) -> Floats:
     kept = [(step, value) for step, value in pairs if value is not None and np.isfinite(value)]
     return np.array(kept, float).reshape(-1, 2)

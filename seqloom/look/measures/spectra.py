@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ...arrays import Floats
 from ...layers.cells import Cell
-from ..places import Level, recurrences
+from ..places import Level, list_recurrences
 from .reading import Model
 
 
@@ -26,24 +26,24 @@ class Spectrum:
         return float(self.singular[0]) if len(self.singular) else 0.0
 
 
-def spectra(model: Model) -> list[Spectrum]:
+def compute_spectra(model: Model) -> list[Spectrum]:
     """Of every recurrent weight in the model, gate by gate."""
     found = []
-    for level in recurrences(model):
-        for name, block in recurrent_blocks(level):
-            found.append(spectrum(f"{level.name}, {name}", block))
+    for level in list_recurrences(model):
+        for name, block in list_recurrent_blocks(level):
+            found.append(compute_spectrum(f"{level.name}, {name}", block))
     return found
 
 
 @torch.no_grad()
-def spectrum(name: str, matrix: Tensor) -> Spectrum:
+def compute_spectrum(name: str, matrix: Tensor) -> Spectrum:
     values = matrix.detach().cpu().double()
     square = values.shape[0] == values.shape[1]
     radius = float(torch.linalg.eigvals(values).abs().max()) if square and values.numel() else None
     return Spectrum(name, torch.linalg.svdvals(values).numpy(), radius)
 
 
-def recurrent_blocks(level: Level) -> list[tuple[str, Tensor]]:
+def list_recurrent_blocks(level: Level) -> list[tuple[str, Tensor]]:
     """What the cell's state is multiplied with: a matrix for each gate and candidate."""
     assert level.cell is not None
     cell = level.cell.unwrap()
@@ -56,7 +56,7 @@ def recurrent_blocks(level: Level) -> list[tuple[str, Tensor]]:
     for name, weight in weights:
         units = cell.sizes[-1] if cell.entries[-1] == "c" else cell.size
         blocks = weight.split(units) if len(weight) % units == 0 else (weight,)
-        found += [(_block_name(cell, name, number, len(blocks)), block) for number, block in enumerate(blocks)]
+        found += [(_name_block(cell, name, number, len(blocks)), block) for number, block in enumerate(blocks)]
     return found
 
 
@@ -65,7 +65,7 @@ def _reads_state(cell: Cell, name: str, part: nn.Linear) -> bool:
     return name.split(".")[0] != "V" or part.in_features == part.out_features == cell.sizes[-1]
 
 
-def _block_name(cell: Cell, name: str, number: int, count: int) -> str:
+def _name_block(cell: Cell, name: str, number: int, count: int) -> str:
     if count == 1:
         return "W_h" if name == "U" else f"W_h of {name.removeprefix('U_').removeprefix('V.')}"
     blocks = cell.blocks if len(cell.blocks) == count else cell.gates
@@ -81,7 +81,7 @@ class ScalarDecay:
     left: Floats  # (weights, lags from 0)
 
 
-def scalar_decay(weights: list[float], slope: float = 1.0, lags: int = 50) -> ScalarDecay:
+def compute_scalar_decay(weights: list[float], slope: float = 1.0, lags: int = 50) -> ScalarDecay:
     """The scalar experiment: below γ̄ w = 1 a gradient vanishes, above it explodes, up to what a float holds."""
     with np.errstate(over="ignore"):
         left = np.power(slope * np.asarray(weights, float)[:, None], np.arange(lags + 1))

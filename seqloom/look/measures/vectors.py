@@ -11,7 +11,7 @@ from ...errors import DataError
 from ...models import Generator, Labeler
 
 
-def symbol_vectors(model: Labeler | Generator, side: str) -> Tensor | None:
+def get_symbol_vectors(model: Labeler | Generator, side: str) -> Tensor | None:
     """The learned vectors of the symbols that are read on this side, if it reads symbols."""
     weight = getattr(model.embedding_of(side), "weight", None)
     return weight if isinstance(weight, Tensor) else None

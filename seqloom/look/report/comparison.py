@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..charts.base import content, library_script
+from ..charts.base import read_library, render
 from ..charts.comparison import cost_chart
 from .html import items, page, script, section, table, tag
 from .style import DRAW, STYLE
@@ -21,7 +21,7 @@ COLUMNS = (
 def write_comparison_page(comparison: Mapping[str, Any]) -> bytes:
     """The page as bytes of UTF-8."""
     title = f"{comparison['task']}: {', '.join(row['name'] for row in comparison['rows'])}"
-    chart = json.loads(content(cost_chart(comparison["rows"], comparison["score"], comparison["better"]), ".json"))
+    chart = json.loads(render(cost_chart(comparison["rows"], comparison["score"], comparison["better"]), ".json"))
     head = tag("header", tag("h1", title), tag("p", comparison["verdict"]["sentence"]))
     columns = [column.format(score=comparison["score"]) for column in COLUMNS]
     main = tag(
@@ -31,7 +31,7 @@ def write_comparison_page(comparison: Mapping[str, Any]) -> bytes:
         section("how", "How it was compared", items(explain(comparison)), table(*list_seeds(comparison))),
     )
     specs = script(json.dumps({"cost": chart}, ensure_ascii=False), "application/json", "charts")
-    return page(title, STYLE, head, main, specs, script(library_script()), script(DRAW)).encode()
+    return page(title, STYLE, head, main, specs, script(read_library()), script(DRAW)).encode()
 
 
 def list_rows(comparison: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -44,8 +44,8 @@ def list_rows(comparison: Mapping[str, Any]) -> Iterator[list[str]]:
         yield [
             row["name"],
             f"{row['mean']:.4g}",
-            span(row["interval"]),
-            f"{pair['difference']:.3g} ({span(pair['interval'])})" if pair else "",
+            format_interval(row["interval"]),
+            f"{pair['difference']:.3g} ({format_interval(pair['interval'])})" if pair else "",
             f"{pair['corrected']:.2g}" if pair else "",
             f"{row['parameters']:,}",
             f"{row['steps']:,}",
@@ -60,7 +60,7 @@ def list_rows(comparison: Mapping[str, Any]) -> Iterator[list[str]]:
         yield [f"baseline: {name}", f"{value:.4g}", *[""] * (len(COLUMNS) - 2)]
 
 
-def span(ends: Sequence[float]) -> str:
+def format_interval(ends: Sequence[float]) -> str:
     low, high = ends
     return f"{low:.3g} – {high:.3g}"
 

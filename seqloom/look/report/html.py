@@ -37,7 +37,7 @@ def section(id: str, title: str, *inside: str) -> Html:
     return tag("section", tag("h2", title), *inside, id=id)
 
 
-def folded(title: str, *inside: str) -> Html:
+def details(title: str, *inside: str) -> Html:
     """Something to open."""
     return tag("details", tag("summary", title), *inside)
 

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import Look
-from ..charts.base import content, library_script
+from ..charts.base import read_library, render
 from ..charts.drawing import Drawing
-from ..charts.picture import png
+from ..charts.picture import encode_png
 from ..charts.scores import lengths_chart, scores_chart
 from ..doctor.findings import Finding
 from ..views import ANSWERS, INSIDE, SCORES, TRAINING, VIEWS
-from .html import Html, folded, html, items, page, script, section, table, tag
+from .html import Html, details, html, items, page, script, section, table, tag
 from .style import DRAW, STYLE
 
 LIMIT = 4_800_000  # bytes of a page
-SHOWN = 8  # answers of each kind
+MAX_ANSWERS = 8  # answers of each kind
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredExample:
     """An example with the model's answer."""
 
     asked: str
@@ -36,7 +36,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Story:
+class PageContent:
     """Everything a page tells; what could not be had is a sentence that says why."""
 
     title: str
@@ -45,7 +45,7 @@ class Story:
     data: Mapping[str, Any]  # the data's report
     data_lines: Sequence[str]
     scores: Mapping[str, Any]  # as scores.json; empty if there are none
-    answers: Sequence[Answered] | str
+    answers: Sequence[AnsweredExample] | str
     part: str  # of the data, that the answers are of
     findings: Sequence[Finding] | str
     commands: Sequence[str]
@@ -55,7 +55,7 @@ class Story:
     charts: dict[str, Any] = field(default_factory=dict)
 
 
-def report(story: Story) -> bytes:
+def write_page(story: PageContent) -> bytes:
     """The page as bytes of UTF-8."""
     charts = _Charts(story)
     sections = {
@@ -65,7 +65,7 @@ def report(story: Story) -> bytes:
         "training": ("How training went", charts.views(TRAINING)),
         "inside": ("What happens inside", _inside(story, charts)),
         "data": ("The data", _data(story, charts)),
-        "again": ("How to make it again", _again(story)),
+        "again": ("How to make it again", _reproduction(story)),
     }
     contents = tag(
         "nav",
@@ -74,13 +74,13 @@ def report(story: Story) -> bytes:
     head = tag("header", tag("h1", story.title), *(tag("p", line) for line in story.about))
     body = tag("main", *(section(id, title, inside) for id, (title, inside) in sections.items()))
     specs = script(json.dumps(charts.fitting(), ensure_ascii=False), "application/json", "charts")
-    return page(story.title, STYLE, head, contents, body, specs, script(library_script()), script(DRAW)).encode()
+    return page(story.title, STYLE, head, contents, body, specs, script(read_library()), script(DRAW)).encode()
 
 
 class _Charts:
     """The charts of a page: each has a place in it, and its definition stands at the end."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: PageContent) -> None:
         self.story = story
         self.specs: dict[str, dict[str, Any]] = {}
 
@@ -96,7 +96,7 @@ class _Charts:
             source = f"data:image/svg+xml;base64,{b64encode(drawn.svg.encode()).decode()}"
             place = tag("div", tag("img", src=source, alt=drawn.title), kind="wide")
             return tag("figure", tag("h3", drawn.title), words, place, id=f"view-{name}")
-        spec = json.loads(content(drawn, ".json"))
+        spec = json.loads(render(drawn, ".json"))
         title, said = _take_title(spec)
         self.specs[name] = spec
         place = tag("div", kind="wide chart", id=f"chart-{name}")
@@ -104,7 +104,7 @@ class _Charts:
 
     def fitting(self) -> dict[str, Any]:
         """All definitions, but for the largest where they would make the page too large: those say how to draw them."""
-        room = LIMIT - len(library_script().encode()) - 300_000
+        room = LIMIT - len(read_library().encode()) - 300_000
         sizes = {name: len(json.dumps(spec, ensure_ascii=False).encode()) for name, spec in self.specs.items()}
         found: dict[str, Any] = dict(self.specs)
         for name in sorted(sizes, key=lambda name: -sizes[name]):
@@ -120,7 +120,7 @@ def _take_title(spec: dict[str, Any]) -> tuple[str, list[str]]:
     return str(title["text"]), list(title.get("subtitle", []))
 
 
-def _scores(story: Story, charts: _Charts) -> Html:
+def _scores(story: PageContent, charts: _Charts) -> Html:
     if not story.scores:
         return tag("p", "This run has no final scores yet.")
     scores = story.scores["scores"]
@@ -142,7 +142,7 @@ def _scores(story: Story, charts: _Charts) -> Html:
     )
 
 
-def _answers(story: Story) -> Html:
+def _answers(story: PageContent) -> Html:
     if isinstance(story.answers, str):
         return tag("p", story.answers)
     right = [one for one in story.answers if not one.wrong]
@@ -151,7 +151,7 @@ def _answers(story: Story) -> Html:
         share = (
             f"{len(right):,} of {len(story.answers):,} {story.part} examples that were tried are right to the letter."
         )
-        parts = [("Right", right[:SHOWN]), ("Wrong", wrong[:SHOWN])]
+        parts = [("Right", right[:MAX_ANSWERS]), ("Wrong", wrong[:MAX_ANSWERS])]
     else:
         share = f"{len(wrong):,} {story.part} examples were tried; numbers are never right to the letter."
         if "forecast" in story.look.views:  # which shows what tables would spell out
@@ -165,14 +165,14 @@ def _answers(story: Story) -> Html:
     return html(tag("p", share), *tables)
 
 
-def _answer(one: Answered) -> list[str]:
+def _answer(one: AnsweredExample) -> list[str]:
     asked: str = tag("span", one.asked, kind="token")
     if one.picture is not None:
-        asked = tag("img", src=f"data:image/png;base64,{b64encode(png(one.picture)).decode()}", alt=one.asked)
+        asked = tag("img", src=f"data:image/png;base64,{b64encode(encode_png(one.picture)).decode()}", alt=one.asked)
     return [asked, tag("span", one.truth, kind="token"), tag("span", one.answer, kind="token")]
 
 
-def _findings(story: Story) -> Html:
+def _findings(story: PageContent) -> Html:
     if isinstance(story.findings, str):
         return tag("p", story.findings)
     if not story.findings:
@@ -186,28 +186,28 @@ def _findings(story: Story) -> Html:
     )
 
 
-def _inside(story: Story, charts: _Charts) -> Html:
+def _inside(story: PageContent, charts: _Charts) -> Html:
     missing = [f"{name}: {why}." for name, why in story.look.missing.items()]
     return html(
         tag("p", "While it reads and answers: ", tag("span", story.look.title, kind="token")),
         charts.views(INSIDE),
-        folded(f"{len(missing)} views do not fit this model", items(missing)) if missing else Html(),
+        details(f"{len(missing)} views do not fit this model", items(missing)) if missing else Html(),
     )
 
 
-def _data(story: Story, charts: _Charts) -> Html:
+def _data(story: PageContent, charts: _Charts) -> Html:
     drawn = lengths_chart(story.data)
     how = "How many examples have how many elements; what is far longer than the rest is where padding and memory go."
     chart = Html() if drawn is None else charts.figure("lengths", how, drawn)
     return html(items(line.replace("**", "") for line in story.data_lines), chart)
 
 
-def _again(story: Story) -> Html:
+def _reproduction(story: PageContent) -> Html:
     return html(
         tag(
             "p", "Save the recipe below as recipe.toml, and with the same versions and data the same weights come out."
         ),
         tag("pre", "\n".join(story.commands), kind="wide"),
         items(story.versions),
-        folded("recipe.toml", tag("pre", story.recipe, kind="wide")),
+        details("recipe.toml", tag("pre", story.recipe, kind="wide")),
     )

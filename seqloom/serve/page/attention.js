@@ -1,7 +1,8 @@
 // Words that light up: point at a word, or move to it by keyboard, and see what it attended to, and who attended to it.
 
 import {latest, post} from "./api.js";
-import {el, fill, percent, visible} from "./dom.js";
+import {el, fill} from "./dom.js";
+import {chooseMap} from "./maps.js";
 
 export function attentionWords(name) {
   const place = el("section", {hidden: true}), ask = latest();
@@ -16,62 +17,9 @@ export function attentionWords(name) {
 
   function show({maps, grid}, picture) {
     const image = map => picture && grid && map.source.length === grid[0] * grid[1] ? {picture, grid} : null;
-    const all = maps.flatMap(map => map.names.map((words, number) => ({...map, words: `${map.title}, ${words}`, weights: map.weights[number]})));
+    const all = maps.flatMap(map => map.names.map((words, number) => ({...map, words: `${map.title}, ${words}`, weights: map.weights[number], image: image(map)})));
     chosen = Math.min(chosen, all.length - 1);
-    const words = el("div");
-    const choose = el("select", {"aria-label": "Which attention", onchange: event => { chosen = Number(event.target.value); lay(words, all[chosen], image(all[chosen])); }},
-      all.map((one, number) => el("option", {value: number, selected: number === chosen}, one.words)));
-    fill(place, el("h2", {}, "What it attended to"), el("p", {},
-      "Point at a word of the answer, or move to it with Tab: the stronger the color above, the more it was attended to."),
-      all.length > 1 ? choose : null, words);
-    lay(words, all[chosen], image(all[chosen]));
+    chooseMap(place, all, chosen, number => { chosen = number; });
   }
   return {place, update};
-}
-
-function lay(place, map, image) {
-  const over = image && overlay(image);
-  const itself = map.source.join("\u0000") === map.target.join("\u0000");
-  const note = el("p", {class: "soft small", role: "status"});
-  const chips = (names, touched) => names.map((token, at) => {
-    const ink = el("span", {class: "ink", "aria-hidden": "true"});
-    const look = () => touched(at);
-    return el("button", {type: "button", class: "chip", onmouseenter: look, onfocus: look, onclick: look}, ink, el("span", {class: "word"}, visible(token)));
-  });
-  const paint = (some, weights) => some.forEach((chip, at) => {
-    chip.classList.remove("on");
-    chip.firstChild.style.opacity = String(0.75 * (weights?.[at] ?? 0));
-  });
-  const most = weights => weights.indexOf(Math.max(...weights));
-  const fromTarget = row => {
-    const weights = map.weights[row];
-    paint(targets, null);
-    paint(sources, weights);
-    over?.paint(weights);
-    targets[row].classList.add("on");
-    note.textContent = `“${visible(map.target[row])}” attended most to “${visible(map.source[most(weights)])}” (${percent(Math.max(...weights))}).`;
-  };
-  const fromSource = column => {
-    const weights = map.weights.map(row => row[column]);
-    if (itself) return fromTarget(column);
-    paint(sources, null);
-    paint(targets, weights);
-    sources[column].classList.add("on");
-    note.textContent = `“${visible(map.source[column])}” was attended to most by “${visible(map.target[most(weights)])}” (${percent(Math.max(...weights))}).`;
-  };
-  const sources = chips(map.source, fromSource), targets = chips(map.target, fromTarget);
-  fill(place, itself || over ? null : el("p", {class: "soft small"}, "Read:"), over ? over.place : el("div", {class: "chips"}, sources),
-    el("p", {class: "soft small"}, itself ? "Who attends:" : "Answered:"), el("div", {class: "chips"}, targets), note);
-  fromTarget(0);
-}
-
-// The image that was read, with light on the squares that are attended to.
-function overlay({picture, grid: [rows, columns]}) {
-  const cells = Array.from({length: rows * columns}, () => el("span")), grid = el("div", {class: "grid", "aria-hidden": "true"}, cells);
-  grid.style.gridTemplateColumns = `repeat(${columns}, 1fr)`;
-  const paint = weights => {
-    const most = Math.max(...weights);
-    cells.forEach((cell, at) => { cell.style.opacity = String(0.75 * weights[at] / most); });
-  };
-  return {place: el("div", {class: "over"}, el("img", {class: "pixels", src: picture, alt: "the image that is read"}), grid), paint};
 }

@@ -41,6 +41,14 @@ export function bars(rows, most = Math.max(...rows.map(row => row.value), 1e-12)
   }));
 }
 
+// The distribution at a temperature: every log-probability divided by it, and all made to sum to one again.
+export function tempered(logs, heat) {
+  if (heat === 0) return logs.map((_, place) => place === 0 ? 1 : 0);
+  const scaled = logs.map(log => (log ?? -Infinity) / heat), top = Math.max(...scaled);
+  const powers = scaled.map(log => Math.exp(log - top)), sum = powers.reduce((a, b) => a + b, 0);
+  return powers.map(power => power / sum);
+}
+
 // Call only after a pause: what is typed in one go is one question.
 export function debounced(work, pause = 180) {
   let timer = 0;

@@ -3,21 +3,8 @@
 
 import {get, runPath} from "./api.js";
 import {debounced, el, fill} from "./dom.js";
+import {readRows, writeRows} from "./rows.js";
 
-// Rows of numbers as a person writes them; an empty place is a gap.
-export function readRows(text) {
-  const rows = text.trim().split("\n").map(line => line.split(/[,;\t]/).map(cell => {
-    const bare = cell.trim();
-    if (bare === "" || bare === "?" || bare.toLowerCase() === "nan") return null;
-    const value = Number(bare);
-    if (Number.isNaN(value)) throw new Error(`“${bare.slice(0, 20)}” is no number: write rows of numbers, a comma between columns`);
-    return value;
-  }));
-  if (rows.some(row => row.length !== rows[0].length)) throw new Error("the rows differ in length");
-  return rows;
-}
-
-const writeRows = rows => rows.map(row => [row].flat().map(value => value === null ? "" : String(Number(value.toPrecision(7)))).join(", ")).join("\n");
 const isTable = value => Array.isArray(value) && !Array.isArray(value[0]?.[0]);
 const short = words => words.length > 70 ? `${words.slice(0, 68)} …` : words;
 

@@ -1,19 +1,11 @@
 // What comes next in a text: bars for the likeliest tokens, a slider for the temperature, and writing on.
 
 import {post, stream} from "./api.js";
-import {bars, el, fill, percent, visible} from "./dom.js";
+import {bars, el, fill, percent, tempered, visible} from "./dom.js";
 import {showTune} from "./tune.js";
 
 const BARS = 10;
 let temperature = null;  // stays as it was set, whatever is typed
-
-// The distribution at a temperature: every log-probability divided by it, and all made to sum to one again.
-export function tempered(logs, heat) {
-  if (heat === 0) return logs.map((_, place) => place === 0 ? 1 : 0);
-  const scaled = logs.map(log => (log ?? -Infinity) / heat), top = Math.max(...scaled);
-  const powers = scaled.map(log => Math.exp(log - top)), sum = powers.reduce((a, b) => a + b, 0);
-  return powers.map(power => power / sum);
-}
 
 export function showNext(place, run, told, form, signal) {
   temperature ??= run.task === "music" ? 0.5 : 1;

@@ -5,49 +5,53 @@
 
 #define BLOCK 512
 
-/* How well a vector agrees with each of `count` that stand `stride` apart; four at a time, as one waits for its sums. */
-static inline void NAMED(dots)(const REAL *a, const REAL *vectors, long count, long stride, long size, REAL scale,
+/* How well a vector agrees with each of `count` others; four at a time, as one waits for its sums. */
+static inline void NAMED(dots)(const REAL *a, const REAL *const *vectors, long from, long count, long size, REAL scale,
                                REAL *y) {
     long t = 0;
     for (; t + 4 <= count; t += 4) {
-        const REAL *b = vectors + t * stride;
         NAMED(lanes) sums[4] = {{0}};
         long j = 0;
         for (; j + LANES <= size; j += LANES) {
             const NAMED(lanes) some = *(const NAMED(lanes) *)(a + j);
-            for (long n = 0; n < 4; n++) sums[n] += some * *(const NAMED(lanes) *)(b + n * stride + j);
+            for (long n = 0; n < 4; n++) sums[n] += some * *(const NAMED(lanes) *)(vectors[t + n] + from + j);
         }
         for (long n = 0; n < 4; n++) {
             REAL sum = NAMED(total)(sums[n]);
-            for (long rest = j; rest < size; rest++) sum += a[rest] * b[n * stride + rest];
+            for (long rest = j; rest < size; rest++) sum += a[rest] * vectors[t + n][from + rest];
             y[t + n] = scale * sum;
         }
     }
-    for (; t < count; t++) y[t] = scale * NAMED(dot)(a, vectors + t * stride, size);
+    for (; t < count; t++) y[t] = scale * NAMED(dot)(a, vectors[t] + from, size);
 }
 
-/* y (size) = share · y + the sum of `count` vectors that stand `stride` apart, each times its weight; a share of 0 does
-   not read y. What stands side by side in memory is read together. */
-static inline void NAMED(mix)(const REAL *weights, const REAL *vectors, long count, long stride, long size, REAL share,
-                              REAL *y) {
+/* y (size) = share · y + the sum of `count` vectors, each times its weight; a share of 0 does not read y. What stands
+   side by side in memory is read together; two sums at a time, as one waits for itself. */
+static inline void NAMED(mix)(const REAL *weights, const REAL *const *vectors, long from, long count, long size,
+                              REAL share, REAL *y) {
     long j = 0;
     for (; j + 4 * LANES <= size; j += 4 * LANES) {
         NAMED(lanes) sums[4] = {{0}};
         for (long n = 0; share && n < 4; n++) sums[n] = *(const NAMED(lanes) *)(y + j + n * LANES) * share;
         for (long t = 0; t < count; t++)
             for (long n = 0; n < 4; n++)
-                sums[n] += *(const NAMED(lanes) *)(vectors + t * stride + j + n * LANES) * weights[t];
+                sums[n] += *(const NAMED(lanes) *)(vectors[t] + from + j + n * LANES) * weights[t];
         memcpy(y + j, sums, sizeof sums);
     }
     for (; j + LANES <= size; j += LANES) {
-        NAMED(lanes) sum = {0};
+        NAMED(lanes) sum = {0}, other = {0};
         if (share) sum = *(const NAMED(lanes) *)(y + j) * share;
-        for (long t = 0; t < count; t++) sum += *(const NAMED(lanes) *)(vectors + t * stride + j) * weights[t];
-        *(NAMED(lanes) *)(y + j) = sum;
+        long t = 0;
+        for (; t + 2 <= count; t += 2) {
+            sum += *(const NAMED(lanes) *)(vectors[t] + from + j) * weights[t];
+            other += *(const NAMED(lanes) *)(vectors[t + 1] + from + j) * weights[t + 1];
+        }
+        if (t < count) sum += *(const NAMED(lanes) *)(vectors[t] + from + j) * weights[t];
+        *(NAMED(lanes) *)(y + j) = sum + other;
     }
     for (; j < size; j++) {
         REAL sum = share ? y[j] * share : 0;
-        for (long t = 0; t < count; t++) sum += weights[t] * vectors[t * stride + j];
+        for (long t = 0; t < count; t++) sum += weights[t] * vectors[t][from + j];
         y[j] = sum;
     }
 }
@@ -57,17 +61,26 @@ typedef struct {
 } NAMED(softmax);
 
 /* A block's scores become weights relative to the largest score so far; what is not valid gets none. The result is by
-   how much what was seen before has to be scaled. */
+   how much what was seen before has to be scaled. There is room for whole vectors of scores. */
 static inline REAL NAMED(weigh)(NAMED(softmax) *so_far, REAL *scores, const unsigned char *valid, long count) {
-    REAL most = so_far->most, sum = 0;
-    for (long t = 0; t < count; t++)
-        if (!valid || valid[t]) most = scores[t] > most ? scores[t] : most;
-    for (long t = 0; t < count; t++) scores[t] = NAMED(exponential)(scores[t] - most);
+    const long whole = (count + LANES - 1) / LANES * LANES;
     if (valid)
-        for (long t = 0; t < count; t++) scores[t] = valid[t] ? scores[t] : 0;
-    for (long t = 0; t < count; t++) sum += scores[t];
-    const REAL share = so_far->sum > 0 ? NAMED(exponential)(so_far->most - most) : 0;
-    so_far->most = most, so_far->sum = so_far->sum * share + sum;
+        for (long t = 0; t < count; t++) scores[t] = valid[t] ? scores[t] : -(REAL)INFINITY;
+    for (long t = count; t < whole; t++) scores[t] = -(REAL)INFINITY;
+    REAL highest[LANES], most = so_far->most;
+    memcpy(highest, scores, sizeof highest);
+    for (long t = LANES; t < whole; t += LANES)
+        for (long lane = 0; lane < LANES; lane++)
+            highest[lane] = scores[t + lane] > highest[lane] ? scores[t + lane] : highest[lane];
+    for (long lane = 0; lane < LANES; lane++) most = highest[lane] > most ? highest[lane] : most;
+    const REAL base = most == -(REAL)INFINITY ? 0 : most;
+    NAMED(lanes) sums = {0};
+    for (long t = 0; t < whole; t += LANES) {
+        for (long lane = 0; lane < LANES; lane++) scores[t + lane] = NAMED(exponential)(scores[t + lane] - base);
+        sums += *(const NAMED(lanes) *)(scores + t);
+    }
+    const REAL share = so_far->sum > 0 ? NAMED(exponential)(so_far->most - base) : 0;
+    so_far->most = most, so_far->sum = so_far->sum * share + NAMED(total)(sums);
     return share;
 }
 
@@ -77,34 +90,65 @@ static inline void NAMED(finish)(const NAMED(softmax) *all, long size, REAL *y) 
     for (long j = 0; j < size; j++) y[j] *= share;
 }
 
-/* Each row looks with `heads` heads at the steps from `first` up to `length` of its source; `per` rows share one.
+/* Who looks at what. `per` rows share a source, which is the one of that number, or the one that `sources` names. Where
+   rows have gone on from one another, `origin` says for each row and step which row holds it. */
+typedef struct {
+    long rows, per;
+    const int32_t *sources;
+    int32_t *origin;
+    long origin_stride;
+} NAMED(lines);
+
+/* Each row looks with `heads` heads at the steps from `first` up to `length` of its source.
    A step holds the keys of all heads, then their values; the next one is `stride` further. If there is something
-   `fresh`, it becomes the last step. */
+   `fresh`, it becomes the last step of the row's own. */
+static void NAMED(attend_lines)(const NAMED(lines) *lines, long heads, long width, long value_width, const REAL *query,
+                                long query_stride, REAL *steps, long stride, long source_stride, long first,
+                                long length, const unsigned char *valid, long valid_stride, const REAL *fresh,
+                                REAL *y) {
+    const long rows = lines->rows, size = heads * (width + value_width);
+    const REAL scale = 1 / (REAL)sqrt((double)width);
+    const int32_t *origin = fresh ? lines->origin : 0;
+    for (long row = 0; fresh && row < rows; row++)
+        memcpy(steps + row / (origin ? 1 : lines->per) * source_stride + (length - 1) * stride,
+               fresh + row * query_stride, size * sizeof(REAL));
+    const long parts = rows > 3 ? 1 : heads; /* few rows are shared out by their heads */
+#pragma omp parallel for schedule(static) collapse(2) if (NAMED(threads) && rows * (length - first) * size > WORTH)
+    for (long row = 0; row < rows; row++)
+    for (long part = 0; part < parts; part++) {
+        const long lowest = part * heads / parts, above = (part + 1) * heads / parts;
+        const long place = row / lines->per, source = lines->sources ? lines->sources[place] : place;
+        const unsigned char *marks = valid ? valid + source * valid_stride : 0;
+        NAMED(softmax) all[heads];
+        for (long head = lowest; head < above; head++) all[head] = (NAMED(softmax)){-(REAL)INFINITY, 0};
+        if (first >= length)
+            memset(y + (row * heads + lowest) * value_width, 0, (above - lowest) * value_width * sizeof(REAL));
+        for (long start = first; start < length; start += BLOCK) {
+            const long count = length - start < BLOCK ? length - start : BLOCK;
+            const REAL *found[BLOCK];
+            for (long t = 0; t < count; t++)
+                found[t] = steps + (origin ? origin[row * lines->origin_stride + start + t] : source) * source_stride +
+                           (start + t) * stride;
+            for (long head = lowest; head < above; head++) {
+                REAL weights[BLOCK];
+                NAMED(dots)(query + row * query_stride + head * width, found, head * width, count, width, scale,
+                            weights);
+                const REAL share = NAMED(weigh)(all + head, weights, marks ? marks + start : 0, count);
+                NAMED(mix)(weights, found, heads * width + head * value_width, count, value_width, share,
+                           y + (row * heads + head) * value_width);
+            }
+        }
+        for (long head = lowest; head < above; head++)
+            NAMED(finish)(all + head, value_width, y + (row * heads + head) * value_width);
+    }
+}
+
 void NAMED(attend)(long rows, long per, long heads, long width, long value_width, const REAL *query, long query_stride,
                    REAL *steps, long stride, long source_stride, long first, long length, const unsigned char *valid,
                    long valid_stride, const REAL *fresh, REAL *y) {
-    const long size = heads * (width + value_width);
-    const REAL scale = 1 / (REAL)sqrt((double)width);
-    for (long row = 0; fresh && row < rows; row++)
-        memcpy(steps + row / per * source_stride + (length - 1) * stride, fresh + row * query_stride,
-               size * sizeof(REAL));
-#pragma omp parallel for schedule(static) collapse(2) if (NAMED(threads) && rows * (length - first) * size > WORTH)
-    for (long row = 0; row < rows; row++)
-        for (long head = 0; head < heads; head++) {
-            const unsigned char *marks = valid ? valid + row / per * valid_stride : 0;
-            REAL weights[BLOCK], *out = y + (row * heads + head) * value_width;
-            NAMED(softmax) all = {-(REAL)INFINITY, 0};
-            for (long start = first; start < length; start += BLOCK) {
-                const REAL *keys = steps + row / per * source_stride + start * stride;
-                const long count = length - start < BLOCK ? length - start : BLOCK;
-                NAMED(dots)(query + row * query_stride + head * width, keys + head * width, count, stride, width,
-                            scale, weights);
-                const REAL share = NAMED(weigh)(&all, weights, marks ? marks + start : 0, count);
-                NAMED(mix)(weights, keys + heads * width + head * value_width, count, stride, value_width, share, out);
-            }
-            if (first >= length) memset(out, 0, value_width * sizeof(REAL));
-            NAMED(finish)(&all, value_width, out);
-        }
+    const NAMED(lines) lines = {rows, per, 0, 0, 0};
+    NAMED(attend_lines)(&lines, heads, width, value_width, query, query_stride, steps, stride, source_stride, first,
+                        length, valid, valid_stride, fresh, y);
 }
 
 /* Additive attention, w · tanh(k + q): each row looks at the `length` keys and values of its source. */
@@ -114,6 +158,7 @@ void NAMED(look)(long rows, long per, long length, long size, long value_size, c
     for (long row = 0; row < rows; row++) {
         const REAL *asked = query + row * size;
         REAL weights[BLOCK], bent[BLOCK], *out = y + row * value_size;
+        const REAL *seen[BLOCK];
         NAMED(softmax) all = {-(REAL)INFINITY, 0};
         for (long start = 0; start < length; start += BLOCK) {
             const long place = row / per * length + start, count = length - start < BLOCK ? length - start : BLOCK;
@@ -127,7 +172,8 @@ void NAMED(look)(long rows, long per, long length, long size, long value_size, c
                 }
             }
             const REAL share = NAMED(weigh)(&all, weights, valid + place, count);
-            NAMED(mix)(weights, values + place * value_size, count, value_size, value_size, share, out);
+            for (long t = 0; t < count; t++) seen[t] = values + (place + t) * value_size;
+            NAMED(mix)(weights, seen, 0, count, value_size, share, out);
         }
         if (!length) memset(out, 0, value_size * sizeof(REAL));
         NAMED(finish)(&all, value_size, out);

@@ -55,4 +55,5 @@ long NAMED(panel)(void) { return PANEL; }
 #include "int8.h"
 #include "attention.h"
 #include "layers.h"
+#include "decoder.h"
 #include "dropout.h"

@@ -40,13 +40,36 @@ void NAMED(add_norm)(long rows, long size, const REAL *x, const REAL *change, co
     }
 }
 
-/* Of each row of logits the `count` largest, as log-probabilities, the largest first; of equal ones the first. */
-void NAMED(leading)(long rows, long size, long count, const REAL *logits, REAL *values, int64_t *tokens) {
+/* The logarithm of the sum of the exponentials of a row, and its largest number. */
+static inline REAL NAMED(log_sum)(long size, const REAL *x) {
+    REAL highest[PANEL], most = -(REAL)INFINITY, part[PANEL], sum = 0;
+    for (long lane = 0; lane < PANEL; lane++) highest[lane] = -(REAL)INFINITY;
+    long even = size / PANEL * PANEL;
+    for (long start = 0; start < even; start += PANEL)
+        for (long lane = 0; lane < PANEL; lane++)
+            highest[lane] = x[start + lane] > highest[lane] ? x[start + lane] : highest[lane];
+    for (long lane = 0; lane < PANEL; lane++) most = highest[lane] > most ? highest[lane] : most;
+    for (long j = even; j < size; j++) most = x[j] > most ? x[j] : most;
+    if (most == -(REAL)INFINITY) most = 0;
+    NAMED(lanes) sums = {0}, others = {0};
+    for (long start = 0; start < even; start += PANEL) {
+        for (long lane = 0; lane < PANEL; lane++) part[lane] = NAMED(exponential)(x[start + lane] - most);
+        sums += *(NAMED(lanes) *)part, others += *(NAMED(lanes) *)(part + LANES);
+    }
+    for (long j = even; j < size; j++) sum += NAMED(exponential)(x[j] - most);
+    return most + (REAL)log((double)(sum + NAMED(total)(sums + others)));
+}
+
+/* Of each row of logits the `count` largest, as log-probabilities, the largest first; of equal ones the first. Those
+   that are `banned` are none of them, and lose their logits. */
+static void NAMED(leading_but)(long rows, long size, long count, REAL *logits, long banned_count, const int64_t *banned,
+                               REAL *values, int64_t *tokens) {
 #pragma omp parallel for schedule(static) if (NAMED(threads) && rows * size > WORTH)
     for (long row = 0; row < rows; row++) {
-        const REAL *x = logits + row * size;
-        REAL *best = values + row * count, part[16 * PANEL], sum = 0;
+        REAL *x = logits + row * size, *best = values + row * count;
         int64_t *which = tokens + row * count;
+        const REAL total = NAMED(log_sum)(size, x);
+        for (long n = 0; n < banned_count; n++) x[banned[n]] = -(REAL)INFINITY;
         for (long place = 0; place < count; place++) best[place] = -(REAL)INFINITY, which[place] = 0;
         for (long start = 0; start < size; start += PANEL) {
             const long stop = start + PANEL < size ? start + PANEL : size;
@@ -62,20 +85,15 @@ void NAMED(leading)(long rows, long size, long count, const REAL *logits, REAL *
                 best[place] = x[j], which[place] = j;
             }
         }
-        NAMED(lanes) sums = {0};
-        for (long start = 0; start < size; start += 16 * PANEL) {
-            const long length = start + 16 * PANEL < size ? 16 * PANEL : size - start, even = length / LANES * LANES;
-            for (long j = 0; j < length; j++) part[j] = NAMED(exponential)(x[start + j] - best[0]);
-            for (long j = 0; j < even; j += LANES) sums += *(NAMED(lanes) *)(part + j);
-            for (long j = even; j < length; j++) sum += part[j];
-        }
-        sum += NAMED(total)(sums);
-        const REAL total = best[0] + (REAL)log((double)sum);
         for (long place = 0; place < count; place++) best[place] -= total;
     }
 }
 
-/* --- a stack of a Transformer's layers in one call: see compiled_stack.py, which fills these in --- */
+void NAMED(leading)(long rows, long size, long count, REAL *logits, REAL *values, int64_t *tokens) {
+    NAMED(leading_but)(rows, size, count, logits, 0, 0, values, tokens);
+}
+
+/* --- a stack of a Transformer's layers in one call: see native_stack.py, which fills these in --- */
 
 typedef struct {
     const void *weights;
@@ -92,12 +110,14 @@ typedef struct {
     double epsilon;
     long heads, width, value_width;
     REAL *steps; /* from here on, what changes from step to step */
-    long source_stride, first, length, valid_stride, per;
+    long source_stride, first, length, valid_stride, per, window;
     const unsigned char *valid;
+    REAL *cells; /* beside the h of a cell, which stand in `steps`: its c, if it has any; both (rows, size) */
     const REAL *sines, *cosines; /* (rows, width / 2): by how much queries and keys are turned; none: they are not */
 } NAMED(layer);
 
-enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH), NAMED(WHOLE) }; /* what a layer does; whole: look at all rows at once */
+/* What a layer does; whole: look at all rows at once; norm: nothing but its norm; the rest are cells. */
+enum { NAMED(OWN), NAMED(MEMORY), NAMED(EACH), NAMED(WHOLE), NAMED(NORM), NAMED(LSTM), NAMED(GRU) };
 enum { NAMED(POST), NAMED(PRE), NAMED(REZERO) };          /* and how it joins what goes around it */
 enum { NAMED(RELU), NAMED(GELU), NAMED(SWIGLU) };
 
@@ -134,13 +154,37 @@ static void NAMED(turn)(const NAMED(layer) *one, long rows, REAL *x) {
             }
 }
 
+/* One step of a cell: x becomes its h, as wide as the cell is; the entries go on in place. */
+static void NAMED(step_cell)(const NAMED(layer) *one, long rows, REAL *x, REAL *wide, REAL *other, REAL *normal,
+                             REAL *room) {
+    const long size = one->out.inputs;
+    NAMED(apply)(&one->into, rows, x, room, wide);
+    NAMED(apply)(&one->out, rows, one->steps, room, other);
+    if (one->kind == NAMED(LSTM)) {
+        NAMED(lstm_step)(rows, size, wide, other, one->cells, normal, x);
+        memcpy(one->cells, normal, rows * size * sizeof(REAL));
+    } else
+        NAMED(gru_step)(rows, size, wide, other, one->steps, x);
+    memcpy(one->steps, x, rows * size * sizeof(REAL));
+}
+
 /* x (rows, size) becomes what the layers make of it; `wide` and `other` have place for the widest
-   thing in between, `room` for what a product of bytes needs. */
-void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, REAL *x, REAL *wide, REAL *other,
-                REAL *normal, REAL *room) {
+   thing in between, `room` for what a product of bytes needs. `per` of the lines counts where a layer has none. */
+static void NAMED(run_lines)(long count, const NAMED(layer) *layers, const NAMED(lines) *all, long size, REAL *x,
+                             REAL *wide, REAL *other, REAL *normal, REAL *room) {
+    const long rows = all->rows;
     for (const NAMED(layer) *one = layers; one < layers + count; one++) {
         const REAL *in = x;
         REAL *change = wide;
+        if (one->kind == NAMED(NORM)) {
+            NAMED(add_norm)(rows, size, x, 0, one->norm_scale, one->norm_shift, one->centered, one->epsilon, x);
+            continue;
+        }
+        if (one->kind == NAMED(LSTM) || one->kind == NAMED(GRU)) {
+            NAMED(step_cell)(one, rows, x, wide, other, normal, room);
+            size = one->out.inputs;
+            continue;
+        }
         if (one->join == NAMED(PRE)) {
             NAMED(add_norm)(rows, size, x, 0, one->norm_scale, one->norm_shift, one->centered, one->epsilon, normal);
             in = normal;
@@ -152,12 +196,15 @@ void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, RE
             NAMED(apply)(&one->out, rows, change == wide ? other : wide, room, change);
         } else {
             if (one->sines) NAMED(turn)(one, rows, wide);
+            NAMED(lines) lines = *all;
+            if (one->per) lines.per = one->per;
             REAL *beside = wide + one->heads * one->width; /* keys and values stand beside the queries */
             const long whole = one->kind == NAMED(WHOLE), outputs = one->into.outputs;
-            NAMED(attend)(rows, one->per, one->heads, one->width, one->value_width, wide, outputs,
-                          whole ? beside : one->steps, whole ? outputs : one->heads * (one->width + one->value_width),
-                          whole ? one->per * outputs : one->source_stride, one->first, one->length, one->valid,
-                          one->valid_stride, one->kind == NAMED(OWN) ? beside : 0, other);
+            NAMED(attend_lines)(&lines, one->heads, one->width, one->value_width, wide, outputs,
+                                whole ? beside : one->steps,
+                                whole ? outputs : one->heads * (one->width + one->value_width),
+                                whole ? lines.per * outputs : one->source_stride, one->first, one->length, one->valid,
+                                one->valid_stride, one->kind == NAMED(OWN) ? beside : 0, other);
             NAMED(apply)(&one->out, rows, other, room, wide);
         }
         if (one->join == NAMED(POST))
@@ -167,4 +214,10 @@ void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, RE
             for (long j = 0; j < rows * size; j++) x[j] += share * change[j];
         }
     }
+}
+
+void NAMED(run)(long count, const NAMED(layer) *layers, long rows, long size, REAL *x, REAL *wide, REAL *other,
+                REAL *normal, REAL *room) {
+    const NAMED(lines) lines = {rows, 1, 0, 0, 0};
+    NAMED(run_lines)(count, layers, &lines, size, x, wide, other, normal, room);
 }

@@ -39,12 +39,21 @@ static inline REAL NAMED(exponential)(REAL x) {
 static inline REAL NAMED(sigmoid)(REAL x) { return 1 / (1 + NAMED(exponential)(-x)); }
 static inline REAL NAMED(tangent)(REAL x) { return 1 - 2 / (1 + NAMED(exponential)(2 * x)); }
 
+/* The upper half is added to the lower one until one number is left. */
 static inline REAL NAMED(total)(NAMED(lanes) sums) {
+#if defined(__AVX512F__) && defined(REAL_IS_FLOAT)
+    return _mm512_reduce_add_ps((__m512)sums);
+#elif defined(__AVX2__) && defined(REAL_IS_FLOAT)
+    const __m128 half = _mm_add_ps(_mm256_castps256_ps128((__m256)sums), _mm256_extractf128_ps((__m256)sums, 1));
+    const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+#else
     REAL part[LANES];
     memcpy(part, &sums, sizeof part);
     for (long half = LANES / 2; half; half /= 2)
         for (long lane = 0; lane < half; lane++) part[lane] += part[lane + half];
     return part[0];
+#endif
 }
 
 static inline REAL NAMED(dot)(const REAL *a, const REAL *b, long size) {

@@ -1,0 +1,39 @@
+"""No order but what the tokens themselves hold: the mean of their embeddings, as in fastText (Joulin et al., 2017)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from .base import Architecture
+from .pooling import POOLS, Pooled
+
+if TYPE_CHECKING:
+    from ..layers.base import Encoder
+    from ..layers.cells import MakeCell
+
+
+class Bag(Architecture):
+    """With data.source_tokenizer "ngrams" it knows pairs of words; few texts are enough for it."""
+
+    kind: Literal["bag"] = "bag"
+    naive_bayes: bool = Field(
+        default=True,
+        description="Whether the embeddings begin with the evidence of naive Bayes for each label (Wang and Manning, "
+        "2012), which training then improves; it takes as many features of model.size as there are labels.",
+    )
+
+    only_classifies: ClassVar[bool] = True
+
+    def fault(self) -> str:
+        return 'lists sizes, but kind "bag" has one' if isinstance(self.size, tuple) else ""
+
+    def build_encoder(
+        self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None
+    ) -> Encoder:
+        from torch import nn
+
+        from ..layers.base import Encoder, Pointwise
+
+        return Encoder(Pointwise(nn.Identity()), POOLS[pool or "mean"](Pooled(self.width, queries)))

@@ -1,0 +1,50 @@
+"""How a sequence becomes one vector, by name. To add a way: a function here that gives it, and a line in `POOLS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..layers.base import Pool
+
+
+class Pooled(NamedTuple):
+    """What is summed up."""
+
+    width: int  # features of an element
+    queries: int = 4  # that are learned
+    both_ends: bool = False  # whether the second half of the features was read from the end
+
+
+def pool_last(of: Pooled) -> Pool:
+    """Where the reading ends; of two directions, each has an end of its own."""
+    from ..layers.base import last_bidirectional_pool, last_pool
+
+    return last_bidirectional_pool if of.both_ends else last_pool
+
+
+def pool_mean(of: Pooled) -> Pool:
+    from ..layers.base import mean_pool
+
+    return mean_pool
+
+
+def pool_max(of: Pooled) -> Pool:
+    from ..layers.base import max_pool
+
+    return max_pool
+
+
+def pool_attention(of: Pooled) -> Pool:
+    from ..layers.attention import Pooling
+
+    return Pooling(of.width, of.queries)
+
+
+POOLS: dict[str, Callable[[Pooled], Pool]] = {
+    "mean": pool_mean,
+    "last": pool_last,
+    "max": pool_max,
+    "attention": pool_attention,
+}

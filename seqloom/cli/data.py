@@ -1,0 +1,39 @@
+"""`data`: what a recipe reads, before anything is trained."""
+
+import textwrap
+from typing import Annotated
+
+import typer
+
+from ..runs.json_output import print_whole
+from .options import Debug, Json
+
+WIDTH = 80
+
+
+def data(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe, or a TOML file.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Read the data of a recipe and show it: examples as the model sees them, and a report. Nothing is trained."""
+    from ..config.recipe import Recipe
+    from ..errors import printable
+
+    given = Recipe.read(recipe, *(overrides or []))
+    given.check_data()
+    from ..runs.data_report import data_json, describe_all
+    from ..tasks import declare
+    from ..tasks.auto import settle
+    from .terminal import notes
+
+    for sentence in given.notes:
+        notes.print(printable(sentence))
+    settled, sentence, _ = settle(given)
+    task, prepared = declare(settled).prepare(settled.resolved(), lambda sentence: None)
+    if as_json:
+        print_whole(data_json(task, prepared) | {"settings": settled.resolved().model_dump(mode="json")})
+        return
+    for line in (*[sentence] * bool(sentence), *describe_all(task, prepared)):
+        print(textwrap.fill(printable(line), WIDTH, subsequent_indent="    ", drop_whitespace=not line.startswith(" ")))

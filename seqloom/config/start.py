@@ -1,0 +1,81 @@
+"""`model.from`: the settings that a recipe takes from the run whose weights it starts with. Opens its recipe alone."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..architectures import ARCHITECTURES
+from ..errors import RecipeError
+from .messages import plain, settings, shown
+from .model import side_class
+
+if TYPE_CHECKING:
+    from .recipe import Recipe
+
+FROM = "model.from"
+# Dropout has no weights: it belongs to this training.
+OWN = ("from", "encoder", "decoder", "dropout", "attention_dropout", "variational_dropout")
+# What is said of how texts are read, whatever side they are.
+READING = ("lowercase", "min_count", "vocabulary_size", "line_breaks")
+
+
+def read_start(folder: str) -> "Recipe":
+    """The recipe of the run that a model starts from."""
+    from .recipe import Recipe
+
+    path = Path(folder) / "recipe.toml"
+    if "\0" in folder or not path.is_file():
+        raise RecipeError(f"{FROM} is {shown(folder)}, but that is no run folder: there is no recipe.toml in it")
+    return Recipe.read(path).resolved()
+
+
+def adopt_settings(folder: str, task: str) -> dict[str, Any]:
+    """The settings that a recipe of this task takes from a run: its body, and how it reads text.
+
+    Of a run that reads a source and writes, a task with one body takes what reads.
+    """
+    from .recipe import class_of
+
+    theirs = read_start(folder)
+    body = theirs.model.side("encoder")
+    values: dict[str, Any] = {name: getattr(body, name) for name in type(body).model_fields if name not in OWN}
+    if theirs.task == task:
+        values |= {name: getattr(theirs.model, name) for name in type(theirs.model).model_fields if name not in OWN}
+    adopted = {f"model.{name}": value for name, value in values.items()}
+    adopted["model.embedding"] = theirs.model.embedding
+    kinds: dict[str, Any] = {"kind": body.kind}
+    if theirs.model.two_sided:
+        for side in ("encoder", "decoder"):
+            own = theirs.model.side(side)
+            names = side_class(ARCHITECTURES[own.kind], side).model_fields.keys() - {*OWN}
+            adopted |= {f"model.{side}.{name}": getattr(own, name) for name in names}
+            kinds[side] = {"kind": own.kind}
+    elif not theirs.model.reads_ahead or theirs.train.objective == "causal":  # it has never seen what comes later
+        adopted |= {"model.causal": True, "model.bidirectional": False}
+    elif theirs.model.causal:
+        adopted["model.causal"] = True
+    known = settings(class_of({"task": task, "model": kinds}))
+    return {name: value for name, value in (adopted | adopt_reading(theirs, task)).items() if name in known}
+
+
+def adopt_reading(theirs: "Recipe", task: str) -> dict[str, Any]:
+    """How text is cut and looked up: that of the side that the body reads, and of the other where both have it."""
+    data = type(theirs.data).model_fields
+    read = "source_tokenizer" if "source_tokenizer" in data else "target_tokenizer"
+    if read not in data:
+        return {}
+    adopted = {f"data.{name}": getattr(theirs.data, name) for name in READING if name in data}
+    adopted["data.source_tokenizer"] = getattr(theirs.data, read)
+    if "target_tokenizer" in data:
+        adopted["data.target_tokenizer"] = theirs.data.target_tokenizer
+    return adopted
+
+
+def check_given(adopted: Mapping[str, Any], given: Mapping[str, Any], folder: str) -> None:
+    """Refuse a setting that is given beside `model.from` and is another than the run has."""
+    for name in sorted(adopted.keys() & given.keys(), key=lambda name: not name.endswith("kind")):
+        if given[name] != adopted[name]:
+            raise RecipeError(
+                f"{name} is {shown(given[name])}, but {plain(folder)}, from which the model starts, has "
+                f"{shown(adopted[name])}: leave it out"
+            )

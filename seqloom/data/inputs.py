@@ -1,0 +1,320 @@
+"""Files of inputs that have no answer yet: whatever training reads, by the columns that the run reads.
+
+Every input comes with its row, so that the answers can be written beside it. Nothing is held but the row at hand.
+"""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, islice, pairwise
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from seqloom.config.recipe import Data
+from seqloom.data.formats.conll import ConllReading, parse_conll
+from seqloom.data.formats.delimited import PAIR, skip_blank_lines
+from seqloom.data.formats.dialects import SAMPLED, Dialect, open_table
+from seqloom.data.formats.folders import is_image, read_text
+from seqloom.data.formats.lines import Fault, check_file, find_line_fault, read_lines
+from seqloom.data.formats.numerals import detect_decimal
+from seqloom.data.formats.parquet import count_rows, list_plain_columns
+from seqloom.data.formats.tables import (
+    ENDINGS,
+    Reading,
+    Row,
+    Skipped,
+    read_objects,
+    select_columns,
+    strip_row,
+    suggest_names,
+)
+from seqloom.data.pretokenized import SEPARATOR
+from seqloom.data.readers import group_sequences, make_image_reading, make_single, read_files, read_frame, read_texts
+from seqloom.data.schema import Schema
+from seqloom.errors import DataError
+
+TABLES = ("csv", "tsv", "jsonl", "xlsx", "parquet")
+OTHERS = ("conll", "conllu", "ts", "idx", "txt")
+ALONE = "input"  # the column of an input that stands in no table
+
+
+class Input(NamedTuple):
+    """What is asked, and where it stands."""
+
+    name: str  # what it is called, for a person
+    value: Any  # a raw value, or one for each side that is read
+    row: Mapping[str, Any]  # the columns that stand beside it
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class InputReading:
+    """What a person says about a file of inputs, where its run would say something else."""
+
+    format: str = ""  # that of the ending, or else of training
+    source: tuple[str, ...] = ()  # the columns that are read
+    tagged: bool = False  # whether the tag of all inputs is said beside the file
+    on_bad_row: str = ""  # error or skip
+
+    def apply(self, data: Data) -> Data:
+        """How files are read, with what is said about bad rows."""
+        return data.model_copy(update={"on_bad_row": self.on_bad_row}) if self.on_bad_row else data
+
+
+@dataclass(frozen=True)
+class InputFile:
+    columns: tuple[str, ...]  # of every row
+    inputs: Iterator[Input | Fault]
+    last: int = 0  # the line that the last input is near to; 0 if that is not known
+
+
+def read_inputs(file: str, schema: Schema, said: InputReading, skipped: Skipped) -> InputFile:
+    """The inputs of a file or a folder. The schema has the sides that are read, the first of them the source."""
+    side, notes = next(iter(schema.sides)), skipped.notes
+    schema = replace(schema, data=said.apply(schema.data))
+    if said.source:
+        sides = {**schema.sides, side: schema.sides[side]._replace(columns=said.source)}
+        schema = replace(schema, sides=sides)
+    if os.path.isdir(os.path.expanduser(file)):
+        return read_folder(file, schema, side)
+    if schema.pictured and is_image(file):
+        return InputFile((ALONE,), iter([picture_input(file)]))
+    format = input_format(file, said.format, schema)
+    if format in TABLES:
+        read = read_image_names if schema.pictured else read_rows
+        return read(file, format, schema, notes)
+    if format in ("conll", "conllu"):
+        return InputFile((ALONE,), read_sentences(file, format, schema), count_lines(file))
+    if format in ("ts", "idx"):
+        return InputFile((ALONE,), read_numbered(file, format, schema, skipped))
+    return InputFile((ALONE,), read_plain(file, schema, notes), count_lines(file))
+
+
+def input_format(file: str, said: str, schema: Schema) -> str:
+    """As said; as the ending says, unless the recipe says something else of such files; as training's files; text."""
+    known = (*TABLES, *OTHERS)
+    if said:
+        if said not in known:
+            raise DataError(f"the format is {said!r}, but one of {', '.join(known)} was expected", file)
+        return said
+    ours, data = ending_of(file), schema.data
+    trained = ending_of(data.train[0]) if data.train else ""
+    of_recipe = data.format if data.format in known else ""
+    if of_recipe and ours == trained:
+        return of_recipe
+    if PurePath(file.lower().removesuffix(".gz")).name.endswith("-ubyte"):
+        return "idx"
+    return ENDINGS.get(ours) or of_recipe or ("txt" if PurePath(file).suffix else ENDINGS.get(trained, "txt"))
+
+
+def ending_of(file: str) -> str:
+    return PurePath(file.partition("#")[0].lower().removesuffix(".gz")).suffix
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+
+def read_rows(file: str, format: str, schema: Schema, notes: list[str]) -> InputFile:
+    """A table, by the columns of the sides that are read; numbers with `data.series` as sequences of rows."""
+    data, sides = schema.data, list(schema.sides.values())
+    numeric = data.source_type == "numbers" and "source" in schema.sides
+    series = (data.series,) if data.series and numeric else ()
+    reading = Reading.of(data, schema.columns + series)
+    several = tuple(name for side in sides if len(side.columns) > 1 for name in side.columns)
+    reading = reading.allowing(sides[0].columns if numeric else several)
+    columns, rows, last = open_rows(file, format, reading, notes)
+    found = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
+    spans = [slice(*both) for both in pairwise(accumulate((len(side.columns) for side in sides), initial=0))]
+    if not numeric:
+        return InputFile(columns, (text_input(row, spans, schema, columns) for row in found), last)
+    return InputFile(series or columns, read_numbers(found, spans, schema, columns, notes), last)
+
+
+def open_rows(
+    file: str, format: str, reading: Reading, notes: list[str]
+) -> tuple[tuple[str, ...], Iterator[Row | Fault], int]:
+    """The names of a table's columns, its rows with the asked values, and the line that the last of them is near to."""
+    if format == "jsonl":
+        rows = read_objects(skip_blank_lines(read_lines(file, reading.encoding)), reading, file)
+        first = list(islice(rows, SAMPLED))
+        keys = dict.fromkeys(key for row in first if isinstance(row, Row) for key in json.loads(row.cells))
+        return tuple(keys), chain(first, rows), count_lines(file)
+    wanted = reading.columns
+    if format == "parquet":  # what holds lists or bytes cannot be written beside the answers
+        plain, others = list_plain_columns(file)
+        wanted = tuple(dict.fromkeys([*plain, *reading.columns]))
+        if others:
+            notes.append(f"{file}: the columns {', '.join(others)} hold no texts or numbers and are left out")
+    table = open_table(file, Dialect(format, reading.encoding, reading.separator, reading.header), wanted, notes)
+    numbers = {str(number) for number in range(1, len(table.names) + 1)}
+    if lacking := [name for name in reading.columns if name not in table.names and name not in numbers]:
+        there = suggest_names(lacking[0], table.names)
+        sentence = f"there is no column {lacking[0]!r}, which this run reads; {there}; --source names another"
+        raise DataError(sentence, file, table.line)
+    last = 0 if format == "xlsx" else count_rows(file) if format == "parquet" else count_lines(file)
+    rows = select_columns(table.records, table.names, reading.columns, file, table.line)
+    return tuple(table.names), rows, last
+
+
+def row_of(row: Row, columns: Sequence[str]) -> Mapping[str, Any]:
+    """The whole row by its columns."""
+    if isinstance(row.cells, str):
+        found: dict[str, Any] = json.loads(row.cells)
+        return found
+    return dict(zip(columns, row.cells, strict=True))
+
+
+def text_input(row: Row | Fault, spans: Sequence[slice], schema: Schema, columns: Sequence[str]) -> Input | Fault:
+    if isinstance(row, Fault):
+        return row
+    found = read_texts(row, spans, schema)
+    if isinstance(found, Fault):
+        return found
+    [values, file, line] = found
+    return Input(values[0], one_or_all(values), row_of(row, columns), file, line)
+
+
+def one_or_all(values: tuple[Any, ...]) -> Any:
+    return values[0] if len(values) == 1 else values
+
+
+def read_numbers(
+    rows: Iterator[Row | Fault], spans: Sequence[slice], schema: Schema, columns: Sequence[str], notes: list[str]
+) -> Iterator[Input | Fault]:
+    """Rows of numbers, each an input of its own or all of one series together."""
+    first, data = list(islice(rows, SAMPLED)), schema.data
+    decimal: str = data.decimal
+    good = [row for row in first if isinstance(row, Row)]
+    if decimal == "auto" and good:
+        decimal = detect_decimal((cell for row in good for cell in row.values[spans[0]]), good[0].file)
+        if decimal == "comma":
+            notes.append(f"{good[0].file}: numbers have a decimal comma (data.decimal)")
+    whole = chain(first, rows)
+    begins: dict[int, Row] = {}  # rows that are being read, by their lines; of a series only the first
+
+    def frames() -> Iterator[Any]:
+        before = None
+        for row in whole:
+            if isinstance(row, Row) and (not data.series or row.values[-1] != before):
+                begins[row.line], before = row, row.values[-1]
+            yield row if isinstance(row, Fault) else read_frame(row, spans, schema, decimal)
+
+    for found in group_sequences(frames(), schema) if data.series else map(make_single, frames()):
+        if isinstance(found, Fault):
+            yield found
+            continue
+        row = begins.pop(found[2])
+        name = row.values[-1] if data.series else str(row.line)
+        cells = {data.series: name} if data.series else row_of(row, columns)
+        yield Input(name, one_or_all(found[0]), cells, row.file, row.line)
+
+
+def read_image_names(file: str, format: str, schema: Schema, notes: list[str]) -> InputFile:
+    """Images that a table names, which lie beside it or in the folder of the recipe."""
+    named = next(iter(schema.sides.values())).columns[0]
+    column = make_image_reading(schema).image if named == "source" else named
+    reading = Reading.of(schema.data, (column,))
+    columns, rows, last = open_rows(file, format, reading, notes)
+    found = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
+    first = next(found, None)
+    root = Path(os.path.expanduser(file)).parent
+    if isinstance(first, Row) and schema.data.images and not (root / first.values[0]).is_file():
+        root = Path(os.path.expanduser(schema.data.images))
+        notes.append(f"{file}: its images are looked for in {root}, as data.images of the run says")
+    inside = chain([] if first is None else [first], found)
+    return InputFile(columns, (image_input(row, root, columns) for row in inside), last)
+
+
+def image_input(row: Row | Fault, root: Path, columns: Sequence[str]) -> Input | Fault:
+    if isinstance(row, Fault):
+        return row
+    name, path = row.values[0], Path(os.path.realpath(root / row.values[0]))
+    if not path.is_relative_to(os.path.realpath(root)):
+        sentence = f"the name {name[:60]!r} leads out of the folder of images"
+        return Fault("outside", sentence, row.file, row.line)
+    return Input(name, path, row_of(row, columns), row.file, row.line)
+
+
+# --- what is no table -------------------------------------------------------------------------------------------
+
+
+def read_folder(folder: str, schema: Schema, side: str) -> InputFile:
+    """A text or an image a file, of a folder and all folders within it."""
+    root = Path(os.path.expanduser(folder))
+    files = sorted(path for path in root.rglob("*") if path.is_file() and not path.name.startswith("."))
+    if schema.pictured:
+        files = [path for path in files if is_image(path)]
+    if not files:
+        raise DataError(f"the folder holds no {'images' if schema.pictured else 'files'}", folder)
+    if not schema.pictured and schema.data.source_type == "numbers" and side == "source":
+        raise DataError("this is a folder of files, but this run reads tables of numbers: name one of them", folder)
+    found = enumerate(map(str, files), 1)
+    if schema.pictured:
+        return InputFile((ALONE,), (picture_input(file, number) for number, file in found), len(files))
+    encoding = schema.data.encoding
+    return InputFile((ALONE,), (document_input(file, number, encoding) for number, file in found), len(files))
+
+
+def picture_input(file: str, number: int = 1) -> Input:
+    return Input(file, Path(os.path.expanduser(file)), {ALONE: file}, file, number)
+
+
+def document_input(file: str, number: int, encoding: str) -> Input | Fault:
+    content = read_text(Path(file), encoding)
+    return content if isinstance(content, Fault) else Input(file, content, {ALONE: file}, file, number)
+
+
+def read_sentences(file: str, format: str, schema: Schema) -> Iterator[Input | Fault]:
+    """The words of sentences; their tags, if there are any, are not read."""
+    default, asked = ("form" if format == "conllu" else "1"), next(iter(schema.sides.values())).columns[0]
+    word = default if asked == "source" else asked
+    reading = ConllReading(word, "", "conllu" if format == "conllu" else "columns", schema.data.encoding)
+    for one in parse_conll(file, reading):
+        if isinstance(one, Fault):
+            yield one
+        else:
+            text = " ".join(one.words)
+            yield Input(text, SEPARATOR.join(one.words) + SEPARATOR, {ALONE: text}, file, one.line)
+
+
+def read_numbered(file: str, format: str, schema: Schema, skipped: Skipped) -> Iterator[Input | Fault]:
+    """Series and arrays, which go by their number."""
+    data = schema.data.model_copy(update={"format": format})
+    for number, [value] in enumerate(read_files([file], replace(schema, data=data), skipped), 1):
+        yield Input(str(number), value, {ALONE: str(number)}, file, number)
+
+
+def read_plain(file: str, schema: Schema, notes: list[str]) -> Iterator[Input | Fault]:
+    """A text a line, or the first of two columns where files of pairs were trained on and each line has two."""
+    encoding, separator = schema.data.encoding, schema.data.separator
+    separator = "\t" if separator == "auto" else separator
+    lines = read_lines(file, encoding)
+    first = list(islice(lines, SAMPLED))
+    paired = bool(first) and reads_pairs(schema) and all(line.text.count(separator) == 1 for line in first)
+    if paired:
+        notes.append(f"{file}: the lines are pairs, as those of training are; the {PAIR[0]} is read")
+    for line in chain(first, lines):
+        if fault := find_line_fault(line, file, encoding):
+            yield fault
+        else:
+            text = line.text.partition(separator)[0].strip() if paired else line.text
+            yield Input(text, text, {ALONE: text}, file, line.number)
+
+
+def reads_pairs(schema: Schema) -> bool:
+    """Whether training read lines with a source and a target."""
+    train = schema.data.train
+    return len(train) == 1 and input_format(train[0], "", schema) == "txt"
+
+
+def count_lines(file: str) -> int:
+    """How many lines a file has, for a progress bar; 0 if that cannot be said."""
+    path = check_file(file)
+    try:
+        with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as raw:
+            return sum(block.count(b"\n") for block in iter(lambda: raw.read(1 << 20), b""))
+    except (OSError, EOFError):  # which is said where it is read
+        return 0

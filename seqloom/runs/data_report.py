@@ -1,0 +1,71 @@
+"""What was read, in words: some examples, raw and as the model sees them, and all that was done to the data."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ..config.recipe import Recipe
+from ..data.formats.tables import ENDINGS, TABLES
+from ..data.inputs import ending_of
+from ..data.preview import Preview, SidePreview
+from ..errors import printable
+from ..tasks.task import Prepared, Task
+from .folder import build_report
+from .model_card import describe_data
+
+WIDTH = 78  # of a line that shows an example
+BETWEEN = "·"  # elements, which may hold blanks
+
+
+def name_columns(recipe: Recipe, task: Task) -> dict[str, str]:
+    """The columns of a table that each side comes from; nothing where files have no columns."""
+    files, format = recipe.data.train, recipe.data.format
+    if not files or recipe.task == "forecast":
+        return {}
+    if (ENDINGS.get(ending_of(files[0])) if format == "guess" else format) not in TABLES:
+        return {}
+    return {side: ", ".join(one.columns) for side, one in task.schema.sides.items() if one.columns}
+
+
+def describe_examples(task: Task, prepared: Prepared) -> Iterator[str]:
+    """A few lines about each of some training examples."""
+    columns = name_columns(task.recipe, task)
+    for number, example in enumerate(task.preview(prepared), 1):
+        yield f"training example {number}"
+        for side, preview in example.items():
+            origin = f" ({columns[side]})" if side in columns else ""
+            yield shorten(f"  {side}{origin}: {preview.raw}")
+            yield shorten(f"    read as {describe_length(preview)}: {f' {BETWEEN} '.join(preview.elements)}")
+
+
+def describe_length(side: SidePreview) -> str:
+    """How many elements the model reads."""
+    if side.length < side.whole:
+        return f"{side.length:,} of {side.whole:,} elements"
+    return f"{side.length:,} element{'s' * (side.length != 1)}"
+
+
+def shorten(text: str) -> str:
+    """The text on one line that a terminal shows whole: control characters are escaped, what is too much is cut."""
+    shown = printable(text)
+    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}…"
+
+
+def data_json(task: Task, prepared: Prepared) -> dict[str, Any]:
+    """The examples and the whole report, for programs."""
+    return {
+        "task": task.recipe.task,
+        "columns": name_columns(task.recipe, task),
+        "examples": [preview_json(example) for example in task.preview(prepared)],
+        "report": build_report(task, prepared),
+    }
+
+
+def preview_json(example: Preview) -> dict[str, Any]:
+    return {side: asdict(one) for side, one in example.items()}
+
+
+def describe_all(task: Task, prepared: Prepared) -> Iterator[str]:
+    """The examples, then the report."""
+    yield from describe_examples(task, prepared)
+    yield from (line.replace("**", "") for line in describe_data(build_report(task, prepared)))

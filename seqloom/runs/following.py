@@ -1,0 +1,190 @@
+"""Reading an input piece by piece: what is kept between two pieces, and what is answered after each.
+
+The answers are those of `predict` on all that was read. A state is never changed, only replaced, so that a fork is
+another name for the same one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+
+from ..arguments import describe_value
+from ..arrays import Doubles
+from ..data.pretokenized import SEPARATOR, split_elements
+from ..data.vocabulary import NEVER_WRITTEN
+from ..errors import DataError, RunError
+from ..layers.state import State
+from ..models import device_of
+from ..tasks.results import Predictions
+from ..tasks.text_writer import LISTED, NextToken
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is remembered of the pieces so far."""
+
+    read: int = 0  # elements
+    state: State = None
+    rows: tuple[tuple[float, ...], ...] = ()  # the last rows of a series
+
+
+class PieceReader(Protocol):
+    def start(self) -> Kept: ...
+
+    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+        """The answer after one piece more, and what is kept then."""
+
+    def count_missing(self, kept: Kept) -> int:
+        """How many elements are still to come before there is an answer."""
+
+
+class Follower:
+    """A run that is fed piece by piece."""
+
+    def __init__(self, run: "Run") -> None:
+        self._reader = make_piece_reader(run, str(run.folder))
+        self._kept = self._reader.start()
+
+    def read(self, piece: Any) -> Predictions:
+        """What is answered after one piece more; nothing while it is too little for an answer."""
+        found, self._kept = self._reader.read(self._kept, piece)
+        return found
+
+    def restart(self) -> None:
+        """Begin another sequence."""
+        self._kept = self._reader.start()
+
+    @property
+    def missing(self) -> int:
+        """How many elements are still to come before there is an answer."""
+        return self._reader.count_missing(self._kept)
+
+
+def make_piece_reader(run: "Run", name: str) -> PieceReader:
+    """How a run reads piece by piece; refused where what comes later changes what was answered before."""
+    task = run.recipe.task
+    if run.task.writer is not None and run.task.target.is_text:
+        return TextReader(run)
+    if task in READERS:
+        return READERS[task](run, name)
+    raise RunError(
+        f"{name}: its task is {task}, which answers a whole input; piece by piece go language, tag, forecast"
+    )
+
+
+class TextReader:
+    """Reads a text, and says what comes next."""
+
+    def __init__(self, run: "Run") -> None:
+        self.model, self.task = run.model, run.task
+        self.shape, self.writer = self.task.shape, self.task.writer
+
+    def start(self) -> Kept:
+        return Kept(0, self.model.initial_state(1))
+
+    def count_missing(self, kept: Kept) -> int:
+        return 0
+
+    @torch.no_grad()
+    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+        task = self.task
+        piece = task.accept_input(piece)
+        ids: list[int] = task.target.encode(piece).tolist()
+        if not kept.read and (ids or not self.shape.one_text):
+            ids = self.writer.opening(piece)  # a document has a beginning, which can be read by itself
+        if not ids:
+            raise DataError("a piece of a text is empty: there is nothing to read")
+        if not self.shape.carries and kept.read + len(ids) > self.shape.window:
+            raise DataError(
+                f"this session would have read {kept.read + len(ids)} tokens, but the model's attention sees "
+                f"{self.shape.window} (train.bptt_window): begin another"
+            )
+        logits, state = self.model(torch.tensor([ids], device=device_of(self.model)), kept.state)
+        most = min(LISTED, len(task.target) - len(NEVER_WRITTEN))
+        logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(most)
+        found = zip(task.target.names(places.tolist()), logs.tolist(), logs.exp().tolist(), strict=True)
+        return Predictions([NextToken(*one) for one in found]), Kept(kept.read + len(ids), state)
+
+
+class TagReader:
+    """A tag for every element as it comes."""
+
+    def __init__(self, run: "Run", name: str) -> None:
+        self.task, self.shape = run.task, run.task.shape
+        self.model: Any = run.model
+        if not self.model.encoder.layer.causal:
+            raise RunError(f"{name}: reads in both directions, so a tag depends on words that are still to come")
+        if self.model.head.outcome == "path":
+            raise RunError(f"{name}: chooses all tags together (model.crf), so a tag depends on those still to come")
+        if self.task.source.depends_on_past(self.task.recipe.model):
+            raise RunError(f"{name}: reads for how long a value has been missing, which takes the whole series")
+
+    def start(self) -> Kept:
+        return Kept(0, self.model.encoder.layer.initial_state(1))
+
+    def count_missing(self, kept: Kept) -> int:
+        return 0
+
+    @torch.no_grad()
+    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+        task, model, tags, score = self.task, self.model, list[str](), 0.0
+        piece = task.accept_input(piece)
+        rest: Sequence[Any] = split_elements(piece) if task.reads_text else list(piece)
+        if not rest:
+            raise DataError("a piece holds no element: there is nothing to tag")
+        while rest:
+            if kept.read and kept.read % self.shape.most == 0:  # where `predict` begins a new piece, too
+                kept = replace(self.start(), read=kept.read)
+            room = self.shape.most - kept.read % self.shape.most
+            some, rest = rest[:room], rest[room:]
+            raw = SEPARATOR.join(some) + SEPARATOR if task.reads_text else np.asarray(some, np.float32)
+            read = task.source.collate(task.source.encode_many([raw]), [0], task.recipe.model)
+            inputs, mask = (part.to(device_of(model)) for part in read)
+            features, state = model.encoder.layer(model.embed(inputs), kept.state, mask)
+            logs, places = model.head(features)[0].double().log_softmax(-1).max(-1)
+            tags += [task.target.names[place] for place in places.tolist()]
+            score += float(logs.sum())
+            kept = Kept(kept.read + len(some), state)
+        return Predictions([self.shape.prediction(piece, tags, score)]), kept
+
+
+class SeriesReader:
+    """The forecast after every row, from as many of the last rows as the model reads."""
+
+    def __init__(self, run: "Run", name: str) -> None:
+        self.run, self.context = run, run.recipe.data.context
+
+    def start(self) -> Kept:
+        return Kept()
+
+    def count_missing(self, kept: Kept) -> int:
+        return self.context - len(kept.rows)
+
+    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+        rows, columns = to_rows(piece), len(self.run.task.fields["series"].columns)
+        rows = rows.reshape(-1, 1) if rows.ndim == 1 and columns == 1 else np.atleast_2d(rows)
+        if rows.ndim != 2 or rows.shape[1] != columns or not len(rows):
+            shape = " × ".join(map(str, rows.shape))
+            raise DataError(
+                f"a piece of the series is an array of {shape}, but rows of {columns} numbers were expected"
+            )
+        recent = (*kept.rows, *map(tuple, rows.tolist()))[-self.context :]
+        kept = Kept(kept.read + len(rows), None, recent)
+        found = Predictions([]) if self.count_missing(kept) else self.run.predict(np.array(recent))
+        return found, kept
+
+
+def to_rows(piece: Any) -> Doubles:
+    try:
+        return np.asarray(piece, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"a piece of the series is {describe_value(piece)}, but numbers were expected") from None
+
+
+READERS: dict[str, Callable[["Run", str], PieceReader]] = {"tag": TagReader, "forecast": SeriesReader}

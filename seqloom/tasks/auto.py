@@ -1,0 +1,267 @@
+"""Settings that a recipe leaves open ("auto"), settled from the data before training: the rules, and nothing else.
+
+Each rule looks at a few numbers about the training examples. docs/data.md has the same rules as a table, with what
+they were measured on. A setting that the person has typed is never changed, and the others follow it.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..config.recipe import About, Recipe
+from ..data.datasets import open_dataset
+from ..data.formats.tables import Skipped
+from ..data.pretokenized import split_elements
+from ..data.schema import FieldKind
+from ..data.series_datasets import load_series_by_part
+from . import declare
+from .task import Declaration
+
+SAMPLED = 20_000  # examples that are looked at; the others are only counted
+SENTENCE = 3.0  # words, on average: shorter ones are names or codes
+FEW, MANY = 2_000, 20_000  # examples of little and of much data
+SEASONS = {60_000: 60, 600_000: 144, 900_000: 96, 1_800_000: 48, 3_600_000: 24, 86_400_000: 7, 604_800_000: 52}  # by ms
+MONTHS = 12
+
+RATES = {"transformer": 1e-3, "linear": 1e-3}  # what other nets learn at is too fast for these
+
+Values = dict[str, Any]  # settings by their dotted name
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the rules know of the training examples."""
+
+    rows: int
+    words: float  # between blanks, on average, of the source
+    characters: float
+    longest: int  # characters of one of the longest: only one of a hundred has more
+    target_words: float
+    labels: int  # different targets among those looked at
+    entities: bool  # whether targets are tags such as B-PER and I-PER
+
+    @property
+    def sentences(self) -> bool:
+        return self.words >= SENTENCE
+
+
+class Settled(NamedTuple):
+    recipe: Recipe  # with nothing left open
+    sentence: str = ""  # what was settled; nothing if nothing was
+    most_steps: int = 0  # that are worth the time where a budget is given; 0 is any number
+
+
+def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKind] | None = None) -> Settled:
+    """Settle what a recipe leaves open; `examples` from Python take the place of its files."""
+    opened = recipe.find_open(examples is not None)
+    if not opened or recipe.model.start:  # then the settings are those of the run that it starts from
+        return Settled(recipe)
+    said = {name: value for name, value in flatten(recipe).items() if name not in opened}
+    wanted = RULES[recipe.task](recipe, said, declare(recipe, fields), examples)
+    values = {name: value for name, value in wanted.items() if name in opened}
+    shown = ", ".join(f"{name}={format_value(value)}" for name, value in values.items())
+    sample = {"data.sample": ""} if examples is not None and recipe.data.sample else {}
+    settled = recipe.settled(values | sample, About(title=name_data(recipe, examples)))
+    sentence = f"settled from the data, where nothing was typed: {shown}"
+    bounded = recipe.train.time and "model.kind" in opened  # who chooses a net and a time gets all of it
+    return Settled(settled, sentence, wanted["train.steps"] if bounded else 0)
+
+
+def name_data(recipe: Recipe, examples: object) -> str:
+    """A title that says whose data this is."""
+    names = "data from Python" if examples is not None else ", ".join(PurePath(name).name for name in recipe.data.train)
+    return f"{recipe.task}: {names}"
+
+
+def flatten(recipe: Recipe) -> Values:
+    """The settings of [data], [model] and [train] by their dotted names."""
+    tables = {"data": recipe.data, "model": recipe.model, "train": recipe.train}
+    return {f"{table}.{key}": getattr(one, key) for table, one in tables.items() for key in type(one).model_fields}
+
+
+def format_value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- looking -----------------------------------------------------------------------------------------------------
+
+
+def look(declaration: Declaration, examples: object) -> Profile:
+    """Read all training examples once; what is not text counts as one word."""
+    rows = open_dataset(declaration.schema, examples).read("train", Skipped())
+    first = list(islice(rows, SAMPLED))
+    count = len(first) + sum(1 for _ in rows)
+    sources = [row[0] if isinstance(row[0], str) else "" for row in first]
+    targets = [row[-1] if isinstance(row[-1], str) else "" for row in first]
+    lengths = np.array([len(text) for text in sources])
+    return Profile(
+        rows=count,
+        words=float(np.mean([len(text.split()) for text in sources])),
+        characters=float(lengths.mean()),
+        longest=int(np.percentile(lengths, 99)),
+        target_words=float(np.mean([len(text.split()) for text in targets])),
+        labels=len(set(targets)),
+        entities=any(tag.startswith("B-") for text in targets[:100] for tag in split_elements(text)),
+    )
+
+
+def clip(value: float, low: int, high: int) -> int:
+    return int(min(max(round(value), low), high))
+
+
+def choose_steps(epochs: int, rows: int, tokens: float, batch: int, low: int, high: int) -> int:
+    """So many passes over the data, within bounds."""
+    return clip(epochs * rows * tokens / batch, low, high)
+
+
+def choose_net(rows: int, kind: str) -> Values:
+    """A net: the fewer the examples, the smaller it is and the more is left out in training."""
+    size = 64 if rows < FEW else 128
+    dropout = 0.5 if rows < FEW else 0.3 if rows < MANY else 0.2
+    return {"model.size": size, "model.dropout": dropout, "train.learning_rate": RATES.get(kind, 3e-3)}
+
+
+# --- the rules, one a task ---------------------------------------------------------------------------------------
+
+
+def settle_classify(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+    """Sentences are a bag of words and pairs of words, names and codes are read character by character."""
+    found = look(declaration, examples)
+    if said.get("data.source_type", "tokens") != "tokens":
+        steps = choose_steps(30, found.rows, 32, 4096, 400, 3000)
+        kind = said.get("model.kind", "gru")
+        return {"model.kind": kind, **choose_net(found.rows, kind), "train.batch_tokens": 4096, "train.steps": steps}
+    kind = said.get("model.kind") or ("bag" if found.sentences else "gru")
+    token = "characters" if not found.sentences else "ngrams" if kind == "bag" else "words"
+    tokenizer = said.get("data.source_tokenizer", token)
+    if "model.kind" not in said and tokenizer in ("characters", "bpe", "wordpiece", "unigram"):
+        kind = "gru"
+    share = (
+        2.0 * found.words if tokenizer == "ngrams" else found.characters if tokenizer == "characters" else found.words
+    )
+    most = found.longest * share / max(found.characters, 1)  # tokens of all but one example in a hundred
+    values: Values = {
+        "data.source_tokenizer": tokenizer,
+        "data.lowercase": tokenizer in ("ngrams", "words"),
+        "data.vocabulary_size": {"ngrams": 200_000, "words": 30_000}.get(tokenizer, 0),
+        "data.min_count": 1,
+        "data.max_length": clip(2 ** math.ceil(math.log2(max(1.2 * most, 1))), 32, 4096 if kind == "bag" else 512),
+        "data.too_long": "cut",
+        "model.kind": kind,
+    }
+    if kind == "bag":
+        batch = clip(64 * share, 1024, 16384)
+        net: Values = {
+            "model.size": clip(found.labels + 16, 24, 512),
+            "model.dropout": 0.3,
+            "train.learning_rate": 4e-3,
+        }
+        return (
+            values
+            | net
+            | {
+                "train.batch_tokens": batch,
+                "train.steps": choose_steps(5, found.rows, share, batch, 200, 5000),
+                "train.validation_tokens": 200_000,  # it is quick, and few examples are too noisy to choose by
+                "train.select_by": "loss",  # its labels go on changing long after it has learned all it can
+            }
+        )
+    values |= {"data.max_length": 512, "data.too_long": "drop"} if "model.kind" in said else {}
+    steps = choose_steps(20, found.rows, share, 4096, 400, 2000)
+    return values | choose_net(found.rows, kind) | {"train.batch_tokens": 4096, "train.steps": steps}
+
+
+def settle_tag(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+    """Words are known by their letters too; tags that spell entities depend on their neighbors."""
+    found = look(declaration, examples)
+    text, kind = said.get("data.source_type", "tokens") == "tokens", said.get("model.kind", "lstm")
+    steps = choose_steps(20, found.rows, max(found.words, 1), 2048, 300, 1500)
+    return {
+        "data.characters": 16 if text else 0,
+        "data.min_count": 2 if text else 1,
+        "model.kind": kind,
+        **choose_net(found.rows, kind),
+        "model.crf": found.entities,
+        "train.batch_tokens": 2048,
+        "train.steps": steps,
+    }
+
+
+def settle_seq2seq(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+    """Sentences are cut into subwords, words and codes into characters."""
+    found = look(declaration, examples)
+    cut = ["bpe" if words >= SENTENCE else "characters" for words in (found.words, found.target_words)]
+    if "data.source_tokenizer" in said or "data.target_tokenizer" in said:
+        known = said.get("data.source_tokenizer") or said.get("data.target_tokenizer")
+        cut = [str(known)] * 2 if said.get("data.shared") else cut
+    pieces = "bpe" in cut
+    tokens = 2 * (found.words * 1.5 if pieces else found.characters)
+    kind = said.get("model.kind", "gru")
+    net = choose_net(found.rows, kind) | {
+        "model.size": 128 if found.rows < MANY else 256,
+        "train.learning_rate": RATES.get(kind, 2e-3),
+    }
+    net["model.dropout"] = 0.3 if pieces and found.rows < MANY else 0.1
+    return {
+        "data.source_tokenizer": cut[0],
+        "data.target_tokenizer": cut[1],
+        "data.vocabulary_size": clip(found.rows / 4, 1000, 8000) if pieces else 0,
+        "data.min_count": 1,
+        "data.max_length": 128 if pieces else clip(1.5 * found.longest, 32, 512),
+        "data.too_long": "drop",
+        "model.kind": kind,
+        **net,
+        "train.batch_tokens": 2048,
+        "train.steps": choose_steps(20, found.rows, tokens, 2048, 1000, 4000),
+    }
+
+
+def settle_forecast(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+    """The season follows from the time between rows; a forecast reaches over one of them and reads several."""
+    series = load_series_by_part(recipe.data, examples, Skipped())["train"]
+    rows, shortest = sum(len(one.times) for one in series), min(len(one.times) for one in series)
+    season = said.get("data.season") or find_season(series[0].step, shortest)
+    room = max(shortest // 10, 2)  # the smallest part must hold a window
+    horizon = said.get("data.horizon") or clip(season if season > 3 else 24, 1, min(96, max(room // 3, 1)))
+    context = said.get("data.context") or max(min(4 * max(season, horizon), room - horizon), 1)
+    context -= 0 if "data.context" in said else context % recipe.model.patch_length
+    kind = said.get("model.kind", "linear")
+    batch = clip(64 * context, 1024, 32768)
+    return {
+        "data.context": context,
+        "data.horizon": horizon,
+        "data.season": season,
+        "model.kind": kind,
+        "model.channel_independent": kind == "linear",
+        "model.size": 64,
+        "model.dropout": 0.1,
+        "train.batch_tokens": batch,
+        "train.learning_rate": RATES.get(kind, 3e-3),
+        "train.steps": choose_steps(20, rows, context, batch, 300, 3000),
+    }
+
+
+def find_season(step: str, rows: int) -> int:
+    """Rows after which a series repeats itself, by the time between two: a day of hours, a week of days, a year of
+    weeks or months; 1 where that is not known, or where the series is too short to show it twice."""
+    number, _, unit = step.partition(" ")
+    season = 1
+    if unit == "months":
+        season = max(MONTHS // int(number), 1)
+    elif unit == "ms":
+        season = SEASONS.get(int(number), 1)
+    return season if 3 * season <= rows else 1
+
+
+Rule = Callable[[Recipe, Mapping[str, Any], Declaration, object], Values]
+RULES: dict[str, Rule] = {
+    "classify": settle_classify,
+    "tag": settle_tag,
+    "seq2seq": settle_seq2seq,
+    "forecast": settle_forecast,
+}

@@ -1,0 +1,283 @@
+"""A shape: texts are packed end to end and read in windows, and tokens are predicted from those around them.
+
+Masked: some tokens are hidden, and predicted from all others. Bidirectional: every token is predicted from those before
+it and from those after it, by two directions that never see each other.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..architectures.build import tie
+from ..config.recipe import Recipe
+from ..data import batching, streams
+from ..data.formats.tables import Skipped
+from ..data.inputs import InputFile, InputReading, read_inputs
+from ..data.masking import draw_for, draw_masks
+from ..data.streams import LazyBatches, Places, Spans
+from ..data.vocabulary import NEVER_WRITTEN
+from ..errors import DataError, RecipeError
+from ..fields import Prediction, Text
+from ..fields.base import pick_evenly
+from ..metrics import blocks
+from ..metrics.labels import accuracy
+from ..models import Batch, BidirectionalLanguageModel, Labeler, device_of
+from .filling import Filled, encode_blanks, fill_blanks, join_filled
+from .free_generation import FreeGeneration
+from .results import Example, Inspection, Predictions, Scored
+from .scoring import score_losses
+from .shape import ROOM, Encoded, Shape, check_length, count_positions
+
+HELD_OUT = 0  # the number of the draw that is scored on; those of the epochs come after it
+BLOCK = 100  # predictions that are resampled together
+WORDS = 12  # of an example
+
+
+def check_window(recipe: Recipe) -> None:
+    """Refuse learned positions that do not reach as far as a window."""
+    body, window = recipe.model.side("encoder"), recipe.data.window
+    if count_positions(body) < window:
+        raise RecipeError(f"model.max_positions is {body.max_positions}, but data.window is {window}")
+
+
+class PackedReading(Shape):
+    """What both have in common."""
+
+    @property
+    def target(self) -> Text:
+        field: Text = self.task.target
+        return field
+
+    def places(self, encoded: Encoded) -> Places:
+        return self.target.places(encoded["target"])
+
+    def settle(self, prepared: Any) -> Recipe:
+        check_window(self.recipe)
+        return self.recipe
+
+    # --- windows ---
+
+    def order(self, prepared: Any, epoch: int) -> Sequence[Spans]:
+        """Windows over all texts, cut elsewhere in every epoch; each row names the epoch, which its draw depends on."""
+        train, total = self.recipe.train, len(self.places(prepared.splits["train"].ids))
+        ends = np.array([0, total])
+        plan = streams.plan_windows(ends, train.batch_tokens, self.recipe.data.window, train.seed, epoch)
+        return LazyBatches(len(plan), lambda number: number_draw(plan[number], 1 + epoch))
+
+    def plan(self, encoded: Encoded) -> Spans:
+        """All windows once, as they are scored."""
+        window = self.recipe.data.window
+        return number_draw(streams.cut_windows(np.array([0, len(self.places(encoded))]), window, window), HELD_OUT)
+
+    def read(self, encoded: Encoded, rows: Spans) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        _, ids, mask = self.places(encoded).read(rows)
+        return ids, mask
+
+    def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
+        return np.diff(self.places(encoded).begins)[:, None]
+
+    def padded_share(self, prepared: Any) -> float:
+        """Only the last window of a text can be shorter than the others."""
+        spans = np.concatenate(list(self.order(prepared, 0)[:100]))
+        extents = spans[:, 1] - spans[:, 0]
+        return float(1 - extents.sum() / (len(extents) * extents.max()))
+
+    # --- scores ---
+
+    @abstractmethod
+    def logits(self, model: Any, batch: Batch) -> Tensor:
+        """Of the tokens to predict (N, symbols)."""
+
+    @torch.no_grad()
+    def measure(self, model: Any, encoded: Encoded) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
+        """Of every token to predict in a text: its loss, the likeliest token, and the true one."""
+        plan, found = self.plan(encoded), []
+        for rows in batching.plan_scoring(plan[:, 1] - plan[:, 0], ROOM):
+            batch = self.collate(encoded, plan[rows]).to(device_of(model))
+            logits, wanted = self.logits(model, batch).double(), batch.target[find_told(batch)]
+            loss = torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
+            found.append([part.cpu().numpy() for part in (loss, logits.argmax(-1), wanted)])
+        losses, best, true = (np.concatenate(column) for column in zip(*found, strict=True))
+        return losses, best, true
+
+    def validate(self, model: Any, prepared: Any) -> dict[str, float]:
+        losses, best, true = self.measure(model, prepared.splits["validation"].ids)
+        share = float((best == true).mean()) if len(true) else 0.0
+        return {"loss": float(losses.mean()) if len(losses) else float("nan"), "accuracy": share}
+
+    def score(self, model: Any, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
+        """How well tokens are told, against those who know only how often each occurs."""
+        declared, encoded = self.task.declaration, self.encode(examples)
+        losses, best, true = self.measure(model, encoded)
+        if not len(losses):
+            raise DataError("there is not a token to predict in the texts that are scored on")
+        counts = np.delete(np.array(self.task.facts.counts, dtype=np.float64), NEVER_WRITTEN)
+        prior = np.log((counts + 1) / (counts + 1).sum())
+        by_number = np.full(len(self.task.facts.counts), -np.inf)
+        by_number[np.setdiff1d(np.arange(len(by_number)), NEVER_WRITTEN)] = prior
+        unigram = {"unigram": -by_number[true]}
+        share = partial(blocks, size=max(1, min(BLOCK, len(losses) // 30)))
+        scores = score_losses(declared.metrics(self.task), losses, unigram, share)
+        frequent = [str(np.argmax(self.task.facts.counts))] * len(true)
+        texts = [[str(one) for one in column.tolist()] for column in (best, true)]
+        usual = {"most frequent": accuracy(frequent, texts[1], intervals=False).value}
+        return {"accuracy": Scored(accuracy(*texts), usual)} | scores
+
+    # --- examples and answers ---
+
+    def read_files(self, files: Sequence[str]) -> list[tuple[Any]]:
+        dataset: Any = self.task.schema.dataset
+        return [(self.target.normalize(raw),) for raw in dataset.read_files(files, self.recipe.data)]
+
+    def count_cut(self, examples: Sequence[Any]) -> int:
+        return 0
+
+    @property
+    def reads_text(self) -> bool:
+        return True
+
+    def accept_input(self, given: Any) -> Any:
+        if sentence := Text.check(given):
+            raise DataError(f"an input {sentence}")
+        encode_blanks(self.target, given)
+        return given
+
+    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+        return read_inputs(file, self.task.schema.only("target"), said, skipped)
+
+    def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
+        """A few words out of each text, one of them as a blank."""
+        found = []
+        for place in pick_evenly(len(examples), at_most):
+            words = examples[place][0].split()
+            if len(words) > 2:
+                first = max(0, len(words) // 2 - WORDS // 2)
+                some = words[first : first + WORDS]
+                blank = len(some) // 2
+                asked = " ".join([*some[:blank], "___", *some[blank + 1 :]])
+                found.append(Example(asked, asked, " ".join(some)))
+        return found
+
+    def fill(self, model: Any, text: str, count: int) -> list[list[Filled]]:
+        """For each blank of a text the likeliest words, best first."""
+        blanks = encode_blanks(self.target, text)
+        inputs = torch.from_numpy(blanks.ids)[None]
+        check_length(np.array([len(blanks.ids)]), self.recipe.model.side("encoder"))
+        hidden = torch.from_numpy(blanks.hidden)[None]
+        batch = Batch(inputs, torch.ones_like(hidden), inputs, loss_mask=hidden).to(device_of(model))
+        with torch.no_grad():
+            logs = self.logits(model, batch).double().log_softmax(-1).cpu()
+        return fill_blanks(self.target, blanks, logs, count)
+
+    def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
+        """The text with its blanks filled, in the likeliest ways."""
+        return [Predictions(join_filled(text, self.fill(model, text, beam or 5), beam or 5)) for text in inputs]
+
+    def inspect(self, given: Any, answer: str) -> Inspection:
+        blanks = encode_blanks(self.target, given)
+        hidden = torch.from_numpy(blanks.hidden)[None]
+        true = self.target.encode(answer).astype(np.int64)
+        target = true if true.shape == blanks.ids.shape else blanks.ids
+        ids = torch.from_numpy(blanks.ids)[None]
+        batch = Batch(ids, torch.ones_like(hidden), torch.from_numpy(target)[None], loss_mask=hidden)
+        names = self.target.names(blanks.ids)
+        shown = ["___" if gap else name for gap, name in zip(blanks.hidden, names, strict=True)]
+        return Inspection(batch, shown, self.target.names(target), self.target.symbols, self.target.symbols)
+
+    def error(self, prediction: Prediction, example: Example) -> float:
+        return float(prediction.output != example.answer)
+
+
+class MaskedReading(PackedReading):
+    def build(self) -> Labeler:
+        model = self.recipe.model
+        body, embed = model.side("encoder"), self.target.embedding(model)
+        reader = body.build_encoder(model.embedding, own=self.task.cell)
+        head = tie(model, embed, self.target.head(body.width, self.recipe))
+        return Labeler(embed, reader, head, per_element=True, dropout=body.dropout)
+
+    def collate(self, encoded: Encoded, rows: Spans) -> Batch:
+        ids, mask = self.read(encoded, rows)
+        train, starts = self.recipe.train, self.target.begins_word() if self.recipe.train.whole_words else None
+        inputs, hidden = ids.copy(), np.zeros_like(mask)
+        for row, (begin, end, draw) in enumerate(rows.tolist()):
+            some = slice(0, end - begin)
+            chance = draw_for(train.seed, draw, begin)
+            inputs[row, some], hidden[row, some] = draw_masks(
+                ids[row, some], starts, len(self.target), train.mask_share, chance
+            )
+        read, valid, true, told = (torch.from_numpy(part) for part in (inputs, mask, ids, hidden))
+        return Batch(read, valid, true, loss_mask=told)
+
+    def logits(self, model: Labeler, batch: Batch) -> Tensor:
+        logits: Tensor = model.head(model.features(batch.inputs, batch.mask)[find_told(batch)])
+        return logits
+
+
+class BidirectionalReading(PackedReading):
+    def build(self) -> BidirectionalLanguageModel:
+        model = self.recipe.model
+        body, embed = model.side("encoder"), self.target.embedding(model)
+        reader = body.build_encoder(model.embedding, own=self.task.cell)
+        return BidirectionalLanguageModel(embed, reader, self.target.head(body.width // 2, self.recipe), body.dropout)
+
+    def collate(self, encoded: Encoded, rows: Spans) -> Batch:
+        ids, mask = (torch.from_numpy(part) for part in self.read(encoded, rows))
+        return Batch(ids, mask, ids)
+
+    def logits(self, model: BidirectionalLanguageModel, batch: Batch) -> Tensor:
+        """What both directions say together: the mean of their log-probabilities, whose loss is at most the mean of
+        their losses. At the ends of a text only one of them has read something."""
+        here, total = find_told(batch), torch.zeros(())
+        known = torch.stack([one[here] for one in model.known(batch.mask)])
+        for features, counts in zip(model.directions(batch.inputs, batch.mask), known, strict=True):
+            logs = model.head(features[here]).log_softmax(-1)
+            total = total + torch.where(counts[:, None], logs, 0) / known.sum(0).clamp(min=1)[:, None]
+        return total
+
+    def validate(self, model: Any, prepared: Any) -> dict[str, float]:
+        """The loss is what training makes small: the mean of both directions."""
+        encoded = prepared.splits["validation"].ids
+        plan, objective, total, count = self.plan(encoded), model.objective(), 0.0, 0
+        for rows in batching.plan_scoring(plan[:, 1] - plan[:, 0], ROOM):
+            loss, elements, _ = objective(self.collate(encoded, plan[rows]))
+            total, count = total + loss.item(), count + int(elements)
+        return super().validate(model, prepared) | {"loss": total / max(count, 1)}
+
+
+class PackedGeneration(FreeGeneration):
+    """Texts end to end, each token predicted from those before it."""
+
+    one_text = True
+
+    @property
+    def window(self) -> int:
+        window: int = self.recipe.data.window
+        return window
+
+    def settle(self, prepared: Any) -> Recipe:
+        check_window(self.recipe)
+        return self.recipe
+
+    def order(self, prepared: Any, epoch: int) -> Sequence[Spans]:
+        places, train = self.places(prepared.splits["train"].ids), self.recipe.train
+        drawn = self.window, train.seed, epoch
+        if self.carries:
+            return streams.plan_streams(len(places), max(1, train.batch_tokens // self.window), *drawn)
+        return streams.plan_windows(np.array([0, len(places)]), train.batch_tokens, *drawn)
+
+
+def find_told(batch: Batch) -> Tensor:
+    """Where something is to be predicted."""
+    return batch.mask if batch.loss_mask is None else batch.loss_mask
+
+
+def number_draw(spans: Spans, number: int) -> Spans:
+    """Spans that say which draw they belong to, in the place where those of streams say whether they go on."""
+    return np.column_stack([spans[:, :2], np.full(len(spans), number)])

@@ -1,0 +1,121 @@
+"""Words and pairs of words, the mean of their embeddings, and a beginning as naive Bayes."""
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from seqloom.baselines.bags import NaiveBayes
+from seqloom.config.recipe import Recipe
+from seqloom.data.ragged import Ragged
+from seqloom.errors import RecipeError, RunError
+from seqloom.fields.ngrams import WordPairs
+from seqloom.runs.run import load, train
+from seqloom.tasks.naive_bayes import count_evidence
+
+from ..recipes import measured
+
+SETTINGS = ("data.source_tokenizer=ngrams", "model.kind=bag", "model.size=6", "train.steps=6", "train.batch_tokens=128")
+GOOD, BAD, OTHER = ("good", "fine", "not bad"), ("bad", "awful", "not good"), ("film", "plot", "day", "song")
+
+
+def reviews(count: int = 200) -> list[tuple[str, str]]:
+    """What a word says depends on the one before it."""
+    chance = random.Random(0)
+    rows = []
+    for number in range(count):
+        words = [chance.choice(OTHER) for _ in range(4)]
+        words.insert(chance.randrange(5), chance.choice(BAD if number % 2 else GOOD))
+        rows.append((" ".join(words), "sad" if number % 2 else "glad"))
+    return rows
+
+
+def recipe(*more: str) -> Recipe:
+    return Recipe.of({"task": "classify"}).override(*SETTINGS, *more)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bag") / "run"
+    list(train(recipe("train.learning_rate=0.01"), folder, examples=reviews()))
+    return load(folder)
+
+
+def test_tokens_are_words_and_pairs_that_training_has_seen():
+    field = WordPairs.fit(["a b c", "b c!"], Recipe.of({"task": "classify"}).data)
+    assert field.names(field.encode("a b c")) == ["a", "b", "a b", "c", "b c"]
+    assert field.names(field.encode("c b x")) == ["c", "b", "<unk>"]
+    assert field.decode(field.encode("a  b c")) == "a b c" and not len(field.encode(""))
+    again = WordPairs.from_json(field.to_json())
+    assert again.to_json() == field.to_json()
+    with pytest.raises(RunError):
+        WordPairs.from_json({"kind": "ngrams", "lowercase": True, "symbols": ["a"]})
+
+
+def test_evidence_is_that_of_naive_bayes():
+    """Where every label is as frequent, the sum of the evidence ranks labels as the baseline does."""
+    rows = [(text.replace(" ", ""), label) for text, label in reviews(60)]
+    baseline = NaiveBayes.fit(*map(list, zip(*rows, strict=True)), cut=list)
+    letters = sorted({letter for text, _ in rows for letter in text})
+    pairs = sorted({text[n : n + 2] for text, _ in rows for n in range(len(text) - 1)})
+    numbers = {symbol: number for number, symbol in enumerate([*letters, *pairs])}
+    texts = [[numbers[text[n : n + k]] for k in (1, 2) for n in range(len(text) - k + 1)] for text, _ in rows]
+    labels = Ragged.of([[baseline.labels.index(label)] for _, label in rows])
+    evidence = count_evidence(Ragged.of(texts), labels, len(numbers), 2)
+    sums = np.stack([evidence[sorted(set(text))].sum(0) for text in texts])
+    theirs = baseline.scores([text for text, _ in rows])
+    np.testing.assert_allclose(sums[:, 1] - sums[:, 0], theirs[:, 1] - theirs[:, 0], atol=1e-9)
+    np.testing.assert_allclose(evidence.mean(1), 0, atol=1e-12)
+
+
+def test_it_begins_as_naive_bayes_unless_that_is_refused(tmp_path):
+    """Pairs decide here, and naive Bayes has them: hardly a step is needed; without it, a step teaches nothing."""
+    accuracies = []
+    for way in ("true", "false"):
+        settings = f"model.naive_bayes={way}", "train.steps=1", "train.learning_rate=1e-6", "model.dropout=0"
+        *_, last = train(recipe(*settings), tmp_path / way, examples=reviews())
+        accuracies.append(last.final["scores"]["accuracy"]["value"])
+    assert accuracies[0] > 0.9 > accuracies[1] + 0.1
+
+
+def test_padding_and_neighbors_change_nothing(run):
+    texts = ["good film", "not good film day song plot", "bad"]
+    together = [answers[0] for answers in run.task.predict(run.model, texts)]
+    alone = [run.predict(text)[0] for text in texts]
+    assert [one.output for one in together] == [one.output for one in alone]
+    np.testing.assert_allclose([one.score for one in together], [one.score for one in alone], atol=1e-5)
+    x, mask = torch.randn(2, 4, 6), torch.tensor([[True, True, False, False], [True] * 4])
+    spoiled = x.masked_fill(~mask[..., None], torch.nan)
+    torch.testing.assert_close(run.model.encoder(x, mask).summary, run.model.encoder(spoiled, mask).summary)
+
+
+def test_it_resumes_exactly(tmp_path):
+    rows, changed = reviews(), recipe("train.checkpoint_every=2", "train.validate_every=3")
+    list(train(changed, tmp_path / "whole", examples=rows))
+    records = measured(train(changed, tmp_path / "cut", examples=rows))
+    next(records)
+    records.close()
+    list(train(changed, tmp_path / "cut", examples=rows, resume=True))
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
+    assert weights[0] == weights[1]
+
+
+def test_only_texts_that_are_classified(tmp_path):
+    for words in (["task=tag"], ["task=language"], ["data.source_type=numbers"], ["model.embedding=8"]):
+        with pytest.raises(RecipeError):
+            Recipe.of({"task": "classify"}).override(*words, "model.kind=bag", "model.size=6")
+    with pytest.raises(RecipeError, match="ngrams"):
+        Recipe.read("seq2seq", "data.source_tokenizer=ngrams")
+
+
+def test_an_exported_bag_answers_alike(run, tmp_path):
+    from seqloom.exchange.onnx import save
+
+    save(run, tmp_path / "out")
+    texts = [text for text, _ in reviews(6)] + ["Not GOOD, unheard-of"]
+    done = subprocess.run([sys.executable, "predict.py", *texts], cwd=tmp_path / "out", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [run.predict(text)[0].output for text in texts]

@@ -1,0 +1,88 @@
+"""`seqloom data`, and the same before training: examples as the model sees them, and what was done to the data."""
+
+import json
+
+import pytest
+
+
+def write_reviews(path, rows=60):
+    lines = [
+        f'{number},"the {word} film\x1b[31m number {number} {"very " * number}\nlong",{label}'
+        for number in range(rows)
+        for word, label in [("good", "pos") if number % 2 else ("bad", "neg")]
+    ]
+    path.write_text("id,text,label\n" + "\n".join(lines) + "\n")
+
+
+SETTINGS = ("data.train=reviews.csv", "data.source=text", "data.target=label", "data.source_tokenizer=words")
+
+
+def test_examples_are_shown_raw_and_as_the_model_reads_them(typed, tmp_path):
+    write_reviews(tmp_path / "reviews.csv")
+    out, _, code = typed("data", "classify", *SETTINGS, "data.max_length=20")
+    assert code == 0
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert out.count("training example") == 3
+    assert "source (text): the bad film\\x1b[31m number 0" in out and "\x1b" not in out
+    assert "the · bad · film" in out and "target (label): neg" in out and "read as 1 element: neg (" in out
+    assert "read as 20 of" in out  # and this is the one that is dropped as too long
+    assert "60 rows read" in out
+
+
+def test_the_same_for_programs(typed, tmp_path):
+    write_reviews(tmp_path / "reviews.csv")
+    out, _, code = typed("data", "classify", *SETTINGS, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["task"] == "classify" and found["columns"] == {"source": "text", "target": "label"}
+    first = found["examples"][0]
+    assert first["source"]["raw"].startswith("the bad film\x1b[31m") and first["source"]["elements"][:2] == [
+        "the",
+        "bad",
+    ]
+    assert first["target"]["raw"] == "neg" and found["report"]["rows_read"] == 60
+    assert not list(tmp_path.glob("runs"))
+
+
+def test_what_was_skipped_is_told(typed, tmp_path):
+    write_reviews(tmp_path / "reviews.csv")
+    with open(tmp_path / "reviews.csv", "a") as file:
+        file.write("61,,pos\n")
+    out, _, code = typed("data", "classify", *SETTINGS, "data.on_bad_row=skip")
+    assert code == 0 and "1 rows skipped" in out
+
+
+def test_a_mistake_is_one_sentence(typed, tmp_path):
+    write_reviews(tmp_path / "reviews.csv")
+    out, err, code = typed("data", "classify", *SETTINGS, "data.target=lable")
+    assert code == 2 and not out and err.startswith("error: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("recipe", "found"),
+    [("forecast", "rows from 1958-03-29 to"), ("chorales", "no examples")],
+)
+def test_other_kinds_of_data(typed, recipe, found):
+    assert found in "".join(typed("data", recipe)[:2])
+
+
+def test_numbers(typed, tmp_path):
+    (tmp_path / "table.csv").write_text("a,b,kind\n" + "".join(f"{n},{n / 4},{'xy'[n % 2]}\n" for n in range(40)))
+    settings = ("data.train=table.csv", "data.source=a,b", "data.target=kind", "data.source_type=numbers")
+    out, _, code = typed("data", "classify", *settings)
+    assert code == 0 and "source (a, b): 1 × 2 numbers: 1 0.25" in out
+
+
+def test_training_shows_them_first(typed, tmp_path):
+    write_reviews(tmp_path / "reviews.csv")
+    out, _, code = typed("train", "classify", *SETTINGS, "train.steps=2", "model.size=8", "--into", "run", "--json")
+    records = [json.loads(line) for line in out.splitlines()]
+    texts = [record.get("text", "") for record in records]
+    first = next(place for place, record in enumerate(records) if record["kind"] != "note")
+    assert code == 0 and any("read as" in text for text in texts[:first])
+
+
+def test_parallel_files_of_any_name_have_no_columns(typed, tmp_path):
+    for name in ("train.en", "train.de"):
+        (tmp_path / name).write_text("".join(f"word {number}\n" for number in range(30)))
+    out, _, code = typed("data", "translate", "data.train=train.en,train.de", "--json")
+    assert code == 0 and json.loads(out)["columns"] == {}
