@@ -22,12 +22,6 @@ def predict_uniform(labels: Iterable[Label], count: int, seed: int = 0) -> list[
     return [known[draw] for draw in np.random.default_rng(seed).integers(len(known), size=count)]
 
 
-def predict_majority(labels: Iterable[Label], count: int) -> list[Label]:
-    """Always the label that is most frequent in training."""
-    [(label, _)] = Counter(labels).most_common(1)
-    return [label] * count
-
-
 @dataclass(frozen=True)
 class TagOfWord(Generic[Label]):
     """Every word gets the tag it has most often in training, an unknown one the tag most frequent overall."""

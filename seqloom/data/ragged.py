@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from seqloom.data.vocabulary import PAD
 
 Numbers = NDArray[Any]  # whole numbers of any width: on disk ids are as narrow as their vocabulary allows
-Ids = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 

@@ -53,11 +53,6 @@ def count_since_observed(values: npt.NDArray[np.floating[Any]]) -> Doubles:
     return (rows - last).astype(np.float64)
 
 
-def list_windows(length: int, context: int, horizon: int, stride: int = 1) -> npt.NDArray[np.int64]:
-    """The first rows of all windows that lie within `length` rows."""
-    return find_windows(slice(0, length), context, horizon, stride)
-
-
 def find_windows(part: slice, context: int, horizon: int, stride: int = 1) -> npt.NDArray[np.int64]:
     """The first rows of the windows whose targets lie in the part; contexts may begin before it, never before row 0."""
     assert context > 0 and horizon > 0 and stride > 0
@@ -77,26 +72,6 @@ def split_by_counts(length: int, counts: Sequence[int]) -> tuple[slice, ...]:
     if min(counts) < 0 or sum(counts) > length:
         raise DataError(f"parts of {_format_list(counts)} rows were asked for, but the series has {length:,}")
     return _make_slices(np.cumsum(counts).tolist())
-
-
-def split_by_dates(times: Times, starts: Sequence[str]) -> tuple[slice, ...]:
-    """Parts that begin at these dates, with one before the first: two dates make train, validation and test."""
-    if times.dtype.kind != "M":
-        raise DataError(f"the parts begin at {_format_list(starts)}, but the times of the series are no dates")
-    try:
-        moments = np.array(starts, "datetime64[ms]")
-    except ValueError:
-        raise DataError(
-            f"the dates {_format_list(starts)} cannot be read; 2013-01-31 is how a date is written"
-        ) from None
-    if np.isnat(moments).any() or (np.diff(moments) <= np.timedelta64(0)).any():
-        raise DataError(f"the dates {_format_list(starts)} must come one after the other")
-    parts = _make_slices([*np.searchsorted(times, moments).tolist(), len(times)])
-    for part, start in zip(parts, ["", *starts], strict=True):
-        if part.start == part.stop:
-            whose = f"from {start}" if start else f"before {starts[0]}"
-            raise DataError(f"the series has no rows {whose}; it goes from {times[0]} to {times[-1]}")
-    return parts
 
 
 def _make_slices(ends: list[int]) -> tuple[slice, ...]:

@@ -19,9 +19,6 @@ from ..training.records import Record
 from .folder import SCORES
 from .run import Run, load, train
 
-Curves = dict[str, Floats]  # by way: points (N, 2)
-
-
 HALF = "HALF"  # of the steps, in the changes of a way
 
 

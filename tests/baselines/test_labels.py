@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestCentroid as TheirCentroid
 
-from seqloom.baselines.labels import NearestCentroid, TagOfWord, predict_majority, predict_uniform
+from seqloom.baselines.labels import NearestCentroid, TagOfWord, predict_uniform
 
 
 def test_chance_gives_every_label_about_as_often():
@@ -14,15 +14,6 @@ def test_chance_gives_every_label_about_as_often():
     assert set(drawn) == {"a", "b", "c"}
     assert all(900 < drawn.count(label) < 1100 for label in "abc")
     assert drawn == predict_uniform(["c", "b", "a"], 3000) != predict_uniform(["c", "b", "a"], 3000, seed=1)
-
-
-def test_the_majority_is_the_most_frequent_label():
-    draw = random.Random(0)
-    for _ in range(200):
-        labels = draw.choices([1, 2, 3, 4], k=draw.randint(1, 20))
-        [label] = predict_majority(labels, 1)
-        assert all(labels.count(label) >= labels.count(other) for other in labels)
-    assert predict_majority(["x"], 3) == ["x"] * 3
 
 
 def test_each_word_gets_its_most_frequent_tag_and_an_unknown_one_the_usual():

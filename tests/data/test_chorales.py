@@ -1,4 +1,4 @@
-"""Polyphonic pieces in JSON: keys that sound, voices, and what is no such file."""
+"""Polyphonic pieces in JSON: keys that sound, and what is no such file."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.data.formats.chorales import compute_keys, read_chorales, read_voices
+from seqloom.data.formats.chorales import read_chorales
 from seqloom.errors import DataError
 
 
@@ -28,14 +28,6 @@ def test_keys_are_the_pitches_of_each_step(tmp_path_factory, steps):
         assert set(np.flatnonzero(keys) + 30) == set(step)
 
 
-def test_voices_keep_their_order_and_their_silence(tmp_path):
-    [piece] = read_voices(write(tmp_path, {"train": [[[74, 70, -1, 58], [74, 74, 65, 58]]]}))
-    assert piece.pitches.tolist() == [[74, 70, -1, 58], [74, 74, 65, 58]]
-    keys = compute_keys(piece.pitches)
-    assert [(np.flatnonzero(row) + 21).tolist() for row in keys] == [[58, 70, 74], [58, 65, 74]]
-
-
-@pytest.mark.parametrize("read", [read_chorales, read_voices])
 @pytest.mark.parametrize(
     ("content", "part"),
     [
@@ -51,15 +43,13 @@ def test_voices_keep_their_order_and_their_silence(tmp_path):
         ({"train": [[[60]], [[60], [999]]]}, "train, piece 2, step 2: the pitch 999"),
     ],
 )
-def test_refusals(tmp_path, read, content, part):
+def test_refusals(tmp_path, content, part):
     with pytest.raises(DataError) as caught:
-        list(read(write(tmp_path, content)))
+        list(read_chorales(write(tmp_path, content)))
     assert part in str(caught.value)
 
 
-def test_a_missing_voice_and_a_low_pitch_are_refused(tmp_path):
-    with pytest.raises(DataError, match="step 2: the step has 1 pitches, but 2 were expected"):
-        list(read_voices(write(tmp_path, {"a": [[[60, 61], [60]]]})))
+def test_a_low_pitch_is_refused(tmp_path):
     with pytest.raises(DataError, match="the pitch -1 is not between 21 and 108"):
         list(read_chorales(write(tmp_path, {"a": [[[-1]]]})))
 
@@ -68,11 +58,10 @@ def test_a_missing_voice_and_a_low_pitch_are_refused(tmp_path):
 def test_any_bytes_are_pieces_or_a_sentence(tmp_path_factory, raw):
     folder = tmp_path_factory.mktemp("c")
     (folder / "c.json").write_bytes(raw)
-    for read in (read_chorales, read_voices):
-        try:
-            list(read(str(folder / "c.json")))
-        except DataError as error:
-            assert str(error).startswith(str(folder))
+    try:
+        list(read_chorales(str(folder / "c.json")))
+    except DataError as error:
+        assert str(error).startswith(str(folder))
 
 
 def test_the_real_chorales(shared_data):
@@ -80,6 +69,3 @@ def test_the_real_chorales(shared_data):
     pieces = list(read_chorales(str(folder / "jsb-chorales-quarter.json.gz")))
     steps = {split: sum(len(piece.keys) for piece in pieces if piece.split == split) for split in ("train", "valid")}
     assert len(pieces) == 382 and steps == {"train": 13807, "valid": 4602}
-    together = list(read_chorales(str(folder / "jsb-chorales-16th.json.gz")))
-    voices = list(read_voices(str(folder / "Jsb16thSeparated.json.gz")))
-    assert {piece.keys.tobytes() for piece in together} == {compute_keys(piece.pitches).tobytes() for piece in voices}

@@ -12,9 +12,7 @@ from seqloom.data.windows import (
     compute_time_features,
     count_since_observed,
     find_windows,
-    list_windows,
     split_by_counts,
-    split_by_dates,
     split_by_shares,
 )
 from seqloom.errors import DataError
@@ -25,7 +23,7 @@ small = st.integers(1, 12)
 @given(length=st.integers(0, 60), context=small, horizon=small, stride=small)
 def test_windows_are_all_that_fit(length, context, horizon, stride):
     expected = [start for start in range(0, length, stride) if start + context + horizon <= length]
-    assert list_windows(length, context, horizon, stride).tolist() == expected
+    assert find_windows(slice(0, length), context, horizon, stride).tolist() == expected
 
 
 @given(start=st.integers(0, 40), size=st.integers(0, 40), context=small, horizon=small)
@@ -49,20 +47,6 @@ def test_shares_are_parts_in_order_without_gaps(length, cuts):
     assert parts[0].start == 0 and all(a.stop == b.start for a, b in zip(parts, parts[1:], strict=False))
     assert parts[-1].stop == (length if sum(cuts) else 0)
     assert all(abs(part.stop - part.start - share * length) <= 1 for part, share in zip(parts, shares, strict=True))
-
-
-def test_dates_cut_where_they_say():
-    times = np.arange("2012-01-01", "2015-01-01", dtype="datetime64[D]").astype("datetime64[ms]")
-    train, validation, test = split_by_dates(times, ["2013-01-01", "2014-01-01"])
-    assert (train.stop, validation.stop - validation.start, test.stop) == (366, 365, len(times))
-    assert str(times[validation.start])[:10] == "2013-01-01"
-
-
-@pytest.mark.parametrize("starts", [["2016-01-01"], ["2011-01-01"], ["2013-01-01", "2012-06-01"], ["soon"], ["NaT"]])
-def test_dates_that_leave_a_part_empty_or_are_none_are_refused(starts):
-    times = np.arange("2012-01-01", "2015-01-01", dtype="datetime64[D]").astype("datetime64[ms]")
-    with pytest.raises(DataError):
-        split_by_dates(times, starts)
 
 
 def test_parts_larger_than_the_series_are_refused():
@@ -93,8 +77,6 @@ def test_only_cycles_that_the_spacing_shows_are_there(step, count):
 
 def test_plain_numbers_have_no_calendar():
     assert compute_time_features(np.arange(5.0))[0].shape == (5, 0)
-    with pytest.raises(DataError, match="are no dates"):
-        split_by_dates(np.arange(5.0), ["2013-01-01"])
 
 
 @given(st.lists(st.lists(st.sampled_from([1.0, math.nan]), min_size=2, max_size=2), min_size=1, max_size=20))

@@ -129,7 +129,6 @@ def test_a_tokenizer_goes_with_its_model(tmp_path):
     huggingface.save(model, tmp_path / "ours")
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
     assert [again(text)["input_ids"] for text in TEXTS] == [model.tokenizer.encode(text) for text in TEXTS]
-    assert model.tokenizer.find_id("[MASK]") == again.mask_token_id
     with torch.no_grad():
         assert model.logits(torch.tensor([again(TEXTS[1])["input_ids"]])).shape[-1] == 400
 

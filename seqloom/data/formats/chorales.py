@@ -1,8 +1,7 @@
 """Polyphonic music in JSON, as the Bach chorales come: split → pieces → time steps → MIDI pitches.
 
-`read_chorales` takes steps as sets of pitches and gives a truth value a key and step; `read_voices` takes steps that
-have one pitch a voice, a negative one for silence, and gives the pitches. JSON has no lines worth naming, so a mistake
-is told by split, piece and step.
+`read_chorales` gives a truth value for each key and step. An error names the split, the piece and the step: JSON has no
+lines worth naming.
 """
 
 import json
@@ -16,19 +15,12 @@ from seqloom.data.formats.lines import find_line_fault, read_lines
 from seqloom.errors import DataError
 
 LOWEST, HIGHEST = 21, 108  # of a piano's 88 keys
-SILENT = -1
 
 
 class Piece(NamedTuple):
     split: str
     number: int  # within its split, from 1
     keys: npt.NDArray[np.bool_]  # (T, highest - lowest + 1): which sound
-
-
-class Voices(NamedTuple):
-    split: str
-    number: int
-    pitches: npt.NDArray[np.int16]  # (T, voices), SILENT where a voice rests
 
 
 def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encoding: str = "utf-8") -> Iterator[Piece]:
@@ -43,32 +35,6 @@ def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encod
                     raise DataError(f"{_describe_place(split, number, place)}: {sentence}", file)
                 keys[place, pitch - lowest] = True
         yield Piece(split, number, keys)
-
-
-def read_voices(file: str, encoding: str = "utf-8") -> Iterator[Voices]:
-    """The pieces of a file in which each step has one pitch a voice."""
-    voices = 0
-    for split, number, steps in _read_pieces(file, encoding):
-        voices = voices or len(steps[0])
-        pitches = np.empty((len(steps), voices), np.int16)
-        for place, step in enumerate(steps):
-            if len(step) != voices or not voices:
-                sentence = f"the step has {len(step)} pitches, but {voices or 'some'} were expected, one a voice"
-                raise DataError(f"{_describe_place(split, number, place)}: {sentence}", file)
-            if max(step) > 127:
-                raise DataError(f"{_describe_place(split, number, place)}: the pitch {max(step)} is above 127", file)
-            pitches[place] = [max(pitch, SILENT) for pitch in step]
-        yield Voices(split, number, pitches)
-
-
-def compute_keys(voices: npt.NDArray[np.int16], lowest: int = LOWEST, highest: int = HIGHEST) -> npt.NDArray[np.bool_]:
-    """Which keys sound when these voices sing; pitches outside of the range are a programmer's mistake."""
-    sung = voices != SILENT
-    assert ((voices >= lowest) & (voices <= highest) | ~sung).all()
-    keys = np.zeros((len(voices), highest - lowest + 1), np.bool_)
-    steps, _ = np.nonzero(sung)
-    keys[steps, voices[sung] - lowest] = True
-    return keys
 
 
 def _read_pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list[int]]]]:

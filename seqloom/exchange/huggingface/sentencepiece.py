@@ -56,9 +56,6 @@ class MarianTokenizer:
         kept = [piece for piece in pieces if special or piece not in SPECIAL]
         return "".join(f"▁{piece}▁" if piece in SPECIAL else piece for piece in kept).replace("▁", " ").strip()
 
-    def find_id(self, token: str) -> int | None:
-        return self.ids.get(token)
-
 
 def build_library(pieces: list[tuple[str, float]], characters: bytes) -> "Library":
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers

@@ -71,12 +71,6 @@ class LibraryTokenizer:
         with guarded(self.place):
             return str(self.library.decode(list(ids), skip_special_tokens=not special))
 
-    def find_id(self, token: str) -> int | None:
-        """The id of a token, such as "[MASK]"."""
-        with guarded(self.place):
-            found: int | None = self.library.token_to_id(token)
-            return found
-
 
 FolderTokenizer = LibraryTokenizer | MarianTokenizer
 
