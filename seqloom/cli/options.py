@@ -150,7 +150,6 @@ class BeamOptions:
     length_penalty: Annotated[
         float | None, typer.Option(min=0, help="The power of its length that a score is divided by.")
     ] = None
-    max_length: Annotated[int, typer.Option(min=0, help="The most tokens to write; 0 is the recipe's.")] = 0
 
 
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:

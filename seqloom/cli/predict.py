@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..fields import Prediction
     from ..runs.answers import Answers
     from ..runs.run import Run
+    from ..search import Recorder
     from ..tasks.decoding_options import DecodingOptions
     from ..tasks.results import Predictions
 
@@ -49,6 +50,7 @@ def predict(
     obeying: RuleOptions,
     writing: WritingOptions,
     draw: Annotated[int, typer.Option(min=0, help="Draw this many answers instead of searching for the best.")] = 0,
+    max_length: Annotated[int, typer.Option(min=0, help="The most tokens to write; 0 is the recipe's.")] = 0,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Feed the run line by line from standard input; each is answered as it comes."),
@@ -76,7 +78,7 @@ def predict(
     from ..runs.run import load
 
     loaded, skipped = load(run, int8=writing.int8), Skipped()
-    ask = decoding_options(searching, drawing, obeying, writing, draw)
+    ask = replace(decoding_options(searching, drawing, obeying, writing, draw), max_length=max_length)
     if not loaded.task.shape.answers_in_text:  # the likeliest of them are shown, and nothing is searched for
         ask = replace(ask, best=0)
     plain = ask == type(ask)(1)
@@ -137,7 +139,6 @@ def decoding_options(
         diversity=searching.diversity,
         best=searching.best,
         length_penalty=searching.length_penalty,
-        max_length=searching.max_length,
         sampling=drawing.sampling() if draw else None,
         count=max(draw, 1),
         alternatives=writing.alternatives,
@@ -350,9 +351,13 @@ def place_of(one: "Input") -> str:
 def generate(
     run: Annotated[Path, typer.Argument(help="A run folder of a task that writes: language, music, draw.")],
     asking: TextOptions,
+    searching: BeamOptions,
     drawing: SamplingOptions,
     obeying: RuleOptions,
     writing: WritingOptions,
+    tree: Annotated[
+        Path | None, typer.Option(help="With --beam: draw the tree of the search into .html .svg .png .json.")
+    ] = None,
     into: Annotated[Path | None, typer.Option(help="A folder for files: texts, tunes to play, drawings.")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Say which shares end, are well formed, and stand in the training texts.")
@@ -360,7 +365,8 @@ def generate(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Texts written on from a beginning."""
+    """Texts written on from a beginning: drawn token by token or, with --beam, the best that a search finds."""
+    check_beam(searching, writing, tree)
     if writing.stream and asking.count > 1 and not as_json:
         raise RecipeError(f"{asking.count} texts at once cannot be streamed as plain text: say --count 1, or --json")
     check_begun(run)
@@ -368,7 +374,13 @@ def generate(
 
     loaded = load(run, int8=writing.int8)
     ways: dict[str, Any] = asdict(drawing) | {"alternatives": writing.alternatives, "timeout": writing.timeout or 0.0}
-    found = loaded.generate(asking.prompt, length=asking.length, count=asking.count, rules=obeying.rules(), **ways)
+    if searching.beam:
+        ways |= {"beam_size": searching.beam, "best": searching.best}
+        ways |= {"groups": searching.groups, "diversity": searching.diversity}
+        ways |= {} if searching.length_penalty is None else {"length_penalty": searching.length_penalty}
+    recorder = make_recorder() if tree else None
+    changes: dict[str, Any] = {"length": asking.length, "count": asking.count, "rules": obeying.rules()} | ways
+    found = loaded.generate(asking.prompt, recorder=recorder, **changes)
     if writing.stream:
         print("" if as_json else asking.prompt, end="", flush=True)
         for piece in found:
@@ -384,7 +396,12 @@ def generate(
         if as_json:
             print_line(make_text_json(asking.prompt, text))
         else:
-            print(text.output, end="\n" if asking.count == 1 else "\n\n", flush=True)
+            print(text.output, end="\n" if len(texts) == 1 else "\n\n", flush=True)
+    if tree and recorder:
+        from ..look.charts.base import save
+        from ..look.charts.beam import beam_chart
+
+        print(save(beam_chart(recorder.trees[0], loaded.task.target.symbols), tree), file=sys.stderr)
     for line in loaded.keep(texts, into) if into else ():
         print(line, file=sys.stderr)
     if check and as_json:
@@ -393,6 +410,20 @@ def generate(
         from .terminal import format_checks
 
         print("\n".join(format_checks(loaded.check(texts))))
+
+
+def check_beam(searching: BeamOptions, writing: WritingOptions, tree: Path | None) -> None:
+    """Refuse what does not go with a search, or only with one."""
+    if searching.beam and writing.stream:
+        raise RecipeError("what a beam finds is known at its end, so it cannot be streamed: leave --beam or --stream")
+    if not searching.beam and (searching != BeamOptions() or tree):
+        raise RecipeError("--best, --groups, --diversity, --length-penalty and --tree are about a search: say --beam")
+
+
+def make_recorder() -> "Recorder":
+    from ..search import Recorder
+
+    return Recorder()
 
 
 def say_if_late(asked: str, answers: Iterable[object]) -> None:

@@ -6,23 +6,35 @@ from typing import Annotated
 
 import typer
 
+from ..errors import RecipeError
 from ..runs.begun import check_begun
 from ..runs.json_output import print_whole
-from .options import Debug, Json
+from .likelihoods import LikelihoodOptions, score_texts
+from .options import Debug, Json, expand_groups
 
 
+@expand_groups
 def score(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders.")],
     on: Annotated[
         list[Path] | None,
         typer.Option(help="A file to score on (twice for two parallel files); the run's own test part if not given."),
     ] = None,
+    *,
+    asked: LikelihoodOptions,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Scores of runs, each with its interval and its baselines."""
+    """Scores of runs, each with its interval and its baselines; with --text, how probable sentences are to them."""
+    if asked != LikelihoodOptions() and not asked.text and asked.texts is None:
+        raise RecipeError("--given, --tag and --tokens are about texts to score: say --text or --texts")
     for folder in runs:
         check_begun(folder)
+    if asked.text or asked.texts is not None:
+        if on:
+            raise RecipeError("--on scores the examples of a file, --text and --texts sentences: choose one")
+        score_texts(runs, asked, as_json)
+        return
     from ..runs.run import load
     from .terminal import show_scores
 

@@ -41,6 +41,20 @@ class CRF(Head):
         total = self.forwards(scores, mask, 1.0, torch.logsumexp)[:, -1] + self.last
         return (self.score(scores, tags, mask) - total.logsumexp(-1)).masked_fill(~mask[:, 0], 0)
 
+    def log_probabilities(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        """Of each tag of a path after those before it: among all ways on from there, whatever comes later."""
+        order, back = to_front(mask)
+        scores = single(take_steps(zero_padding(expected, mask), order))
+        tags, mask = take_steps(target, order).masked_fill(~take_steps(mask, order), 0), take_steps(mask, order)
+        later, after = [], self.last.expand_as(scores[:, 0])  # all ways on behind each tag
+        for time in range(scores.shape[1] - 1, -1, -1):
+            later.append(after)
+            ways = self.pairs + (scores[:, time] + after)[:, None]
+            after = torch.where(mask[:, time, None], ways.logsumexp(2), after)
+        before = torch.cat([self.first.expand_as(scores[:, :1]), self.pairs[tags[:, :-1]]], 1)
+        logs = (before + scores + torch.stack(later[::-1], 1)).log_softmax(-1)
+        return take_steps(logs.gather(2, tags[..., None]).squeeze(2) * mask, back)
+
     def score(self, scores: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """What one path is worth: (B,)."""
         tags = tags.masked_fill(~mask, 0)

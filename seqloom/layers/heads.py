@@ -40,6 +40,10 @@ class Head(nn.Module):
         """Of all that a row of the target (B, T) says together, where the mask is true: (B,)."""
         raise NotImplementedError(f"{type(self).__name__} has no probability of a sequence")
 
+    def log_probabilities(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
+        """Of each element of such a row after those before it, 0 where the mask is false: (B, T)."""
+        raise NotImplementedError(f"{type(self).__name__} has no probabilities of the elements of a sequence")
+
     def tie(self, weight: nn.Parameter) -> None:
         """Share the weight of an embedding."""
         raise NotImplementedError(f"{type(self).__name__} has no weight to share")
@@ -143,8 +147,11 @@ class Categorical(Head):
         return total, total.new_tensor(len(features))
 
     def log_probability(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        return self.log_probabilities(expected, target, mask).sum(-1)
+
+    def log_probabilities(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
         logs = single(expected).log_softmax(-1).gather(-1, target[..., None]).squeeze(-1)
-        return logs.masked_fill(~mask, 0).sum(-1)
+        return logs.masked_fill(~mask, 0)
 
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         if temperature == 0:
@@ -283,6 +290,9 @@ class MLPHead(Head):
 
     def log_probability(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
         return self.head.log_probability(expected, target, mask)
+
+    def log_probabilities(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
+        return self.head.log_probabilities(expected, target, mask)
 
     def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         return self.head.sample(expected, temperature, mask)

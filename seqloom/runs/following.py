@@ -14,12 +14,11 @@ import torch
 from ..arguments import describe_value
 from ..arrays import Doubles
 from ..data.pretokenized import SEPARATOR, split_elements
-from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RunError
 from ..layers.state import State
 from ..models import device_of
 from ..tasks.results import Predictions
-from ..tasks.text_writer import LISTED, NextToken
+from ..tasks.text_writer import LISTED, rank_next
 
 if TYPE_CHECKING:
     from .run import Run
@@ -106,10 +105,7 @@ class TextReader:
                 f"{self.shape.window} (train.bptt_window): begin another"
             )
         logits, state = self.model(torch.tensor([ids], device=device_of(self.model)), kept.state)
-        most = min(LISTED, len(task.target) - len(NEVER_WRITTEN))
-        logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(most)
-        found = zip(task.target.names(places.tolist()), logs.tolist(), logs.exp().tolist(), strict=True)
-        return Predictions([NextToken(*one) for one in found]), Kept(kept.read + len(ids), state)
+        return Predictions(rank_next(task.target, logits[0, -1], LISTED)), Kept(kept.read + len(ids), state)
 
 
 class TagReader:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..fields import Prediction
     from ..tasks.generation import Continuation, Piece
-    from ..tasks.results import Scored
+    from ..tasks.results import Likelihood, Scored
     from ..training.records import Record
 
 
@@ -56,6 +56,12 @@ def make_answers_json(predictions: "Sequence[Prediction]") -> dict[str, Any]:
 def make_text_json(prompt: str, text: "Continuation") -> dict[str, Any]:
     """A text that was written on from a prompt."""
     return {"prompt": prompt} | asdict(text)
+
+
+def make_likelihood_json(run: str, given: str | None, one: "Likelihood") -> dict[str, Any]:
+    """How probable a text is to a run."""
+    measures = {"log_probability": one.log_probability, "perplexity": one.perplexity}
+    return {"run": run} | ({"given": given} if given is not None else {}) | asdict(one) | measures
 
 
 def make_piece_json(piece: "Piece") -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ..models import Batch, device_of
 from ..search import Recorder, Tree
 from ..tasks.decoding_options import DecodingOptions
 from ..tasks.generation import Continuation, Generation, SamplingOptions
-from ..tasks.results import Example, Predictions
+from ..tasks.results import Example, Likelihood, Predictions
 from ..tasks.task import Prepared, Task, Writer
 from ..training.devices import choose_device
 from ..training.files import explain_errors, json_bytes
@@ -166,16 +166,31 @@ class Run:
             )
         return self.task.shape
 
-    def generate(self, prompt: str = "", options: SamplingOptions | None = None, **changes: Any) -> Generation:
+    def generate(
+        self,
+        prompt: str = "",
+        options: SamplingOptions | None = None,
+        recorder: Recorder | None = None,
+        **changes: Any,
+    ) -> Generation:
         """Texts that begin with `prompt`: iterate for pieces as they come, or `finish()` for all of them whole.
 
-        What is changed in the options may be named alone: `generate("X:1", temperature=0.8, count=3, seed=1)`.
+        What is changed in the options may be named alone: `generate("X:1", temperature=0.8, count=3, seed=1)`. With
+        `beam_size`, they are the best that a beam finds, best first; a `recorder` then holds the tree of the search.
         """
         known = [field.name for field in fields(SamplingOptions)]
         for name in changes.keys() - set(known):
             raise SearchError(f"there is no option {name!r} of generating; there are {', '.join(known)}")
-        options = replace(options or SamplingOptions(), **changes)
-        return self._writer.generate(self.model, check_text("the beginning", prompt), options)
+        options, writer = replace(options or SamplingOptions(), **changes), self._writer
+        prompt = check_text("the beginning", prompt)
+        if not options.beam_size:
+            if recorder is not None:
+                raise SearchError("a recorder watches a beam search: say beam_size")
+            return writer.generate(self.model, prompt, options)
+        if not hasattr(writer, "search"):
+            raise SearchError("a beam searches for texts, token by token, but what this run writes is no text")
+        found: Generation = writer.search(self.model, prompt, options, recorder)
+        return found
 
     def fill(self, given: str, count: int = 5) -> "list[list[Filled]]":
         """For each blank of a text (two or more underscores) the likeliest words with their probabilities."""
@@ -230,6 +245,26 @@ class Run:
         examples = self.task.read_files(check_files(files))
         scores = self.task.score(self.model, examples)
         return make_score_report(self.folder, self.task, " ".join(map(str, files)), examples, scores)
+
+    def score_texts(self, texts: Sequence[str], given: Any = None) -> list[Likelihood]:
+        """How probable texts are to a run that writes or tags: log-probability and perplexity, token by token.
+
+        What is `given` is the source of an answer, the beginning before a text, or the words of tags: one for all texts
+        or a list with one for each. Words with their tags, as `predict` gives them, need none.
+        """
+        texts = [check_text("a text to score", text) for text in check_list("the texts", texts)]
+        several = list(given) if isinstance(given, list) else [given] * len(texts)
+        if len(several) != len(texts):
+            raise DataError(f"{len(several)} inputs are given for {len(texts)} texts: one for all, or one for each")
+        if not hasattr(self.task.shape, "measure_likelihoods"):
+            raise RunError(
+                f"{self.folder}: a run whose task is {self.recipe.task} gives no sequence a probability; those that "
+                "write texts token by token do, and those that tag"
+            )
+        found: list[Likelihood] = self.task.shape.measure_likelihoods(
+            self.model, list(zip(several, texts, strict=True))
+        )
+        return found
 
     @cached_property
     def scores(self) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from ..config.recipe import Recipe
 from ..data import batching
 from ..data.formats.tables import Skipped
 from ..data.inputs import InputFile, InputReading, read_inputs
-from ..data.vocabulary import END, START
-from ..errors import SearchError
+from ..data.vocabulary import END, SPECIALS, START, UNKNOWN
+from ..errors import DataError, SearchError
 from ..fields import Prediction, SymbolField
 from ..layers.padding import lengths_to_mask
 from ..layers.state import State, repeat
@@ -32,18 +32,20 @@ from ..search import (
     Stop,
     beam,
     likeliest,
+    score,
     stream,
     write,
 )
 from ..search.base import score_of
 from ..search.choosing import Choose, seeds_of
 from .decoding_options import DecodingOptions, Rules
-from .results import Inspection, Predictions, Scored
+from .results import Inspection, Likelihood, Predictions, Scored
 from .scoring import score_answers
 from .shape import ROOM, Encoded, Shape, check_length, check_positions, count_positions
 from .source_input import SourceInput
 
 QUICK = 256  # validation examples that are written out each time
+AT_ONCE = 16  # tokens of an answer that are scored together
 
 
 class ConditionalGeneration(Shape):
@@ -161,6 +163,24 @@ class ConditionalGeneration(Shape):
 
     def prediction(self, found: Hypothesis, options: DecodingOptions, seconds: float) -> Prediction:
         return self.target.read_hypothesis(found, options.rules.stop, seconds)
+
+    @torch.no_grad()
+    def measure_likelihoods(self, model: Generator, pairs: Sequence[tuple[Any, str]]) -> list[Likelihood]:
+        """How probable answers are, each to its input, with their end."""
+        if not self.answers_in_text:
+            raise DataError("only texts are scored, but what this run writes is none")
+        if any(given is None for given, _ in pairs):
+            raise DataError("an answer is scored beside what it answers: give its source (--given)")
+        encoded = self.cut(self.inputs.encode([self.accept_input(given) for given, _ in pairs]))
+        ids = self.target.encode_many([text for _, text in pairs])
+        found: list[Likelihood] = [Likelihood("", [], [])] * len(pairs)
+        for rows in batching.plan_scoring(self.lengths(encoded | {"target": ids}), ROOM):
+            last, state = self.begin(model, encoded, rows)
+            known = score(model, last, state, [ids[row].tolist() for row in rows], end=END, piece=AT_ONCE)
+            for row, one in zip(rows, known, strict=True):
+                names = [*self.target.names(one.tokens), SPECIALS[END]]
+                found[row] = Likelihood(pairs[row][1], names, one.logs, one.tokens.count(UNKNOWN))
+        return found
 
     def record_search(self, model: Generator, given: Any, beam: int | None, recorder: Recorder) -> None:
         """Let a recorder watch the beam search for the answer to one input."""

@@ -15,7 +15,7 @@ from ..data.formats.chorales import LOWEST
 from ..data.frames import KEYS
 from ..data.music.abc_playback import Sound
 from ..data.music.sound import save_midi, save_wav, synthesize_sounds
-from ..errors import SearchError
+from ..errors import DataError, SearchError
 from ..fields import Prediction
 from ..fields.frames import format_frame, parse_frames
 from ..layers.state import State
@@ -23,6 +23,7 @@ from ..models import Generator, device_of
 from ..search import sample
 from .decoding_options import Rules
 from .generation import Continuation, Generation, SamplingOptions, Token
+from .results import Likelihood
 
 if TYPE_CHECKING:
     from .task import Task
@@ -39,6 +40,15 @@ class FrameWriter:
         """The likeliest frame after those of a text, a line a frame."""
         [one] = self.generate(model, text, SamplingOptions(1, temperature=0)).finish()
         return [Prediction(one.tokens[0], one.score)]
+
+    def measure_likelihood(self, model: Generator, given: str, text: str) -> Likelihood:
+        """How probable frames are after those that are given, a step each."""
+        frames, before = parse_frames(text), parse_frames(given)
+        if not len(frames):
+            raise DataError("a text to score has no frames")
+        whole = np.concatenate([before, frames])
+        logs = -self.shape.losses(model, self.shape.encode([(whole,)]))[len(before) :]
+        return Likelihood(text, [format_frame(frame) for frame in frames], logs.tolist())
 
     def generate(self, model: Generator, prompt: str, options: SamplingOptions) -> Generation:
         """Frames as lines of pitches; `prompt` is such lines."""

@@ -27,12 +27,15 @@ from ..fields import Field, Text
 from ..fields.base import pick_evenly
 from ..metrics import blocks
 from ..models import Batch, Generator, device_of
-from .results import Example, Inspection, Predictions, Scored
+from ..search import Recorder
+from .generation import SamplingOptions
+from .results import Example, Inspection, Likelihood, Predictions, Scored
 from .scoring import score_losses
 from .shape import ROOM, Encoded, Shape, count_positions, is_several
 
 SOME = 1000  # batches that say how much is padding
 LOGITS = 1 << 24  # numbers that are looked at together when something is scored
+SEARCHED, BEAM = 16, 4  # tokens of a beam search that is shown, and its places
 FEW = 30  # documents: scores of fewer are resampled by stretches of their text
 
 
@@ -197,6 +200,20 @@ class FreeGeneration(Shape):
     def predict(self, model: Generator, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """What is likeliest to come next after each text."""
         return [Predictions(self.task.writer.predict(model, text, beam)) for text in inputs]
+
+    @property
+    def searches(self) -> bool:  # type: ignore[override]
+        return self.target.is_text
+
+    def record_search(self, model: Generator, given: str, beam: int | None, recorder: Recorder) -> None:
+        """Let a recorder watch the beam search for what comes after a text, as far as it can be shown."""
+        options = SamplingOptions(SEARCHED, beam_size=BEAM if beam is None else beam)
+        self.task.writer.search(model, given, options, recorder)
+
+    def measure_likelihoods(self, model: Generator, pairs: Sequence[tuple[Any, str]]) -> list[Likelihood]:
+        """How probable texts are, each after what stands before it, which may be nothing."""
+        accept, writer = self.accept_input, self.task.writer
+        return [writer.measure_likelihood(model, accept(given or ""), accept(text)) for given, text in pairs]
 
     def inspect(self, given: Any, answer: str) -> Inspection:
         """What is written is read as well: the answer, which comes after it, is not looked at."""

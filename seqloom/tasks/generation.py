@@ -1,11 +1,11 @@
 """Free generation from a beginning: its options, and texts while they are still coming. Knows no model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
 
-from ..arguments import check_whole, describe_value
+from ..arguments import check_real, check_whole, describe_value
 from ..errors import SearchError
 from ..fields import Prediction
 from ..search import Patience, Sampling
@@ -26,10 +26,26 @@ class SamplingOptions:
     alternatives: int = 0  # how many of the likeliest tokens are given for each step
     rules: Rules = Rules()
     timeout: float = 0.0  # seconds a text at most; 0 is no limit
+    beam_size: int = 0  # the best texts are searched for by a beam of so many places; 0 draws
+    best: int = 0  # how many of them are given; 0 is all that are kept
+    groups: int = 1  # of the beam, which avoid each other's tokens …
+    diversity: float = 0.5  # … so strongly
+    length_penalty: float = 1.0  # the power of its length that a text's score is divided by
 
     def __post_init__(self) -> None:
-        for name, least in (("length", 1), ("count", 1), ("alternatives", 0)):
+        whole = {"length": 1, "count": 1, "alternatives": 0, "beam_size": 0, "best": 0, "groups": 1}
+        for name, least in whole.items():
             check_whole(f"the {name}", getattr(self, name), least)
+        for name in ("diversity", "length_penalty"):
+            check_real(name, getattr(self, name))
+        drawing = self.count, self.alternatives, self.temperature, self.top_k, self.top_p, self.min_p, self.seed
+        if self.beam_size and drawing != (1, 0, 1.0, 0, 1.0, 0.0, 0):
+            raise SearchError(
+                "a beam searches for the best texts and draws none: leave count, alternatives, temperature, top_k, "
+                "top_p, min_p and seed as they are"
+            )
+        if not self.beam_size and (self.best, self.groups, self.diversity, self.length_penalty) != (0, 1, 0.5, 1.0):
+            raise SearchError("best, groups, diversity and length_penalty are about a beam: say its size")
         if not isinstance(self.rules, Rules):
             raise SearchError(f"the rules are {describe_value(self.rules)}, but Rules were expected")
         check_whole("the seed", self.seed)
@@ -57,7 +73,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Continuation(Prediction):
-    """A beginning with what was written on, token by token; it is ranked by the sum of the log-probabilities."""
+    """A beginning with what was written on, token by token. Its score is the sum of the log-probabilities; where a beam
+    found it, what the beam ranks by."""
 
     text: str  # what was written, without the beginning
     tokens: list[str]
@@ -84,8 +101,9 @@ class Generation:
     `finish` writes what is left, and gives all texts whole.
     """
 
-    def __init__(self, prompt: str, count: int, tokens: Iterator[Token]) -> None:
-        self.prompt, self._tokens = prompt, tokens
+    def __init__(self, prompt: str, count: int, tokens: Iterator[Token], scores: Sequence[float] = ()) -> None:
+        """`scores` of the texts, where they are known before and not the sums of their log-probabilities."""
+        self.prompt, self._tokens, self._scores = prompt, tokens, scores
         self._steps: list[list[Token]] = [[] for _ in range(count)]
         self._begun, self._seconds = perf_counter(), [0.0] * count
         self._coming = self._come()
@@ -108,13 +126,14 @@ class Generation:
     def finish(self) -> list[Continuation]:
         for _ in self._coming:
             pass
-        return [self._continuation(steps, seconds) for steps, seconds in zip(self._steps, self._seconds, strict=True)]
+        scores = self._scores or [sum(step.log for step in steps) for steps in self._steps]
+        return list(map(self._continuation, self._steps, self._seconds, scores))
 
-    def _continuation(self, steps: list[Token], seconds: float) -> Continuation:
+    def _continuation(self, steps: list[Token], seconds: float, score: float) -> Continuation:
         text = "".join(step.text for step in steps)
         return Continuation(
             output=self.prompt + text,
-            score=sum(step.log for step in steps),
+            score=score,
             text=text,
             tokens=[step.name for step in steps if step.name],
             logs=[step.log for step in steps],

@@ -22,7 +22,7 @@ from ..fields.labels import NONE
 from ..metrics.classes import calibrate
 from ..models import Batch, Labeler, device_of
 from .naive_bayes import begin_with_naive_bayes
-from .results import Inspection, Predictions, Scored
+from .results import Inspection, Likelihood, Predictions, Scored
 from .scoring import score_answers
 from .shape import ROOM, Encoded, Shape, check_length, check_positions
 
@@ -220,6 +220,31 @@ class ElementLabeling(Shape):
             for number, row in enumerate(rows):
                 answers[row] = [names[place] for place in best[number][mask[number]].tolist()], logs[number]
         return answers
+
+    def measure_likelihoods(self, model: Labeler, pairs: Sequence[tuple[Any, str]]) -> list[Likelihood]:
+        """How probable the tags of inputs are: a path of a CRF, or each by itself."""
+        return [self.measure_likelihood(model, given, text) for given, text in pairs]
+
+    @torch.no_grad()
+    def measure_likelihood(self, model: Labeler, given: Any, text: str) -> Likelihood:
+        """The text is words with their tags as `predict` gives them, or tags alone where the input is given."""
+        parts = [part.rpartition("/") for part in split_elements(text)]
+        tags, target = [tag for _, _, tag in parts], self.task.target
+        if given is None and not all(word for word, _, _ in parts):
+            raise DataError(f"words with their tags were expected, such as the/DET cat/NOUN, but not {text!r:.60}")
+        given = SEPARATOR.join([*(word for word, _, _ in parts), ""]) if given is None else self.accept_input(given)
+        target.check_answer(SEPARATOR.join(tags))
+        encoded = self.encode([(given, SEPARATOR.join([*tags, ""]))])
+        if (elements := int(encoded["source"].lengths[0])) != len(tags):
+            raise DataError(f"there are {len(tags)} tags for {elements} elements: {text!r:.60}")
+        pieces = {side: split_long(ids, self.most)[0] for side, ids in encoded.items()}
+        check_length(pieces["source"].lengths, self.recipe.model.side("encoder"))
+        logs: list[float] = []
+        for row in range(len(pieces["source"])):
+            batch = self.collate(pieces, [row]).to(device_of(model))
+            found = model.head.log_probabilities(model(batch.inputs, batch.mask), batch.target, batch.mask)
+            logs += found[batch.mask].tolist()
+        return Likelihood(text, tags, logs)
 
     def prediction(self, given: Any, tags: list[str], score: float) -> TagsPrediction:
         words = split_elements(given) if self.source.is_text else []

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..fields import Prediction
 from ..metrics import Score
 from ..models import Batch
@@ -32,6 +34,25 @@ class Example:
     inspected: Any = None  # what `inspect` takes, where that is not what `predict` takes
     target: Any = None  # the right answer in numbers, where it is numbers
     picture: Any = None  # what is to be seen, if it is an image: (height, width, channels) of bytes
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """How probable a text is to a model: the log-probability of each token after those before it."""
+
+    text: str
+    tokens: list[str]  # with the end, where texts have one
+    logs: list[float]
+    unknown: int = 0  # tokens that are not in the vocabulary: the probability is that of any of them
+
+    @property
+    def log_probability(self) -> float:
+        return sum(self.logs)
+
+    @property
+    def perplexity(self) -> float:
+        """Of a token."""
+        return float(np.exp(-self.log_probability / len(self.logs)))
 
 
 @dataclass(frozen=True)

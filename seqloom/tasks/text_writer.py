@@ -9,13 +9,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..data.vocabulary import END, NEVER_WRITTEN, START
+from ..data.vocabulary import END, NEVER_WRITTEN, START, UNKNOWN
+from ..errors import DataError
 from ..fields import Prediction, Text
 from ..metrics.copied import find_copied, summarize_copied
 from ..models import Generator, device_of
-from ..search import Banned, Constraint, Pick, Pieces, Written, stream
+from ..search import (
+    Banned,
+    BeamOptions,
+    Constraint,
+    Hypothesis,
+    Pick,
+    Pieces,
+    Recorder,
+    Step,
+    Written,
+    beam,
+    score,
+    stream,
+)
 from ..search.choosing import Choose
 from .generation import Continuation, Generation, SamplingOptions, Token
+from .results import Likelihood
 
 if TYPE_CHECKING:
     from .task import Task
@@ -63,20 +78,89 @@ class TextWriter:
     def predict(self, model: Generator, text: str, count: int | None) -> list[Prediction]:
         """The likeliest tokens to come after a text."""
         logits, _ = model(*self.read_prompt(model, [self.opening(text)]))
-        most = min(count or LISTED, len(self.field) - len(NEVER_WRITTEN))
-        logs, places = logits[0, -1].cpu().double().log_softmax(-1).topk(most)
-        names = self.field.names(places.tolist())
-        return [NextToken(name, log, float(np.exp(log))) for name, log in zip(names, logs.tolist(), strict=True)]
+        return rank_next(self.field, logits[0, -1], count or LISTED)
+
+    @torch.no_grad()
+    def measure_likelihood(self, model: Generator, given: str, text: str) -> Likelihood:
+        """How probable a text is after what is given, read in windows as it would be written; a document has an end."""
+        opening, ids = self.opening(given), self.field.encode(text).tolist()
+        unknown, ids = ids.count(UNKNOWN), ids if self.shape.one_text else [*ids, END]
+        if not ids:
+            raise DataError("a text to score is empty")
+        logs: list[float] = []
+        while len(logs) < len(ids):
+            read = [*opening, *ids[: len(logs)]]
+            last, state = self.read_prompt(model, [read])
+            piece = ids[len(logs) :][: self.shape.room(len(read))]
+            [found] = score(model, last, state, [piece], end=None, piece=self.shape.window)
+            logs += found.logs
+        return Likelihood(text, self.field.names(ids), logs, unknown)
 
     def generate(self, model: Generator, prompt: str, options: SamplingOptions) -> Generation:
         """Texts that begin with `prompt`."""
         opening = self.opening(prompt)
         picks = self.pick_tokens(model, opening, options)
-        return Generation(prompt, options.count, self.name_tokens(picks, opening, options))
+        return Generation(prompt, options.count, self.name_tokens(picks, options.count, opening, options))
 
-    def name_tokens(self, picks: Iterator[list[Pick]], opening: list[int], options: SamplingOptions) -> Iterator[Token]:
-        """Tokens as text, whole characters at a time."""
-        pieces = [Pieces(self.field.decode, options.rules.stop) for _ in range(options.count)]
+    def search(
+        self, model: Generator, prompt: str, options: SamplingOptions, recorder: Recorder | None = None
+    ) -> Generation:
+        """The best texts that begin with `prompt`, best first, as a beam finds them."""
+        opening, rules, end = self.opening(prompt), options.rules, END
+        with torch.no_grad():
+            last, state = self.read_prompt(model, [opening])
+        step: Step = model.stepper()
+        if options.length > self.shape.room(len(opening)):
+            step, state = (
+                self.reread(model, step, opening, options.length),
+                (last[:, :0].new_tensor([opening[:-1]]), state),
+            )
+        [found] = beam(
+            step,
+            last,
+            state,
+            BeamOptions(
+                beam_size=options.beam_size,
+                steps=options.length,
+                end=end,
+                length_penalty=options.length_penalty,
+                groups=options.groups,
+                diversity=options.diversity,
+                best=options.best,
+                constraints=rules.constraints(self.field, 1, options.length),
+                stops=rules.stops(self.field),
+                meaning=self.field.meaning(rules.stop),
+            ),
+            recorder=recorder,
+            patience=options.patience(),
+        )
+        picks = (pick for row, one in enumerate(found) for pick in list_picks(row, one, end))
+        tokens = self.name_tokens(([pick] for pick in picks), len(found), opening, options)
+        return Generation(prompt, len(found), tokens, [one.score for one in found])
+
+    def reread(self, model: Generator, step: Step, opening: list[int], length: int) -> Step:
+        """A step of texts that outgrow the window: where it is full, half of one is read again, as in `pick_tokens`.
+        The state is what was read, and the model's own."""
+        full, read = set[int](), len(opening)
+        while read < len(opening) + length:
+            read += self.shape.room(read)
+            full.add(read)
+
+        def reading_step(last: torch.Tensor, state: Any) -> tuple[Any, Any]:
+            before, inner = state
+            before = torch.cat([before, last], 1)
+            if before.shape[1] in full:
+                last, inner = self.read_prompt(model, before.tolist())
+            logits, inner = step(last, inner)
+            return logits, (before, inner)
+
+        return reading_step
+
+    def name_tokens(
+        self, picks: Iterator[list[Pick]], count: int, opening: list[int], options: SamplingOptions
+    ) -> Iterator[Token]:
+        """Tokens of so many texts as text, whole characters at a time."""
+        pieces = [Pieces(self.field.decode, options.rules.stop) for _ in range(count)]
         for one in pieces:
             one.known = opening  # a word is written with a blank before it, but not if it is the first
         for pick in (pick for made in picks for pick in made if not pieces[pick.row].stopped):
@@ -130,6 +214,14 @@ class TextWriter:
             yield str(path)
 
 
+def rank_next(field: Text, logits: torch.Tensor, count: int) -> list[Prediction]:
+    """The likeliest tokens to come next that can be written, with their probabilities among all there are."""
+    logs = logits.cpu().double().log_softmax(-1).index_fill(0, torch.tensor([UNKNOWN]), -torch.inf)
+    values, places = logs.topk(min(count, len(field) - len(NEVER_WRITTEN) - 1))
+    names = field.names(places.tolist())
+    return [NextToken(name, log, float(np.exp(log))) for name, log in zip(names, values.tolist(), strict=True)]
+
+
 def check_texts(
     texts: Sequence[Continuation], known: Iterable[str], essence: Callable[[str], str] = str
 ) -> dict[str, Any]:
@@ -157,6 +249,16 @@ def apply_after(rule: Constraint, before: torch.Tensor, logs: torch.Tensor, writ
     """A rule that knows what was written before the last break, (rows, done)."""
     whole = torch.cat([before[written.rows], written.tokens], 1)
     return rule(logs, Written(whole, written.rows))
+
+
+def list_picks(row: int, found: Hypothesis, end: int) -> list[Pick]:
+    """A text that was found whole, token by token."""
+    tokens = [*found.tokens, end] if found.finish == "end" else found.tokens
+    last = len(tokens) - 1
+    return [
+        Pick(row, token, log, place + 1, found.finish if place == last else "")
+        for place, (token, log) in enumerate(zip(tokens, found.logs, strict=True))
+    ]
 
 
 def renumber(pick: Pick, row: int, done: int, length: int) -> Pick:

@@ -12,7 +12,9 @@ from ..data.music.sound import write_midi, write_wav
 from ..errors import DataError
 from ..fields import Prediction
 from ..models import Generator
+from ..search import Recorder
 from .generation import Continuation, Generation, SamplingOptions
+from .results import Likelihood
 from .text_writer import TextWriter, check_texts, share
 
 if TYPE_CHECKING:
@@ -32,8 +34,16 @@ class TuneWriter:
     def predict(self, model: Generator, text: str, count: int | None) -> list[Prediction]:
         return self.writer.predict(model, text, count)
 
+    def measure_likelihood(self, model: Generator, given: str, text: str) -> Likelihood:
+        return self.writer.measure_likelihood(model, given, text)
+
     def generate(self, model: Generator, prompt: str, options: SamplingOptions) -> Generation:
         return self.writer.generate(model, prompt, options)
+
+    def search(
+        self, model: Generator, prompt: str, options: SamplingOptions, recorder: Recorder | None = None
+    ) -> Generation:
+        return self.writer.search(model, prompt, options, recorder)
 
     def check(self, texts: Sequence[Continuation], known: Iterable[str] = ()) -> dict[str, Any]:
         """The same shares as for any text, and how many can be read as a tune, fill their bars, and do all of it."""
