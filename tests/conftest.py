@@ -29,11 +29,21 @@ def pytest_runtest_setup() -> None:
     torch.manual_seed(0)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The native kernels are built once, into the user's cache, before there are workers that would each build them."""
+    if not hasattr(config, "workerinput"):
+        library.status()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Prepared data goes to a temporary folder: tests neither read nor fill the user's cache."""
+    """Prepared data goes to a temporary folder: tests take nothing but native kernels from the user's cache."""
+    folder, kernels = tmp_path_factory.mktemp("cache"), library.cache_folder()
+    library.status()
+    if kernels.is_dir():
+        shutil.copytree(kernels, folder / "native")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SEQLOOM_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("SEQLOOM_CACHE", str(folder))
         yield
 
 
