@@ -7,6 +7,7 @@ from torch import nn
 from seqloom import Recipe, load, train
 from seqloom.architectures.build import build_labeler
 from seqloom.errors import RecipeError, RunError
+from seqloom.exchange import onnx
 from seqloom.exchange.torch import save
 from seqloom.layers.attention import Attention, MultiHeadAttention, Pooling, ProjectedAttention
 from seqloom.layers.cells import RNNCell
@@ -120,6 +121,32 @@ def test_a_window_that_hides_nothing_is_refused(window, refused, tmp_path):
         return
     with pytest.raises(RecipeError, match=f"window is {window}, but no training example has more than 4 elements"):
         list(training)
+
+
+@pytest.mark.parametrize(("window", "refused"), [(3, False), (4, True)])
+def test_local_attention_comes_from_a_recipe_and_a_window_that_hides_nothing_is_refused(window, refused, tmp_path):
+    settings = ("model.local_attention=monotonic", f"model.attention_window={window}")
+    training = train(Recipe.of({"task": "seq2seq"}).override(*FEW, *settings), tmp_path / "run", examples=PAIRS)
+    if refused:
+        with pytest.raises(RecipeError, match=f"attention_window is {window}, but in no training example .* than 4 "):
+            list(training)
+        return
+    list(training)
+    run = load(tmp_path / "run")
+    assert run.model.decoder.layers[0].attention.window == 3 and len(run.predict("abcd", beam=2)) == 2
+    with pytest.raises(RunError, match="no ONNX form of MonotonicAttention"):
+        onnx.save(run, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("settings", "longest"), [(["model.positions=rotary"], 25), (["model.positions=learned", "train.bptt_window=8"], 8)]
+)
+def test_a_window_that_hides_nothing_of_a_language_is_refused(settings, longest, tmp_path):
+    """Of documents when the state is carried, of the stretch that is read when it is not."""
+    always = ("model.kind=transformer", f"model.window={longest}", "data.target_tokenizer=characters")
+    recipe = Recipe.of({"task": "language"}).override(*FEW, *always, *settings)
+    with pytest.raises(RecipeError, match=f"window is {longest}, but no training example has more than {longest} "):
+        list(train(recipe, tmp_path / "run", examples=["abcd" * 6] * 20))
 
 
 def test_without_biases_no_part_of_a_transformer_has_one_and_it_goes_to_torch(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -172,7 +172,27 @@ class SourceAttention(Section):
         description="Whether attention looks at the best-scored element only instead of a mean; its gradient is "
         "that of the mean.",
     )
+    local_attention: Annotated[Literal["none", "monotonic", "predictive"], WITH_ATTENTION] = Field(
+        default="none",
+        description="Whether a step looks only around one element of the source: that of its own number (Luong's "
+        "local-m), or one that it predicts (local-p).",
+    )
+    attention_window: Annotated[int, ReadIf(lambda side: side.local_attention != "none", "with local_attention")] = (
+        Field(
+            default=10,
+            ge=1,
+            le=10**6,
+            description="How many elements a local attention sees on each side of its center.",
+        )
+    )
 
 
 def build_attention(side: Architecture, query: int, memory: int) -> Attention:
-    return ATTENTIONS[side.attention](query, memory, side.hard_attention)
+    from ..layers.local_attention import MonotonicAttention, PredictiveAttention
+
+    attention = ATTENTIONS[side.attention](query, memory, side.hard_attention)
+    if side.local_attention == "monotonic":
+        return MonotonicAttention(attention, side.attention_window)
+    if side.local_attention == "predictive":
+        return PredictiveAttention(attention, side.attention_window, query)
+    return attention

@@ -33,6 +33,8 @@ from .heads import Head as Head
 from .heads import Mean as Mean
 from .heads import Normal as Normal
 from .heads import Quantiles as Quantiles
+from .local_attention import MonotonicAttention as MonotonicAttention
+from .local_attention import PredictiveAttention as PredictiveAttention
 from .recurrent import Bidirectional as Bidirectional
 from .recurrent import Recurrent as Recurrent
 from .recurrent import recurrent_decoder as recurrent_decoder

@@ -1,6 +1,7 @@
 """Looking at a sequence: by additive or dot scores, softly or hard, in one head or many, near or everywhere."""
 
 from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from .description import ONE, POOLING, SUMMARY, Described, Description, count_pa
 from .fast import native_steps
 from .fast.cell_steps import Look
 from .fast.native_kernels import usable
-from .state import Shared
+from .state import Shared, State
 from .tap import Tap
 
 
@@ -38,8 +39,8 @@ class Attention(nn.Module):
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
         """query (B, T, Q), keys (B, S, Q) -> (B, T, S)."""
 
-    def prepare(self, memory: Memory | None) -> Shared:
-        """What does not depend on the query, computed once."""
+    def prepare(self, memory: Memory | None) -> Any:
+        """What does not depend on the query, computed once: what `look` is given before the first step."""
         if memory is None:
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
         return Shared((self.key(memory.values), memory.values, memory.mask))
@@ -50,8 +51,12 @@ class Attention(nn.Module):
         seen: Tensor = self.weights(harden(weights) if self.hard else weights) @ values
         return seen
 
-    def fast_look(self) -> Look:
-        """`forward` for one query a row, prepared for many steps without gradient."""
+    def look(self, query: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """What the next queries (B, T, Q) see, zeros of padding among them not promised, and the state after them."""
+        return state.ask(self, query), state
+
+    def fast_look(self) -> Look | None:
+        """`look` for one query a row, prepared for many steps without gradient, where the state stays as it is."""
         return lambda query, memory: memory.ask(self, query[:, None])[:, 0]
 
 
@@ -76,7 +81,7 @@ class ProjectedAttention(ScaledDotAttention):
         super().__init__(query, memory, hard)
         self.query, self.value = nn.Linear(query, query, bias=False), nn.Linear(memory, memory, bias=False)
 
-    def prepare(self, memory: Memory | None) -> Shared:
+    def prepare(self, memory: Memory | None) -> Any:
         keys, values, mask = super().prepare(memory).tensors
         return Shared((keys, self.value(values), mask))
 
@@ -95,7 +100,7 @@ class AdditiveAttention(Attention):
         scores: Tensor = self.judge(torch.tanh(keys[:, None] + self.shift(query)[:, :, None]))
         return scores.squeeze(-1)
 
-    def fast_look(self) -> Look:
+    def fast_look(self) -> Look | None:
         known = type(self) is AdditiveAttention and not self.hard and usable(self.judge.weight)
         return native_steps.additive(self) if known else super().fast_look()
 

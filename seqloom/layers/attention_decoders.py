@@ -15,7 +15,7 @@ from .description import EACH, READOUT_ATTENTION, SOURCE, Description, count_par
 from .fast import cell_steps
 from .fast.steps import Step
 from .materialize import materialize
-from .padding import zero_padding
+from .padding import full_mask, zero_padding
 from .recurrent import (
     FinalStateSizes,
     Recurrent,
@@ -50,9 +50,12 @@ class Bahdanau(Layer):
         cell = materialize(self.cell)  # weights that are computed, or left out by chance, are the same at all steps
         shares, join = self.shares(zero_padding(x, mask), cell)
 
+        marks = iter((full_mask(x) if mask is None else mask).split(1, 1))
+
         def step(share: Tensor, entries: Entries) -> Entries:
-            context = source.ask(self.attention, entries[0][:, None])[:, 0]
-            return cell.step(join(share, context), entries)
+            nonlocal source
+            context, source = self.attention.look(entries[0][:, None], source, next(marks))
+            return cell.step(join(share, context[:, 0]), entries)
 
         y, entries = walk(step, shares, entries, mask)
         return zero_padding(y, mask), (entries, source)
@@ -71,8 +74,10 @@ class Bahdanau(Layer):
         return replace(about, name=f"{about.name} with attention", parameters=count_parameters(self), looks=True)
 
     def fast_step(self) -> Step:
-        advance = self.cell.fast_step() if isinstance(self.cell.W, nn.Linear) else None
-        return super().fast_step() if advance is None else cell_steps.step_bahdanau(self, advance)
+        advance, look = self.cell.fast_step(), self.attention.fast_look()
+        if advance is None or look is None or not isinstance(self.cell.W, nn.Linear):
+            return super().fast_step()
+        return cell_steps.step_bahdanau(self, advance, look)
 
 
 class Luong(Layer):
@@ -89,14 +94,15 @@ class Luong(Layer):
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         x = zero_padding(x, mask)
-        context = state.ask(self.attention, x)
+        context, state = self.attention.look(x, state, mask)
         return zero_padding(self.join(torch.cat([x, context], -1)).tanh(), mask), state
 
     def describe(self) -> Description:
         return Description("attention", EACH, count_parameters(self), READOUT_ATTENTION, looks=True)
 
     def fast_step(self) -> Step:
-        return cell_steps.step_luong(self)
+        look = self.attention.fast_look()
+        return super().fast_step() if look is None else cell_steps.step_luong(self, look)
 
 
 def luong_decoder(

@@ -20,7 +20,7 @@ from .cell_weights import constrain_weights as constrain_weights
 from .cell_weights import drop_weights as drop_weights
 from .cell_weights import initialize as initialize
 from .cell_weights import linear
-from .fast import cell_steps, kernels, lstm_kernels, native_stack
+from .fast import cell_steps, kernels, lstm_kernels, native_stack, parallel_scan
 from .state import Entries
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -314,7 +314,7 @@ class MinGRUCell(Cell):
         return (u * h + (1 - u) * n,)
 
     def kernel(self) -> kernels.Kernel:
-        return kernels.Kernel(kernels.Leaky, ())
+        return kernels.Kernel(parallel_scan.Leaky, ())
 
 
 class MinLSTMCell(Cell):
@@ -334,7 +334,7 @@ class MinLSTMCell(Cell):
         return (f * h + (1 - f) * n,)
 
     def kernel(self) -> kernels.Kernel:
-        return kernels.Kernel(kernels.Leaky, (), shared_out)
+        return kernels.Kernel(parallel_scan.Leaky, (), shared_out)
 
 
 class Zoneout(Cell):
@@ -362,7 +362,7 @@ class Zoneout(Cell):
 
 
 def shared_out(x: Tensor) -> Tensor:
-    """What a minLSTM's i and f leave of its memory, and the candidate: as `kernels.Leaky` reads them."""
+    """What a minLSTM's i and f leave of its memory, and the candidate: as `parallel_scan.Leaky` reads them."""
     i, f, n = x.chunk(3, -1)
     return torch.cat([F.softplus(-i) - F.softplus(-f), n], -1)
 

@@ -41,7 +41,7 @@ from ..search.choosing import Choose, seeds_of
 from .decoding_options import DecodingOptions, Rules
 from .results import Inspection, Likelihood, Predictions, Scored
 from .scoring import score_answers
-from .shape import ROOM, Encoded, Shape, check_length, check_positions, count_positions
+from .shape import ROOM, Encoded, Shape, check_attention_window, check_length, check_positions, count_positions
 from .source_input import SourceInput
 
 QUICK = 256  # validation examples that are written out each time
@@ -72,6 +72,7 @@ class ConditionalGeneration(Shape):
         check_positions("encoder", recipe.model.side("encoder"), self.inputs.lengths(train), ahead=True)
         written = train["target"].lengths
         check_positions("decoder", decoder, written + 1)
+        check_attention_window(decoder, self.inputs.lengths(train), written)
         if recipe.search.max_length:
             return recipe
         return recipe.changed("search.max_length", min(2 * int(written.max()) + 10, count_positions(decoder)))

@@ -31,7 +31,7 @@ from ..search import Recorder
 from .generation import SamplingOptions
 from .results import Example, Inspection, Likelihood, Predictions, Scored
 from .scoring import score_losses
-from .shape import ROOM, Encoded, Shape, count_positions, is_several
+from .shape import ROOM, Encoded, Shape, check_window, count_positions, is_several
 
 SOME = 1000  # batches that say how much is padding
 LOGITS = 1 << 24  # numbers that are looked at together when something is scored
@@ -84,6 +84,8 @@ class FreeGeneration(Shape):
             raise RecipeError(
                 f"model.decoder.max_positions is {self.body.max_positions}, but train.bptt_window is {self.window}"
             )
+        lengths = self.lengths(prepared.splits["train"].ids)
+        check_window("decoder", self.body, lengths if self.carries else np.minimum(lengths, self.window))
         return self.recipe
 
     def build(self) -> Generator:

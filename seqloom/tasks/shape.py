@@ -208,16 +208,35 @@ def count_positions(body: Architecture) -> int:
 def check_positions(name: str, body: Architecture, lengths: NDArray[np.int64], ahead: bool = False) -> None:
     """Refuse learned positions that do not reach as far as the training examples, and a window that hides nothing:
     one that counts an element and those before it or, where it may look `ahead`, those on each side."""
+    check_window(name, body, lengths, ahead)
     longest = int(lengths.max(initial=0))
-    window = getattr(body, "window", 0)
+    if count_positions(body) < longest:
+        raise RecipeError(
+            f"model.{name}.max_positions is {body.max_positions}, but a training example has {longest} elements there"
+        )
+
+
+def check_window(name: str, body: Architecture, lengths: NDArray[np.int64], ahead: bool = False) -> None:
+    """Refuse a window of self-attention that hides nothing of any training example."""
+    longest, window = int(lengths.max(initial=0)), getattr(body, "window", 0)
     if window and longest and window >= longest - ahead:
         raise RecipeError(
             f"model.{name}.window is {window}, but no training example has more than {longest} elements there, so the "
             "window would hide nothing: leave it at 0, or choose a smaller one"
         )
-    if count_positions(body) < longest:
+
+
+def check_attention_window(body: Architecture, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
+    """Refuse a local attention over a source that sees all of it from every step of every training example. One that
+    predicts its center weighs what it sees by the distance, which changes something however wide it is."""
+    if getattr(body, "local_attention", "none") != "monotonic":
+        return
+    furthest = int(np.maximum(sources - 1, targets).max(initial=0))
+    if body.attention_window >= furthest:
         raise RecipeError(
-            f"model.{name}.max_positions is {body.max_positions}, but a training example has {longest} elements there"
+            f"model.decoder.attention_window is {body.attention_window}, but in no training example an element of the "
+            f"source is further than {furthest} from the step that looks at it, so the window would hide nothing: "
+            'choose a smaller one, or local_attention "none"'
         )
 
 

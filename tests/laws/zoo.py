@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.architectures.base import ATTENTIONS
-from seqloom.layers.attention import AdditiveAttention, DotAttention, MultiHeadAttention, Pooling
+from seqloom.layers.attention import AdditiveAttention, Attention, DotAttention, MultiHeadAttention, Pooling
 from seqloom.layers.attention_decoders import Luong, bahdanau_decoder, luong_decoder
 from seqloom.layers.base import (
     Encoder,
@@ -24,6 +24,7 @@ from seqloom.layers.base import (
 from seqloom.layers.cells import CELLS, DecayGRUCell, ProjectedLSTMCell
 from seqloom.layers.convolution import convolution
 from seqloom.layers.heads import Categorical
+from seqloom.layers.local_attention import MonotonicAttention, PredictiveAttention
 from seqloom.layers.positions import LearnedPositions, NoRotation, Rotary, SinusoidalPositions
 from seqloom.layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import RESIDUALS
@@ -95,6 +96,10 @@ PLAIN: dict[str, Callable[..., Layer]] = {  # may go without a memory
         for name, config in TRANSFORMERS.items()
     },
 }
+LOCAL: dict[str, Callable[[Attention], Attention]] = {
+    "monotonic": lambda score: MonotonicAttention(score, 1),
+    "predictive": lambda score: PredictiveAttention(score, 2, SIZE),
+}
 DECODERS: dict[str, Callable[..., Layer]] = {
     **{name: make for name, make in PLAIN.items() if name not in ("convolution", "linear")},  # they look at no memory
     **{
@@ -112,6 +117,18 @@ DECODERS: dict[str, Callable[..., Layer]] = {
     "convolution-luong": lambda size, _: Stack(
         convolution(D, SIZE, 2, 3, causal=True), Luong(SIZE, size, AdditiveAttention(SIZE, size))
     ),
+    **{
+        f"local-{name}-luong": lambda size, hands, make=make: luong_decoder(
+            CELLS["gru"], D, SIZES, size, make(DotAttention(SIZE, size)), hands
+        )
+        for name, make in LOCAL.items()
+    },
+    **{
+        f"local-{name}-bahdanau": lambda size, hands, make=make: bahdanau_decoder(
+            CELLS["lstm"], D, SIZES, size, make(AdditiveAttention(SIZE, size)), hands
+        )
+        for name, make in LOCAL.items()
+    },
     "hard": lambda size, hands: bahdanau_decoder(CELLS["rnn"], D, [SIZE], size, DotAttention(SIZE, size, True), hands),
 }
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE

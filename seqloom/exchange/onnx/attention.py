@@ -38,6 +38,8 @@ def weigh(graph: Graph, scores: Value, mask: Value | None, name: str) -> Value:
 
 def prepare(graph: Graph, attention: Attention, values: Value, mask: Value) -> Fixed:
     """Keys, values and mask of a source."""
+    if type(attention) not in SCORES:
+        raise refuse(attention, "attention")
     key = attention.key
     shown = write_linear(graph, attention.value, values) if isinstance(attention, ProjectedAttention) else values
     return Fixed(
@@ -77,8 +79,6 @@ SCORES: dict[type[Attention], Callable[[Graph, Any, Value, Value], Value]] = {
 def look(graph: Graph, attention: Attention, query: Value, source: Fixed) -> Value:
     """What queries (B, T, Q) see of a source: (B, T, D)."""
     keys, values, mask = (leaf.value for leaf in source.leaves)
-    if type(attention) not in SCORES:
-        raise refuse(attention, "attention")
     weights = weigh(graph, SCORES[type(attention)](graph, attention, query, keys), mask.unsqueeze(1), SOURCE)
     if attention.hard:
         weights = harden(graph, weights, 2)

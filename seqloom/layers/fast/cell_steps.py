@@ -62,8 +62,8 @@ def advance_gru(cell: "Cell") -> Advance:
     return advance
 
 
-def step_bahdanau(layer: "Bahdanau", advance: Advance) -> Step:
-    look, W = layer.attention.fast_look(), change_of(layer.cell.W)
+def step_bahdanau(layer: "Bahdanau", advance: Advance, look: Look) -> Step:
+    W = change_of(layer.cell.W)
 
     def step(x: Tensor, state: State) -> tuple[Tensor, State]:
         entries, source = state
@@ -73,8 +73,8 @@ def step_bahdanau(layer: "Bahdanau", advance: Advance) -> Step:
     return step
 
 
-def step_luong(layer: "Luong") -> Step:
-    look, join = layer.attention.fast_look(), change_of(layer.join)
+def step_luong(layer: "Luong", look: Look) -> Step:
+    join = change_of(layer.join)
 
     def step(x: Tensor, state: State) -> tuple[Tensor, State]:
         return join(torch.cat([x, look(x, state)], 1)).tanh_(), state

@@ -249,37 +249,3 @@ class ResetBefore(torch.autograd.Function):
             later, passed = r_u, torch.mul(d_h, of_u).addcmul_(back, of_r)
         d_first = (later @ U).add_(passed)
         return d_gates, None, d_r_u.t() @ earlier, d_n.t() @ resets, widened(d_first, h)
-
-
-class Leaky(torch.autograd.Function):
-    """h = u h + (1 − u) n, where u and n come from the input alone: x is both, side by side, u not yet squashed."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, counts: list[int], h: Tensor) -> Tensor:
-        gates = x.detach()
-        u, n = gates.chunk(2, 1)
-        u.sigmoid_()
-        whole, outputs = trail(h, counts)
-        now = h
-        for share, candidate, output in cut(counts, u, n, outputs):
-            now = torch.lerp(candidate, going(now, share), share, out=output)
-        ctx.save_for_backward(gates, h, whole)
-        ctx.counts = counts
-        return outputs
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        gates, h, whole = ctx.saved_tensors
-        d_gates = torch.empty_like(gates)
-        (u, n), (d_u, d_n) = gates.chunk(2, 1), d_gates.chunk(2, 1)
-        d_hs = d_n.copy_(d_outputs)
-        carried, kept = d_hs[:0], u[:0]
-        for d_h, share in reversed(cut(ctx.counts, d_hs, u)):
-            going(d_h, carried).addcmul_(carried, kept)
-            carried, kept = d_h, share
-        d_first = widened(carried * kept, h)
-        torch.sub(before(whole, ctx.counts), n, out=d_u).mul_(d_hs)
-        bend_sigmoid(d_u, u, grad_input=d_u)
-        d_n.addcmul_(d_n, u, value=-1)
-        return d_gates, None, d_first
