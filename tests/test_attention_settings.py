@@ -153,5 +153,5 @@ def test_without_biases_no_part_of_a_transformer_has_one_and_it_goes_to_torch(tm
     settings = ("model.kind=transformer", "model.positions=sinusoidal", "model.bias=false")
     list(train(Recipe.of({"task": "classify"}).override(*FEW, *settings), tmp_path / "run", examples=PAIRS))
     run = load(tmp_path / "run")
-    assert not [name for name, _ in run.model.encoder.named_parameters() if name.endswith("bias")]
+    assert not [name for name, _ in run.model.named_parameters() if name.endswith("bias")]
     assert max(one["gap"] for one in save(run, tmp_path / "out")["checks"]) < 1e-5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -11,12 +11,16 @@ from ..config.messages import literal
 from ..config.section import OneOf, ReadIf, Section, find_idle
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from ..layers.attention import Attention
     from ..layers.base import Encoder, Layer
     from ..layers.cells import MakeCell
     from ..layers.recurrent import FinalStateSizes
 
+M = TypeVar("M", bound="nn.Module")
 MOST_LAYERS = 1000
+BIAS = "Whether there are biases: in products, convolutions and norms, in attention, embedding and head alike."
 
 
 def _as_tuple(value: object) -> object:
@@ -95,6 +99,14 @@ class Architecture(Section):
             name, limit = idle
             return f"has {name} {literal(getattr(self, name))}, but it is read only {limit.words}"
         return ""
+
+    def without_biases(self, net: M) -> M:
+        """What was built, without biases if there are to be none."""
+        from ..layers.biases import leave_out_biases
+
+        if not getattr(self, "bias", True):
+            leave_out_biases(net)
+        return net
 
     def build_encoder(
         self, inputs: int, *, ahead: bool = True, pool: str = "", queries: int = 4, own: MakeCell | None = None

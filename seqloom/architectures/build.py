@@ -20,10 +20,12 @@ def build_seq2seq(
 ) -> Generator:
     """Writes about whatever the `first` layer makes vectors of; with a cell of one's `own` if given."""
     reads, writes = model.side("encoder"), model.side("decoder")
-    source = Source(first, reads.build_encoder(model.embedding, own=own))
+    source = reads.without_biases(Source(first, reads.build_encoder(model.embedding, own=own)))
     decoder = writes.build_decoder(model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
     embed = make_embed()
-    return Generator(embed, decoder, tie(model, embed, make_head(writes.width)), source, writes.dropout)
+    written = Generator(embed, decoder, tie(model, embed, make_head(writes.width)), dropout=writes.dropout)
+    writes.without_biases(written).source = source
+    return written
 
 
 def build_generator(
@@ -32,7 +34,8 @@ def build_generator(
     """Writes about nothing, with the head that is made for so many features."""
     writes = model.side("decoder")
     decoder = writes.build_decoder(model.embedding, own=own)
-    return Generator(embed, decoder, tie(model, embed, make_head(writes.width)), dropout=writes.dropout)
+    head = tie(model, embed, make_head(writes.width))
+    return writes.without_biases(Generator(embed, decoder, head, dropout=writes.dropout))
 
 
 def tie(model: Model, embed: nn.Module, head: Head) -> Head:
@@ -59,7 +62,7 @@ def build_labeler(
     reader = reads.build_encoder(
         inputs or model.embedding, ahead=ahead, pool=model.pool, queries=model.queries, own=own
     )
-    return Labeler(embed, reader, build_head(model, reads.width, make), each, reads.dropout)
+    return reads.without_biases(Labeler(embed, reader, build_head(model, reads.width, make), each, reads.dropout))
 
 
 def build_forecaster(
@@ -69,7 +72,7 @@ def build_forecaster(
     reads = model.side("encoder")
     reader = reads.build_encoder(inputs, ahead=False, pool=model.pool or "last", queries=model.queries, own=own)
     head = build_head(model, reads.width or steps * inputs, make)
-    return Labeler(nn.Identity(), reader, head, per_element=False, dropout=reads.dropout)
+    return reads.without_biases(Labeler(nn.Identity(), reader, head, per_element=False, dropout=reads.dropout))
 
 
 def build_head(model: Model, features: int, make: Callable[[int], Head]) -> Head:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from ..config.section import Section
-from .base import Architecture, Layered, SourceAttention, build_attention
+from .base import BIAS, Architecture, Layered, SourceAttention, build_attention
 from .pooling import POOLS, Pooled
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Sliding(Architecture):
     """What convolution and linear share."""
 
     kernel_size: int = Field(default=5, ge=1, le=10**6, description="How many elements a window holds.")
+    bias: bool = Field(default=True, description=BIAS)
 
     encoder_settings: ClassVar[type[Section]] = BothSides
     decoder_settings: ClassVar[type[Section]] = SourceAttention
@@ -62,14 +63,16 @@ class Sliding(Architecture):
     def _build(self, inputs: int, causal: bool) -> Layer:
         from ..layers.convolution import convolution
 
-        return convolution(
-            inputs,
-            self.width,
-            len(self.sizes),
-            self.kernel_size,
-            causal=causal,
-            dropout=self.dropout,
-            act=self.activates,
+        return self.without_biases(
+            convolution(
+                inputs,
+                self.width,
+                len(self.sizes),
+                self.kernel_size,
+                causal=causal,
+                dropout=self.dropout,
+                act=self.activates,
+            )
         )
 
 
@@ -82,6 +85,7 @@ class WholeWindow(Architecture):
 
     kind: Literal["linear"] = "linear"
     size: ClassVar[int] = 0  # type: ignore[misc]
+    bias: bool = Field(default=True, description=BIAS)
 
     @property
     def shape(self) -> str:

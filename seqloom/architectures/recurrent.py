@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ..config.section import ReadIf, Section
-from .base import WITH_ATTENTION, Layered, SourceAttention, build_attention
+from .base import BIAS, WITH_ATTENTION, Layered, SourceAttention, build_attention
 from .pooling import POOLS, Pooled
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Recurrence(Layered):
     variational_dropout: Annotated[
         bool, ReadIf(lambda side: len(side.sizes) > 1 and side.dropout > 0, "with dropout between several layers")
     ] = Field(default=False, description="Whether dropout between layers sets the same features to 0 at every step.")
-    bias: bool = Field(default=True, description="Whether linear layers have a bias.")
+    bias: bool = Field(default=True, description=BIAS)
     init: Literal["uniform", "xavier", "orthogonal", "identity", "normal"] = Field(
         default="uniform",
         description="How weights are initialized; uniform is within one over the square root of the size.",

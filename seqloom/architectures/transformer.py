@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from ..config.section import ReadIf
-from .base import Layered
+from .base import BIAS, Layered
 from .pooling import POOLS, Pooled
 
 if TYPE_CHECKING:
@@ -48,11 +48,20 @@ class Transformer(Layered):
         description="Where blocks are normalized: behind the residual sum, in front of the block, or nowhere, with a "
         "learned factor that starts at 0.",
     )
+    rezero_shared: Annotated[bool, ReadIf(lambda side: side.norm == "rezero", 'with norm "rezero"')] = Field(
+        default=False, description="Whether the blocks of a layer share one ReZero factor; else each has its own."
+    )
     norm_type: Annotated[
-        Literal["layer", "rms"], ReadIf(lambda side: side.norm != "rezero", 'unless norm is "rezero"')
+        Literal["layer", "rms"],
+        ReadIf(
+            lambda side: side.norm != "rezero" or side.embedding_norm, 'unless norm is "rezero" without embedding_norm'
+        ),
     ] = Field(default="layer", description="What normalizes: LayerNorm or RMSNorm.")
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
         default="rotary", description="How the position of an element is told."
+    )
+    embedding_norm: bool = Field(
+        default=False, description="Whether embeddings are normalized, with their positions, before the first layer."
     )
     max_positions: Annotated[int, ReadIf(lambda side: side.positions == "learned", 'with positions "learned"')] = Field(
         default=1024, ge=1, le=10**6, description="The most elements that learned positions are there for."
@@ -60,7 +69,7 @@ class Transformer(Layered):
     window: int = Field(
         default=0, ge=0, le=10**6, description="How many elements the self-attention sees at once; 0 is all."
     )
-    bias: bool = Field(default=True, description="Whether linear layers and norms have a bias.")
+    bias: bool = Field(default=True, description=BIAS)
 
     def derived(self) -> dict[str, object]:
         return super().derived() | {"feed_forward": self.feed_forward or 4 * self.width}

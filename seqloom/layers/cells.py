@@ -281,15 +281,15 @@ class DecayGRUCell(Cell):
         self.channels, self.sizes = channels, (size, channels)
         self.mean = nn.Parameter(torch.zeros(channels))
         # Weight and bias: each channel fades by its own gap. At zero, where ReLU has no slope, it would never begin to.
-        self.fade_x = nn.Parameter(torch.empty(2, channels).uniform_(0, size**-0.5))
-        self.fade_h = linear(channels, size, size)
+        self.fade_x = nn.Parameter(torch.empty(1 + bias, channels).uniform_(0, size**-0.5))
+        self.fade_h = linear(channels, size, size, bias)
         self.V = linear(2 * channels, 3 * size, size, bias)
         self.U, self.U_n = linear(size, 2 * size, size, bias=False), linear(size, size, size, bias=False)
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
         h, last = entries
         values, observed, gaps = x.chunk(3, -1)
-        fading = torch.exp(-F.relu(gaps * self.fade_x[0] + self.fade_x[1]))
+        fading = torch.exp(-F.relu(gaps * self.fade_x[0] + self.fade_x[1:].sum(0)))
         seen = torch.where(observed > 0, values, fading * last + (1 - fading) * self.mean)
         h = torch.exp(-F.relu(self.fade_h(gaps))) * h
         (x_r, x_u, x_n), (h_r, h_u) = self.V(torch.cat([seen, observed], -1)).chunk(3, -1), self.U(h).chunk(2, -1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .biases import leave_out_biases
 from .chunked_cross_entropy import LinearCrossEntropy
 from .fast import native_decoder
 from .fast.dropout import Dropout
@@ -94,9 +95,8 @@ class Categorical(Head):
         super().__init__()
         assert not (weights and impossible), "classes that count differently can all be told"
         self.project, self.chunk, self.smoothing = nn.Linear(inputs, classes), chunk, smoothing
-        if not bias:  # zeros that nothing learns, in its place: to all that asks for it, it is there
-            del self.project.bias
-            self.project.register_buffer("bias", torch.zeros(classes), persistent=False)
+        if not bias:
+            leave_out_biases(self)
         self.register_buffer("weights", torch.tensor(weights), persistent=False)
         self.register_buffer("impossible", torch.tensor(impossible, dtype=torch.long), persistent=False)
 

@@ -152,6 +152,8 @@ def split_blocks(stack: Stack) -> tuple[list[list[Any]], list[Any]]:
     each = 3 if any(isinstance(part.layer, CrossAttention) for part in parts) else 2
     others: list[Any] = [layer for layer in stack.layers if layer not in parts]
     final = [layer for layer in others if isinstance(layer, Pointwise) and isinstance(layer.module[0], nn.LayerNorm)]
+    if parts and final and list(stack.layers).index(final[0]) < list(stack.layers).index(parts[0]):
+        raise ValueError("PyTorch's Transformer has no norm of embeddings: give the blocks alone")
     for layer in others:
         if layer not in final and not (isinstance(layer, Pointwise) and isinstance(layer.module[0], Dropout)):
             raise ValueError(f"PyTorch's Transformer has no {layer.describe().name}: give the blocks alone")

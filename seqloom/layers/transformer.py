@@ -1,5 +1,6 @@
 """Transformer layers. Their state is the keys and values of all that was read, and those of the memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +26,7 @@ from .fast.dropout import Dropout
 from .fast.steps import Change, Step
 from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
-from .residual import NORMS, RESIDUALS
+from .residual import NORMS, RESIDUALS, Residual
 from .state import Shared, State
 from .windowed_attention import attend_window
 
@@ -209,10 +210,12 @@ class TransformerConfig:
     value_size: int = 0  # of a value in each head; 0: as a key
     feed_forward: int = 0  # features inside the position-wise nets; 0: four times the size
     norm: str = "pre"  # of RESIDUALS
+    rezero_shared: bool = False  # one factor for all residuals of a layer; else one each
     norm_type: str = "layer"  # of NORMS
     activation: str = "gelu"  # of ACTIVATIONS
     positions: str = "sinusoidal"  # or "learned", "rotary", "none"
     max_positions: int = 512  # of learned ones
+    embedding_norm: bool = False  # of what the first layer reads, positions included
     window: int = 0  # elements that the self-attention sees; 0: all
     dropout: float = 0.0
     attention_dropout: float = 0.0
@@ -232,8 +235,15 @@ class TransformerConfig:
             return [SinusoidalPositions(self.size)]
         return [LearnedPositions(self.size, self.max_positions)] if self.positions == "learned" else []
 
-    def residual(self, layer: Layer) -> Layer:
-        return RESIDUALS[self.norm](self.size, layer, self.dropout, self.norm_type, self.bias)
+    def residuals(self, layers: Sequence[Layer]) -> list[Residual]:
+        """The parts of one layer, each with the way around it."""
+        made: list[Residual] = [
+            RESIDUALS[self.norm](self.size, layer, self.dropout, self.norm_type, self.bias) for layer in layers
+        ]
+        if self.norm == "rezero" and self.rezero_shared:
+            for other in made[1:]:
+                other.share = made[0].share
+        return made
 
 
 def transformer(inputs: int, config: TransformerConfig, *, causal: bool, memory: int = 0) -> Layer:
@@ -241,13 +251,16 @@ def transformer(inputs: int, config: TransformerConfig, *, causal: bool, memory:
     size, bias = config.size, config.bias
     attention = CausalAttention if causal else SelfAttention
     layers: list[Layer] = [] if inputs == size else [Pointwise(nn.Linear(inputs, size, bias))]
-    layers += [*config.position_layers(), Pointwise(Dropout(config.dropout))]
+    layers += config.position_layers()
+    if config.embedding_norm:
+        layers.append(Pointwise(NORMS[config.norm_type](size, bias)))
+    layers.append(Pointwise(Dropout(config.dropout)))
     for _ in range(config.depth):
-        layers.append(config.residual(attention(size, config.attention(), config.rotation(), config.window, bias)))
+        inner: list[Layer] = [attention(size, config.attention(), config.rotation(), config.window, bias)]
         if memory:
-            layers.append(config.residual(CrossAttention(size, memory, config.attention(), bias)))
-        hidden = config.feed_forward or 4 * size
-        layers.append(config.residual(position_wise(size, hidden, config.activation, config.dropout, bias)))
+            inner.append(CrossAttention(size, memory, config.attention(), bias))
+        inner.append(position_wise(size, config.feed_forward or 4 * size, config.activation, config.dropout, bias))
+        layers += config.residuals(inner)
     if config.norm == "pre":
         layers.append(Pointwise(NORMS[config.norm_type](size, bias)))
     return Stack(*layers)

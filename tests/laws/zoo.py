@@ -45,6 +45,8 @@ TRANSFORMERS: dict[str, TransformerConfig] = {
     "transformer-window": config(window=3, positions="rotary"),
     "transformer-widths": config(heads=5, key_size=4, value_size=3, positions="rotary"),
     "transformer-unbiased": config(norm="post", bias=False),
+    "transformer-normed-embedding": config(embedding_norm=True, positions="learned", max_positions=40),
+    "transformer-rezero-shared": config(norm="rezero", rezero_shared=True),
     "transformer-hard": config(hard_attention=True, window=4),
     "transformer-swiglu": config(activation="swiglu", norm_type="rms", bias=False),
 }

@@ -218,7 +218,7 @@ def decay_step(graph: Graph, cell: DecayGRUCell, x: Value, entries: Entries) -> 
     h, last = entries
     values, observed, gaps = x.split(*[cell.channels] * 3)
     known = graph.add("Greater", observed, 0.0)
-    weight, bias = (graph.weight(one) for one in cell.fade_x)
+    weight, bias = graph.weight(cell.fade_x[0]), graph.weight(cell.fade_x[1:].sum(0))
     fading = (-(gaps * weight + bias).relu()).exp()
     seen = graph.where(known, values, fading * last + (1.0 - fading) * graph.weight(cell.mean))
     h = (-write_linear(graph, cell.fade_h, gaps).relu()).exp() * h

@@ -186,6 +186,8 @@ def transformer_body(name: str, stack: Any) -> Body:
                 parts[f"{name}_project"] = linear_part(module[0])
                 before.append(f"x = self.{name}_project(x)")
             case Pointwise(module=module) if len(module) == 1 and isinstance(module[0], nn.LayerNorm):
+                if not blocks:
+                    raise RunError("nn.Transformer has no norm of embeddings, so it cannot be exported; --to onnx can")
                 blocks.append(layer)
             case _:
                 raise refuse(layer, "a layer")
