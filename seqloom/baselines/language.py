@@ -74,38 +74,54 @@ class NGram:
     def losses(self, tokens: ArrayLike) -> Doubles:
         """Negative log-likelihood (nats) of each token of a text (T,), given those before it."""
         text = _check_tokens(tokens, self.vocabulary)
-        chances = np.full(len(text), 1 / self.vocabulary)
-        contexts = np.zeros(len(text), dtype=np.int64)  # the place of the n-gram that ends before each token
-        for order in self.orders:
-            places = order.find(contexts, text, self.vocabulary)
-            known = contexts != UNSEEN
-            # The order below has its say where a context passes something on, and all of it where that is unseen.
-            chances *= np.where(known, order.passed[contexts], 1)
-            chances += np.where(places != UNSEEN, order.kept[places], 0)
-            # An n-gram that ends with a token is the context, one longer, of the token after it.
-            contexts = np.concatenate([[UNSEEN], places[:-1]])
-        return -np.log(chances)
+        begin = self.begin(1)
+        contexts = np.concatenate([begin[:, None], self.read(text[None, :-1], begin)], 1)[0]
+        return -np.log(self.chances(contexts[: len(text)], text))
 
     def probabilities(self, context: ArrayLike) -> Doubles:
         """The distribution (V,) of what follows these tokens."""
-        text = _check_tokens(context, self.vocabulary)
-        chances = np.full(self.vocabulary, 1 / self.vocabulary)
+        text = _check_tokens(context, self.vocabulary)[-len(self.orders) :]
+        begin = self.begin(1)
+        return self.distributions(self.read(text[None], begin)[0, -1:] if len(text) else begin)[0]
+
+    # A context is where one is in a text, for each order the place of the n-gram, one shorter, that ends there: (n,).
+
+    def begin(self, rows: int) -> Integers:
+        """The contexts (rows, n) before any token."""
+        contexts = np.full((rows, len(self.orders)), UNSEEN, dtype=np.int64)
+        contexts[:, 0] = 0
+        return contexts
+
+    def read(self, tokens: Integers, before: Integers) -> Integers:
+        """The contexts (B, T, n) after each token (B, T) of rows that come from these contexts (B, n)."""
+        after = np.zeros((*tokens.shape, len(self.orders)), dtype=np.int64)
+        for length, order in enumerate(self.orders[:-1]):
+            last = np.concatenate([before[:, None, length], after[:, :-1, length]], 1)[:, : tokens.shape[1]]
+            after[..., length + 1] = order.find(last, tokens, self.vocabulary)
+        return after
+
+    def chances(self, contexts: Integers, tokens: Integers) -> Doubles:
+        """The probability of each token (…) after its context (…, n)."""
+        chances = np.full(tokens.shape, 1 / self.vocabulary)
         for length, order in enumerate(self.orders):
-            if length > len(text):
-                break
-            place = self._place(text[len(text) - length :])
-            if place == UNSEEN:
-                break
-            first, last = np.searchsorted(order.keys, [place * self.vocabulary, (place + 1) * self.vocabulary])
-            chances *= order.passed[place]
-            chances[order.keys[first:last] - place * self.vocabulary] += order.kept[first:last]
+            context = contexts[..., length]
+            places = order.find(context, tokens, self.vocabulary)
+            # The order below has its say where a context passes something on, and all of it where that is unseen.
+            chances *= np.where(context != UNSEEN, order.passed[context], 1)
+            chances += np.where(places != UNSEEN, order.kept[places], 0)
         return chances
 
-    def _place(self, tokens: Integers) -> int:
-        place = np.zeros(1, dtype=np.int64)
-        for order, token in zip(self.orders, tokens, strict=False):
-            place = order.find(place, token, self.vocabulary)
-        return int(place[0])
+    def distributions(self, contexts: Integers) -> Doubles:
+        """The probabilities (N, V) of all tokens after each context (N, n)."""
+        chances = np.full((len(contexts), self.vocabulary), 1 / self.vocabulary)
+        for row, context in zip(chances, contexts, strict=True):
+            for order, place in zip(self.orders, context, strict=True):
+                if place != UNSEEN:
+                    begins = place * self.vocabulary
+                    first, last = np.searchsorted(order.keys, [begins, begins + self.vocabulary])
+                    row *= order.passed[place]
+                    row[order.keys[first:last] - begins] += order.kept[first:last]
+        return chances
 
 
 def _make_order(keys: Integers, counts: Integers, contexts: int, vocabulary: int) -> Order:

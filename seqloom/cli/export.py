@@ -29,7 +29,7 @@ def export(
     if as_json:
         print_whole(summary)
         return
-    print(describe(summary))
+    print("\n".join([describe(summary), *summary["notes"]]))
 
 
 def describe(summary: dict[str, Any]) -> str:

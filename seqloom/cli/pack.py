@@ -34,4 +34,5 @@ def describe(summary: dict[str, Any]) -> str:
 
     known = summary["largest_difference"] is not None
     parity = describe_parity(summary) if known else "there were no examples to compare its answers with"
-    return f"{summary['file']}: {summary['bytes'] / 1e6:.2f} MB; open it in a browser\n{parity}"
+    first = f"{summary['file']}: {summary['bytes'] / 1e6:.2f} MB; open it in a browser"
+    return "\n".join([first, parity, *summary["notes"]])

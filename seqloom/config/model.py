@@ -147,6 +147,16 @@ class GeneratorModel(EmbeddingModel):
         return self
 
 
+class LanguageModel(GeneratorModel):
+    ngram: int = Field(
+        default=0,
+        ge=0,
+        le=10,
+        description="The order of an n-gram model of the training text that is mixed into what the network expects, "
+        "with weights learned on the validation part; 0 is none.",
+    )
+
+
 class PretrainModel(GeneratorModel):
     """A body that reads text, with a head that predicts tokens."""
 

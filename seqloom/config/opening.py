@@ -14,6 +14,8 @@ OPENABLE: dict[str, tuple[str, ...]] = {
     "classify": ("data.source_tokenizer", *LENGTH, *NET, "train.select_by", "train.validation_tokens"),
     "tag": ("data.characters", "data.min_count", "model.crf", *NET),
     "seq2seq": ("data.source_tokenizer", "data.target_tokenizer", *LENGTH[1:], *NET),
+    "language": ("model.dropout", "model.ngram", "train.steps"),
+    "music": ("model.dropout", "model.ngram", "train.steps"),
     "forecast": ("data.context", "data.horizon", "data.season", "model.channel_independent", *NET),
 }
 

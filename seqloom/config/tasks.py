@@ -51,7 +51,7 @@ USES: dict[str, Use] = {
     "language": Use(
         "write text, one token after the other",
         data.LanguageData,
-        model.GeneratorModel,
+        model.LanguageModel,
         train.LanguageTrain,
         encodes=False,
         decodes=True,
@@ -67,7 +67,7 @@ USES: dict[str, Use] = {
     "music": Use(
         "write music, tunes or chord by chord",
         data.MusicData,
-        model.GeneratorModel,
+        model.LanguageModel,
         train.MusicTrain,
         encodes=False,
         decodes=True,

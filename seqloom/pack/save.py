@@ -44,6 +44,7 @@ def pack(run: Run, path: Path | str, examples: object = None) -> dict[str, Any]:
     if path.suffix.lower() != ENDING:
         raise RunError(f"{path}: a packed model is a page, whose name ends with {ENDING}")
     refuse_existing(path)
+    notes = run.drop_mixture()
     if not isinstance(run.model, Labeler | Generator):
         raise RunError(f"a {type(run.model).__name__} is neither a labeler nor a generator, so it cannot be packed")
     program, rounded = describe_run(run), Run(run.folder, run.task, round_weights(run.model))
@@ -51,6 +52,7 @@ def pack(run: Run, path: Path | str, examples: object = None) -> dict[str, Any]:
     part, chosen, why = choose_examples(run, examples)
     asked, parity = compare(run, rounded, chosen)
     about = describe(run, part, why, parity)
+    about["notes"] += [f"{note[0].upper()}{note[1:]}." for note in notes]
     model = {
         **graphs,
         "fields": program.fields,
@@ -63,7 +65,7 @@ def pack(run: Run, path: Path | str, examples: object = None) -> dict[str, Any]:
     page = write_page(about["title"], read_style(), model, base64.b64encode(weights).decode(), bundle(sources(), MAIN))
     data = page.encode()
     write_atomically(path, data)
-    return {"file": str(path), "bytes": len(data), **parity}
+    return {"file": str(path), "bytes": len(data), "notes": notes, **parity}
 
 
 # --- weights ------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def export_onnx(run: Run, folder: Path) -> dict[str, Any]:
 def export_huggingface(run: Run, folder: Path) -> dict[str, Any]:
     from ..exchange import huggingface
 
-    huggingface.save(run.model, folder)
+    huggingface.save(run.net, folder)
     files = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
     return {"folder": str(folder), "format": "huggingface", "files": files}
 
@@ -48,4 +48,6 @@ def export_run(folder: Path, to: str, into: Path) -> dict[str, Any]:
         raise RecipeError(f"a run is exported to {', '.join(FORMATS)}, not to {to!r:.80}")
     from .run import load
 
-    return FORMATS[to](load(folder, device="cpu"), into)
+    run = load(folder, device="cpu")
+    notes = run.drop_mixture()
+    return FORMATS[to](run, into) | {"notes": notes}

@@ -41,6 +41,7 @@ from ..training.tensors import copy_weights, load_weights, read_tensors, tensor_
 from .data_report import describe_all
 from .folder import (
     CARD,
+    NGRAM,
     RECORDS,
     SCORES,
     SETTLED,
@@ -418,16 +419,21 @@ class Pipeline:
                 )
             self.best = read_tensors(folder / WEIGHTS)  # they were found before this training was taken up
         load_weights(self.model, self.best, folder / WEIGHTS)
-        self.model.eval()
+        net: Any = self.model.eval()
+        model, mixture = net, None
+        if fitted := task.fit_mixture(net, self.prepared):
+            mixture, sentence = fitted
+            model = mixture.wrap(net)
+            yield self.note(sentence)
         # Where nothing was kept apart for the test, what was validated on is the best there is, and said to be that.
         parts = {part: task.examples(self.prepared, part) for part in ("test", "validation")}
         part = "test" if len(parts["test"]) else "validation"
         yield self.note(f"scoring on {len(parts[part]):,} {part} examples")
-        scores = task.score(self.model, parts[part])
+        scores = task.score(model, parts[part])
         if undefined := scores.keys() - drop_undefined(scores).keys():
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
-        with evaluation_mode(self.model):
-            whole = {name: value for name, value in task.validate(self.model, self.prepared).items() if isfinite(value)}
+        with evaluation_mode(model):
+            whole = {name: value for name, value in task.validate(model, self.prepared).items() if isfinite(value)}
         result = make_score_report(folder, task, part, parts[part], scores) | {"validation": whole}
         on = ", ".join(f"{name} {value:.3f}" for name, value in whole.items())
         yield self.note(f"on all {len(parts['validation']):,} validation examples the best weights have {on}")
@@ -436,6 +442,10 @@ class Pipeline:
             events.add_scores(result["scores"], end.step)
             events.add_text("card", text, end.step)
         contents = {SCORES: json_bytes(result), CARD: text.encode()}
+        if mixture is not None:
+            contents[NGRAM] = tensor_bytes(
+                {name: torch.from_numpy(array) for name, array in mixture.to_arrays().items()}
+            )
         for name, content in contents.items():
             write_atomically(folder / name, content)
         yield self.note(f"the run is in {folder}; ask it: seqloom {make_example_command(task.recipe, folder)}")

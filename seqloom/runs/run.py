@@ -17,12 +17,14 @@ from ..config.tasks import USES
 from ..data.formats.folders import is_image
 from ..data.formats.tables import Skipped, drop_faults
 from ..data.schema import FieldKind
+from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RunError, SearchError, SeqloomError
 from ..layers.cells import MakeCell
 from ..models import Batch, device_of
 from ..search import Recorder, Tree
 from ..tasks.decoding_options import DecodingOptions
 from ..tasks.generation import Continuation, Generation, SamplingOptions
+from ..tasks.ngram_mixture import Mixture
 from ..tasks.results import Example, Likelihood, Predictions
 from ..tasks.task import Prepared, Task, Writer
 from ..training.devices import choose_device
@@ -31,6 +33,7 @@ from ..training.manifests import check_manifest, read_checked, read_manifest, re
 from ..training.tensors import Allowance, count_max_bytes, count_tensors, load_weights, parse_tensors
 from .folder import (
     INT8,
+    NGRAM,
     RECORDS,
     SETTLED,
     WEIGHTS,
@@ -64,9 +67,23 @@ class Run:
 
     model: Any  # a Labeler or a Generator, as the task has it
 
-    def __init__(self, folder: Path, task: Task, model: nn.Module) -> None:
-        self.folder, self.task, self.model = folder, task, model
+    def __init__(self, folder: Path, task: Task, net: nn.Module, mixture: "Mixture | None" = None) -> None:
+        self.folder, self.task, self.mixture = folder, task, mixture
+        self.use(net)
         self._data: tuple[object, Prepared] | None = None  # the training data, and the examples it was prepared from
+
+    def use(self, net: Any) -> None:
+        """Answer with this net, and with what is mixed into it: the net alone is what is looked into and exported."""
+        self.net = net
+        self.model = net if self.mixture is None else self.mixture.wrap(net)
+
+    def drop_mixture(self) -> list[str]:
+        """Answer with the net alone, for forms that hold nothing else; what that leaves out, in a sentence."""
+        if self.mixture is None:
+            return []
+        self.mixture = None
+        self.use(self.net)
+        return ["the n-gram model (model.ngram) is left out: these are the answers of the network alone"]
 
     @property
     def recipe(self) -> Recipe:
@@ -287,7 +304,7 @@ class Run:
         given = self._first(examples) if given is None else self.task.accept_input(given)
         answer = self.predict(given)[0].output if answer is None else check_text("the answer", answer)
         shown = self.task.inspect(given, answer)
-        model = self.model if device_of(self.model).type == "cpu" else deepcopy(self.model).cpu()
+        model = self.net if device_of(self.net).type == "cpu" else deepcopy(self.net).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
         picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)
         return Look(
@@ -379,7 +396,7 @@ class Run:
         found = []
         for eight in (False, True):
             if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with
-                self.model = quantize_model(self, deepcopy(self.model))
+                self.use(quantize_model(self, deepcopy(self.net)))
             scores = drop_undefined(self.task.score(self.model, examples))
             found.append({name: one.score.value for name, one in scores.items()})
         plain, rounded = found
@@ -393,7 +410,7 @@ class Run:
 
     def diagnose(self, examples: object = None, seconds: float = TRIAL_SECONDS) -> "Diagnosis":
         """What ails the model, the worst first: see `diagnose`."""
-        return examine(self.folder, self.task, deepcopy(self.model).cpu(), partial(self.own_data, examples), seconds)
+        return examine(self.folder, self.task, deepcopy(self.net).cpu(), partial(self.own_data, examples), seconds)
 
 
 class Diagnosis(list["Finding"]):
@@ -459,16 +476,20 @@ def load(
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
         raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
-    sums = check_manifest(folder, SETTLED, later=[WEIGHTS])
+    sums = check_manifest(folder, SETTLED, later=[WEIGHTS, *([NGRAM] if NGRAM in read_manifest(folder) else [])])
     task = read_task(folder, read_recipe(folder), cell, fields)
     if read_config(folder).vocabularies != task.sizes():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
     model = build_model(folder, task)
     data = read_checked(folder / WEIGHTS, sums[WEIGHTS], count_max_bytes(model))
     load_weights(model, parse_tensors(data, folder / WEIGHTS), folder / WEIGHTS)
-    run = Run(folder, task, model.to(choose_device(device)).eval())
+    mixture = None
+    if NGRAM in sums:
+        path, size = folder / NGRAM, len(task.target) - len(NEVER_WRITTEN)
+        mixture = Mixture.from_tensors(parse_tensors(read_checked(path, sums[NGRAM]), path), size, path)
+    run = Run(folder, task, model.to(choose_device(device)).eval(), mixture)
     if int8:
-        quantize_model(run, run.model)
+        run.use(quantize_model(run, run.net))
     return run
 
 

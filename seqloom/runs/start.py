@@ -31,7 +31,7 @@ class Start:
         from .run import load
 
         run = load(Path(folder), cell, "cpu")
-        self.folder, self.task, self.model = folder, run.task, run.model
+        self.folder, self.task, self.model = folder, run.task, run.net
         self.sum = read_manifest(Path(folder))[WEIGHTS][-1]
 
     def carry_fields(self, declaration: Declaration) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
     return [
         {
             "way": way,
-            "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+            "parameters": sum(parameter.numel() for parameter in run.net.parameters()),
             "accuracy": round(float(right[way][:, 1].mean()), 3),
             **{f"{low} to {high} back": round(average_between(right[way], low, high), 3) for low, high in (NEAR, FAR)},
             "gradient 40 back, before": float(f"{before[way][40] / before[way].max():.1e}"),
@@ -123,7 +123,7 @@ def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
     from ..training.randomness import preserve_random_state
 
     examples = sorted(run.task.examples(run.own_data(), "test"), key=lambda one: -len(one[0]))[:rows]
-    model: Any = run.model
+    model: Any = run.net
     if fresh:
         with preserve_random_state():
             torch.manual_seed(run.recipe.train.seed)

@@ -83,6 +83,6 @@ def describe_places(model: Model, given: Any, answer: str | None) -> dict[str, A
 def answer_pulled(model: Model, given: Any, answer: str | None, pulls: list[Intervention]) -> dict[str, Any]:
     [before] = model.predict([given], None)
     places = places_of(model, given, answer) if pulls else []
-    with intervene_on(model.run.model, places, pulls):
+    with intervene_on(model.run.net, places, pulls):
         [after] = model.predict([given], None)
     return {"before": before, "after": after}

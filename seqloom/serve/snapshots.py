@@ -29,7 +29,7 @@ def answer_over_training(model: Model, given: Any) -> dict[str, Any]:
             skipped.append(f"step {step}: {error}".replace(str(model.run.folder), model.name))
         else:
             found.append({"step": step} | answer(model, weights, given, read))
-    found.append({"step": None} | answer(model, model.run.model, given, read))  # the best, which is what is served
+    found.append({"step": None} | answer(model, model.run.net, given, read))  # the best, which is what is served
     return {"snapshots": found, "skipped": skipped}
 
 
@@ -48,7 +48,7 @@ def draw_first(model: Model) -> nn.Module:
 def load_step(model: Model, step: int) -> nn.Module:
     """The weights after this step: their average, where one was kept, since that is what is validated."""
     place = model.run.folder / "checkpoints" / f"step-{step}"
-    copy, sums = deepcopy(model.run.model), read_manifest(place)
+    copy, sums = deepcopy(model.run.net), read_manifest(place)
     weights: dict[str, torch.Tensor] = {}
     for name in (WEIGHTS, AVERAGE):
         weights |= parse_tensors(read_checked(place / name, sums.get(name, []), count_max_bytes(copy)), place / name)

@@ -25,6 +25,7 @@ from .task import Declaration
 SAMPLED = 20_000  # examples that are looked at; the others are only counted
 SENTENCE = 3.0  # words, on average: shorter ones are names or codes
 FEW, MANY = 2_000, 20_000  # examples of little and of much data
+SHORT_TEXT = 300_000  # tokens
 SEASONS = {60_000: 60, 600_000: 144, 900_000: 96, 1_800_000: 48, 3_600_000: 24, 86_400_000: 7, 604_800_000: 52}  # by ms
 MONTHS = 12
 
@@ -221,6 +222,19 @@ def settle_seq2seq(recipe: Recipe, said: Mapping[str, Any], declaration: Declara
     }
 
 
+def settle_language(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+    """Prose and tunes: an n-gram model is mixed in, and the shorter the text, the more is left out in training."""
+    rows = open_dataset(declaration.schema, examples).read("train", Skipped())
+    texts = [row[0] for row in rows]
+    if not all(isinstance(text, str) for text in texts):  # chords
+        return {"model.dropout": 0.1, "model.ngram": 0, "train.steps": recipe.train.steps}
+    letters = said.get("data.target_tokenizer", recipe.data.target_tokenizer) == "characters"
+    tokens = sum(map(len, texts)) / (1 if letters else 5)
+    steps = choose_steps(15, 1, tokens, recipe.train.batch_tokens, 300, recipe.train.steps)
+    dropout = 0.3 if tokens < SHORT_TEXT else 0.1
+    return {"model.dropout": dropout, "model.ngram": 6 if letters else 4, "train.steps": steps}
+
+
 def settle_forecast(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """The season follows from the time between rows; a forecast reaches over one of them and reads several."""
     series = load_series_by_part(recipe.data, examples, Skipped())["train"]
@@ -263,5 +277,7 @@ RULES: dict[str, Rule] = {
     "classify": settle_classify,
     "tag": settle_tag,
     "seq2seq": settle_seq2seq,
+    "language": settle_language,
+    "music": settle_language,
     "forecast": settle_forecast,
 }

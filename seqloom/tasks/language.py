@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from ..data.schema import Schema
 from ..data.vocabulary import END, NEVER_WRITTEN, UNKNOWN
 from ..fields import text_side
 from ..metrics import Score, bits_per_character, perplexity
+from ..models import Generator
 from ..schemas import SymbolCounts
 from .free_generation import FreeGeneration
+from .ngram_mixture import Mixture, number_tokens
 from .scoring import Metric
 from .shape import Encoded
 from .task import Declaration, Task, check_per_symbol
@@ -39,6 +42,7 @@ def declare(recipe: Recipe) -> Declaration:
         metrics=metrics,
         quick={"perplexity": np.exp},
         writer=TextWriter,
+        mix=None if recipe.task == "pretrain" else fit_mixture,
         check=lambda task: check_per_symbol(task, counts=task.facts.counts),
     )
 
@@ -61,7 +65,7 @@ def baselines(task: Task, encoded: Encoded) -> dict[str, Doubles]:
     """
     field = task.target
     places, size = field.places(encoded["target"]), len(field) - len(NEVER_WRITTEN)
-    number = np.cumsum(~np.isin(np.arange(len(field)), NEVER_WRITTEN)) - 1  # among those that are
+    number = number_tokens(len(field))
     targets = number[places.targets(np.arange(len(places)))]
     seen = np.delete(np.array(task.facts.counts, dtype=np.float64), NEVER_WRITTEN) + 1  # any of them may come
     losses = {"uniform": compute_uniform_losses(targets, size), "unigram": -np.log(seen / seen.sum())[targets]}
@@ -72,6 +76,26 @@ def baselines(task: Task, encoded: Encoded) -> dict[str, Doubles]:
         if len(counted) >= order:
             losses[f"{order}-gram"] = NGram.fit(counted, size, order).losses(targets)
     return losses
+
+
+def fit_mixture(task: Task, model: Generator, prepared: Any) -> tuple[Mixture, str] | None:
+    """An n-gram model of the training text, believed as much as the validation part says; and what that brings."""
+    field, order = task.target, task.recipe.model.ngram
+    text, held_out = (field.places(prepared.splits[part].ids["target"]) for part in ("train", "validation"))
+    counted = np.arange(min(len(text), COUNTED))
+    if not order or len(counted) < order or not len(held_out):
+        return None
+    numbers = number_tokens(len(field))
+    ngram = NGram.fit(numbers[text.targets(counted)], len(field) - len(NEVER_WRITTEN), order)
+    pieces = []
+    for first, last in pairwise(held_out.begins):
+        read = numbers[held_out.inputs(np.arange(first, last))]
+        pieces.append(ngram.read(read[None], ngram.begin(1))[0])
+    targets = numbers[held_out.targets(np.arange(len(held_out)))]
+    losses = task.shape.losses(model, prepared.splits["validation"].ids)
+    held = losses, np.concatenate(pieces), targets
+    mixture = Mixture.fit(ngram, *held)
+    return mixture, mixture.describe(*held)
 
 
 def metrics(task: Task, encoded: Encoded, examples: Sequence[Sequence[str]]) -> Mapping[str, Metric]:

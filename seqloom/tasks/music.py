@@ -13,6 +13,7 @@ from ..baselines.music import FrameFrequency, PreviousFrame
 from ..config.recipe import Recipe
 from ..data.frames import Pieces
 from ..data.schema import Schema, Side
+from ..errors import RecipeError
 from ..fields import Frames
 from ..metrics import Score, nats
 from ..metrics.copied import find_copied, score_copied
@@ -42,6 +43,8 @@ def declare(recipe: Recipe) -> Declaration:
 
 
 def declare_chords(recipe: Recipe) -> Declaration:
+    if recipe.model.ngram:
+        raise RecipeError(f"model.ngram is {recipe.model.ngram}, but chords are no tokens that could be counted: say 0")
     side = Side((recipe.data.target,), Frames)
     return Declaration(
         schema=Schema("polyphony", recipe.data, {"target": side}, dataset=Pieces, limited=False),

@@ -20,7 +20,7 @@ from ..recipes import measured, small
 
 KINDS = [kind for kind in ARCHITECTURES if kind not in ("gru-d", "bag")]  # that one continues series of numbers
 TEXT = "".join(f"{number} green bottles hanging on the wall, é.\n" for number in range(40))
-SETTINGS = ("model.size=16", "train.steps=6", "train.batch_tokens=64", "train.bptt_window=8", "train.validate_every=3")
+SETTINGS = ("model.size=16", "train.steps=6", "train.batch_tokens=64", "train.bptt_window=8", "train.validate_every=3", "model.ngram=0")
 
 
 def recipe_of(folder, *settings, text=TEXT):
