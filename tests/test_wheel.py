@@ -108,7 +108,7 @@ def test_the_wheel_carries_its_license_and_its_command(wheel):
 
 def test_the_installed_package_reads_its_built_in_recipes(installed, tmp_path):
     program = (
-        "import json, seqloom; from seqloom.config.recipe import Recipe, builtin; "
+        "import json, seqloom; from seqloom.config.builtin import builtin; from seqloom.config.recipe import Recipe; "
         "print(json.dumps({'file': seqloom.__file__, 'tasks': {n: Recipe.read(n).task for n in builtin()}}))"
     )
     answer = json.loads(run(sys.executable, "-c", program, cwd=tmp_path, PYTHONPATH=str(installed)))

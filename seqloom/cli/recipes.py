@@ -11,7 +11,7 @@ from .options import Debug, Json
 
 def recipes(as_json: Json = False, debug: Debug = False) -> None:
     """What can be trained: built-in recipes with their size, time and data."""
-    from ..config.recipe import builtin, describe
+    from ..config.builtin import builtin, describe
 
     found = {name: describe(name)._asdict() for name in builtin()}
     if as_json:

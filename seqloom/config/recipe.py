@@ -1,16 +1,15 @@
 """A recipe: everything a run is made from, read from TOML, changed from the command line, written back whole.
 
 The task chooses the classes of its tables, `kind` those of [model] and its sides. This file holds them together:
-built-in recipes and files, overrides, what is derived, and the words of `seqloom recipes`. It opens no data.
+recipes and files, overrides, and what is derived. It opens no data.
 """
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, Union
+from typing import Any, Literal, Self, Union
 
 from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
 
@@ -19,6 +18,7 @@ from ..architectures import DEFAULT as DEFAULT_KIND
 from ..arguments import describe_value
 from ..errors import RecipeError
 from . import owners, toml
+from .builtin import builtin, read_builtin
 from .data import Data as Data
 from .messages import Misplaced, Setting, fault, literal, plain, settings, shown, wrong_choice
 from .model import SIDES, model_class, model_union
@@ -415,36 +415,11 @@ def _default(model: type[Section], name: str) -> object:
     return field.get_default(call_default_factory=True)
 
 
-class Summary(NamedTuple):
-    """A recipe in the words of `seqloom recipes`."""
-
-    title: str
-    size: str
-    time: str
-    data: str
-
-
-def describe(name: str) -> Summary:
-    """What a recipe does, how large its model is, how long it takes, and on what data."""
-    recipe = Recipe.read(name)
-    sides = [recipe.model.side(side) for side in SIDES]
-    size = " → ".join(dict.fromkeys(side.shape for side in sides))
-    data = f"sample {recipe.data.sample}" if recipe.data.sample else ", ".join(recipe.data.train) or "your own files"
-    return Summary(recipe.about.title, size, recipe.about.time, data)
-
-
-def builtin() -> list[str]:
-    """The names of the built-in recipes."""
-    files = resources.files("seqloom").joinpath("recipes").iterdir()
-    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
-
-
 def _find(name_or_path: str | Path) -> tuple[str, str]:
     """A recipe's text, and where it stands. A built-in name goes before a file of that very name."""
     given, names = str(name_or_path), builtin()
     if name_or_path in names:
-        file = resources.files("seqloom").joinpath("recipes", f"{given}.toml")
-        return file.read_text(encoding="utf-8"), f"recipe {given}"
+        return read_builtin(given), f"recipe {given}"
     if not os.path.isfile(given):
         _refuse_unknown(given, names)
     return toml.read(Path(given)), plain(given)
