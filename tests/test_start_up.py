@@ -1,5 +1,6 @@
 """What a command does not need, it does not import: most of a short command's time is importing."""
 
+import gc
 import json
 import os
 import subprocess
@@ -7,17 +8,18 @@ import sys
 
 import pytest
 
+from seqloom.__main__ import STARTING, collect_late
 from tests.recipes import small
 
 # Runs one command as a person does, then says what was imported for it.
 PROGRAM = """
-import atexit, json, os, sys
+import atexit, gc, json, os, sys
 answer = os.dup(1)
 
 
 def tell():
     sys.stdout.flush()  # what was printed comes first, also where it is held back
-    os.write(answer, ("\\n" + json.dumps(sorted(sys.modules))).encode())
+    os.write(answer, ("\\n" + json.dumps([sorted(sys.modules), gc.get_stats()[-1]["collections"]])).encode())
 
 
 atexit.register(tell)
@@ -34,12 +36,13 @@ NOT_FOR_A_PREDICTION = (
 )
 
 
-def imported(*arguments: str) -> tuple[int, set[str]]:
-    """The exit code of a command, and the modules it imported."""
+def imported(*arguments: str) -> tuple[int, set[str], int]:
+    """The exit code of a command, the modules it imported, and how often it went through all objects for garbage."""
     command = [sys.executable, "-c", PROGRAM, json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert "Traceback" not in done.stderr
-    return done.returncode, set(json.loads(done.stdout.splitlines()[-1]))
+    modules, searches = json.loads(done.stdout.splitlines()[-1])
+    return done.returncode, set(modules), searches
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def imported(*arguments: str) -> tuple[int, set[str]]:
     ],
 )
 def test_what_needs_no_tensors_imports_no_torch(arguments, code):
-    found, modules = imported(*arguments.split())
+    found, modules, _ = imported(*arguments.split())
     assert found == code
     assert modules.isdisjoint({"torch", "numpy"})
 
@@ -74,7 +77,23 @@ def test_a_prediction_imports_only_what_it_needs(tmp_path):
     from seqloom import train
 
     list(train(small(tmp_path), tmp_path / "run"))
-    found, modules = imported("predict", str(tmp_path / "run"), "abc")
+    found, modules, searches = imported("predict", str(tmp_path / "run"), "abc")
     assert found == 0
+    assert searches == 0
     assert "torch" in modules
     assert modules.isdisjoint(NOT_FOR_A_PREDICTION)
+
+
+def test_what_a_start_imports_is_set_aside_by_the_first_search_for_garbage():
+    usual, before = gc.get_threshold(), gc.get_freeze_count()
+    collect_late()
+    try:
+        assert gc.get_threshold() == (STARTING, *usual[1:])
+        gc.collect(0)
+        assert gc.get_threshold() == usual
+        assert gc.get_freeze_count() > before
+        frozen = gc.get_freeze_count()
+        gc.collect(0)
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()
