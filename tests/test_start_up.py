@@ -84,6 +84,15 @@ def test_a_prediction_imports_only_what_it_needs(tmp_path):
     assert modules.isdisjoint(NOT_FOR_A_PREDICTION)
 
 
+def test_training_imports_no_compiler(tmp_path):
+    recipe = tmp_path / "own.toml"
+    recipe.write_text(small(tmp_path).to_toml())
+    found, modules, _ = imported("train", str(recipe), "train.steps=1", "--into", str(tmp_path / "run"))
+    assert found == 0
+    assert "torch" in modules
+    assert modules.isdisjoint(TORCH_COMPILER)
+
+
 def test_what_a_start_imports_is_set_aside_by_the_first_search_for_garbage():
     usual, before = gc.get_threshold(), gc.get_freeze_count()
     collect_late()

@@ -6,6 +6,8 @@ Importing this loads no torch: a recipe is read, shown and refused without it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +18,16 @@ if TYPE_CHECKING:
 Groups = list[dict[str, Any]]  # the parameters, and how strongly they decay
 
 
+@cache
+def without_compiler(kind: type[Optimizer]) -> type[Any]:
+    """The same optimizer, whose methods do not begin by importing torch's compiler, some 1,000 modules. torch's own do,
+    only to tell it that they are not to be compiled."""
+    from torch import no_grad
+
+    methods = {name: unwrap(getattr(kind, name)) for name in ("add_param_group", "zero_grad")}
+    return type(kind.__name__, (kind,), methods | {"step": no_grad()(unwrap(kind.step))})
+
+
 # Fused: one pass over memory instead of a dozen small operations a parameter; several times faster on a CPU.
 
 
@@ -23,28 +35,28 @@ def build_adamw(groups: Groups, settings: Train) -> Optimizer:
     """Decays apart from the gradient (Loshchilov and Hutter, 2019)."""
     from torch.optim import AdamW
 
-    return AdamW(groups, lr=settings.learning_rate, fused=True)
+    return without_compiler(AdamW)(groups, lr=settings.learning_rate, fused=True)
 
 
 def build_adam(groups: Groups, settings: Train) -> Optimizer:
     """Decays within the gradient, as in torch."""
     from torch.optim import Adam
 
-    return Adam(groups, lr=settings.learning_rate, fused=True)
+    return without_compiler(Adam)(groups, lr=settings.learning_rate, fused=True)
 
 
 def build_radam(groups: Groups, settings: Train) -> Optimizer:
     """Decays apart from the gradient, as AdamW."""
     from torch.optim import RAdam
 
-    return RAdam(groups, lr=settings.learning_rate, decoupled_weight_decay=True)
+    return without_compiler(RAdam)(groups, lr=settings.learning_rate, decoupled_weight_decay=True)
 
 
 def build_sgd(groups: Groups, settings: Train) -> Optimizer:
     """Decays within the gradient, as in torch. Not fused: it would fail where a gradient comes late."""
     from torch.optim import SGD
 
-    return SGD(groups, lr=settings.learning_rate, momentum=settings.momentum)
+    return without_compiler(SGD)(groups, lr=settings.learning_rate, momentum=settings.momentum)
 
 
 MOMENTUM = ("sgd",)  # those that read train.momentum
