@@ -86,7 +86,7 @@ def test_a_prediction_imports_only_what_it_needs(tmp_path):
 
 def test_training_imports_no_compiler(tmp_path):
     recipe = tmp_path / "own.toml"
-    recipe.write_text(small(tmp_path).to_toml())
+    recipe.write_text(small(tmp_path).to_toml(comments=False))
     found, modules, _ = imported("train", str(recipe), "train.steps=1", "--into", str(tmp_path / "run"))
     assert found == 0
     assert "torch" in modules
