@@ -36,6 +36,11 @@ class ImagePrediction(Prediction):
     squares: list[str]
     pixels: list[Any]  # rows of pixels from 0 to 255, or of their colors
 
+    @property
+    def exact(self) -> str:
+        """The squares by number: five shades do not tell which they are."""
+        return " ".join(self.squares)
+
 
 class ImageTokens(SymbolField, ImageField):
     """Images of one size, (height, width, channels), as squares of `side` pixels; those at the edge may reach over."""
@@ -120,6 +125,10 @@ class ImageTokens(SymbolField, ImageField):
         return "\n".join(to_shades(self.picture(raw)))
 
     def parse(self, text: str) -> Bytes:
+        """The image of squares by number, or of lines of shades, as far as those tell it."""
+        squares = text.split()
+        if squares and set(squares) <= set(self.symbols[len(SPECIALS) :]):
+            return self.read_names(squares[: self.count])
         return parse_shades(text, self.size)
 
     def limits(self, recipe: Recipe) -> Limits:

@@ -302,8 +302,9 @@ class Run:
         from .report import make_forecast_fan
 
         given = self._first(examples) if given is None else self.task.accept_input(given)
-        answer = self.predict(given)[0].output if answer is None else check_text("the answer", answer)
-        shown = self.task.inspect(given, answer)
+        best = self.predict(given)[0] if answer is None else None
+        answer, exact = (best.output, best.exact) if best else (check_text("the answer", answer),) * 2
+        shown = self.task.inspect(given, exact)
         model = self.net if device_of(self.net).type == "cpu" else deepcopy(self.net).cpu()
         title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
         picture = None if shown.picture is None else Picture(shown.picture, self.recipe.model.patch)

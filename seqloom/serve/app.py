@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import SeqloomError
 from ..search import Abandoned
-from . import looking, oip, openai, ours, pulling, site, tokens
+from . import looking, oip, openai, ours, pulling, site, spans, tokens
 from .document import describe_api
 from .engine import Engine
 from .limits import Limits
@@ -25,7 +25,7 @@ from .runs import Runs
 from .safety import LOCAL, Guard
 from .wire import answer_error
 
-ROUTERS = (site.router, ours.router, looking.router, pulling.router, oip.router, openai.router, tokens.router)
+ROUTERS = tuple(part.router for part in (site, ours, looking, pulling, spans, oip, openai, tokens))
 
 
 def create_app(folder: Path, limits: Limits | None = None, hosts: Collection[str] = LOCAL, token: str = "") -> ASGIApp:

@@ -47,6 +47,14 @@ ANSWERS: dict[str, Any] = {
         "before": {"input": "a fine film", "predictions": [LABELED]},
         "after": {"input": "a fine film", "predictions": [LABELED | {"score": -0.5, "probability": 0.61}]},
     },
+    "/similar-spans": {
+        "units": [{"unit": 7, "high": True, "bounded": True, "values": [0.1, 1.8, -0.2]}],
+        "matches": [{"example": 3, "steps": ["a", "good", "one"], "start": 1, "share": 1.0, "shares": [1.0]}],
+        "usual": 0.16,
+        "part": "test",
+        "examples": 100,
+        "elements": 2542,
+    },
     "/tune": {"sounds": [{"start": 0.0, "end": 0.25, "pitch": 62, "note": "D4"}]},
     "/v1/completions": {
         "id": "cmpl-1",

@@ -32,7 +32,12 @@ SHOWN = 20_000  # numbers of an attention map, or of an example, that are sent
 def describe_input(model: Model) -> dict[str, Any]:
     """What the run takes and gives, for a form."""
     reads = "text" if model.reads_text else "numbers"
-    return {"reads": reads, "writes_on": model.writes_on, "searches": model.answers_in_text}
+    return {
+        "reads": reads,
+        "writes_on": model.writes_on,
+        "writes_text": model.writes_text,
+        "searches": model.answers_in_text,
+    }
 
 
 def list_next(model: Model, given: Any) -> dict[str, Any]:

@@ -61,7 +61,8 @@ async def list_examples(request: Request, run: str) -> dict[str, Any]:
 
 @router.get("/runs/{run}/input")
 async def describe_input(request: Request, run: str) -> dict[str, Any]:
-    """Whether the run reads a text or numbers, writes on from a beginning, and searches for its answers."""
+    """Whether the run reads a text or numbers, writes on from a beginning (a text of tokens, or something else), and
+    searches for its answers."""
     found: dict[str, Any] = await engine_of(request).call(run, inspection.describe_input)
     return found
 

@@ -116,10 +116,16 @@ class Model:
         return [make_prediction_json(shown(one), answers, answers.unread) for one, answers in told]
 
     def read_input(self, given: Any) -> Any:
-        """An input from JSON: a text, a text with its tag, or nested lists of numbers, where null is a gap."""
+        """An input from JSON: a text, a text with its tag, or nested lists of numbers, where null is a gap.
+
+        A run that reads numbers or images takes a text for the name of a file, so none gets that far.
+        """
+        pair = isinstance(given, list) and len(given) == 2 and all(isinstance(one, str) for one in given)
+        if not self.reads_text and (isinstance(given, str) or pair):
+            raise DataError("an input is a text, but this run reads numbers: nested lists of them, where null is a gap")
         if isinstance(given, str):
             return given
-        if isinstance(given, list) and len(given) == 2 and all(isinstance(one, str) for one in given):
+        if pair:
             return tuple(given)
         if self.reads_text:
             raise DataError(f"an input is {type(given).__name__} in Python's words, but this run reads text")

@@ -3,6 +3,7 @@
 https://kserve.github.io/website/docs/concepts/architecture/data-plane/v2-protocol. Tensors are JSON; BYTES are strings.
 """
 
+import json
 import math
 from importlib import metadata
 from typing import Annotated, Any, Literal
@@ -16,6 +17,7 @@ from ..runs.json_output import to_line
 from .engine import Engine
 from .limits import Refused
 from .models import Model, Writing
+from .safety import check_json
 from .wire import engine_of
 
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])
@@ -88,7 +90,9 @@ class Generate(BaseModel):
         json_schema_extra={"examples": [{"text_input": "Once upon", "parameters": {"temperature": 0.8}}]},
     )
     id: Name | None = Field(default=None, description="Comes back with the answer.")
-    text_input: str = Field(description="What is answered, or written on.")
+    text_input: str = Field(
+        description="What is answered, or written on; for a run that reads numbers, nested lists of them as JSON."
+    )
     parameters: GenerateParameters = Field(default=GenerateParameters(), description="How it is written.")
 
 
@@ -133,7 +137,8 @@ async def model_metadata(request: Request, model: str, version: str = VERSION) -
 
 
 def describe(model: Model) -> dict[str, Any]:
-    given = ("BYTES", [-1]) if model.reads_text else ("FP64", [-1, -1, -1])
+    images = model.run.task.reads_images
+    given = ("BYTES", [-1]) if model.reads_text else ("UINT8", [-1] * 4) if images else ("FP64", [-1] * 3)
     told = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in OUTPUTS.items()]
     return {"inputs": [{"name": "input", "datatype": given[0], "shape": given[1]}], "outputs": told}
 
@@ -216,10 +221,13 @@ def tensor(name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
 async def generate(request: Request, model: str, asked: Generate, version: str = VERSION) -> dict[str, Any]:
     """A text: written on, where that is the task, and else the best answer to the input."""
     engine = check(request, model, version)
-    writes_on, in_text = await engine.call(model, lambda loaded: (loaded.writes_on, loaded.answers_in_text))
+    writes_on, in_text, reads = await engine.call(
+        model, lambda loaded: (loaded.writes_on, loaded.answers_in_text, loaded.reads_text)
+    )
     given, how = asked.parameters, writing(asked.parameters)
     details: dict[str, Any] = {}
-    engine.check_inputs([asked.text_input])
+    read = asked.text_input if reads else numbers_of(asked.text_input, engine.limits.depth)
+    engine.check_inputs([read])
     if writes_on:
         how = Writing(**(how.__dict__ | {"max_tokens": how.max_tokens or 16}))
         engine.check_writing(1, how)
@@ -228,17 +236,22 @@ async def generate(request: Request, model: str, asked: Generate, version: str =
         logs = [{"token": token.name, "logprob": token.log} for token in tokens if token.name]
         details = {"finish_reason": tokens[-1].finish, "tokens": logs}
     elif in_text or given == GenerateParameters(details=given.details):
-        [found] = (
-            await engine.answer(model, [asked.text_input], how)
-            if in_text
-            else await engine.predict(model, [asked.text_input])
-        )
+        [found] = await (engine.answer(model, [read], how) if in_text else engine.predict(model, [read]))
         details, text = found, found["predictions"][0]["output"]
     else:
         raise DataError(f"{model} does not write its answers token by token, so it takes no parameters but details")
     named = {"id": asked.id} if asked.id is not None else {}
     told = {"model_name": model, "model_version": VERSION, **named, "text_output": text}
     return told | ({"details": details} if given.details else {})
+
+
+def numbers_of(text: str, depth: int) -> Any:
+    """The input of a run that reads a series or an image: nested lists of numbers, written as JSON."""
+    try:
+        check_json(text.encode(), depth)
+    except Refused:
+        raise DataError("this run reads numbers, and text_input is not JSON of nested lists of them") from None
+    return json.loads(text)
 
 
 def writing(given: GenerateParameters) -> Writing:

@@ -146,7 +146,7 @@ def read_entry(folder: Path) -> Entry:
     recipe, sums, found = read_recipe(folder), read_manifest(folder).get(WEIGHTS, []), read_scores(folder)
     about = {
         "task": recipe.task,
-        "title": recipe.about.title,
+        "title": recipe.about.title.partition("; the sample")[0] if recipe.data.train else recipe.about.title,
         "model": recipe.model.kind,
         "network": describe_network(recipe),
         "parameters": read_config(folder).parameters,

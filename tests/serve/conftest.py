@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
 from seqloom.config.recipe import Recipe
@@ -29,6 +30,8 @@ TAGGED = [
     for text in REVIEWS
 ]
 TEXT = "".join(f"{number} green bottles hanging on the wall, é.\n" for number in range(40))
+BARS = ["".join(CHANCE.choices("DEFGAB", k=8)) for _ in range(48)]
+TUNES = "".join(f"X:{n}\nM:4/4\nL:1/8\nK:D\n|:{BARS[n]}|{BARS[-n]}:|\n\n" for n in range(24))
 FEW = ("model.size=16", "train.steps=8", "train.batch_tokens=256", "train.validate_every=4")
 
 
@@ -48,6 +51,24 @@ def train_all(folder: Path, data: Path) -> None:
         recipe = Recipe.of({"task": "tag"}).override(*FEW, "model.kind=lstm", "model.bidirectional=false", *more)
         list(train(recipe, folder / name, examples=tagged))
     list(train(forecasting("model.kind=gru"), folder / "walk", examples=walks()))
+    (data / "tunes.abc").write_text(TUNES)
+    list(train(Recipe.read("music", f"data.train={data / 'tunes.abc'}", *FEW, "train.bptt_window=32"), folder / "tune"))
+    paint(data)
+    pictures = f"data.train={data / 'captions.csv'}", "data.format=images", "data.image_size=8", *FEW
+    caption = "data.target_tokenizer=words", "model.encoder.kind=transformer", "model.patch=4"
+    list(train(Recipe.of({"task": "caption"}).override(*pictures, *caption), folder / "caption"))
+    draw = "data.source_tokenizer=words", "data.square=2", "search.beam_size=1", "model.kind=gru"
+    list(train(Recipe.of({"task": "draw"}).override(*pictures, *draw), folder / "draw"))
+
+
+def paint(folder: Path) -> None:
+    """Squares that are red or blue and more or less bright, and a table with what they are called."""
+    lines = ["image,caption"]
+    for number in range(24):
+        red, light = number % 2, 80 + 7 * number
+        Image.new("RGB", (8, 8), (light, 0, 0) if red else (0, 0, light)).save(folder / f"{number}.png")
+        lines.append(f"{number}.png,{'a red' if red else 'a blue'} square")
+    (folder / "captions.csv").write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import torch
 
 from seqloom.errors import RunError
 from seqloom.layers.tap import recording
+from seqloom.look.measures.gates import record_traces
 from seqloom.look.measures.interventions import Intervention, intervene_on, list_intervention_places
 from seqloom.look.views import VIEWS
 from seqloom.runs.folder import RECORDS
@@ -23,7 +24,8 @@ from .test_batching import near
 from .test_sessions import ROWS
 
 GIVEN = {"text": "7 green bot", "window": "7 green", "backwards": "abc", "mood": "a good film", "tags": "a good film"}
-GIVEN |= {"walk": ROWS[:8]}
+GIVEN |= {"walk": ROWS[:8], "tune": "X:1\nM:4/4", "draw": "a red square"}
+GIVEN |= {"caption": np.full((8, 8, 3), 90).tolist()}
 
 
 def ask(client, path, **body):
@@ -169,11 +171,12 @@ def test_every_route_and_field_is_documented_with_an_example(client):
             assert about.get("description"), (name, field)
 
 
-@pytest.mark.parametrize("path", ["/predict", "/explain", "/next", "/attention", "/pull", "/tune"])
+@pytest.mark.parametrize("path", ["/predict", "/explain", "/next", "/attention", "/pull", "/tune", "/similar-spans"])
 def test_examples_of_answers_have_the_fields_of_real_ones(client, path):
     example = client.get("/openapi.json").json()["paths"][path]["post"]["responses"]["200"]["content"]
     asked = {"/predict": {"inputs": ["a good film"]}, "/tune": {"text": "X:1\nL:1/4\nK:C\nC|"}, "/pull": {"pulls": []}}
-    run = {"/next": "text", "/attention": "backwards"}.get(path, "mood")
+    asked["/similar-spans"] = {"level": "decoder layer 1", "start": 0, "end": 1}
+    run = {"/next": "text", "/attention": "backwards", "/similar-spans": "text"}.get(path, "mood")
     body = {} if path == "/tune" else {"run": run} | ({} if path == "/predict" else {"input": "abc"})
     real = ask(client, path, **body, **asked.get(path, {}))
     assert shape_of(example["application/json"]["example"]) == shape_of(real)
@@ -190,6 +193,73 @@ def shape_of(value):
     if isinstance(value, dict):
         return {key: shape_of(one) for key, one in value.items()}
     return [shape_of(value[0])] if isinstance(value, list) and value and isinstance(value[0], dict) else None
+
+
+# --- where else ---
+
+
+def test_the_spans_where_the_same_units_are_on(client, offline):
+    """Step by step, from what `look` records: who is on, where else, and how often that is to be expected."""
+    run, level = offline("text"), "decoder layer 1"
+    part, examples = run.pick_examples(100)
+    given = examples[0].input
+    told = ask(client, "/similar-spans", run="text", input=given, level=level, start=4, end=6)
+
+    def states(one):
+        look = run.look(one.input, one.answer)
+        return record_traces(look.model, look.batch, look.names)[0].entries["h"].astype(float)
+
+    seen = [states(one) for one in examples]
+    every = np.concatenate(seen)
+    scaled = [(one - every.mean(0)) / every.std(0) for one in seen]
+    on = {(unit["unit"], 1 if unit["high"] else -1) for unit in told["units"]}
+    expected = {(unit, side) for unit in range(16) for side in (1, -1) if (side * scaled[0][4:6, unit] > 1).all()}
+    assert on and on <= expected and (len(on) == 8 or on == expected)
+    share = [np.mean([side * one[:, unit] > 1 for unit, side in on], 0) for one in scaled]
+    pairs = [
+        (one[start : start + 2].mean(), number, start)
+        for number, one in enumerate(share)
+        for start in range(len(one) - 1)
+    ]
+    assert told["usual"] == pytest.approx(np.mean([value for value, *_ in pairs]))
+    best = max(value for value, number, start in pairs if number or abs(start - 4) > 1)
+    assert told["matches"][0]["share"] == pytest.approx(best)
+    for match in told["matches"]:
+        assert match["shares"] == pytest.approx(share[match["example"]][match["start"] :][:2].tolist())
+        assert (match["example"], match["start"]) != (0, 4)  # which is what was asked about
+    assert (told["part"], told["examples"], told["elements"]) == (part, len(examples), sum(map(len, seen)))
+
+
+@pytest.mark.parametrize(
+    ("span", "says"),
+    [
+        ({"level": "layer 9"}, "no layer 'layer 9'; there are decoder layer 1"),
+        ({"start": 3, "end": 3}, "does not lie within"),
+        ({"end": 999}, "does not lie within"),
+    ],
+)
+def test_a_span_that_cannot_be_is_refused(client, span, says):
+    asked = {"run": "text", "input": "7 green bot", "level": "decoder layer 1", "start": 0, "end": 2} | span
+    answer = client.post("/similar-spans", json=asked)
+    assert answer.status_code == 400 and says in answer.json()["error"]
+
+
+def test_a_span_over_which_no_unit_is_on_is_found_nowhere(client):
+    asked = {"run": "text", "input": "7 green bot", "level": "decoder layer 1", "start": 0, "end": 12}
+    told = ask(client, "/similar-spans", **asked)
+    assert (told["units"], told["matches"], told["usual"]) == ([], [], 0)
+
+
+@pytest.mark.parametrize("run", GIVEN)
+def test_every_run_has_layers_and_says_so_if_its_examples_are_gone(client, run):
+    levels = ask(client, "/levels", run=run, input=GIVEN[run])["levels"]
+    for one in levels:
+        asked = {"run": run, "input": GIVEN[run], "level": one["level"], "start": 0, "end": 1}
+        answer = client.post("/similar-spans", json=asked)
+        told = answer.json()
+        assert answer.status_code == 200 or "from Python" in told["error"]
+        if answer.status_code == 200:
+            assert told["examples"] >= 1 and all(len(match["steps"]) > match["start"] for match in told["matches"])
 
 
 # --- pulls ---

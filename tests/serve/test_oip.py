@@ -135,8 +135,44 @@ def test_texts_are_generated_by_every_task(client, offline):
         generate("backwards", "abc", temperature=0)["text_output"] == offline("backwards").predict("abc", 1)[0].output
     )
     assert generate("mood", "a good film")["text_output"] == offline("mood").predict("a good film")[0].output
+    assert generate("tags", "a good film")["text_output"] == offline("tags").predict("a good film")[0].output
+    rows = ROWS[:8].tolist()
+    assert generate("walk", json.dumps(rows))["text_output"] == offline("walk").predict(ROWS[:8])[0].output
+    image = np.full((8, 8, 3), 90, np.uint8)
+    assert generate("caption", json.dumps(image.tolist()))["text_output"] == offline("caption").predict(image)[0].output
+    for run, beginning in (("tune", "X:1\nM:4/4\n"), ("draw", "a red square")):
+        [written] = offline(run).generate(beginning, length=16, temperature=0.5, seed=4).finish()
+        assert generate(run, beginning, temperature=0.5, max_tokens=16, seed=4)["text_output"] == written.text
     refused = client.post("/v2/models/mood/generate", json={"text_input": "a", "parameters": {"temperature": 1}})
     assert refused.status_code == 400 and "token by token" in refused.json()["error"]
+
+
+@pytest.mark.parametrize("run", ["walk", "caption"])
+def test_a_text_is_never_the_name_of_a_file(client, runs, run):
+    """What reads images from Python takes a path for one: from a request it must not."""
+    picture = str(next(runs.parent.parent.rglob("1.png")))
+    for given in (picture, [picture, "tag"], [picture], {"path": picture}):
+        for path, body in (
+            ("/predict", {"inputs": [given]}),
+            ("/explain", {"input": given}),
+            ("/places", {"input": given}),
+        ):
+            answer = client.post(path, json={"run": run, **body})
+            assert answer.status_code == 400 and "numbers" in answer.json()["error"], (path, given)
+    bytes_ = client.post(f"/v2/models/{run}/infer", json={"inputs": [tensor([picture])]})
+    assert bytes_.status_code == 400 and "numbers" in bytes_.json()["error"]
+    for text in (picture, "NaN", "[1e999]", "{", "[" * 5000):
+        answer = client.post(f"/v2/models/{run}/generate", json={"text_input": text})
+        assert answer.status_code == 400 and "not JSON of nested lists" in answer.json()["error"]
+
+
+def test_images_are_asked_as_tensors(client, offline):
+    image = np.full((2, 8, 8, 3), 90, np.uint8)
+    image[1] = 20
+    told = client.get("/v2/models/caption").json()["inputs"]
+    assert told == [{"name": "input", "datatype": "UINT8", "shape": [-1, -1, -1, -1]}]
+    found = outputs(infer(client, "caption", tensor(image.tolist(), list(image.shape), "UINT8")))
+    assert found["output"] == [best.output for best, *_ in offline("caption").predict_many(list(image))]
 
 
 def test_tritons_client_works(server, offline):

@@ -33,7 +33,7 @@ def browser():
 def site(runs, tmp_path_factory):
     """A server of some of the runs, of one whose labels are markup, and of one that trains right now."""
     folder = tmp_path_factory.mktemp("site") / "runs"
-    for name in ("text", "backwards", "mood", "tags", "walk"):
+    for name in ("text", "backwards", "mood", "tags", "walk", "tune", "caption", "draw"):
         shutil.copytree(runs / name, folder / name)
     evil = [(text + f" {EVIL}", EVIL if label == "glad" else "sad & <low>") for text, label in LABELED]
     recipe = Recipe.of({"task": "classify"}).override(*FEW, "data.source_tokenizer=words")
@@ -103,7 +103,7 @@ def test_the_first_page_shows_every_run_with_its_baselines(browser, site):
     with opened(browser, site) as page:
         cards = page.locator(".card")
         cards.first.wait_for()
-        assert cards.count() == 7
+        assert cards.count() == 10
         mood = cards.filter(has=page.get_by_role("link", name="mood"))
         assert "this run" in mood.inner_text() and "most frequent" in mood.inner_text()
         assert "training now" in cards.filter(has=page.get_by_role("link", name="live")).inner_text()
@@ -137,21 +137,32 @@ TYPED = {
         "\n".join(["1, 2"] * 3 + [", 2"] + ["1.5, 3"] * 4),
         '.mark-rule line[stroke="#CC0000"]',
     ),  # where one is missing
+    "tune": ("X:1\nM:4/4\nL:1/8\nK:D\n|:DEFG ABAB|", "#temperature"),
+    "draw": ("a red square", "canvas"),
+    "caption": (None, ".answer"),  # which is picked, not typed
 }
+
+
+def give(page, run):
+    """Type what the run is asked, or wait for the test example that is picked at first."""
+    typed = TYPED[run][0]
+    if typed is None:
+        page.locator("img.pixels").first.wait_for()
+    else:
+        page.get_by_label("Type or paste").fill(typed)
 
 
 @pytest.mark.parametrize("run", TYPED)
 def test_every_task_answers_what_is_typed(browser, site, run):
-    typed, expected = TYPED[run]
     with opened(browser, site, f"#/runs/{run}") as page:
-        page.get_by_label("Type or paste").fill(typed)
-        page.locator(f"section[aria-label=Answer] {expected}").first.wait_for(state="attached")
+        give(page, run)
+        page.locator(f"section[aria-label=Answer] {TYPED[run][1]}").first.wait_for(state="attached")
 
 
 @pytest.mark.parametrize("run", ["backwards", *(pytest.param(run, marks=pytest.mark.soak) for run in TYPED)])
 def test_every_picture_that_fits_is_drawn(browser, site, run):
     with opened(browser, site, f"#/runs/{run}/pictures") as page:
-        page.get_by_label("Type or paste").fill(TYPED[run][0])
+        give(page, run)
         buttons = page.locator("button[aria-pressed]")
         buttons.first.wait_for()
         assert buttons.count() >= 12
@@ -230,7 +241,7 @@ def test_checkpoints_pulls_and_guesses(browser, site):
         page.get_by_text("step 0: nothing learned yet").first.wait_for()
         page.goto(f"{site.url}/#/runs/mood/pull")
         page.get_by_label("Type or paste").fill("a good film")
-        page.get_by_text("The answer does not move.").wait_for()
+        page.get_by_text("Nothing is changed yet").wait_for()
         page.get_by_label("Where").select_option(label=page.locator("#place option").last.inner_text())
         page.get_by_label("while it reads").select_option("")
         page.locator("#value").fill("0")
@@ -243,6 +254,35 @@ def test_checkpoints_pulls_and_guesses(browser, site):
             page.get_by_role("button", name="Show me").click()
             page.get_by_role("heading", name=f"After {number} of 24").wait_for()
         assert page.locator(".bars .value").count() == 3
+
+
+def test_a_span_is_dragged_over_or_pressed_and_found_elsewhere(browser, site):
+    with opened(browser, site, "#/runs/text/pull") as page:
+        chips = page.get_by_role("group", name="Choose a span").locator(".chip")
+        chosen = "all => all.flatMap((one, at) => one.getAttribute('aria-pressed') === 'true' ? [at] : [])"
+        chips.nth(4).hover()
+        page.mouse.down()
+        chips.nth(6).hover()
+        page.mouse.up()
+        assert chips.evaluate_all(chosen) == [4, 5, 6]
+        chips.nth(9).press("Enter")  # by keyboard the last, then the first
+        chips.nth(8).press("Enter")
+        assert chips.evaluate_all(chosen) == [8, 9]
+        chips.nth(3).press("Enter")
+        page.get_by_role("button", name="Find where else").click()
+        marks = page.locator(".found mark")
+        marks.first.wait_for()
+        assert marks.count() == 20 and {len(mark) for mark in marks.all_inner_texts()} == {1}
+        assert "picked at random" in page.locator("section", has=page.locator(".found")).last.inner_text()
+
+
+def test_a_picture_has_its_words_and_light_on_its_squares(browser, site):
+    with opened(browser, site, "#/runs/caption") as page:
+        give(page, "caption")
+        page.get_by_role("heading", name="What it attended to").wait_for()
+        page.locator(".chips .chip").first.hover()
+        inks = page.locator(".over .grid span").evaluate_all("all => all.map(one => Number(one.style.opacity))")
+        assert len(inks) == 4 and max(inks) == 0.75  # four squares of the image
 
 
 def test_by_keyboard_alone(browser, site):

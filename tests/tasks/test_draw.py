@@ -54,6 +54,11 @@ def test_a_name_is_drawn_as_images_of_that_name_are(run):
         assert ((image > 100) == bright).all() and len(best.squares) == 9
 
 
+def test_what_is_looked_into_are_the_squares_that_were_drawn(run):
+    [best] = run.predict("down", 1)
+    assert run.look("down").target == [*best.squares, "<eos>"] == run.look("down", " ".join(best.squares)).target
+
+
 def test_the_score_of_a_drawing_is_that_of_its_squares_when_they_are_given(run):
     task, model = run.task, run.model
     for answers, name in ((run.predict("down", width), "down") for width in (1, 3)):

@@ -21,7 +21,7 @@ function verdict(best, target) {
 
 function body(best, others, target) {
   if (best.tags) return tagged(best, target ?? "");
-  if (best.pixels) return image(best.pixels);
+  if (best.pixels) return [el("p", {class: "soft small"}, "What it draws:"), image(best.pixels)];
   if (best.probabilities) return bars(Object.entries(best.probabilities).sort((a, b) => b[1] - a[1]).slice(0, 12)
     .map(([name, value]) => ({name, value, label: percent(value), own: value > 0.5})), 1);
   if (best.value !== undefined) return el("p", {}, `${number(best.value)}, give or take ${number(best.spread)} (one standard deviation)`);

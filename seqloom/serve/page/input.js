@@ -16,12 +16,13 @@ export async function inputForm(run, changed, signal) {
   });
   const text = form.reads === "text", fault = el("p", {class: "error", role: "alert"}), truth = el("p", {class: "soft"}), picture = el("div");
   const flat = told.examples.length && !Array.isArray(told.examples[0].input?.[0]);
-  const area = el("textarea", {id: "input", rows: text ? 2 : 6, spellcheck: "false", autocomplete: "off"});
+  const area = el("textarea", {id: "input", rows: text && run.task !== "music" ? 2 : 6, spellcheck: "false", autocomplete: "off"});
   let current = null;  // the example that is shown, until something else is typed
 
   function typed() {
     current = null;
     fill(truth);
+    fill(picture);
     try {
       const rows = text ? area.value : readRows(area.value);
       fault.textContent = "";
@@ -37,14 +38,15 @@ export async function inputForm(run, changed, signal) {
     const pair = Array.isArray(example.input) && typeof example.input[0] === "string";
     area.value = text ? (pair ? example.input[0] : run.task === "tag" ? example.input.replaceAll("\t", " ") : example.input) : isTable(example.input) ? writeRows(example.input) : "";
     area.closest("div").hidden = !text && !isTable(example.input);
-    fill(picture, example.picture ? el("img", {class: "pixels", src: example.picture, alt: "the image that is read"}) : null);
+    fill(picture, !example.picture ? null : text ? el("p", {class: "soft small"}, "An image of that name:") : null,
+      example.picture ? el("img", {class: "pixels", src: example.picture, alt: text ? "an image of that name" : "the image that is read"}) : null);
     fill(truth, example.ahead || example.target.length > 300 ? null : ["Right answer: ", el("strong", {}, example.target)]);
     changed(example.input, example.target);
   }
 
   const choose = el("select", {id: "example", onchange: event => { if (event.target.value !== "") pick(told.examples[Number(event.target.value)]); }},
     el("option", {value: ""}, `Pick a ${told.part ?? "test"} example …`),
-    told.examples.map((one, place) => el("option", {value: place}, short(one.words || `example ${place + 1}`))));
+    told.examples.map((one, place) => el("option", {value: place}, `${place + 1}: ${short(one.words || "an example")}`)));
   const another = el("button", {onclick: () => {
     const place = Math.floor(Math.random() * told.examples.length);
     choose.value = String(place);

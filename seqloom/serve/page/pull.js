@@ -4,8 +4,7 @@
 import {latest, post} from "./api.js";
 import {debounced, el, fill, number, percent, table, visible} from "./dom.js";
 import {inputForm} from "./input.js";
-
-
+import {spanSearch} from "./spans.js";
 
 // One line about an answer: what it is, and how sure.
 export function say(predictions) {
@@ -18,16 +17,17 @@ export function say(predictions) {
 }
 
 export async function showPull(place, run, signal) {
-  const body = el("section"), ledger = el("section"), rows = [];
+  const body = el("section"), ledger = el("section"), rows = [], elsewhere = spanSearch(run.name);
   const load = latest();
   let given = null;
   const form = await inputForm(run, input => {
     given = input;
+    elsewhere.update(input);
     return load(abort => post("/places", {run: run.name, input}, abort), told => controls(told.places),
       error => fill(body, el("p", {class: "error"}, error.message)));
   }, signal);
   fill(place, el("p", {}, "Change one number inside this trained model while it reads your input, and see what that does to its answer. ",
-    "Nothing is saved: the model stays as it is."), form.place, body, ledger);
+    "Nothing is saved: the model stays as it is."), form.place, body, ledger, elsewhere.place);
   form.begin();
 
   function controls(places) {
@@ -62,6 +62,7 @@ export async function showPull(place, run, signal) {
       slider.min = state ? (value === null ? 0 : -1) : 0;
       slider.max = value === null && state ? 2 : 1;
       slider.value = value ?? 1;
+      slider.dataset.was = slider.value;  // as the slider has it, in its own steps
       was.textContent = value === null ? "all are multiplied with this; 1 changes nothing" : `it was ${number(value)}`;
       said.textContent = number(Number(slider.value));
       pull();
@@ -75,10 +76,11 @@ export async function showPull(place, run, signal) {
       return ask(abort => post("/pull", {run: run.name, input: given, pulls: [asked]}, abort), told => {
         const before = say(told.before.predictions), after = say(told.after.predictions);
         fill(now, "Without the pull: ", el("strong", {}, before));
-        fill(moved, after === before ? "The answer does not move." : ["Now: ", el("strong", {}, after)]);
+        const still = scaled ? value === 1 : value === Number(slider.dataset.was);
+        fill(moved, still ? "Nothing is changed yet: move the slider." : after === before ? "The answer does not move." : ["Now: ", el("strong", {}, after)]);
         last = [one.name, step.value === "" ? "every step" : visible(one.steps[asked.step]), unit.value === "" ? "all units" : one.kind === "attention"
           ? `to ${visible(one.units[asked.unit])}` : `unit ${asked.unit + 1}`, scaled ? `× ${number(value)}` : `${number(current() ?? NaN)} → ${number(value)}`, before, after];
-        keep.disabled = false;
+        keep.disabled = still;
       }, error => fill(moved, el("span", {class: "error"}, error.message)));
     }
 

@@ -30,16 +30,16 @@ export async function showTry(place, run, signal) {
     last = input;
     output.setAttribute("aria-busy", "true");
     reasons.reset();
-    return ask(abort => form.writes_on && form.reads === "text" ? showNext.ask(run, input, abort)
+    return ask(abort => form.writes_text ? showNext.ask(run, input, abort)
       : post("/predict", {run: run.name, inputs: [input]}, abort),
     async told => {
       output.removeAttribute("aria-busy");
-      if (form.writes_on && form.reads === "text") {
+      if (form.writes_text) {
         best = null;
         showNext(output, run, told, form, signal);
       } else {
         const [answer] = told.answers;
-        best = answer.predictions[0]?.output ?? null;
+        best = answer.predictions[0]?.squares?.join(" ") ?? answer.predictions[0]?.output ?? null;
         await showAnswer(output, answer, input, target, form.example()?.ahead);
       }
       inside.hidden = tooLong(input);
