@@ -55,8 +55,9 @@ class Layer(Described):
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """Read x (B, T, D). Where the mask (B, T) is false, the state passes and the output is zero."""
 
-    def __call__(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        y, state = super().__call__(x, state, mask)
+    def __call__(self, x: Tensor, state: State = None, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        """`forward`; without a state from the beginning."""
+        y, state = super().__call__(x, self.initial_state(len(x)) if state is None else state, mask)
         return self.output_tap(y), state
 
     def read(self, x: Tensor, mask: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ RECORD_EVERY = 10  # steps: often enough for a progress bar, seldom enough for a
 SKIPPED_AT_MOST = 10  # in a row; then it is no accident any more
 
 Rows = NDArray[np.integer[Any]]
+Schedule = Callable[[int, Train], float]  # the learning rate of a step, counted from 1
 Validate = Callable[[], dict[str, float]]  # scores by name, "loss" among them: see `selection_criteria`
 
 
@@ -63,6 +64,7 @@ def fit(
     ranks: ProcessGroup = ALONE,
     changed: int = -1,
     watch: MakeWatch | None = None,
+    schedule: Schedule = learning_rate_at,
 ) -> Iterator[Record]:
     """Train, from the newest checkpoint if there is one. The settings are resolved: steps, warm-up and so on are known.
 
@@ -75,8 +77,10 @@ def fit(
     With several processes, all of them train and tell the same; only the first needs checkpoints and validates.
 
     Checkpoints up to the step `changed` are of other data: from these it goes on with the beginning of the next epoch.
+
+    A `schedule` of one's own takes the place of the settings' one; what resumes has to be given it again.
     """
-    training = Training(objective, feed, settings, ranks, watch)
+    training = Training(objective, feed, settings, ranks, watch, schedule)
     checkpoint = find_checkpoint(checkpoints, ranks)
     if checkpoint is not None:
         training.restore(checkpoint, checkpoint.step <= changed)
@@ -132,7 +136,9 @@ class Training:
         settings: Train,
         ranks: ProcessGroup = ALONE,
         watch: MakeWatch | None = None,
+        schedule: Schedule = learning_rate_at,
     ) -> None:
+        self.schedule = schedule
         check_can_carry(objective, settings)
         self.objective, self.feed, self.settings, self.ranks = objective, feed, settings, ranks
         freeze(objective, settings.freeze)
@@ -201,7 +207,7 @@ class Training:
         """Read on and make one step, or skip it if something in it is not finite."""
         begun, now = perf_counter() - self._read_ahead, self.progress
         rows, batches = self.read()
-        set_learning_rate(self.optimizer, learning_rate_at(now.step + 1, self.settings))
+        set_learning_rate(self.optimizer, self.schedule(now.step + 1, self.settings))
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
         half = self.settings.precision == "float16"
         magnified = now.loss_scale if half else 1.0
@@ -352,7 +358,7 @@ class Training:
             now.step,
             round(now.epoch + (now.batch / len(self.order) if now.batch else 0), 6),
             now.loss_sum / now.loss_count if now.loss_count else None,
-            learning_rate_at(now.step, self.settings),
+            self.schedule(now.step, self.settings),
             now.largest_norm,
             now.tokens,
             now.recent_tokens / now.recent_seconds if now.recent_seconds else 0.0,
