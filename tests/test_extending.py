@@ -6,8 +6,8 @@ import torch
 
 from seqloom.layers import CELLS, DotAttention, Luong, recurrent_encoder
 from seqloom.models import Batch, Objective
-from seqloom.training import fit
 from seqloom.training.checkpoints import Checkpoints
+from seqloom.training.loop import fit
 
 from .laws.zoo import PIECES
 from .training.tiny import settings

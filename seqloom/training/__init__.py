@@ -1,4 +1,1 @@
 """Training: the loop, its optimizer, and files that survive being killed; knows no task and no run folder."""
-
-from .loop import Feed as Feed
-from .loop import fit as fit
