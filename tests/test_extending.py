@@ -45,7 +45,7 @@ def halving(step, settings):
     return settings.learning_rate * 0.5 ** ((step - 1) // 50)
 
 
-PLAIN = {"optimizer": "sgd", "clip_norm": 0.0, "weight_decay": 0.0, "learning_rate": 0.3, "warmup": 0}
+PLAIN = {"optimizer": "sgd", "momentum": 0.0, "clip_norm": 0.0, "weight_decay": 0.0, "learning_rate": 0.3, "warmup": 0}
 
 
 def test_an_own_loss_of_an_own_model_comes_to_the_solution_of_the_normal_equations():
