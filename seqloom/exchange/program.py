@@ -62,14 +62,14 @@ def describe_run(run: Run) -> Program:
         raise RunError(
             "a pre-trained body is not exported by itself: train a task from it (model.from), and export that run"
         )
-    if isinstance(run.net, Labeler):
-        return describe_labeler(run.net, fields, recipe)
-    assert isinstance(run.net, Generator)
+    if isinstance(run.model, Labeler):
+        return describe_labeler(run.model, fields, recipe)
+    assert isinstance(run.model, Generator)
     if fields["target"]["kind"] == "frames":
         return describe_frames(fields, recipe)
     return (
         describe_writer(run.task.target, fields, recipe)
-        if run.net.source is None
+        if run.model.source is None
         else describe_generator(fields, recipe)
     )
 
@@ -205,7 +205,7 @@ def describe_frames(fields: dict[str, Any], recipe: Any) -> Program:
 def describe_forecast(run: Run, facts: dict[str, Any]) -> Program:
     recipe = run.recipe
     model, data = recipe.model, recipe.data
-    if not isinstance(run.net, Labeler):
+    if not isinstance(run.model, Labeler):
         raise RunError("a forecaster that writes its forecast step by step cannot be exported")
     fields = {
         "names": facts["variables"],

@@ -164,12 +164,12 @@ class ContextBeside(Layer):
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         inner, before = state
         y, inner = self.layer(x[..., :-1], inner, mask)
-        contexts, last = self.read(x[..., -1], before, mask)
+        contexts, last = self.follow(x[..., -1], before, mask)
         if mask is not None:
             contexts = contexts * mask[..., None].to(contexts.device)
         return torch.cat([y, contexts.to(y)], -1), (inner, last)
 
-    def read(self, tokens: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def follow(self, tokens: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The contexts (B, T, n) after each token, and those after the last; padding is passed over."""
         known = np.ones(tokens.shape, dtype=bool) if mask is None else mask.cpu().numpy()
         order = np.argsort(~known, 1, kind="stable")  # what is read comes first
@@ -190,7 +190,7 @@ class ContextBeside(Layer):
 
         def step(x: Tensor, state: State) -> tuple[Tensor, State]:
             y, inner = move(x[:, :-1], state[0])
-            contexts, last = self.read(x[:, -1:], state[1], None)
+            contexts, last = self.follow(x[:, -1:], state[1], None)
             return torch.cat([y, contexts[:, 0].to(y)], -1), (inner, last)
 
         return step

@@ -24,7 +24,7 @@ def save(run: Run, folder: str | Path) -> dict[str, Any]:
         if (error.name or "").split(".")[0] not in ("onnx", "onnxruntime"):
             raise
         raise MissingExtra(str(error.name), "onnx") from None
-    model = run.net
+    model = run.model
     if not isinstance(model, Labeler | Generator):
         raise RunError(f"a {type(model).__name__} is neither a labeler nor a generator, so it cannot be exported")
     refuse_existing(Path(folder))

@@ -27,7 +27,7 @@ def save(run: Run, folder: str | Path) -> dict[str, Any]:
 
     What was written, and how far it is from the run at five sizes of batch and length.
     """
-    model = run.net
+    model = run.model
     if not isinstance(model, Labeler | Generator):
         raise RunError(f"a {type(model).__name__} is neither a labeler nor a generator, so it cannot be exported")
     refuse_existing(Path(folder))
