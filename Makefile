@@ -10,15 +10,17 @@ PYTEST  := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal -r
 NAME    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak docs pictures wheel
+.PHONY: help demo test check bench regress soak docs notebooks pictures wheel
 
 help:
 	@echo "make demo    train the date reader live, score it, look inside (minutes)"
 	@echo "make test    run the tests"
 	@echo "make check   ruff and mypy"
 	@echo "make bench   list the benchmarks; make bench NAME=intervals runs one"
+	@echo "make regress  train the short rows of the results anew and compare (ten minutes, needs SEQLOOM_DATA)"
 	@echo "make soak    the tests marked soak: long searches for rare failures"
 	@echo "make docs    build the documentation into site/"
+	@echo "make notebooks  write the lessons of the course as notebooks into notebooks/"
 	@echo "make pictures  draw the pictures of the documentation anew (minutes)"
 	@echo "make wheel   build the wheel into dist/"
 
@@ -52,14 +54,21 @@ else
 	.venv/bin/python benchmarks/$(NAME).py
 endif
 
+regress: .venv/.ready
+	.venv/bin/python benchmarks/regress.py
+
 soak: .venv/.ready
 	$(PYTEST) -m soak --hypothesis-profile soak --timeout 3600 tests
 
 docs: .venv/.ready
 	.venv/bin/mkdocs build --strict --site-dir site
 
+notebooks: .venv/.ready
+	.venv/bin/python -m seqloom course --into notebooks
+
 pictures: .venv/.ready
 	.venv/bin/python docs/pictures.py
+	.venv/bin/python docs/course_pictures.py
 
 wheel: .venv/.ready
 	.venv/bin/python -m build --wheel --no-isolation --outdir dist

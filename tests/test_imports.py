@@ -16,7 +16,7 @@ LEVELS = (
     ("__main__",),
     ("demo",),
     ("cli",),
-    ("serve", "pack"),
+    ("serve", "pack", "course"),
     ("stopping",),
     ("__init__", "certify"),
     ("runs",),

@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COURSE = ROOT / "docs" / "course"  # `tests/test_course.py` runs its lessons, in one process and with few steps
+WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in WRITTEN if page.parent != COURSE]
 SHOWN = ("text", "toml", "json", "make")
 
 # Not run, and why. Any other `make` line is tried with --dry-run: that its target exists is what can be said here.
@@ -25,7 +27,18 @@ SKIPPED = {
     "git clone": "the project is already here",
     "pip install": "the package is already installed",
 }
-MADE = {".git", ".venv", "site", "dist", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
+MADE = {
+    ".git",
+    ".venv",
+    "site",
+    "dist",
+    "notebooks",
+    "__pycache__",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    ".hypothesis",
+}
 
 
 def not_copied(folder: str, names: list[str]) -> set[str]:
@@ -128,10 +141,10 @@ def test_every_command_and_code_block_of_the_page_runs(page, tmp_path):
 def test_every_picture_of_the_pages_is_there_and_small_and_every_one_that_is_there_is_shown():
     shown = {
         (page.parent / name).resolve()
-        for page in PAGES
+        for page in WRITTEN
         for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text("utf-8"))
     }
-    assert shown == {path for path in (ROOT / "docs" / "pictures").iterdir()} and len(shown) >= 10
+    assert shown == {path for path in (ROOT / "docs" / "pictures").rglob("*.*")} and len(shown) >= 10
     assert all(path.stat().st_size < 150_000 for path in shown)
 
 

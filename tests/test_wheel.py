@@ -55,7 +55,9 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     here = {file.relative_to(ROOT).as_posix() for file in (ROOT / "seqloom").rglob("*") if file.is_file()}
     libraries = {name for name in packed if name.endswith(".so")}
-    assert packed - libraries == {name for name in here if "__pycache__" not in name}
+    folders = (ROOT / "docs" / "course", ROOT / "docs" / "pictures" / "course")
+    lessons = {f"seqloom/{file.relative_to(ROOT)}" for one in folders for file in one.rglob("*") if file.is_file()}
+    assert packed - libraries == {name for name in here | lessons if "__pycache__" not in name}
     if shutil.which("cc"):
         assert libraries == {f"seqloom/layers/fast/native/{build.prebuilt_name()}"}
 

@@ -12,6 +12,7 @@ from ..stopping import STOPPED, Interrupted, Stop, handle_signals
 from . import launch
 from .check import check
 from .compare import compare
+from .course import course
 from .data import data
 from .export import export
 from .fill import fill
@@ -25,7 +26,7 @@ from .train import train, tune
 
 COMMANDS = (
     *(recipes, config, data, train, tune, score, predict, generate, fill, serve, look, doctor, study),
-    *(quantize, certify, compare, check, export, pack),
+    *(quantize, certify, compare, check, export, pack, course),
 )
 
 

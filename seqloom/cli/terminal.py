@@ -109,6 +109,17 @@ def _interval(score: dict[str, Any]) -> str:
     return "{:.3f} – {:.3f}".format(*score["interval"]) if score.get("interval") else "–"
 
 
+def show_page(text: str) -> None:
+    """A page of Markdown: set for a terminal, as it is for anything else."""
+    from rich.markdown import Markdown
+
+    console = Console(markup=False, emoji=False)
+    if console.is_terminal:
+        console.print(Markdown(text, hyperlinks=False))
+    else:
+        print(text, end="")
+
+
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """Texts as they are: none of them is markup, and what a terminal would obey is shown."""
     shown = None if title is None else printable(title)
