@@ -11,10 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from . import preloaded
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = ROOT / "docs" / "course"  # `tests/test_course.py` runs its lessons, in one process and with few steps
@@ -106,10 +109,10 @@ def is_skipped(command: Command) -> bool:
     return command.language == "bash" and command.text.startswith(tuple(SKIPPED))
 
 
-def run(command: Command, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(command: Command, folder: Path, seqloom: Path) -> subprocess.CompletedProcess[str]:
     text = re.sub(r"^make\b", "make --dry-run", command.text, flags=re.MULTILINE)
-    programs = {"bash": ["bash", "-eu", "-c", text], "python": [sys.executable, "-c", command.text]}
-    here = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    programs = {"bash": ["bash", "-eu", "-c", text], "python": [seqloom, "-c", command.text]}
+    here = os.pathsep.join([str(seqloom.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         programs[command.language],
         cwd=folder,
@@ -121,21 +124,27 @@ def run(command: Command, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def check(command: Command, folder: Path, page: str) -> None:
-    answer = run(command, folder)
+def check(command: Command, folder: Path, page: str, seqloom: Path) -> None:
+    answer = run(command, folder, seqloom)
     told = f"{page}, line {command.line}: {command.text}\n{answer.stdout}{answer.stderr}"
     assert answer.returncode == (2 if command.errors else 0), told
     for error in command.errors:
         assert error in answer.stderr.splitlines(), told
 
 
+@pytest.fixture(scope="module")
+def seqloom(tmp_path_factory) -> Iterator[Path]:
+    with preloaded.start(tmp_path_factory.mktemp("preloaded")) as program:
+        yield program
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_and_code_block_of_the_page_runs(page, tmp_path):
+def test_every_command_and_code_block_of_the_page_runs(page, tmp_path, seqloom):
     commands = [command for command in commands_of(page.read_text("utf-8")) if not is_skipped(command)]
     folder = shutil.copytree(ROOT, tmp_path / "project", ignore=not_copied, symlinks=True)
     for command in commands:
-        check(command, folder, page.name)
+        check(command, folder, page.name, seqloom)
 
 
 def test_every_picture_of_the_pages_is_there_and_small_and_every_one_that_is_there_is_shown():
@@ -199,17 +208,17 @@ def test_a_block_nobody_would_run_is_refused(page):
         "```console\n$ echo error: other words >&2; exit 2\nerror: these words\n```",
     ],
 )
-def test_a_block_that_does_not_do_what_it_shows_is_seen(page, tmp_path):
+def test_a_block_that_does_not_do_what_it_shows_is_seen(page, tmp_path, seqloom):
     shutil.copy(ROOT / "Makefile", tmp_path)
     [command] = commands_of(page)
     with pytest.raises(AssertionError, match="page, line"):
-        check(command, tmp_path, "page")
+        check(command, tmp_path, "page", seqloom)
 
 
-def test_a_shown_error_is_compared_and_make_is_not_really_run(tmp_path):
+def test_a_shown_error_is_compared_and_make_is_not_really_run(tmp_path, seqloom):
     (tmp_path / "Makefile").write_text("test:\n\ttouch ran\n")
-    check(Command(1, "make test"), tmp_path, "page")
-    check(Command(2, "echo error: so >&2; exit 2", errors=["error: so"]), tmp_path, "page")
+    check(Command(1, "make test"), tmp_path, "page", seqloom)
+    check(Command(2, "echo error: so >&2; exit 2", errors=["error: so"]), tmp_path, "page", seqloom)
     assert not (tmp_path / "ran").exists()
 
 

@@ -1,7 +1,8 @@
 """What every layer has to keep, tried on one that may be anybody's: from the smallest case on, so that the first that
 fails is the smallest.
 
-A law gives its cases, each in words and with a way to measure how far the layer is from keeping it.
+A law gives its cases, each in words and with a way to measure how far the layer is from keeping it. `seqloom check`
+tries them on a person's own layers, the tests on every layer of the library.
 """
 
 import math
@@ -21,7 +22,7 @@ from ..layers.embeddings import TokenEmbedding
 from ..layers.heads import Categorical
 from ..layers.padding import gather_steps, last_step
 from ..layers.recurrent import Recurrent, ZeroState
-from ..layers.state import State, map_state
+from ..layers.state import State, map_state, repeat, select
 from .certificate import EXACT, STENCIL, apart, compare, differences, drawing_alike, stirred
 
 SIZE = 6  # features of what is read, written and remembered
@@ -35,12 +36,20 @@ LOOK = 20  # steps between looks at the loss
 Case = tuple[str, Callable[[], float]]  # in words, and how far off it is
 
 
+def draw_memory() -> Memory:
+    """What a layer may look at, a row each."""
+    values = torch.randn(ROWS, 3, SIZE)
+    return Memory(values, torch.ones(ROWS, 3, dtype=torch.bool), values.mean(1), ((torch.randn(ROWS, SIZE),),))
+
+
 @dataclass(frozen=True)
 class Subject:
-    """A cell or a layer that is tried, by how it is made."""
+    """A cell or a layer that is tried, by how it is made, with the size of what it reads and the memory it looks at."""
 
     name: str
     make: Callable[[], nn.Module]
+    inputs: int = SIZE
+    memory: Callable[[], Memory] = draw_memory
 
     def layer(self) -> Layer:
         """With parameters at no special value, as it is asked for answers."""
@@ -97,15 +106,12 @@ class Sample:
     """A layer with something to read: the same rows, alone or beside others."""
 
     def __init__(self, subject: Subject) -> None:
-        self.net = subject.layer()
-        self.x = torch.randn(ROWS, STEPS + 1, SIZE)
-        self.values, self.final = torch.randn(ROWS, 3, SIZE), torch.randn(ROWS, SIZE)
+        self.net, self.memory = subject.layer(), subject.memory()
+        self.x = torch.randn(ROWS, STEPS + 1, subject.inputs)
 
     def start(self, *rows: int) -> State:
         """The state of these rows, each with a memory of its own for layers that look at one."""
-        values, place = self.values[list(rows)], list(rows)
-        mask = torch.ones(values.shape[:2], dtype=torch.bool)
-        return self.net.initial_state(len(rows), Memory(values, mask, values.mean(1), ((self.final[place],),)))
+        return self.net.initial_state(len(rows), select(self.memory, torch.tensor(rows)))
 
     def read(self, x: Tensor, *rows: int, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return self.net(x, self.start(*rows), mask)
@@ -133,11 +139,12 @@ def reads_in_pieces(subject: Subject) -> Iterator[Case]:
         for cut in range(1, steps):
 
             def gap(steps: int = steps, cut: int = cut) -> float:
-                x = sample.x[:2, :steps]
-                whole, _ = sample.read(x, 0, 1)
+                x, more = sample.x[:2, :steps], sample.x[:2, STEPS:]
+                whole, last = sample.read(x, 0, 1)
                 first, state = sample.read(x[:, :cut], 0, 1)
-                second, _ = sample.net(x[:, cut:], state)
-                return apart([torch.cat([first, second], 1)], [whole])
+                second, state = sample.net(x[:, cut:], state)
+                pieces = torch.cat([first, second, sample.net(more, state)[0]], 1)
+                return apart([pieces], [torch.cat([whole, sample.net(more, last)[0]], 1)])
 
             yield f"{steps} elements, read as {cut} and {steps - cut}", gap
 
@@ -167,10 +174,23 @@ def keeps_rows_apart(subject: Subject) -> Iterator[Case]:
             return apart([together], [torch.cat(alone)])
 
         yield f"{rows} rows of {steps} elements, together and one by one", gap
+    for order in ([1], [2, 0, 0], [2, 1, 0, 0]) if sample.net.causal else ():
+        yield f"states of 3 rows, then of rows {order} of them", partial(order_gap, sample, torch.tensor(order))
+
+
+def order_gap(sample: Sample, order: Tensor) -> float:
+    """Rows in another order, as they are and twice each, as a beam has them, against the rows as they were."""
+    _, state = sample.read(sample.x[:, :STEPS], *range(ROWS))
+    more = sample.x[:, STEPS:]
+    expected, _ = sample.net(more, state)
+    beams = torch.stack([order * 2 + 1, order * 2], 1).flatten()
+    chosen, _ = sample.net(more[order], select(state, order))
+    twice, _ = sample.net(more[beams // 2], select(repeat(state, 2), beams))
+    return apart([chosen, twice], [expected[order], expected[beams // 2]])
 
 
 def ignores_padding(subject: Subject) -> Iterator[Case]:
-    """Wherever it stands, and even if it is not a number; where it stands, the output is zero."""
+    """Wherever it stands, and even if it is not a number; where it stands, the output is zero. Gradients are finite."""
     sample = Sample(subject)
     for steps in range(1, STEPS + 1):
         for there in sorted(product((True, False), repeat=steps), key=lambda one: -sum(one)):
@@ -182,18 +202,34 @@ def padding_gap(sample: Sample, there: Sequence[bool]) -> float:
     """A row with padding beside one without, against the same elements without padding."""
     steps, kept = len(there), torch.tensor(there)
     x, mask = sample.x[:2, :steps].clone(), torch.stack([kept, torch.ones(steps, dtype=torch.bool)])
-    y, state = sample.read(x.masked_fill(~mask[..., None], torch.nan), 0, 1, mask=mask)
+    poisoned = x.masked_fill(~mask[..., None], torch.nan)
+    y, state = sample.read(poisoned, 0, 1, mask=mask)
     gaps = [y[0, ~kept], torch.zeros_like(y[0, ~kept])]
     alone = sample.start(0)
     if kept.any():
         expected, alone = sample.net(x[:1, kept], alone)
         gaps = [torch.cat([gaps[0], y[0, kept]]), torch.cat([gaps[1], expected[0]])]
     found, wanted = [gaps[0]], [gaps[1]]
-    if sample.net.causal:  # what comes after it is expected the same
-        more = sample.x[:2, STEPS:]
+    if sample.net.causal:  # what comes after it is expected the same, and so is padding in pieces
+        more, half = sample.x[:2, STEPS:], (steps + 1) // 2
         found.append(sample.net(more, state)[0][:1])
         wanted.append(sample.net(more[:1], alone)[0])
-    return apart(found, wanted)
+        first, state = sample.read(poisoned[:, :half], 0, 1, mask=mask[:, :half])
+        found.append(
+            first if half == steps else torch.cat([first, sample.net(poisoned[:, half:], state, mask[:, half:])[0]], 1)
+        )
+        wanted.append(y)
+    return apart(found, wanted) if has_finite_gradients(sample.net, found) else math.inf
+
+
+def has_finite_gradients(net: Layer, outputs: Sequence[Tensor]) -> bool:
+    """Of every parameter that the outputs depend on; true where gradients are not recorded."""
+    total = torch.stack([output.sum() for output in outputs]).sum()
+    used = [one for one in net.parameters() if one.requires_grad]
+    if not total.requires_grad or not used:
+        return True
+    slopes = torch.autograd.grad(total, used, retain_graph=True, allow_unused=True)
+    return all(bool(slope.isfinite().all()) for slope in slopes if slope is not None)
 
 
 def is_not_changed_by_watching(subject: Subject) -> Iterator[Case]:
@@ -319,15 +355,18 @@ def eval_loss(toy: Toy, symbols: Tensor) -> float:
     return float(toy.eval().loss(symbols))
 
 
-LAWS = (
+READING = (
     Law("shapes, batch first", 0.0, keeps_shapes),
-    Law("stated equations", EXACT, follows_its_equations),
-    Law("finite differences", STENCIL, has_measured_slopes),
     Law("padding changes nothing", EXACT, ignores_padding),
     Law("the future does not change the past", EXACT, knows_no_future),
     Law("reading in pieces = reading at once", EXACT, reads_in_pieces),
     Law("rows do not change each other", EXACT, keeps_rows_apart),
     Law("watching changes nothing", EXACT, is_not_changed_by_watching),
+)
+LAWS = (
+    *READING,
+    Law("stated equations", EXACT, follows_its_equations),
+    Law("finite differences", STENCIL, has_measured_slopes),
     Law("loss ln V at the start", SURE, begins_by_guessing),
     Law("learned by heart", LEARNED, learns_by_heart),
 )

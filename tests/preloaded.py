@@ -1,0 +1,98 @@
+"""`seqloom` and Python started from a process that has imported torch already: imports are two seconds of each start.
+
+The process listens on a socket and forks for whatever a client asks it to run. The program has the client's arguments,
+folder, environment and streams, and ends as any other. A client that is gone takes its program with it.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+CLIENT = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect({place!r})
+    asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(line, [len(asked).to_bytes(8, "big")], [0, 1, 2])
+    line.sendall(asked)
+    [code] = line.recv(1)
+sys.exit(code)
+"""
+
+
+@contextmanager
+def start(folder: Path) -> Iterator[Path]:
+    """The program `seqloom` in this folder, which also runs Python (`-c CODE`), while the context lasts."""
+    place, client = folder / "socket", folder / "seqloom"
+    client.write_text(CLIENT.format(python=sys.executable, place=str(place)))
+    client.chmod(0o755)
+    command, pipe = [sys.executable, __file__, place], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:  # ends with its standard input
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        yield client
+
+
+def wait_for_a_program(place: str) -> list[str]:
+    """Returns in a process of its own for every program, with its arguments."""
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(place)
+        door.listen()
+        print("ready", flush=True)
+        threading.Thread(target=lambda: os._exit(len(os.read(0, 1))), daemon=True).start()
+        while True:
+            line, _ = door.accept()
+            if os.fork() == 0:
+                break
+            line.close()
+            os.waitpid(-1, os.WNOHANG)
+    size, streams, *_ = socket.recv_fds(line, 8, 3)
+    with line.makefile("rb") as asked:
+        words, folder, environment = json.loads(asked.read(int.from_bytes(size, "big")))
+    if (program := os.fork()) != 0:
+        for stream in streams:
+            os.close(stream)
+        follow(program, line)
+    line.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    return words
+
+
+def follow(program: int, line: socket.socket) -> None:
+    """Tell the client the exit code of its program; end the program when the client is gone."""
+
+    def end() -> None:
+        line.recv(1)
+        with suppress(ProcessLookupError):
+            os.kill(program, signal.SIGTERM)
+
+    threading.Thread(target=end, daemon=True).start()
+    code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+    line.sendall(bytes([code if code >= 0 else 128 - code]))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    for name in ("torch", "seqloom.cli.main", "seqloom.look", "seqloom.runs.run"):
+        import_module(name)
+    words = wait_for_a_program(sys.argv[1])
+    if words[0] == "-c":
+        sys.argv, sys.path[0] = words[:1], ""
+        module = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(words[1], "<string>", "exec"), vars(module))
+    else:
+        sys.argv = ["seqloom", *words]
+        import_module("seqloom.__main__").main()
