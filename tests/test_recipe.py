@@ -130,104 +130,38 @@ def recipes(draw) -> Recipe:
 # --- declarations ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_setting_has_one_sentence_of_help(name):
-    help = SETTINGS[name].help
-    assert help.endswith(".") and help[0].isupper() and ". " not in help
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_setting_says_what_it_allows(name):
-    assert SETTINGS[name].allowed
-
-
-def test_numbers_have_bounds_on_both_sides():
-    for setting in SETTINGS.values():
-        if setting.type in (int, float):
-            assert len([one for one in setting.limits if isinstance(one, Ge | Gt | Le | Lt)]) == 2
+def test_every_setting_has_one_sentence_of_help_says_what_it_allows_and_has_bounds_on_both_sides():
+    for name, setting in SETTINGS.items():
+        assert setting.help.endswith(".") and setting.help[0].isupper() and ". " not in setting.help, name
+        bounds = [one for one in setting.limits if isinstance(one, Ge | Gt | Le | Lt)]
+        assert setting.allowed and (setting.type not in (int, float) or len(bounds) == 2), name
 
 
 def test_the_settings_and_defaults_that_others_rely_on():
-    """Names that code, recipes and people use: no line of this list changes without a version."""
+    """Names that code, recipes and people use: none of them changes without a version."""
     expected = """
-        task = "seq2seq"
-        about = {title = "", time = "", expected = ""}
-        [data]
-        sample = ""
-        train = []
-        validation = []
-        test = []
-        format = "guess"
-        separator = "auto"
-        source = ["source"]
-        target = "target"
-        encoding = "utf-8"
-        on_bad_row = "error"
-        source_tokenizer = "characters"
-        target_tokenizer = "characters"
-        lowercase = false
-        min_count = 1
-        vocabulary_size = 0
-        max_length = 512
-        too_long = "drop"
-        validation_share = 0.1
-        test_share = 0.1
-        split_seed = 0
-        [model]
-        kind = "gru"
-        size = 128
-        depth = 0
-        embedding = 0
-        tied = false
-        dropout = 0.1
-        variational_dropout = false
-        recurrent_weight_dropout = 0.0
-        zoneout = 0.0
-        merge = "concatenate"
-        initial_state = "zero"
-        attention = "additive"
-        attention_style = "bahdanau"
-        hard_attention = false
-        bias = true
-        layer_norm = false
-        init = "uniform"
-        init_gain = 1.0
-        weight_constraint = "none"
-        reset_gate = "after"
-        [train]
-        steps = 0
-        time = ""
-        seed = 0
-        batch_tokens = 4096
-        shuffle = true
-        accumulate_batches = 1
-        bptt_window = 0
-        optimizer = "adamw"
-        momentum = 0.9
-        learning_rate = 1e-3
-        schedule = "cosine"
-        warmup = 0
-        weight_decay = 0.01
-        clip_norm = 1.0
-        clip_value = 0.0
-        ema = 0.0
-        freeze = []
-        teacher_forcing = 1.0
-        teacher_forcing_schedule = "constant"
-        shard = false
-        label_smoothing = 0.0
-        validate_every = 0
-        patience = 0
-        checkpoint_every = 0
-        keep_checkpoints = 2
-        [search]
-        beam_size = 4
-        length_penalty = 1.0
-        max_length = 0
+        task="seq2seq" about.title="" about.time="" about.expected=""
+        data.sample="" data.train=[] data.validation=[] data.test=[] data.format="guess" data.separator="auto"
+        data.source=["source"] data.target="target" data.encoding="utf-8" data.on_bad_row="error"
+        data.source_tokenizer="characters" data.target_tokenizer="characters" data.lowercase=false data.min_count=1
+        data.vocabulary_size=0 data.max_length=512 data.too_long="drop"
+        data.validation_share=0.1 data.test_share=0.1 data.split_seed=0
+        model.kind="gru" model.size=128 model.depth=0 model.embedding=0 model.tied=false model.dropout=0.1
+        model.variational_dropout=false model.recurrent_weight_dropout=0.0 model.zoneout=0.0 model.merge="concatenate"
+        model.initial_state="zero" model.attention="additive" model.attention_style="bahdanau"
+        model.hard_attention=false model.bias=true model.layer_norm=false model.init="uniform" model.init_gain=1.0
+        model.weight_constraint="none" model.reset_gate="after"
+        train.steps=0 train.time="" train.seed=0 train.batch_tokens=4096 train.shuffle=true train.accumulate_batches=1
+        train.bptt_window=0 train.optimizer="adamw" train.momentum=0.9 train.learning_rate=0.001
+        train.schedule="cosine" train.warmup=0 train.weight_decay=0.01 train.clip_norm=1.0 train.clip_value=0.0
+        train.ema=0.0 train.freeze=[] train.teacher_forcing=1.0 train.teacher_forcing_schedule="constant"
+        train.shard=false train.label_smoothing=0.0 train.validate_every=0 train.patience=0 train.checkpoint_every=0
+        train.keep_checkpoints=2
+        search.beam_size=4 search.length_penalty=1.0 search.max_length=0
         """
-    values = Recipe().model_dump(mode="json")
-    for table, wanted in tomllib.loads(expected).items():
-        assert wanted == ({key: values[table][key] for key in wanted} if isinstance(wanted, dict) else values[table])
+    for word in expected.split():
+        name, _, value = word.partition("=")
+        assert literal(value_of(Recipe(), name)) == value, name
 
 
 def test_a_recipe_cannot_be_changed_in_place():
@@ -244,23 +178,6 @@ def test_reading_recipes_needs_no_torch():
 # --- names that are none ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "right"),
-    [
-        ("model.sise", "model.size"),
-        ("modle.size", "model.size"),
-        ("model.encoder.kid", "model.encoder.kind"),
-        ("model.encodr.kind", "model.encoder.kind"),
-        ("steps", "train.steps"),
-        ("model.steps", "train.steps"),
-        ("train.lenght_penalty", "search.length_penalty"),
-        ("taks", "task"),
-    ],
-)
-def test_a_misspelled_or_misplaced_name_is_refused_with_the_right_one(name, right):
-    assert refusal(f"{name}=3") == f"there is no setting {name}; did you mean {right}?"
-
-
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_a_setting_that_was_renamed_is_refused_with_its_new_name(old, new):
     assert new in SETTINGS and old not in SETTINGS
@@ -274,56 +191,6 @@ def test_names_of_other_tools_are_refused_with_ours(ours, theirs):
     for name in theirs.split():
         other = f"{ours.partition('.')[0]}.{name}"
         assert f"there is no setting {other}; here it is {ours}" in refusal(f"{other}=3", of=OWNERS[ours])
-
-
-@pytest.mark.parametrize(
-    ("overrides", "sentence"),
-    [
-        (["model.kind=lstm", "model.heads=8"], "lstm has no setting heads; transformer has"),
-        (
-            ["model.kind=rnn", "model.forget_bias=1"],
-            "rnn has no setting forget_bias; lstm, peephole, coupled and minlstm have",
-        ),
-        (["model.kind=lstm", "model.window=8"], "lstm has no setting window; transformer has"),
-        (["model.kind=mingru", "model.weight_constraint=none"], "mingru has no setting weight_constraint; rnn, lstm, "),
-        (
-            ["task=tag", "model.kind=transformer", "model.bidirectional=true"],
-            "transformer has no setting bidirectional; rnn",
-        ),
-        (
-            ["model.decoder.kind=transformer", "model.heads=8"],
-            "gru has no setting heads; transformer has: model.decoder.heads",
-        ),
-        (["model.encoder.attention=dot"], "the encoder has no setting attention; the decoder has"),
-        (["task=classify", "data.horizon=3"], "classify has no setting data.horizon; forecast has"),
-        (
-            ["task=classify", "model.tied=true"],
-            "classify has no setting model.tied; seq2seq, caption, language, pretrain, music and draw have",
-        ),
-        (
-            ["task=language", "model.bidirectional=true"],
-            "language has no setting model.bidirectional; seq2seq, caption, classify",
-        ),
-        (["task=tag", "model.crf=true", "train.class_weights=true"], "with model.crf the loss is that of a whole path"),
-        (
-            ["task=classify", "search.beam_size=2"],
-            "classify has no setting search.beam_size; seq2seq, caption and draw have",
-        ),
-        (
-            ["task=classify", "model.encoder.size=2"],
-            "classify has no setting model.encoder.size; seq2seq, caption and draw have",
-        ),
-        (
-            ["task=classify", "search.num_beams=2"],
-            "search.beam_size is meant, but classify has no setting search.beam_size",
-        ),
-        (["task=sort"], 'task must be one of "seq2seq", "caption", '),
-        (["model.kind=lsmt"], 'not "lsmt"; did you mean "lstm"?'),
-        (["task=language", "model.kind=gru-d"], "numbers of which some are missing"),
-    ],
-)
-def test_a_setting_that_does_not_apply_is_refused_with_who_has_it(overrides, sentence):
-    assert sentence in refusal(*overrides, of=Recipe())
 
 
 def test_who_has_a_setting_is_true():
@@ -366,11 +233,8 @@ def test_a_name_like_no_other_is_refused_with_what_there_is():
     assert refusal("qqqq=3").endswith("; there are " + ", ".join(Recipe.model_fields))
     assert refusal("qqqq.zzzz=3").endswith("; there are " + ", ".join(Recipe.model_fields))
     assert refusal("=3").startswith('there is no setting "";')
-
-
-def test_a_table_in_place_of_a_setting_is_refused():
-    assert refusal("model=3") == "model is a table of settings; model.kind is one of them"
-    assert refusal("model.encoder={}").startswith("model.encoder is a table of settings")
+    with pytest.raises(RecipeError, match='there is no setting "data.train"'):  # a dotted name in quotes is one name
+        Recipe.of({"data.train": "a.csv"})
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -391,75 +255,33 @@ def test_unknown_keys_never_pass(section, key, value):
             Recipe().changed(name, value)
 
 
-def test_a_dotted_name_in_quotes_is_one_name():
-    with pytest.raises(RecipeError, match='there is no setting "data.train"'):
-        Recipe.of({"data.train": "a.csv"})
-
-
 # --- values that do not fit ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("override", "sentence"),
-    [
-        ("model.size=0", f"model.size must be {SIZES}, not 0"),
-        ("model.size=true", f"model.size must be {SIZES}, not true"),
-        ("model.size=1e2", f"model.size must be {SIZES}, not 100.0"),
-        ("model.size=big", f'model.size must be {SIZES}, not "big"'),
-        ("model.size=", f'model.size must be {SIZES}, not ""'),
-        ("model.size=[]", f"model.size must be {SIZES}, not []"),
-        ("model.size=64,0", f"model.size must be {SIZES}, not 0"),
-        ("model.size=64,big", f'model.size must be {SIZES}, not "big"'),
-        ("model.size=64,", f'model.size must be {SIZES}, not ""'),
-        ("model.size=[64, true]", f"model.size must be {SIZES}, not true"),
-        ("model.size=[[64]]", f"model.size must be {SIZES}, not [64]"),
-        ('model.size="64,32"', f'model.size must be {SIZES}, not "64,32"'),
-        ("model.size=" + "1," * 1000 + "1", "model.size: 1001 layers are listed, but there can be at most 1000"),
-        ("model.encoder.size=0", f"model.encoder.size must be {SIZES}, not 0"),
-        ("model.decoder.size=[64, 65537]", f"model.decoder.size must be {SIZES}, not 65537"),
-        ("model.depth=1,2", 'model.depth must be a whole number from 0 to 1000, not "1,2"'),
-        ("model.forget_bias=-101", "model.forget_bias must be a number from -100 to 100, not -101"),
-        ("model.dropout=1", "model.dropout must be a number from 0 to below 1, not 1"),
-        ("model.dropout=false", "model.dropout must be a number from 0 to below 1, not false"),
-        ("train.learning_rate=nan", "train.learning_rate must be a number from above 0 to 100, not nan"),
-        ("train.learning_rate=inf", "train.learning_rate must be a number from above 0 to 100, not inf"),
-        ("train.learning_rate=-inf", "train.learning_rate must be a number from above 0 to 100, not -inf"),
-        ("train.seed=1\nx = 2", 'train.seed must be a whole number from 0 to 4294967295, not "1\\nx = 2"'),
-        ("train.learning_rate=0", "train.learning_rate must be a number from above 0 to 100, not 0"),
-        ('train.learning_rate="1e-4"', 'train.learning_rate must be a number from above 0 to 100, not "1e-4"'),
-        ("model.bidirectional=1", "model.bidirectional must be true or false, not 1"),
-        ("model.bidirectional=True", 'model.bidirectional must be true or false, not "True"'),
-        (
-            "model.norm=pree",
-            'model.norm must be one of "post", "pre", "rezero", not "pree"; did you mean "pre"?',
-        ),
-        ("model.norm=3", 'model.norm must be one of "post", "pre", "rezero", not 3'),
-        ("model.decoder.norm=qq", 'model.decoder.norm must be one of "post", "pre", "rezero", not "qq"'),
-        ("data.target=", "data.target: a column has a name, or a number from 1"),
-        ('data.train=["a", 3]', "data.train must be text or a list of texts, not 3"),
-        ("data.train=a,,", 'data.train: ["a", "", ""] holds a name that no file can have'),
-        ('data.train="a\\u0000"', 'data.train: ["a\\u0000"] holds a name that no file can have'),
-        ("data.separator=", 'data.separator: "" cannot stand between two texts on one line'),
-        ('data.separator="\\n"', 'data.separator: "\\n" cannot stand between two texts on one line'),
-        (
-            "data.encoding=utf9",
-            'data.encoding: "utf9" is no text encoding; "utf-8", "latin-1" and "utf-16" are some',
-        ),
-        (
-            "data.encoding=hex",
-            'data.encoding: "hex" is no text encoding; "utf-8", "latin-1" and "utf-16" are some',
-        ),
-        (
-            "train.time=5",
-            'train.time: "5" is no time to train for; "90s", "5m", "1h" or "1h30m" would be',
-        ),
-        ("data.target=\udcff", "data.target: the text is not Unicode, so it cannot be written into a recipe"),
-        ("train.steps", '"train.steps" has no =, but a setting is given as section.key=value'),
-        ("model.size={a=[1], b=2}", f"model.size must be {SIZES}, not {{a = [1], b = 2}}"),
-    ],
-)
-def test_a_value_that_does_not_fit_is_refused_with_what_is_allowed(override, sentence):
-    assert refusal(override) == sentence
+def read_refusals() -> list[tuple[list[str], str]]:
+    """Overrides and the sentence with which they are refused; one that begins with … holds more."""
+    text = (Path(__file__).parent / "refusals.txt").read_text("utf-8").replace("→\n    ", "→ ").replace("SIZES", SIZES)
+    cases = [line.partition(" → ") for line in text.splitlines() if not line.startswith("#")]
+    return [(left.split(" & "), sentence) for left, _, sentence in cases]
+
+
+REFUSED = [
+    *read_refusals(),
+    (["model=3"], "model is a table of settings; model.kind is one of them"),
+    (["model.encoder={}"], "… model.encoder is a table of settings"),
+    (["model.size=" + "1," * 1000 + "1"], "model.size: 1001 layers are listed, but there can be at most 1000"),
+    (["model.size=" + "[" * 20_000], "… model.size must be"),
+    (["train.seed=1\nx = 2"], 'train.seed must be a whole number from 0 to 4294967295, not "1\\nx = 2"'),
+    (["data.target=\udcff"], "data.target: the text is not Unicode, so it cannot be written into a recipe"),
+    *(([text], "…") for text in ("model.size=" + "x" * 9999, "x" * 9999 + "=3", "model.size=[" + "1," * 9999 + "]")),
+]
+
+
+@pytest.mark.parametrize(("overrides", "sentence"), REFUSED, ids=[" ".join(words)[:80] for words, _ in REFUSED])
+def test_overrides_are_refused_with_the_reason(overrides, sentence):
+    said = refusal(*overrides)
+    assert sentence.removeprefix("…").strip() in said if sentence.startswith("…") else sentence == said
+    assert len(said) < 300  # however long the mistake
 
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.type in (int, float)])
@@ -495,109 +317,13 @@ def test_what_is_no_table_is_refused(values):
         Recipe.of({"model": values})
 
 
-def test_a_whole_number_is_fine_where_a_number_is_wanted():
-    rate = Recipe().override("train.learning_rate=1").train.learning_rate
-    assert rate == 1 and type(rate) is float
-
-
-def test_the_error_is_short_however_long_the_mistake():
-    for override in ("model.size=" + "x" * 10_000, "x" * 10_000 + "=3", "model.size=[" + "1," * 9999 + "]", "y" * 9999):
-        assert len(refusal(override)) < 300
-
-
 def test_huge_numbers_are_refused_like_any_other():
     for text in ("0x" + "f" * 20_000, "9" * 20_000, "{a = 0x" + "f" * 20_000 + "}", "1" + "0" * 400):
         assert refusal(f"train.seed={text}").startswith("train.seed must be a whole number")
         assert refusal(f"train.learning_rate={text}").startswith("train.learning_rate must be a number")
 
 
-def test_deep_nesting_is_refused():
-    assert refusal("model.size=" + "[" * 20_000).startswith("model.size must be")
-
-
 # --- combinations ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("overrides", "reason"),
-    [
-        (
-            ["model.decoder.bidirectional=true"],
-            "the decoder has no setting bidirectional; the encoder has, for a decoder",
-        ),
-        (["model.size=127"], "the encoder has the odd size 127, but with bidirectional"),
-        (["model.encoder.size=127"], "the encoder has the odd size 127, but with bidirectional"),
-        (["model.size=64,33"], "the encoder has the odd size 33, but with bidirectional"),
-        (["model.size=64,32", "model.depth=3"], "the encoder has depth 3, but its size lists 2 layers: depth 0 is"),
-        (
-            ["model.decoder.size=64,32", "model.decoder.depth=1"],
-            "the decoder has depth 1, but its size lists 2 layers: depth 0 is as many as listed",
-        ),
-        (
-            ["model.kind=rnn", "model.activation=gelu"],
-            'model.activation must be one of "tanh", "sigmoid", "relu", "identity"',
-        ),
-        (["model.kind=transformer", "model.activation=tanh"], 'must be one of "relu", "gelu", "swiglu", not "tanh"'),
-        (["model.kind=lstm", "model.layer_norm=true", "model.memory_size=64"], "has layer_norm and a memory_size, but"),
-        (["model.layer_norm=true", "model.reset_gate=before"], 'only with reset_gate "after"'),
-        (
-            ["model.kind=lstm", "model.layer_norm=true", "model.candidate_activation=sigmoid"],
-            'the encoder has the candidate_activation "sigmoid", but with layer_norm or a memory_size it is "tanh"',
-        ),
-        (
-            ["model.kind=lstm", "model.memory_size=64", "model.candidate_activation=sigmoid"],
-            'has the candidate_activation "sigmoid", but',
-        ),
-        (
-            ["model.decoder.kind=transformer", "model.attention=dot"],
-            "model.attention is set, but the encoder is gru and the decoder transformer: none of them reads it",
-        ),
-        (["model.kind=transformer", "model.size=64,64"], "the encoder lists sizes, but all layers of a Transformer"),
-        (
-            ["model.decoder.kind=transformer", "model.decoder.size=64,64"],
-            "the decoder lists sizes, but all layers of a Transformer have the same",
-        ),
-        (
-            ["model.kind=transformer", "model.positions=rotary", "model.size=12"],
-            'the encoder has positions "rotary", which rotate pairs of features, but 3 in each head',
-        ),
-        (
-            ["model.kind=convolution", "model.size=64,64"],
-            'lists sizes, but all layers of kind "convolution" have the same',
-        ),
-        (["model.kind=linear", "model.size=64,64"], 'lists sizes, but all layers of kind "linear" have the same'),
-        (
-            ["model.kind=convolution", "model.kernel_size=4"],
-            "the encoder has the even kernel_size 4, but with bidirectional",
-        ),
-        (
-            ["model.kind=linear", "model.kernel_size=2"],
-            "the encoder has the even kernel_size 2, but with bidirectional",
-        ),
-        (["model.decoder.kind=convolution", "model.attention=none"], "the decoder needs an attention"),
-        (["model.decoder.kind=linear", "model.attention=none"], "the decoder needs an attention"),
-        (
-            ["model.tied=true", "model.embedding=64"],
-            "model.tied wants the last layer as wide as a token's embedding: 128, not 64",
-        ),
-        (["model.tied=true", "model.size=64,32"], "as wide as a token's embedding: 32, not 64"),
-        (["model.kind=transformer", "model.heads=3"], "the encoder has size 128 and heads 3"),
-        (["model.decoder.kind=transformer", "model.decoder.heads=3"], "the decoder has size 128 and heads 3"),
-        (["model.decoder.kind=transformer", "model.decoder.size=130"], "the decoder has size 130 and heads 4"),
-        (["train.steps=10", "train.time=5m"], "train.steps and train.time are both given"),
-        (["data.sample=dates", "data.train=a.csv"], "data.sample and files are both given"),
-        (["data.sample=dates", "data.test=a.csv"], "data.sample and files are both given"),
-        (["data.sample=dates", "data.validation=a.csv"], "data.sample and files are both given"),
-        (["data.validation_share=0.5", "data.test_share=0.5"], "leave nothing to train on"),
-        (["data.train=a", "data.format=lines"], 'data.train is one file, but data.format "lines" wants two'),
-        (["data.train=a,b,c", "data.format=lines"], 'data.train is 3 files, but data.format "lines" wants two'),
-        (["data.source=text", "data.target=text"], 'the column "text" is named twice'),
-        (["train.steps=10", "train.warmup=11"], "train.warmup is 11 steps, but the whole training has 10"),
-        (["train.warmup=2001"], "train.warmup is 2001 steps, but the whole training has 2000"),
-    ],
-)
-def test_an_impossible_combination_is_refused_with_the_reason(overrides, reason):
-    assert reason in refusal(*overrides)
 
 
 @pytest.mark.parametrize(
@@ -701,10 +427,12 @@ def test_training_without_examples_is_refused_but_printing_is_not():
         ("model.encoder.size=64,32", (64, 32)),
         ("train.select_by=", ""),
         ("model.init_gain=2", 2.0),
+        ("train.learning_rate=1", 1.0),
     ],
 )
 def test_an_override_means_what_a_person_means(override, value):
-    assert value_of(Recipe().override(override), override.partition("=")[0].strip()) == value
+    found = value_of(Recipe().override(override), override.partition("=")[0].strip())
+    assert found == value and type(found) is type(value)
 
 
 @settings_of_hypothesis(max_examples=400)
@@ -747,11 +475,8 @@ def test_any_dictionary_is_taken_or_refused_in_one_line(name, value):
         one_line(error)
 
 
-def test_the_last_of_two_overrides_holds():
+def test_the_last_of_two_overrides_holds_and_none_changes_nothing():
     assert Recipe().override("model.size=2", "model.size=4").model.size == 4
-
-
-def test_no_override_changes_nothing():
     assert Recipe().override() == Recipe()
 
 
@@ -847,18 +572,15 @@ def test_given_settings_are_not_derived():
     assert Recipe().changed("train.validate_every", 17).resolved().train.checkpoint_every == 17
 
 
-def test_listed_sizes_say_depth_and_widths():
+def test_listed_sizes_say_depth_and_widths_and_one_size_holds_for_all_layers():
+    body = Recipe().override("model.size=64", "model.depth=3").model.side("encoder")
+    assert (body.size, body.sizes, body.width) == (64, (64, 64, 64), 64)
     model = Recipe().override("model.size=64,32,16", "model.decoder.size=48,24").resolved().model
     assert (model.depth, model.encoder.depth, model.decoder.depth) == (3, 3, 2)
     assert model.embedding == 48  # as the decoder's first layer
     encoder, decoder = model.side("encoder"), model.side("decoder")
     assert (encoder.sizes, encoder.width) == ((64, 32, 16), 16)
     assert (decoder.sizes, decoder.width) == ((48, 24), 24)
-
-
-def test_one_size_holds_for_all_layers():
-    body = Recipe().override("model.size=64", "model.depth=3").model.side("encoder")
-    assert (body.size, body.sizes, body.width) == (64, (64, 64, 64), 64)
 
 
 @pytest.mark.parametrize(
@@ -949,6 +671,8 @@ def test_a_written_recipe_is_complete(recipe):
 
 
 def test_comments_give_help_choices_and_what_is_derived():
+    assert "#" not in Recipe().to_toml(comments=False)
+    assert "derived" not in Recipe.read("seq2seq").resolved().to_toml(comments=True)
     text = Recipe().override("model.encoder.kind=transformer", "model.encoder.size=32").to_toml(comments=True)
     lines = text.splitlines()
     flat = " ".join(line.removeprefix("# ") for line in lines)
@@ -979,15 +703,6 @@ def test_listed_sizes_are_written_as_lists_and_read_back():
         assert Recipe.of(tomllib.loads(recipe.resolved().to_toml(comments))) == recipe.resolved()
 
 
-def test_without_comments_there_are_none():
-    assert "#" not in Recipe().to_toml(comments=False)
-
-
-def test_a_resolved_recipe_has_nothing_left_to_derive():
-    text = Recipe.read("seq2seq").resolved().to_toml(comments=True)
-    assert "derived" not in text
-
-
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
@@ -1006,23 +721,13 @@ def test_a_file_reads_with_its_overrides(tmp_path):
         assert (recipe.data.train, recipe.model.size, recipe.train.steps) == (("a.csv",), 64, 9)
 
 
-def test_a_file_without_an_ending_is_still_a_file(tmp_path, monkeypatch):
+def test_a_built_in_name_goes_before_a_file_of_that_name_and_a_file_needs_no_ending(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("own").write_text("[model]\nsize = 32\n")
+    Path("own").write_bytes(b"\xef\xbb\xbf[model]\r\nsize = 32\r\n")  # as Windows writes it
     assert Recipe.read("own").model.size == 32
-
-
-def test_a_built_in_name_goes_before_a_file_of_that_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     Path("seq2seq").write_text("[model]\nsize = 32\n")
     assert Recipe.read("seq2seq").data.sample == "dates"
     assert Recipe.read(Path("seq2seq")).model.size == 32
-
-
-def test_windows_files_read_alike(tmp_path):
-    path = tmp_path / "own.toml"
-    path.write_bytes(b"\xef\xbb\xbf[model]\r\nsize = 32\r\n")
-    assert Recipe.read(path).model.size == 32
 
 
 @pytest.mark.parametrize(
@@ -1051,16 +756,10 @@ def test_a_mistake_in_a_file_is_said_with_file_and_line(tmp_path, content, line,
     assert reason in sentence
 
 
-def test_a_number_too_long_for_toml_is_refused(tmp_path):
-    assert "this is not TOML" in file_refusal(tmp_path / "own.toml", "[model]\nsize = " + "9" * 5000)
-
-
-def test_a_file_nested_too_deeply_is_refused(tmp_path):
-    assert "nested so deeply" in file_refusal(tmp_path / "own.toml", "x = " + "[" * 100_000)
-
-
-def test_a_file_too_large_for_a_recipe_is_refused(tmp_path):
+def test_a_file_too_large_or_too_deep_for_a_recipe_is_refused(tmp_path):
     path = tmp_path / "own.toml"
+    assert "this is not TOML" in file_refusal(path, "[model]\nsize = " + "9" * 5000)
+    assert "nested so deeply" in file_refusal(path, "x = " + "[" * 100_000)
     assert "can be no recipe" in file_refusal(path, b"#" * (LARGEST + 1))
     path.write_bytes(b"#" * LARGEST)
     assert Recipe.read(path) == Recipe()
@@ -1096,8 +795,9 @@ def test_what_cannot_be_opened_is_refused(tmp_path):
 # --- built-in recipes ------------------------------------------------------------------------------------------------
 
 
-def test_the_built_in_recipes_are_these():
+def test_the_built_in_recipes_are_these_and_one_needs_no_files():
     assert {"classify", "forecast", "pronounce", "seq2seq", "translate"} <= set(builtin())
+    Recipe.read("seq2seq").check_data()
 
 
 @pytest.mark.parametrize("name", builtin())
@@ -1136,10 +836,6 @@ def test_all_kinds_are_one_word_apart_in_every_built_in_recipe(name):
             assert changed.model.side("encoder").kind == changed.model.side("decoder").kind == kind
             assert Recipe.of(tomllib.loads(changed.to_toml(comments=True))) == changed
             assert changed.override(f"model.kind={recipe.model.kind}").model.kind == recipe.model.kind
-
-
-def test_the_recipe_that_needs_no_files_is_complete():
-    Recipe.read("seq2seq").check_data()
 
 
 def test_pairs_of_a_pronouncing_dictionary_stand_two_blanks_apart():
@@ -1214,15 +910,22 @@ def test_the_schema_takes_a_size_or_a_list_of_them_within_bounds(table):
     for value, right in (
         (64, True),
         ([64, 32], True),
-        ([1] * 1000, True),
         ([], False),
-        ([1] * 1001, False),
         ([64, 0], False),
         (["64"], False),
         (0, False),
         ("64", False),
     ):
         assert fits(nested({f"{table}.size": value})) == right
+    limits = [one["maxItems"] for one in find_lists(SCHEMA["$defs"]) if one.get("items", {}).get("maximum") == 65536]
+    assert limits and set(limits) == {1000}
+
+
+def find_lists(node: object) -> list[dict]:
+    """Every schema of a list within this one."""
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+    own = [node] if isinstance(node, dict) and node.get("type") == "array" else []
+    return own + [found for one in inner for found in find_lists(one)]
 
 
 @given(st.sampled_from(list(SETTINGS)), json)

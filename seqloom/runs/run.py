@@ -329,6 +329,7 @@ class Run:
         from ..look.report.page import write_page
         from . import report as reports
 
+        path = path_of("the page", path)  # before the minutes that a page takes
         given = self._first(examples) if given is None else given
         look = self.look(given, answer, examples=examples)
         try:
@@ -338,7 +339,7 @@ class Run:
         scores = read_scores(self.folder)
         answered = reports.answer_examples(self, examples)
         return write_chart(
-            path_of("the page", path),
+            path,
             write_page(reports.collect_page(self.folder, self.task, look, scores, answered, findings)),
         )
 
