@@ -97,5 +97,5 @@ def check_path(name: str, value: Any) -> Path:
         pass
     except (OSError, ValueError) as error:  # too long, not allowed, or with a NUL in it
         reason = error.strerror if isinstance(error, OSError) else None
-        raise RunError(f"{describe_value(str(value))}: is no path that can be used here ({reason or error})") from None
+        raise RunError(f"{describe_value(str(value))}: is not a usable path ({reason or error})") from None
     return found

@@ -82,7 +82,7 @@ def test_every_kind_meets_every_choice():
     overs = [parse_over("model.depth=1,2", Recipe()), parse_over("model.dropout=0.0,0.3", Recipe())]
     names = [variant.name for variant in list_variants(["rnn", "gru"], overs)]
     assert len(names) == 8 and names[0] == "rnn depth=1 dropout=0.0"
-    with pytest.raises(RecipeError, match="nothing to compare"):
+    with pytest.raises(RecipeError, match="no variants to compare"):
         list_variants([], [])
     with pytest.raises(RecipeError, match="at least two"):
         list_variants(["gru"], [])
@@ -224,11 +224,11 @@ def test_a_folder_of_another_comparison_is_refused_and_more_seeds_are_not(tmp_pa
     assert len(plan_of(tmp_path, recipe, seeds=7).seeds) == 7
     assert len(plan_of(tmp_path, recipe, seeds=3).seeds) == 7  # what was asked for once is not taken back
     for other in ({"kinds": KINDS}, {"match": "parameters"}):
-        with pytest.raises(RunError, match="another comparison was begun here"):
+        with pytest.raises(RunError, match="another comparison was started here"):
             plan_of(tmp_path, recipe, **other)
     with pytest.raises(RunError, match="holds no comparison"):
         read_comparison(tmp_path)
-    with pytest.raises(RunError, match="no run has come to its end yet"):
+    with pytest.raises(RunError, match="no run has finished yet"):
         read_comparison(tmp_path / "c")
 
 

@@ -316,7 +316,7 @@ def test_resuming_before_anything_was_written_begins(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".recipe.toml.partial").write_text("half")
     assert list(train(small(tmp_path), tmp_path / "run", resume=True))[-1].kind == "end"
-    with pytest.raises(RunError, match="nothing to go on with"):
+    with pytest.raises(RunError, match="nothing to resume"):
         next(measured(train(None, tmp_path / "other", resume=True)))
 
 

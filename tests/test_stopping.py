@@ -21,7 +21,7 @@ from seqloom.training.manifests import MANIFEST, check_manifest
 
 from .recipes import measured, small
 
-SAVED = "stopped; go on with: seqloom train --into {} --resume"
+SAVED = "stopped; continue with: seqloom train --into {} --resume"
 UNSAVED = "stopped before there was anything to save; the same command begins again"
 UNBEGUN = "stopped before anything was begun"
 

@@ -88,4 +88,4 @@ def to_number(cell: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise DataError(f"{cell[:40]!r} is no number") from None
+        raise DataError(f"{cell[:40]!r} is not a number") from None

@@ -46,7 +46,7 @@ class Asked(NamedTuple):
 def score_texts(folders: list[Path], options: LikelihoodOptions, as_json: bool) -> None:
     """A table with a row for each text and run; as JSON a line for each, with every token."""
     if options.text and options.texts:
-        raise RecipeError("--text and --texts are two ways to say what is scored: choose one")
+        raise RecipeError("--text and --texts are both given: choose one")
     from ..runs.run import load
 
     found: list[tuple[str, Asked, Likelihood]] = []
@@ -85,7 +85,7 @@ def read_asked(run: "Run", options: LikelihoodOptions) -> Iterator[Asked]:
             raise DataError("a source, a tab and a text were expected", options.texts, line.number)
         yield Asked(source, text)
     if not count:
-        raise DataError("there is not a single text in the file", options.texts)
+        raise DataError("the file has no texts", options.texts)
     if empty:
         print(f"{options.texts}: {empty:,} empty lines were left out", file=sys.stderr)
 

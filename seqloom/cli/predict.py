@@ -61,15 +61,17 @@ def predict(
     """Answers to inputs given as arguments, in a file or folder, or on standard input; printed, or as a table."""
     check_predict_options(asking, table, as_json)
     if drawing != SamplingOptions() and not draw:
-        raise RecipeError("temperature, top-k, top-p, min-p and seed are about drawing: say --draw 1, or more")
+        raise RecipeError("temperature, top-k, top-p, min-p and seed apply only to sampling: add --draw 1 or more")
     one_by_one = draw <= 1 and (searching.beam or 1) == 1 and not writing.alternatives
     if writing.stream and (as_json or table.out or not one_by_one):
-        raise RecipeError("one answer at a time can be streamed, as text: say --beam 1 or --draw 1, without --json")
+        raise RecipeError(
+            "only one answer at a time can be streamed, as text: use --beam 1 or --draw 1, without --json"
+        )
     check_begun(run)
     if follow:
         if asking != InputOptions() or table.out or draw or writing.stream:
             raise RecipeError(
-                "--follow reads standard input line by line, with no other options than --best, --json and --int8"
+                "--follow reads standard input line by line and takes only the options --best, --json and --int8"
             )
         follow_run(run, writing.int8, searching.best or 1, as_json)
         return
@@ -116,11 +118,11 @@ def check_predict_options(asking: InputOptions, table: TableOptions, as_json: bo
     if asking.on_bad_row not in ("", "error", "skip"):
         raise RecipeError(f"--on-bad-row is {asking.on_bad_row!r}, but error or skip was expected")
     if not asking.file and (asking.source or asking.format):
-        raise RecipeError("--source and --format are about a file: say --file")
+        raise RecipeError("--source and --format apply only to a file: add --file")
     if table.out and as_json:
         raise RecipeError("--out writes a table and --json prints: choose one; a table .jsonl is JSON, too")
     if table.probabilities and not table.out:
-        raise RecipeError("--probabilities are columns of a table: say --out")
+        raise RecipeError("--probabilities are columns of a table: add --out")
     if table.out:
         from ..runs.answer_table import check_table
 
@@ -286,7 +288,7 @@ def write_answers(loaded: "Run", answers: "Answers", table: TableOptions, shown:
     pairs = watch_progress(answers)
     first = next(pairs, None)
     if first is None:
-        raise DataError("there is not a single input to answer")
+        raise DataError("there are no inputs to answer")
     added = list(answer_rows(first[1], shown, classes)[0])
     if twice := [name for name in added if name in answers.file.columns]:
         raise DataError(f"the inputs have a column {twice[0]!r}, which the answers need: rename it", first[0].file)
@@ -368,7 +370,7 @@ def generate(
     """Texts written on from a beginning: drawn token by token or, with --beam, the best that a search finds."""
     check_beam(searching, writing, tree)
     if writing.stream and asking.count > 1 and not as_json:
-        raise RecipeError(f"{asking.count} texts at once cannot be streamed as plain text: say --count 1, or --json")
+        raise RecipeError(f"{asking.count} texts at once cannot be streamed as plain text: use --count 1 or --json")
     check_begun(run)
     from ..runs.run import load
 
@@ -415,9 +417,13 @@ def generate(
 def check_beam(searching: BeamOptions, writing: WritingOptions, tree: Path | None) -> None:
     """Refuse what does not go with a search, or only with one."""
     if searching.beam and writing.stream:
-        raise RecipeError("what a beam finds is known at its end, so it cannot be streamed: leave --beam or --stream")
+        raise RecipeError(
+            "beam search has its results only at its end, so it cannot be streamed: leave out --beam or --stream"
+        )
     if not searching.beam and (searching != BeamOptions() or tree):
-        raise RecipeError("--best, --groups, --diversity, --length-penalty and --tree are about a search: say --beam")
+        raise RecipeError(
+            "--best, --groups, --diversity, --length-penalty and --tree apply only to beam search: add --beam"
+        )
 
 
 def make_recorder() -> "Recorder":

@@ -27,7 +27,7 @@ def score(
 ) -> None:
     """Scores of runs, each with its interval and its baselines; with --text, how probable sentences are to them."""
     if asked != LikelihoodOptions() and not asked.text and asked.texts is None:
-        raise RecipeError("--given, --tag and --tokens are about texts to score: say --text or --texts")
+        raise RecipeError("--given, --tag and --tokens apply only to texts to score: add --text or --texts")
     for folder in runs:
         check_begun(folder)
     if asked.text or asked.texts is not None:

@@ -117,15 +117,13 @@ def parse_processes(text: str) -> int:
 
 def check_options(recipe: str | None, into: Path | None, resume: bool, changed_data: bool) -> None:
     if launch.is_one_of_several() and into is None:
-        raise RecipeError("several processes need to know the run folder: --into FOLDER")
+        raise RecipeError("several processes need a run folder: add --into FOLDER")
     if changed_data and not resume:
-        raise RecipeError("--changed-data is for a run that goes on: --resume --into FOLDER")
+        raise RecipeError("--changed-data applies only to a resumed run: add --resume --into FOLDER")
     if resume and into is None:
-        raise RecipeError("--resume needs the run folder to go on with: --into FOLDER")
+        raise RecipeError("--resume needs the run folder: add --into FOLDER")
     if recipe is None and not resume:
-        raise RecipeError(
-            "name a recipe: seqloom recipes lists the built-in ones, a TOML file of your own does as well"
-        )
+        raise RecipeError("name a recipe: a built-in one (seqloom recipes lists them) or a TOML file")
 
 
 def describe_rest(folder: Path | None) -> str:
@@ -134,7 +132,7 @@ def describe_rest(folder: Path | None) -> str:
 
     if folder is None or not (folder / MANIFEST).exists():
         return "stopped before there was anything to save; the same command begins again"
-    return f"stopped; go on with: seqloom train --into {folder} --resume"
+    return f"stopped; continue with: seqloom train --into {folder} --resume"
 
 
 def tune(
@@ -170,7 +168,7 @@ def tune(
     ranges, changes = [*(over or []), *searched], [text for text in overrides or [] if text not in searched]
     given = Recipe.read(recipe, *changes)
     if not ranges:
-        raise RecipeError("nothing to search over is given: --over model.size=64..256, for one")
+        raise RecipeError("no setting to search over is given: for example --over model.size=64..256")
     folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
     overs = [parse_over(text, given) for text in ranges]
     from ..runs.tune import TRIALS, Search

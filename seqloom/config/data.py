@@ -42,7 +42,9 @@ def _check_encoding(name: str) -> str:
     try:
         "".encode(name)
     except (LookupError, ValueError):
-        raise ValueError(f'{shown(name)} is no text encoding; "utf-8", "latin-1" and "utf-16" are some') from None
+        raise ValueError(
+            f'{shown(name)} is not a text encoding; "utf-8", "latin-1" and "utf-16" are examples'
+        ) from None
     return name
 
 

@@ -269,7 +269,7 @@ class Recipe(Section):
         """Refuse a recipe that names no examples: it can be printed, but not trained."""
         if not self.data.sample and not self.data.train:
             raise RecipeError(
-                "no examples are given: say data.train=FILE, or data.train=SOURCE,TARGET for two parallel files, "
+                "no examples are given: set data.train=FILE, or data.train=SOURCE,TARGET for two parallel files, "
                 "or data.sample=dates for the built-in sample"
             )
 

@@ -25,7 +25,7 @@ def read_start(folder: str) -> "Recipe":
 
     path = Path(folder) / "recipe.toml"
     if "\0" in folder or not path.is_file():
-        raise RecipeError(f"{FROM} is {shown(folder)}, but that is no run folder: there is no recipe.toml in it")
+        raise RecipeError(f"{FROM} is {shown(folder)}, but that is not a run folder: there is no recipe.toml in it")
     return Recipe.read(path).resolved()
 
 

@@ -34,7 +34,7 @@ def read(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RecipeError(f"{place}: the file cannot be read ({plain(reason)})") from None
     if len(content) > LARGEST:
-        raise RecipeError(f"{place}: the file is longer than {LARGEST:,} bytes, so it can be no recipe")
+        raise RecipeError(f"{place}: the file is longer than {LARGEST:,} bytes, which is too long for a recipe")
     try:
         return content.decode("utf-8-sig")  # some editors of Windows put a mark in front
     except UnicodeDecodeError as error:
@@ -47,7 +47,7 @@ def parse(text: str, place: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise RecipeError(f"{place}: no recipe is nested so deeply") from None
+        raise RecipeError(f"{place}: the file is nested too deeply for a recipe") from None
     except ValueError as error:
         match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
         if not match:

@@ -20,7 +20,7 @@ def seconds(text: str) -> int:
     hours, minutes, rest = (int(number or 0) for number in match.groups()) if match else (0, 0, 0)
     total = 3600 * hours + 60 * minutes + rest
     if not total:
-        raise RecipeError(f'{shown(text)} is no time to train for; "90s", "5m", "1h" or "1h30m" would be')
+        raise RecipeError(f'{shown(text)} is not a duration; write "90s", "5m", "1h" or "1h30m"')
     return total
 
 

@@ -167,7 +167,9 @@ def _list_number_rows(frame: Any, sides: list[list[list[Any]]], schema: Schema) 
     try:
         cells = [[np.nan if is_missing(cell) else float(cell) for cell in column] for column in sides[0]]
     except (TypeError, ValueError) as error:
-        raise DataError(f"the data frame holds what is no number in the columns of the source ({error})") from None
+        raise DataError(
+            f"the data frame holds something that is not a number in the columns of the source ({error})"
+        ) from None
     values, others = np.array(cells, np.float32).T, [_join_columns(columns) for columns in sides[1:]]
     if not (name := schema.data.series):
         yield from ((values[row : row + 1], *(side[row] for side in others)) for row in range(len(values)))

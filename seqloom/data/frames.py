@@ -82,5 +82,5 @@ def read_pieces(file: str, encoding: str) -> dict[str, list[Frame]]:
             raise DataError(f"{piece.split[:40]!r} is none of {', '.join(NAMES)}", file)
         parts.setdefault(NAMES[piece.split], []).append(piece.keys.astype(np.uint8))
     if not parts:
-        raise DataError("the file has not a single piece", file)
+        raise DataError("the file has no pieces", file)
     return parts

@@ -109,7 +109,7 @@ def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str,
             noted = rows // NOTED_EVERY
             note(f"reading {part}: {rows:,} rows")
     if not spools:
-        raise DataError(f"there is not one example for {part}")
+        raise DataError(f"there are no examples for {part}")
     return {side: spool.finish() for side, spool in spools.items()}
 
 

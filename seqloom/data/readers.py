@@ -97,7 +97,7 @@ def read_frame(row: Row, spans: Sequence[slice], schema: Schema, decimal: str) -
             numbers.append(parse_number_or_gap(normalize(text, decimal)))
         except ValueError:
             sentence = f"{name!r} is {text!r:.50}, but {explain_no_number(text)}"
-            return Fault(f"{name!r} is no number", sentence, row.file, row.line)
+            return Fault(f"{name!r} is not a number", sentence, row.file, row.line)
     others = tuple([COLUMN_SEPARATOR.join(row.values[span]) for span in spans[1:]])
     return numbers, others, row.values[-1] if schema.data.series else "", row
 
@@ -176,7 +176,7 @@ def read_labeled_images(files: Sequence[str], schema: Schema, skipped: Skipped) 
     else:
         arrays, labels = read_labeled(*files)
     if arrays.dtype.kind == "f" and not (np.abs(arrays) <= LARGEST).all():
-        raise DataError(f"the file holds what is no number, or one above {LARGEST:.0e}", files[0])
+        raise DataError(f"the file holds something that is not a number, or one above {LARGEST:.0e}", files[0])
     for number, array in enumerate(arrays):
         if schema.pictured:
             shown = array.astype(np.uint8)

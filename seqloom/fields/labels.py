@@ -290,7 +290,7 @@ def parse_number(text: str) -> float:
     except ValueError:
         number = float("nan")
     if not np.isfinite(number):
-        raise DataError(f"the target {text!r:.50} is no number, but this recipe's target is one (data.target_type)")
+        raise DataError(f"the target {text!r:.50} is not a number, but this recipe's target is one (data.target_type)")
     if abs(number) > LARGEST:
         raise DataError(f"the target {text!r:.50} is too large: numbers are read up to {LARGEST:.0e}")
     return number

@@ -13,6 +13,6 @@ def check_begun(folder: Path) -> None:
     except OSError as error:  # a name that no folder can have
         raise RunError(f"{folder}: cannot be read ({error.strerror})") from None
     if not there:
-        raise RunError(f"{folder}: is no run folder; seqloom train RECIPE --into {folder} makes one")
+        raise RunError(f"{folder}: is not a run folder; seqloom train RECIPE --into {folder} makes one")
     if not (folder / "version").exists() or not (folder / MANIFEST).exists():
-        raise RunError(f"{folder}: is no run folder, or one whose training never began")
+        raise RunError(f"{folder}: is not a run folder, or one whose training never began")

@@ -143,7 +143,7 @@ def make_plan(folder: Path, recipe: Recipe, design: Design, examples: object = N
     if match not in MATCHES:
         raise RecipeError(f"there is no match {match!r}; there are {', '.join(MATCHES)}")
     if match == "time" and not budget:
-        raise RecipeError("to match time, say how much a run may take: --budget 5m")
+        raise RecipeError("to match time, give the time of a run: --budget 5m")
     if budget:
         seconds(budget)
         recipe = recipe.changed("train.time", "").changed("train.steps", 0)
@@ -164,7 +164,7 @@ def make_plan(folder: Path, recipe: Recipe, design: Design, examples: object = N
         if (folder / PLAN).exists():
             stored = read_json(folder / PLAN)
             if {key: stored.get(key) for key in known} != known:
-                raise RunError(f"{folder}: another comparison was begun here; name another folder with --into")
+                raise RunError(f"{folder}: another comparison was started here; choose another folder with --into")
         else:
             yield note("reading the data, and matching the variants")
             matched = match_variants(recipe, named, match, budget, examples)
@@ -294,7 +294,7 @@ def read_comparison(folder: Path | str, score: str = "") -> Comparison:
     whole = {job: one for job, one in results.items() if "failure" not in one}
     if not whole:
         failures = [one["failure"] for one in results.values()]
-        raise RunError(f"{folder}: no run has come to its end" + (f": {failures[0]}" if failures else " yet"))
+        raise RunError(f"{folder}: no run has finished" + (f": {failures[0]}" if failures else " yet"))
     first = next(iter(whole.values()))
     name = score or next(iter(first["scores"]))
     if name not in first["scores"]:

@@ -99,7 +99,9 @@ def make_room(folder: Path, resume: bool) -> list[Path]:
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     used = MANIFEST in names or any(name not in LEFTOVERS and not name.endswith(PARTIAL) for name in names)
     if (used and not resume) or (folder.exists() and not folder.is_dir()):
-        raise RunError(f"{folder}: is not an empty folder; name another with --into, or go on with it: --resume")
+        raise RunError(
+            f"{folder}: is not an empty folder; choose another with --into, or continue its training with --resume"
+        )
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -256,7 +258,7 @@ def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
         if name in ours and ours[name] != value and name not in settled and not name.startswith("about."):
             raise RecipeError(
                 f"{folder}: was begun with {name} = {ours[name]!r}, not {value!r}; "
-                "a run goes on as it began, or begins anew in another folder"
+                "resume it with the same settings, or train into another folder"
             )
     return own.changed("train.steps", given.train.steps) if given.train.steps else own
 

@@ -73,7 +73,7 @@ def make_piece_reader(run: "Run", name: str) -> PieceReader:
     if task in READERS:
         return READERS[task](run, name)
     raise RunError(
-        f"{name}: its task is {task}, which answers a whole input; piece by piece go language, tag, forecast"
+        f"{name}: its task is {task}, which needs a whole input; language, tag and forecast can follow a stream"
     )
 
 

@@ -38,7 +38,7 @@ class Variant:
 def list_variants(kinds: Sequence[str], overs: Sequence[Over]) -> list[Variant]:
     """Every kind with every choice of what is varied besides."""
     if not kinds and not overs:
-        raise RecipeError("nothing to compare is given: --kinds rnn,lstm, or --over model.depth=1,2")
+        raise RecipeError("no variants to compare are given: for example --kinds rnn,lstm or --over model.depth=1,2")
     if ranges := [over.name for over in overs if not over.choices]:
         raise RecipeError(f"{ranges[0]} is given as a range, but variants are listed: --over {ranges[0]}=1,2,4")
     sides: list[list[tuple[str, str]]] = [[(f"model.kind={kind}", kind) for kind in kinds]] if kinds else []

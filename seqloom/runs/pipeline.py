@@ -96,7 +96,7 @@ def train(
         run_worker(processes, cell, fields, stop)
         return
     if recipe is None and not (resume and (folder / "manifest.json").exists()):
-        raise RunError(f"{folder}: there is nothing to go on with: it holds no run that has begun")
+        raise RunError(f"{folder}: there is nothing to resume: it holds no run that has begun")
     with hold_folder(folder, resume) as begun:
         before = None
         if begun:
@@ -233,8 +233,8 @@ class Pipeline:
             return task, prepared
         if not allowed:
             raise RunError(
-                f"{self.folder}: the data has changed since this run began; go on with it all the same with "
-                "--changed-data, or begin anew in another folder"
+                f"{self.folder}: the data has changed since this run began; resume anyway with "
+                "--changed-data, or train into another folder"
             )
         task, prepared = declared.prepare(recipe, note, examples, saved)
         newest = self.checkpoints.newest()
@@ -269,7 +269,7 @@ class Pipeline:
         if begun and (known := read_config(self.folder).start) and known.sha256 != start.sum:
             raise RunError(
                 f"{self.folder}: was begun with weights of {start.folder} that have changed since, and has no "
-                "checkpoint yet: begin anew in another folder"
+                "checkpoint yet: train into another folder"
             )
         self.loaded = start.load_into(self.model, self.task)
         self.loaded = self.loaded.model_copy(update={"fields": list(self.carried)})
@@ -324,7 +324,7 @@ class Pipeline:
         if self.step < before and SCORES in read_manifest(self.folder):
             raise RecipeError(
                 f"{self.folder}: train.patience has ended this run at step {self.step} of {before}, so that more steps "
-                "change nothing; begin anew in another folder"
+                "change nothing; train into another folder"
             )
 
     def change_steps(self, before: int) -> Iterator[Record]:

@@ -202,10 +202,10 @@ class Run:
         prompt = check_text("the beginning", prompt)
         if not options.beam_size:
             if recorder is not None:
-                raise SearchError("a recorder watches a beam search: say beam_size")
+                raise SearchError("a recorder needs a beam search: give beam_size")
             return writer.generate(self.model, prompt, options)
         if not hasattr(writer, "search"):
-            raise SearchError("a beam searches for texts, token by token, but what this run writes is no text")
+            raise SearchError("beam search is for texts, but this run does not generate text")
         found: Generation = writer.search(self.model, prompt, options, recorder)
         return found
 
@@ -289,7 +289,7 @@ class Run:
         if found := read_scores(self.folder):
             return found
         raise RunError(
-            f"{self.folder}: has no final scores yet; go on with: seqloom train --into {self.folder} --resume"
+            f"{self.folder}: has no final scores yet; continue with: seqloom train --into {self.folder} --resume"
         )
 
     def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
@@ -377,7 +377,7 @@ class Run:
     def _first(self, examples: object) -> Any:
         _, asked = self.pick_examples(1, examples)
         if not asked:
-            raise RunError(f"{self.folder}: its own data has no example that could be shown; name an input")
+            raise RunError(f"{self.folder}: its data has no example to show; give an input")
         return asked[0].input if asked[0].inspected is None else asked[0].inspected
 
     def record_beam(self, given: Any, beam: int | None = None) -> Tree:
@@ -477,7 +477,7 @@ def load(
     folder = path_of("the run folder", folder)
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
-        raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
+        raise RunError(f"{folder}: has no trained model yet; continue with: seqloom train --into {folder} --resume")
     sums = check_manifest(folder, SETTLED, later=[WEIGHTS, *([NGRAM] if NGRAM in read_manifest(folder) else [])])
     task = read_task(folder, read_recipe(folder), cell, fields)
     if read_config(folder).vocabularies != task.sizes():
@@ -524,6 +524,6 @@ def check_files(files: Sequence[Path | str]) -> list[str]:
 def quantize_model(run: Run, model: Any) -> Any:
     """A model of the run, which from now on writes with weights of eight bits."""
     if not model.generates:
-        raise RunError(f"{run.folder}: weights of eight bits are for what writes, but its task is {run.recipe.task}")
+        raise RunError(f"{run.folder}: 8-bit weights are for tasks that generate, but its task is {run.recipe.task}")
     model.quantize_weights()
     return model

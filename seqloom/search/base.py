@@ -96,7 +96,7 @@ class Patience:
 
     def __init__(self, seconds: float) -> None:
         if not seconds >= 0:
-            raise SearchError(f"the most seconds to write for are {seconds:g}, but they cannot be less than 0")
+            raise SearchError(f"the time limit is {seconds:g} seconds, but it cannot be negative")
         self.left = seconds or float("inf")
 
     @staticmethod
@@ -140,11 +140,11 @@ def refuse_impossible(row: int, count: int, log: float) -> None:
     """Say why there is no next token: the constraints forbid all of them, or the model has no opinion."""
     if log != log:
         raise SearchError(f"the model's probabilities of token {count} of row {row} are not numbers")
-    raise SearchError(f"nothing is allowed any more as token {count} of row {row}: the constraints forbid every token")
+    raise SearchError(f"no token is allowed at place {count} of row {row}: the constraints forbid all of them")
 
 
 def check(steps: int, last: Tensor) -> None:
     if steps < 0:
-        raise SearchError(f"the most tokens to write is {steps}, but it cannot be less than 0")
+        raise SearchError(f"the maximum number of tokens is {steps}, but it cannot be negative")
     if last.dim() != 2 or last.shape[1] != 1:
         raise SearchError(f"a search begins after one token a row, (N, 1), but was given {tuple(last.shape)}")

@@ -67,9 +67,9 @@ class BeamOptions:
 
     def __post_init__(self) -> None:
         if self.beam_size < 1:
-            raise SearchError(f"a beam has at least 1 place, but its size is {self.beam_size}")
+            raise SearchError(f"the beam size is {self.beam_size}, but it must be at least 1")
         if self.groups < 1 or self.beam_size % self.groups:
-            raise SearchError(f"{self.beam_size} places cannot be shared out evenly among {self.groups} groups")
+            raise SearchError(f"a beam of {self.beam_size} cannot be divided evenly among {self.groups} groups")
         if not self.length_penalty >= 0 or not self.diversity >= 0:
             raise SearchError("the length penalty and the diversity of a beam cannot be less than 0")
 

@@ -118,7 +118,7 @@ class NoRepeat:
 
     def __post_init__(self) -> None:
         if self.length < 1:
-            raise SearchError(f"sequences of {self.length} tokens cannot be kept from repeating: it must be 1 or more")
+            raise SearchError(f"the length of sequences that may not repeat is {self.length}, but it must be 1 or more")
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
         past = history(written, self.prompts)

@@ -128,7 +128,7 @@ class Model:
         if pair:
             return tuple(given)
         if self.reads_text:
-            raise DataError(f"an input is {type(given).__name__} in Python's words, but this run reads text")
+            raise DataError(f"an input is of type {type(given).__name__}, but this run reads text")
         try:
             return np.asarray(given, np.float64)
         except (TypeError, ValueError, OverflowError):

@@ -89,9 +89,9 @@ class Completion(BaseModel):
 
     def check(self, engine: Engine) -> None:
         if self.best_of not in (None, self.n):
-            raise DataError("best_of is not served unless it is n: texts are given as they are drawn")
+            raise DataError("best_of must equal n: texts are returned as they are sampled")
         if self.max_tokens == 0 and not self.echo:
-            raise DataError("max_tokens is 0, and without echo that is nothing")
+            raise DataError("max_tokens is 0: without echo there is nothing to return")
         engine.check_inputs(self.prompts)
         engine.check_writing(len(self.prompts), self.writing())
 

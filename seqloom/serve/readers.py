@@ -71,7 +71,7 @@ def leaves(state: State) -> list[Tensor]:
     if isinstance(state, Tensor):
         return [state]
     if isinstance(state, Leaf):
-        raise RunError("this model keeps all that it has read: its sessions can be forked, but not saved")
+        raise RunError("the state of this model grows with what it has read: its sessions can be forked, but not saved")
     return [tensor for branch in state or () for tensor in leaves(branch)]
 
 

@@ -53,9 +53,9 @@ class Runs:
         self._entries: dict[str, Entry] = {}  # all that have begun, with weights or not yet
         self._looked = -FRESH
         if not self.folder.is_dir():
-            raise RunError(f"{folder}: is no folder")
+            raise RunError(f"{folder}: is not a folder")
         if self.is_single and not read_entry(self.folder).fingerprint:
-            raise RunError(f"{folder}: has no trained model yet: go on with: seqloom train --into {folder} --resume")
+            raise RunError(f"{folder}: has no trained model yet; continue with: seqloom train --into {folder} --resume")
         metrics.gauges["seqloom_runs_loaded"] = "Runs in memory.", lambda: len(self.loaded)
         metrics.gauges["seqloom_weight_bytes"] = "Bytes of their weights.", lambda: sum(map(self.size, [*self.loaded]))
 

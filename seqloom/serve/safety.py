@@ -219,7 +219,7 @@ def check_json(body: bytes, depth: int) -> None:
 
 
 def refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def walk(value: Any) -> Iterator[tuple[Any, int]]:

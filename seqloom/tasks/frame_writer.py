@@ -54,7 +54,7 @@ class FrameWriter:
         """Frames as lines of pitches; `prompt` is such lines."""
         other = options.top_k or options.top_p < 1 or options.min_p or options.alternatives
         if other or options.rules != Rules():
-            raise SearchError("keys sound together, so there is no choosing among them: only the temperature is asked")
+            raise SearchError("keys sound together, so none is chosen among them: only the temperature applies")
         start = np.ones((1, KEYS), dtype=np.float32)
         opening = np.concatenate([start, parse_frames(prompt).astype(np.float32)])
         lines = prompt if not prompt or prompt.endswith("\n") else f"{prompt}\n"

@@ -17,7 +17,7 @@ def freeze(objective: Objective, names: Sequence[str]) -> None:
         for part in find_parts(objective, name):
             part.requires_grad_(False)
     if not any(parameter.requires_grad for parameter in objective.parameters()):
-        raise RecipeError(f"train.freeze = {list(names)} leaves no weight that could learn")
+        raise RecipeError(f"train.freeze = {list(names)} leaves no weight to train")
 
 
 def find_parts(objective: Objective, name: str) -> list[nn.Module]:

@@ -165,7 +165,7 @@ class Training:
         if self._known_order is None or self._known_order[0] != epoch:
             order = self.feed.order(epoch)
             if not len(order):
-                raise DataError("there is not a single example to train on")
+                raise DataError("there are no examples to train on")
             self._known_order = epoch, order
         return self._known_order[1]
 

@@ -89,7 +89,7 @@ def load_optimizer_state(
         own = parameter.shape, parameter.dtype
         fitting = {kind: (torch.Size(), torch.float32) if kind == COUNT else own for kind in kinds}
         if {kind: (tensor.shape, tensor.dtype) for kind, tensor in mine.items()} != fitting:
-            raise RunError(f"{place}: the optimizer's memory of {name!r} does not fit this model")
+            raise RunError(f"{place}: the optimizer's state of {name!r} does not fit this model")
         # Copied, because torch aligns its own memory and a file's content lies anywhere: sums could round otherwise.
         counts = parameter.device if optimizer.defaults.get("fused") else torch.device("cpu")  # as torch has it
         optimizer.state[parameter] = {

@@ -87,7 +87,7 @@ class Trials:
     def order(self, epoch: int) -> Sequence[Rows]:
         order = self.feed.order(0)
         if not len(order):
-            raise DataError("there is not a single example to train on")
+            raise DataError("there are no examples to train on")
         trials = pick_trial_batches(order)
         return [trials[0], *trials]
 

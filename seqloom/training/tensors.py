@@ -91,7 +91,7 @@ def _check_header(data: bytes, path: Path) -> None:
     length = _header_length(data[:8], len(data), path)
     for name, entry in parse_json(data[8 : 8 + length], f"{path}, header").items():
         if name != "__metadata__" and (not isinstance(entry, dict) or entry.get("dtype") not in DTYPES):
-            raise RunError(f"{path}: the tensor {name!r:.80} is of a kind that is not read here")
+            raise RunError(f"{path}: the tensor {name!r:.80} has a data type that is not supported")
 
 
 def _header_length(start: bytes, size: int, path: Path) -> int:

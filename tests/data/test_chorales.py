@@ -36,7 +36,7 @@ def test_keys_are_the_pitches_of_each_step(tmp_path_factory, steps):
         (b"[" * 100_000, "too deep"),
         (b'{"train": [[[' + b"9" * 5000 + b"]]]}", "too long to be a pitch"),
         ([], "an object of splits"),
-        ({"train": 3}, "'train' is no list of pieces"),
+        ({"train": 3}, "'train' is not a list of pieces"),
         ({"train": [[]]}, "train, piece 1: a list of time steps"),
         ({"train": [[[60], [True]]]}, "train, piece 1, step 2: a list of MIDI pitches"),
         ({"train": [[[60.5]]]}, "a list of MIDI pitches"),

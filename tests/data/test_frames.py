@@ -56,7 +56,7 @@ def test_the_parts_of_one_file_or_of_several_are_prepared(tmp_path):
     ("content", "sentence"),
     [
         (b"[1, 2", "bad.json, line 1: the file is not JSON"),
-        ({"train": []}, "bad.json: the file has not a single piece"),
+        ({"train": []}, "bad.json: the file has no pieces"),
         ({"other": [[[60]]]}, "bad.json: 'other' is none of train, valid, validation, test"),
         (
             {"train": [[[60]], [[60], [61, 7]]]},

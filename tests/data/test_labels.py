@@ -55,7 +55,7 @@ def test_numbers_keep_their_value_and_the_scale_of_training(numbers):
 def test_a_decimal_comma_is_understood_and_nonsense_is_not():
     assert parse_number("3,5") == parse_number("3.5") == 3.5
     for text in ("good", "1,000.5", "nan", "inf", ""):
-        with pytest.raises(DataError, match="is no number"):
+        with pytest.raises(DataError, match="is not a number"):
             parse_number(text)
 
 

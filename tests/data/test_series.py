@@ -143,7 +143,7 @@ def test_what_is_no_number_is_refused_with_file_line_and_column(tmp_path, bad):
         ("y,m,x\n2020,99999999999999999999,1\n", ("y", "m"), "beyond the calendar"),
         ("t\n1\n", ("t",), "no column is left"),
         ("a,a\n1,1\n", (), "line 1: the header has the column 'a' more than once"),
-        ("a,b\n,NA\n", (), "not a single number"),
+        ("a,b\n,NA\n", (), "no number in the columns"),
     ],
 )
 def test_refusals_say_where_and_what(tmp_path, content, time, part):
@@ -155,7 +155,7 @@ def test_skipped_rows_are_counted_and_become_gaps(tmp_path):
     days = [f"2020-01-0{day},{'oops' if day == 3 else day}\n" for day in range(1, 6)]
     [series] = read(write(tmp_path, "t,x\n" + "".join(days)), "t", skip=True, skipped=skipped)
     np.testing.assert_array_equal(series.values[:, 0], [1, 2, math.nan, 4, 5])
-    assert series.filled == 1 and skipped.counts == {"'x' is no number": 1}
+    assert series.filled == 1 and skipped.counts == {"'x' is not a number": 1}
 
 
 def test_without_a_time_a_skipped_row_keeps_its_place(tmp_path):

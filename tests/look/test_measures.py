@@ -74,7 +74,7 @@ def test_a_head_of_numbers_has_no_next_symbol():
     model = Labeler(
         nn.Embedding(5, 4), Encoder(Stack(Pointwise(nn.Linear(4, 4))), mean_pool), Normal(4, 1), per_element=False
     )
-    with pytest.raises(RunError, match="a Normal head does not tell which symbol"):
+    with pytest.raises(RunError, match="a Normal head gives no distribution"):
         predict_next_tokens(model, Batch(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)))
 
 

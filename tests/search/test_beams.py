@@ -164,7 +164,7 @@ def test_a_beam_wider_than_the_vocabulary_and_a_space_smaller_than_the_beam():
 
 def test_nothing_allowed_any_more_is_said_but_a_dead_end_among_others_is_not():
     toy = Toy(4)
-    with pytest.raises(SearchError, match="nothing is allowed any more as token 1 of row 0"):
+    with pytest.raises(SearchError, match="no token is allowed at place 1 of row 0"):
         beam(toy, *toy.begin(2), BeamOptions(beam_size=2, steps=3, end=END, constraints=[Banned(range(4))]))
 
     def dead_end(logs, written):  # after a 1, nothing
@@ -179,8 +179,8 @@ def test_nothing_allowed_any_more_is_said_but_a_dead_end_among_others_is_not():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"beam_size": 0}, "its size is 0"),
-        ({"beam_size": 4, "groups": 3}, "4 places cannot be shared out evenly among 3 groups"),
+        ({"beam_size": 0}, "beam size is 0"),
+        ({"beam_size": 4, "groups": 3}, "a beam of 4 cannot be divided evenly among 3 groups"),
         ({"beam_size": 4, "length_penalty": -1}, "less than 0"),
         ({"beam_size": 4, "length_penalty": math.nan}, "less than 0"),
     ],
@@ -295,7 +295,7 @@ def test_a_space_too_large_to_follow_is_refused():
     toy = Toy(50, sharpness=0.1)
     with pytest.raises(SearchError, match="hypotheses at once, but may 100"):
         exact(toy, *toy.begin(1), steps=5, end=END, most=100)
-    with pytest.raises(SearchError, match="nothing is allowed"):
+    with pytest.raises(SearchError, match="no token is allowed"):
         exact(toy, *toy.begin(1), steps=2, end=END, constraints=[Banned(range(50))])
     with pytest.raises(SearchError, match="1 known hypotheses for 2 rows"):
         exact(toy, *toy.begin(2), steps=2, end=END, known=[toy.every(0, 1)[0]])

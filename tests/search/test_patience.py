@@ -72,7 +72,7 @@ def test_only_the_time_of_the_steps_counts(clock):
 
 def test_less_than_no_time_is_refused():
     for seconds in (-1.0, float("nan")):
-        with pytest.raises(SearchError, match="cannot be less than 0"):
+        with pytest.raises(SearchError, match="cannot be negative"):
             Patience(seconds)
 
 

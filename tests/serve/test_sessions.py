@@ -174,8 +174,8 @@ def test_sessions_are_capped_and_expire(serving):
     [
         ("both", "both directions"),
         ("chain", "model.crf"),
-        ("mood", "answers a whole input"),
-        ("backwards", "answers a whole input"),
+        ("mood", "needs a whole input"),
+        ("backwards", "needs a whole input"),
     ],
 )
 def test_what_is_not_causal_is_refused_in_words(client, run, says):

@@ -273,11 +273,11 @@ def test_a_streamed_answer_is_the_answer(seqloom, run):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--temperature", 0.5), "say --draw 1, or more"),
+        (("--temperature", 0.5), "add --draw 1 or more"),
         (("--require", "ab"), "a token can be required, but 'ab' is 2 of them: a b"),
         (("--ban", "%"), "holds what this model never writes"),
         (("--beam", 3, "--alternatives", 2), "a beam of 1"),
-        (("--beam", 3, "--groups", 2), "cannot be shared out evenly"),
+        (("--beam", 3, "--groups", 2), "cannot be divided evenly"),
     ],
 )
 def test_rules_that_cannot_be_are_one_sentence(options, expected, seqloom, run):
@@ -364,7 +364,7 @@ def test_what_cannot_be_written_is_one_sentence(seqloom, writer, run):
         "only language and music are written freely, and images drawn\n"
     )
     code, _, err = seqloom("generate", writer, "--count", "2", "--stream")
-    assert code == 2 and err == "error: 2 texts at once cannot be streamed as plain text: say --count 1, or --json\n"
+    assert code == 2 and err == "error: 2 texts at once cannot be streamed as plain text: use --count 1 or --json\n"
     code, _, err = seqloom("generate", writer, "--top-p", "0")
     assert code == 2 and err.startswith("error: top_p is 0")
 

@@ -68,12 +68,12 @@ def test_a_forecaster_answers_as_soon_as_it_has_read_enough(seqloom, tmp_path):
         expected = load(run).predict(series[end - 8 : end])[0].values[name]
         assert answers[end - 1]["predictions"][0]["values"][name] == pytest.approx(expected)
     code, _, error = seqloom("predict", run, "--follow", stdin="1\nmuch\n")
-    assert code == 2 and "standard input, line 2: 'much' is no number" in error
+    assert code == 2 and "standard input, line 2: 'much' is not a number" in error
 
 
 def test_what_answers_a_whole_input_refuses_it(seqloom, tmp_path):
     run = trained(tmp_path / "run", "classify", [("a b", "x"), ("b c", "y")] * 20)
     code, _, error = seqloom("predict", run, "--follow", stdin="a\n")
-    assert code == 2 and "answers a whole input" in error
+    assert code == 2 and "needs a whole input" in error
     code, _, error = seqloom("predict", run, "--follow", "a")
     assert code == 2 and "--follow reads standard input" in error

@@ -150,9 +150,9 @@ def test_a_bad_row_stops_it_and_leaves_nothing_or_is_left_out_and_counted(seqloo
         (["--out", "answers.doc", "a"], "one of .csv, .tsv, .jsonl, .parquet was expected"),
         (["--out", "no/answers.csv", "a"], "there is no folder for it"),
         (["--out", "answers.csv", "--json", "a"], "choose one"),
-        (["--probabilities", "a"], "say --out"),
+        (["--probabilities", "a"], "add --out"),
         (["--on-bad-row", "ignore", "a"], "error or skip was expected"),
-        (["--source", "b", "a"], "say --file"),
+        (["--source", "b", "a"], "add --file"),
         (["--file", "lines.txt", "--format", "doc"], "but one of csv, tsv"),
     ],
 )

@@ -284,7 +284,7 @@ def test_conll_columns_are_tagged_and_uneven_tables_refused(tmp_path):
 def test_a_target_that_is_no_number_is_refused_with_its_place(tmp_path):
     file = tmp_path / "rated.csv"
     file.write_text("source,target\ngood,4.5\nbad,two\n")
-    with pytest.raises(DataError, match="rated.csv, line 3: the target 'two' is no number"):
+    with pytest.raises(DataError, match="rated.csv, line 3: the target 'two' is not a number"):
         trained(tmp_path, f"data.train={file}", "data.target_type=number")
 
 

@@ -182,7 +182,7 @@ def test_the_command_line_scores_texts_and_files_of_several_runs(run_of, typed, 
     _, err, code = typed("score", run_of("seq2seq").folder, "--texts", "pairs.tsv")
     assert code == 2 and "pairs.tsv" in err and "line 1" in err
     _, err, code = typed("score", run.folder, "--tokens")
-    assert code == 2 and "say --text" in err
+    assert code == 2 and "add --text" in err
 
 
 # --- the best texts of a language -------------------------------------------------------------------------------
@@ -253,9 +253,9 @@ def test_what_does_not_go_with_a_beam_is_refused(run_of, typed):
         run.generate("the", beam_size=2, temperature=0.5)
     with pytest.raises(SearchError, match="say its size"):
         run.generate("the", groups=2)
-    with pytest.raises(SearchError, match="say beam_size"):
+    with pytest.raises(SearchError, match="give beam_size"):
         run.generate("the", recorder=Recorder())
-    for words, sentence in ((["--beam", "2", "--stream"], "cannot be streamed"), (["--best", "2"], "say --beam")):
+    for words, sentence in ((["--beam", "2", "--stream"], "cannot be streamed"), (["--best", "2"], "add --beam")):
         _, err, code = typed("generate", run.folder, *words)
         assert code == 2 and sentence in err
 

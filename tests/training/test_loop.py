@@ -454,7 +454,7 @@ def test_nine_skipped_steps_in_a_row_are_not_too_many() -> None:
 
 
 def test_no_data_is_one_sentence() -> None:
-    with pytest.raises(DataError, match="not a single example"):
+    with pytest.raises(DataError, match="no examples to train on"):
         list(fit(Guesser(), Rows(rows=0), settings(), lambda: {"loss": 0.0}))
 
 

@@ -147,5 +147,5 @@ def test_the_trial_batches_are_of_all_lengths(sizes: list[int]) -> None:
 
 
 def test_no_data_is_one_sentence() -> None:
-    with pytest.raises(DataError, match="not a single example"):
+    with pytest.raises(DataError, match="no examples to train on"):
         fit_steps_to_time(5.0, Guesser(), Rows(rows=0), settings(), lambda likely: {"loss": 0.0})

@@ -44,7 +44,7 @@ def _read_pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list
         raise DataError("an object of splits was expected, each a list of pieces", file)
     for split, pieces in found.items():
         if not isinstance(pieces, list):
-            raise DataError(f"{split[:40]!r} is no list of pieces", file)
+            raise DataError(f"{split[:40]!r} is not a list of pieces", file)
         for number, steps in enumerate(pieces, 1):
             if not isinstance(steps, list) or not steps:
                 raise DataError(f"{split[:40]}, piece {number}: a list of time steps was expected", file)
@@ -72,7 +72,7 @@ def _parse(file: str, encoding: str) -> object:
     except json.JSONDecodeError as error:
         raise DataError(f"the file is not JSON ({error.msg}, column {error.colno})", file, error.lineno) from None
     except RecursionError:
-        raise DataError("the file is JSON within JSON, too deep to be data", file) from None
+        raise DataError("the JSON is nested too deeply", file) from None
     except ValueError:  # a number of thousands of digits
         raise DataError("the file holds a number that is too long to be a pitch", file) from None
 

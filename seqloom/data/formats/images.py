@@ -176,7 +176,7 @@ def read_image(given: Any) -> "Image.Image":
             raise DataError(f"an input is {describe_value(os.fspath(given))}, but there is no such image file")
         found = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
         if isinstance(found, Fault):
-            raise DataError(f"an input is no image: {found.sentence}")
+            raise DataError(f"an input is not an image: {found.sentence}")
         return found
     if isinstance(given, Image.Image):
         return given
@@ -217,7 +217,7 @@ def to_pixels(value: Any) -> Pixels:
 
 
 def as_numbers(value: Any) -> npt.NDArray[Any] | None:
-    """The array that something is; None if it is none, or holds what is no number."""
+    """The array that something is; None if it is none, or holds something that is not a number."""
     try:
         array = np.asarray(value)
     except ValueError:  # rows of unequal lengths

@@ -127,7 +127,7 @@ def _open(file: str, encoding: str) -> TextIO:
             return gzip.open(path, "rt", encoding=encoding, errors="seqloom.mark", newline="\n")
         return path.open("rt", encoding=encoding, errors="seqloom.mark", newline="\n")
     except LookupError:
-        raise DataError(f"there is no text encoding {encoding!r}; utf-8 and latin-1 are some", file) from None
+        raise DataError(f"{encoding!r} is not a text encoding; utf-8 and latin-1 are examples", file) from None
 
 
 def read_bytes(file: str, count: int) -> bytes:

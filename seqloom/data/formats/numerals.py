@@ -34,7 +34,7 @@ def detect_decimal(cells: Iterable[str], file: str) -> str:
 
 
 def normalize(text: str, decimal: str) -> str:
-    """The number as Python writes it; a text that is no number stays none."""
+    """The number as Python writes it; a text that is not a number stays none."""
     if decimal == "auto":
         return text
     text = text.strip()
@@ -44,5 +44,5 @@ def normalize(text: str, decimal: str) -> str:
     if GROUPS[group].fullmatch(whole):
         whole = whole.replace(group, "")
     elif group in whole:
-        return text if mark == "." else f"{text} "  # 1.5 is no number where a comma stands before the fraction
+        return text if mark == "." else f"{text} "  # 1.5 is not a number where a comma stands before the fraction
     return f"{whole}.{fraction}" if found else whole

@@ -81,7 +81,7 @@ def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[S
     if not chunks.values:
         raise DataError("the file has a header, but no rows that can be used", file)
     if all(np.isnan(values).all() for values in chunks.values):
-        raise DataError("the file has rows, but not a single number in the columns of values", file)
+        raise DataError("the file has rows, but no number in the columns of values", file)
     return table.series(chunks)
 
 
@@ -189,7 +189,7 @@ class _Table:
             except ValueError:
                 name, text = self.names[place], row.fields[place].strip()
                 sentence = f"the column {name!r} is {_shorten(text)}, but {explain_no_number(text)}"
-                return Fault(f"{name!r} is no number", sentence, self.file, row.line)
+                return Fault(f"{name!r} is not a number", sentence, self.file, row.line)
         try:
             self._times([row])
         except ValueError as error:

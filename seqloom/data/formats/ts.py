@@ -98,7 +98,7 @@ def _read_case(line: Line, header: _Header, file: str, encoding: str) -> Case | 
     try:
         columns = [np.array([_parse_value(text.strip()) for text in part.split(",")]) for part in parts]
     except ValueError:
-        return Fault("not numbers", f"a value is no number in {line.text[:60]!r} …", file, line.number)
+        return Fault("not numbers", f"a value is not a number in {line.text[:60]!r} …", file, line.number)
     return _check_case(columns, label, header, file, line.number)
 
 

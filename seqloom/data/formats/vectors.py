@@ -98,5 +98,5 @@ def _split(line: Line, width: int, file: str) -> tuple[str, list[str]]:
 def _parse_vector(numbers: list[str], word: str, file: str, line: int) -> list[float]:
     for number in numbers:
         if not _is_number(number) or abs(float(number)) > LARGEST:
-            raise DataError(f"the vector of {word[:40]!r} holds {number[:40]!r}, which is no number", file, line)
+            raise DataError(f"the vector of {word[:40]!r} holds {number[:40]!r}, which is not a number", file, line)
     return [float(number) for number in numbers]

@@ -152,7 +152,7 @@ def zoom(name: str) -> str:
 
 
 def round_number(value: float) -> float | None:
-    """Four digits are enough for a picture, and what is no number is left out."""
+    """Four digits are enough for a picture, and what is not a number is left out."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 

@@ -162,7 +162,7 @@ def _change_weight(value: Tensor, rows: slice, pull: Intervention) -> Tensor:
     new = (old * pull.scale).clamp(max=1) if pull.to is None else torch.full_like(old, pull.to)
     others = part.sum(-1) - old
     if bool((others <= 0).any()) and bool((new != old).any()):
-        raise DataError("all attention is on this one element: its weight has nowhere to go")
+        raise DataError("all attention is on this one element: there is no other to move its weight to")
     part *= ((1 - new) / others.clamp(min=torch.finfo(part.dtype).tiny))[..., None]
     part[..., pull.unit] = new
     return weights

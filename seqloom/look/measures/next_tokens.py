@@ -44,7 +44,7 @@ def predict_next_tokens(
     batch = take_row(batch)
     names = number_positions(batch) if names is None else names
     if not predicts_symbols(model):
-        raise RunError(f"a model with a {type(model.head).__name__} head does not tell which symbol comes next")
+        raise RunError(f"a model with a {type(model.head).__name__} head gives no distribution over next symbols")
     with disable_dropout(model), torch.no_grad():
         found: Tensor = model.head(compute_features(model, batch))
     logits = found.double().cpu().view(-1, found.shape[-1])

@@ -6,7 +6,7 @@ export function readRows(text) {
     const bare = cell.trim();
     if (bare === "" || bare === "?" || bare.toLowerCase() === "nan") return null;
     const value = Number(bare);
-    if (Number.isNaN(value)) throw new Error(`“${bare.slice(0, 20)}” is no number: write rows of numbers, a comma between columns`);
+    if (Number.isNaN(value)) throw new Error(`“${bare.slice(0, 20)}” is not a number: write rows of numbers, a comma between columns`);
     return value;
   }));
   if (rows.some(row => row.length !== rows[0].length)) throw new Error("the rows differ in length");
