@@ -51,8 +51,7 @@ class Labeler(nn.Module):
     def features(self, x: Tensor, mask: Tensor) -> Tensor:
         here = device_of(self)
         memory: Memory = self.encoder(self.embed(x.to(here)), mask.to(here))
-        seen: Tensor = self.dropout(memory.values if self.per_element else memory.summary)
-        return seen
+        return self.dropout(memory.values if self.per_element else memory.summary)
 
     def forward(self, x: Tensor, mask: Tensor) -> Any:
         return self.head(self.features(x, mask))

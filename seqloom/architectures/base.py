@@ -152,8 +152,7 @@ def of_layers(name: str) -> Callable[..., Attention]:
     def build(query: int, memory: int, hard: bool = False) -> Attention:
         from ..layers import attention
 
-        made: Attention = getattr(attention, name)(query, memory, hard)
-        return made
+        return getattr(attention, name)(query, memory, hard)
 
     return build
 

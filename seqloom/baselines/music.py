@@ -64,5 +64,4 @@ def _as_frames(piece: ArrayLike) -> Doubles:
 
 
 def _compute_losses(frames: Doubles, chances: Doubles) -> Doubles:
-    losses: Doubles = -np.log(np.where(frames > 0, chances, 1 - chances)).sum(-1)
-    return losses
+    return -np.log(np.where(frames > 0, chances, 1 - chances)).sum(-1)

@@ -60,8 +60,7 @@ def compute_ratio(found: Integers, feature: Integers, mine: NDArray[np.bool_], s
     """log (p / |p|) / (q / |q|), of the counts p in texts of a class and q in all others, each with 1 added."""
     ours = np.bincount(feature[mine[found]], minlength=size) + 1.0
     others = np.bincount(feature[~mine[found]], minlength=size) + 1.0
-    ratio: Doubles = np.log(ours / ours.sum()) - np.log(others / others.sum())
-    return ratio
+    return np.log(ours / ours.sum()) - np.log(others / others.sum())
 
 
 def fit_logistic(

@@ -272,8 +272,7 @@ def side_class(own: type[Architecture], role: Role) -> type[Architecture]:
     bases: Any = (*(part for part in parts[role] if part is not Section), own)
     kind = own.model_fields["kind"]
     field: Any = (kind.annotation, Field(kind.default, description=KIND))
-    made: type[Architecture] = create_model(f"{own.__name__}{role.title()}", __base__=bases, kind=field)
-    return made
+    return create_model(f"{own.__name__}{role.title()}", __base__=bases, kind=field)
 
 
 @cache
@@ -284,8 +283,7 @@ def compose(shape: type[Model], own: type[Architecture], encoder: Any, decoder: 
     for name, side in (("encoder", encoder), ("decoder", decoder)) if shape.two_sided else ():
         sides[name] = (side, Field(default=None, description=shape.model_fields[name].description))
     bases: Any = (shape, side_class(own, shape.role()))
-    made: type[Model] = create_model(f"{own.__name__}{shape.__name__}", __base__=bases, **sides)
-    return made
+    return create_model(f"{own.__name__}{shape.__name__}", __base__=bases, **sides)
 
 
 def model_class(shape: type[Model], kind: str, encoder: str, decoder: str) -> type[Model]:

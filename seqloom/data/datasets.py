@@ -113,8 +113,7 @@ def open_dataset(schema: Schema, examples: object = None) -> Dataset:
         return PythonExamples(schema, convert_examples(examples, schema))
     if schema.data.sample:
         return Sample(schema.data.sample)
-    files: Dataset = (schema.dataset or Files)(schema)
-    return files
+    return (schema.dataset or Files)(schema)
 
 
 def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:

@@ -162,8 +162,7 @@ def open_rows(
 def row_of(row: Row, columns: Sequence[str]) -> Mapping[str, Any]:
     """The whole row by its columns."""
     if isinstance(row.cells, str):
-        found: dict[str, Any] = json.loads(row.cells)
-        return found
+        return json.loads(row.cells)
     return dict(zip(columns, row.cells, strict=True))
 
 

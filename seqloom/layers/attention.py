@@ -48,8 +48,7 @@ class Attention(nn.Module):
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """What the queries see of the values (B, S, D): (B, T, D)."""
         weights = weigh(self.scores(query, keys), mask[:, None])
-        seen: Tensor = self.weights(harden(weights) if self.hard else weights) @ values
-        return seen
+        return self.weights(harden(weights) if self.hard else weights) @ values
 
     def look(self, query: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         """What the next queries (B, T, Q) see, zeros of padding among them not promised, and the state after them."""
@@ -146,8 +145,7 @@ class MultiHeadAttention(nn.Module):
 
     def join(self, seen: Tensor) -> Tensor:
         """(B, heads, T, w) -> (B, T, size)."""
-        out: Tensor = self.out(seen.transpose(1, 2).flatten(2))
-        return out
+        return self.out(seen.transpose(1, 2).flatten(2))
 
     def forward(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
@@ -181,8 +179,7 @@ class Pooling(Described):
         """Values (B, S, D) -> (B, D)."""
         scores = self.queries @ self.key(values).mT / values.shape[-1] ** 0.5
         seen = self.weights(weigh(scores, mask[:, None])) @ values  # (B, queries, D)
-        summary: Tensor = self.join(seen.flatten(1))
-        return summary
+        return self.join(seen.flatten(1))
 
     def describe(self) -> Description:
         return Description("attention pooling", ONE, count_parameters(self), POOLING)

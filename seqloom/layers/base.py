@@ -194,8 +194,7 @@ class Encoder(Described):
         """`forward`; without gradient, the fast way."""
         layer = self.layer
         if torch.is_grad_enabled() or layer.training or watched(layer):
-            found: Memory = self(x, mask)
-            return found
+            return self(x, mask)
         return self._remember(*layer.fast_read(x, mask), mask)
 
     def _remember(self, values: Tensor, state: State, mask: Tensor) -> Memory:

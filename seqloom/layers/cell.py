@@ -42,8 +42,7 @@ class Cell(Described):
 
     def gate(self, name: str, value: Tensor) -> Tensor:
         """How far the gate is open, between 0 and 1."""
-        opening: Tensor = self.taps[name](value.sigmoid())
-        return opening
+        return self.taps[name](value.sigmoid())
 
     def step(self, x: Tensor, entries: Entries) -> Entries:
         """`forward`, watched."""

@@ -60,5 +60,4 @@ class CharacterWordEmbedding(nn.Module):
         """x (B, T, 1 + K): a word's number, then those of its letters -> (B, T, size)."""
         different, places = torch.unique(x[..., 1:].flatten(0, 1), dim=0, return_inverse=True)  # most words come again
         spelled = self.letters(different)[places].unflatten(0, x.shape[:2])
-        vectors: Tensor = self.dropout(self.join(torch.cat([self.words(x[..., 0]), spelled], -1)))
-        return vectors
+        return self.dropout(self.join(torch.cat([self.words(x[..., 0]), spelled], -1)))

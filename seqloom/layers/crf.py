@@ -98,5 +98,4 @@ def best(logits: Tensor) -> Tensor:
 
 
 def draw(logits: Tensor) -> Tensor:
-    drawn: Tensor = torch.distributions.Categorical(logits=logits).sample()
-    return drawn
+    return torch.distributions.Categorical(logits=logits).sample()

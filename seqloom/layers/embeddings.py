@@ -20,8 +20,7 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, T) -> (B, T, size)."""
-        vectors: Tensor = self.dropout(nn.functional.embedding(tokens, self.weight) * self.scale)
-        return vectors
+        return self.dropout(nn.functional.embedding(tokens, self.weight) * self.scale)
 
     def fast_change(self) -> Change:
         table, scale = self.weight, self.scale
@@ -59,8 +58,7 @@ class NoteEmbedding(nn.Module):
 
     def forward(self, frames: Tensor) -> Tensor:
         """Frames (B, T, keys) of 0 and 1 -> (B, T, size)."""
-        vectors: Tensor = self.dropout(self.product(frames))
-        return vectors
+        return self.dropout(self.product(frames))
 
 
 class PatchEmbedding(nn.Module):
@@ -101,5 +99,4 @@ class NumberEmbedding(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Values (B, T, numbers) -> (B, T, size)."""
-        vectors: Tensor = self.product(values)
-        return vectors
+        return self.product(values)

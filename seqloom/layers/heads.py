@@ -156,8 +156,7 @@ class Categorical(Head):
     def sample(self, expected: Tensor, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
         if temperature == 0:
             return expected.argmax(-1)
-        drawn: Tensor = torch.distributions.Categorical(logits=expected / temperature).sample()
-        return drawn
+        return torch.distributions.Categorical(logits=expected / temperature).sample()
 
 
 class Bernoulli(Head):
@@ -170,8 +169,7 @@ class Bernoulli(Head):
         self.project = nn.Linear(inputs, notes)
 
     def forward(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.project(features)
-        return logits
+        return self.project(features)
 
     def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(single(self(features)), target, reduction="none").sum(-1)

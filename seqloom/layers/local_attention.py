@@ -38,8 +38,7 @@ class LocalAttention(Attention):
         distance = (mask.cumsum(1) - 1)[:, None] - center[..., None]  # padding has no place
         weights = weigh(self.scores(query, keys), mask[:, None] & (distance.abs() <= self.window))
         weights = self.weigh_distance(weights, distance)
-        seen: Tensor = self.weights(harden(weights) if self.hard else weights) @ values
-        return seen
+        return self.weights(harden(weights) if self.hard else weights) @ values
 
     def fast_look(self) -> None:
         return None

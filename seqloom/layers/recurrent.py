@@ -57,8 +57,7 @@ class BridgedState(nn.Module):
         self.sizes, self.linear = list(sizes), nn.Linear(memory, sum(sizes))
 
     def forward(self, zeros: Entries, memory: Memory) -> Entries:
-        entries: Entries = self.linear(memory.summary).tanh().split(self.sizes, 1)
-        return entries
+        return self.linear(memory.summary).tanh().split(self.sizes, 1)
 
 
 def build_initial_state(cell: Cell, initial_state: str) -> nn.Module:
@@ -140,8 +139,7 @@ class Project(nn.Module):
         self.linear = nn.Linear(2 * size, size)
 
     def forward(self, there: Tensor, back: Tensor) -> Tensor:
-        joined: Tensor = self.linear(torch.cat([there, back], -1))
-        return joined
+        return self.linear(torch.cat([there, back], -1))
 
 
 class Bidirectional(Layer):

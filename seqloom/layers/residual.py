@@ -65,8 +65,7 @@ class PostNorm(Residual):
         self.norm = NORMS[normalize](size, bias)
 
     def join(self, x: Tensor, change: Tensor) -> Tensor:
-        joined: Tensor = self.norm(x + change)
-        return joined
+        return self.norm(x + change)
 
     def fast_step(self) -> steps.Step:
         return steps.step_around(self.layer.fast_step(), steps.add_norm(self.norm))
@@ -85,8 +84,7 @@ class PreNorm(Residual):
         self.norm = NORMS[normalize](size, bias)
 
     def before(self, x: Tensor) -> Tensor:
-        normal: Tensor = self.norm(x)
-        return normal
+        return self.norm(x)
 
     def join(self, x: Tensor, change: Tensor) -> Tensor:
         return x + change

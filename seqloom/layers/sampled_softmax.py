@@ -31,8 +31,7 @@ class SampledSoftmax(Head):
         self.register_buffer("weight", drawn.log().float(), persistent=False)
 
     def forward(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.head(features)
-        return logits
+        return self.head(features)
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         if not self.training:

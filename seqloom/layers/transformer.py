@@ -152,8 +152,7 @@ class CrossAttention(MultiHeadLayer):
         return Shared((self.key_value(memory.values), memory.mask))
 
     def look(self, x: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
-        seen: Tensor = self.attend(self.attend.split(self.query(x)), *self.attend.split_keys_values(keys_values), mask)
-        return seen
+        return self.attend(self.attend.split(self.query(x)), *self.attend.split_keys_values(keys_values), mask)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         return zero_padding(state.ask(self.look, zero_padding(x, mask)), mask), state

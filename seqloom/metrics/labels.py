@@ -167,8 +167,7 @@ def _number_classes(
 
 def _divide(part: Doubles, whole: Doubles) -> Doubles:
     """Nothing out of nothing is 0, as in the field's other implementations."""
-    shared: Doubles = part / np.where(whole > 0, whole, 1)
-    return shared
+    return part / np.where(whole > 0, whole, 1)
 
 
 def _compute_rates(tallies: Doubles) -> Doubles:

@@ -183,8 +183,7 @@ def _compute_ratio(sums: Doubles) -> Doubles:
 
 def _compute_r2(sums: Doubles) -> Doubles:
     error, total, squares, count = np.moveaxis(sums, -1, 0)
-    explained: Doubles = 1 - _divide(error, squares - total**2 / np.maximum(count, 1))
-    return explained
+    return 1 - _divide(error, squares - total**2 / np.maximum(count, 1))
 
 
 def _compute_correlation(sums: Doubles) -> Doubles:

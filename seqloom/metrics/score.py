@@ -66,8 +66,7 @@ def score_sums(
 
 def ratio(sums: Doubles) -> Doubles:
     """The first sum for each of the second; where there is nothing to share out, the first alone."""
-    shared: Doubles = sums[..., 0] / np.maximum(sums[..., 1], 1)
-    return shared
+    return sums[..., 0] / np.maximum(sums[..., 1], 1)
 
 
 def resample(count: int, statistic: Statistic) -> Doubles:

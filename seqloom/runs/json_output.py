@@ -49,8 +49,7 @@ def make_prediction_json(given: str, predictions: "Sequence[Prediction]", unread
 
 def make_answers_json(predictions: "Sequence[Prediction]") -> dict[str, Any]:
     """Answers alone, where what they answer is known."""
-    values: dict[str, Any] = replace_nonfinite({"predictions": [asdict(one) | one.measures() for one in predictions]})
-    return values
+    return replace_nonfinite({"predictions": [asdict(one) | one.measures() for one in predictions]})
 
 
 def make_text_json(prompt: str, text: "Continuation") -> dict[str, Any]:

@@ -44,5 +44,4 @@ def yield_notes(work: Callable[[Note], Result], stop: threading.Event | None) ->
         thread.join()
     if "error" in outcome:
         raise outcome.pop("error")
-    result: Result = outcome["result"]
-    return result
+    return outcome["result"]

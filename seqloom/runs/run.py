@@ -119,8 +119,7 @@ class Run:
         several = self._split(given)
         inputs = self._accepted([given] if several is None else several)
         self.check_classes()
-        found: Doubles = self.task.shape.probabilities(self.model, inputs)
-        return found
+        return self.task.shape.probabilities(self.model, inputs)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -160,8 +159,7 @@ class Run:
         """The answers to inputs that the task has accepted already."""
         if options is None:
             return self.task.predict(self.model, inputs, beam)
-        found: list[Predictions] = self._answerer.answer(self.model, inputs, options)
-        return found
+        return self._answerer.answer(self.model, inputs, options)
 
     def stream(self, given: Any, options: DecodingOptions | None = None) -> Iterator[str]:
         """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
@@ -178,8 +176,8 @@ class Run:
     def _answerer(self) -> Any:
         if not self.task.shape.answers_in_text:
             raise RunError(
-                f"{self.folder}: a run whose task is {self.recipe.task} does not write its answers, so there is "
-                "no way of searching for them to choose"
+                f"{self.folder}: a run whose task is {self.recipe.task} does not generate its answers, so "
+                "decoding options do not apply"
             )
         return self.task.shape
 
@@ -206,8 +204,7 @@ class Run:
             return writer.generate(self.model, prompt, options)
         if not hasattr(writer, "search"):
             raise SearchError("beam search is for texts, but this run does not generate text")
-        found: Generation = writer.search(self.model, prompt, options, recorder)
-        return found
+        return writer.search(self.model, prompt, options, recorder)
 
     def fill(self, given: str, count: int = 5) -> "list[list[Filled]]":
         """For each blank of a text (two or more underscores) the likeliest words with their probabilities."""
@@ -216,10 +213,7 @@ class Run:
                 f"{self.folder}: a run whose task is {self.recipe.task} has no blanks to fill: seqloom train pretrain "
                 "makes one that has, unless train.objective is causal"
             )
-        found: list[list[Filled]] = self.task.shape.fill(
-            self.model, check_text("the text", given), check_whole("count", count, 1)
-        )
-        return found
+        return self.task.shape.fill(self.model, check_text("the text", given), check_whole("count", count, 1))
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
         """Shares of what was generated: how much ends, is well formed, and stands in the training texts.
@@ -237,8 +231,7 @@ class Run:
             prepared: Any = prepare_own_data(self.folder, self.task)
         except SeqloomError:
             return ()
-        texts: Iterable[str] = prepared.splits["train"].raws["target"] if self.task.target.is_text else ()
-        return texts
+        return prepared.splits["train"].raws["target"] if self.task.target.is_text else ()
 
     def keep(self, texts: Sequence[Continuation], folder: Path | str) -> list[str]:
         """Write what was generated into a folder, as files that a person can use; a line about each."""
@@ -278,10 +271,7 @@ class Run:
                 f"{self.folder}: a run whose task is {self.recipe.task} gives no sequence a probability; those that "
                 "write texts token by token do, and those that tag"
             )
-        found: list[Likelihood] = self.task.shape.measure_likelihoods(
-            self.model, list(zip(several, texts, strict=True))
-        )
-        return found
+        return self.task.shape.measure_likelihoods(self.model, list(zip(several, texts, strict=True)))
 
     @cached_property
     def scores(self) -> dict[str, Any]:

@@ -136,8 +136,7 @@ def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:
 def smooth(points: Floats, width: int) -> Floats:
     """Means of so many points in a row: forty answers a distance are few."""
     count = len(points) // width * width
-    means: Floats = points[:count].reshape(-1, width, 2).mean(1)
-    return means
+    return points[:count].reshape(-1, width, 2).mean(1)
 
 
 def average_between(points: Floats, low: int, high: int) -> float:

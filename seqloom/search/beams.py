@@ -351,8 +351,7 @@ class Beams:
         options = self.options
         hope = self.sums.max(1) / options.steps**options.length_penalty
         ahead = (self.pooled.reshape(len(hope), -1) >= hope[:, None]).sum(1)
-        decided: NDArray[np.bool_] = ahead >= options.wanted
-        return decided
+        return ahead >= options.wanted
 
     def collect(self, spent: str) -> list[list[Hypothesis]]:
         """What is finished and, where room or time was `spent`, what is not; best first, nothing twice."""

@@ -81,8 +81,7 @@ def quick_rows(
 ) -> QuickRows | None:
     """By the step's own quick way, if it has one."""
     decode = getattr(step, "decode_likeliest", None)
-    rows: QuickRows | None = None if decode is None else decode(last, state, len(last) * width, wanted, banned)
-    return rows
+    return None if decode is None else decode(last, state, len(last) * width, wanted, banned)
 
 
 class PlainRows:

@@ -92,8 +92,7 @@ class Engine:
         most = self.limits.explained * (1 if any(isinstance(one, str) for one in words) else NUMBERS)
         if (size := size_of(given) + len(answer or "")) > most:
             raise DataError(f"the input has {size:,} characters or numbers, and at most {most:,} are looked into")
-        found: dict[str, Any] = await self.call(run, work, given, answer, *more)
-        return found
+        return await self.call(run, work, given, answer, *more)
 
     def check_inputs(self, inputs: Sequence[Any]) -> None:
         for given in inputs:

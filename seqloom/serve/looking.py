@@ -55,16 +55,14 @@ async def list_records(
 @router.get("/runs/{run}/examples")
 async def list_examples(request: Request, run: str) -> dict[str, Any]:
     """Examples of the run's own test part with their right answers, where its data is still at hand."""
-    found: dict[str, Any] = await engine_of(request).call(run, inspection.list_examples)
-    return found
+    return await engine_of(request).call(run, inspection.list_examples)
 
 
 @router.get("/runs/{run}/input")
 async def describe_input(request: Request, run: str) -> dict[str, Any]:
     """Whether the run reads a text or numbers, writes on from a beginning (a text of tokens, or something else), and
     searches for its answers."""
-    found: dict[str, Any] = await engine_of(request).call(run, inspection.describe_input)
-    return found
+    return await engine_of(request).call(run, inspection.describe_input)
 
 
 @router.post("/next")
@@ -72,8 +70,7 @@ async def list_next(request: Request, asked: Read) -> dict[str, Any]:
     """Every token that may come after a text with its log-probability, the likeliest first: for any temperature."""
     engine = engine_of(request)
     engine.check_inputs([asked.input])
-    found: dict[str, Any] = await engine.call(asked.run, inspection.list_next, asked.input)
-    return found
+    return await engine.call(asked.run, inspection.list_next, asked.input)
 
 
 @router.post("/views")
@@ -116,5 +113,4 @@ async def choose_passage(
     request: Request, run: str, seed: Annotated[int, Query(ge=0, le=1 << 31, description="Which passage.")] = 0
 ) -> dict[str, Any]:
     """Some tokens of the test text, and what each costs the model and the strongest baseline, in bits."""
-    found: dict[str, Any] = await engine_of(request).call(run, guessing.choose_passage, seed)
-    return found
+    return await engine_of(request).call(run, guessing.choose_passage, seed)

@@ -168,8 +168,7 @@ class Model:
 
     @property
     def generator(self) -> Generator:
-        model: Generator = self.run.model
-        return model
+        return self.run.model
 
     def count_tokens(self, prompt: str) -> int:
         """Tokens of a beginning; characters where it is no text of tokens."""
@@ -181,8 +180,7 @@ class Model:
         target = self.language.target
         if wrong := [token for token in tokens if not 0 <= token < len(target)]:
             raise DataError(f"there is no token {wrong[0]}: those of {self.name} are 0 to {len(target) - 1}")
-        text: str = target.decode(tokens)
-        return text
+        return target.decode(tokens)
 
     @torch.no_grad()
     def score_prompt(self, prompt: str | Sequence[int], alternatives: int) -> list[Token]:
@@ -244,8 +242,7 @@ class Model:
         """What takes long and never changes for this run, measured once."""
         if measure not in self._remembered:
             self._remembered[measure] = measure(self)
-        found: T = self._remembered[measure]
-        return found
+        return self._remembered[measure]
 
     def explain(self, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
         """Which elements spoke for the answer, by every method, each with its faithfulness, the best first."""
@@ -268,8 +265,7 @@ class Model:
             about, elements, whole, nothing = one.about, one.elements, one.whole, one.nothing
         methods.sort(key=lambda one: -one["faithfulness"]["score"])
         told = {"about": about, "elements": elements, "log_probability": whole, "without_input": nothing}
-        found: dict[str, Any] = replace_nonfinite(told | {"methods": methods})
-        return found
+        return replace_nonfinite(told | {"methods": methods})
 
 
 def shown(given: Any) -> str:

@@ -208,8 +208,7 @@ def opening(asked: Completion, number: int, prompt: Read, echoed: Sequence[Token
 async def echo_of(engine: Engine, asked: Completion, prompt: Read) -> list[Token]:
     if not asked.echo or asked.logprobs is None:
         return []
-    found: list[Token] = await engine.call(asked.model, Model.score_prompt, prompt.given, asked.logprobs)
-    return found
+    return await engine.call(asked.model, Model.score_prompt, prompt.given, asked.logprobs)
 
 
 async def collect(engine: Engine, asked: Completion, number: int, prompt: Read) -> list[Choice]:

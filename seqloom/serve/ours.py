@@ -103,31 +103,25 @@ def session(request: Request, run: str) -> Engine:
 async def save(request: Request, run: str, name: SessionName) -> dict[str, Any]:
     """A session as JSON, which `restore` takes: here, or on another server of the same run."""
     engine = session(request, run)
-    found: dict[str, Any] = await engine.call(run, lambda model: engine.sessions.save(model, name))
-    return found
+    return await engine.call(run, lambda model: engine.sessions.save(model, name))
 
 
 @router.post("/runs/{run}/sessions/{name}/restore")
 async def restore(request: Request, run: str, name: SessionName, saved: Saved) -> dict[str, Any]:
     """A saved session again, under any name."""
     engine = session(request, run)
-    found: dict[str, Any] = await engine.call(
-        run, lambda model: engine.sessions.restore(model, name, saved.model_dump())
-    )
-    return found
+    return await engine.call(run, lambda model: engine.sessions.restore(model, name, saved.model_dump()))
 
 
 @router.post("/runs/{run}/sessions/{name}/fork")
 async def fork(request: Request, run: str, name: SessionName, asked: Fork) -> dict[str, Any]:
     """A second session that goes on from where this one is."""
     engine = session(request, run)
-    found: dict[str, Any] = await engine.call(run, lambda model: engine.sessions.fork(model, name, asked.into))
-    return found
+    return await engine.call(run, lambda model: engine.sessions.fork(model, name, asked.into))
 
 
 @router.delete("/runs/{run}/sessions/{name}")
 async def end(request: Request, run: str, name: SessionName) -> dict[str, Any]:
     """End a session."""
     engine = session(request, run)
-    found: dict[str, Any] = await engine.call(run, lambda model: engine.sessions.end(model, name))
-    return found
+    return await engine.call(run, lambda model: engine.sessions.end(model, name))

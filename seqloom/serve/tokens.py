@@ -38,8 +38,7 @@ async def describe_tokenizer(
 ) -> dict[str, Any]:
     """How a run cuts texts: the kind of its tokens, and what a text begins and ends with."""
     engine = engine_of(request)
-    found: dict[str, Any] = await engine.call(choose_run(engine, model), describe)
-    return found
+    return await engine.call(choose_run(engine, model), describe)
 
 
 @router.post("/tokenize")
@@ -81,5 +80,4 @@ def encode(model: Model, text: str, special: bool) -> list[int]:
     field = model.language.target
     if text in SPECIALS:
         return [SPECIALS.index(text)]
-    ids: list[int] = model.language.writer.opening(text) if special else field.encode(text).tolist()
-    return ids
+    return model.language.writer.opening(text) if special else field.encode(text).tolist()

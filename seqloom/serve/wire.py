@@ -16,8 +16,7 @@ from .safety import error_response
 
 
 def engine_of(request: Request) -> Engine:
-    engine: Engine = request.app.state.engine
-    return engine
+    return request.app.state.engine
 
 
 def as_event(value: dict[str, Any]) -> bytes:

@@ -53,8 +53,7 @@ class ConditionalGeneration(Shape):
 
     @property
     def target(self) -> SymbolField:
-        field: SymbolField = self.task.target
-        return field
+        return self.task.target
 
     @property
     def answers_in_text(self) -> bool:  # type: ignore[override]

@@ -57,8 +57,7 @@ class ForecastWindows(Shape):
 
     @property
     def series(self) -> TimeSeries:
-        field: TimeSeries = self.task.fields["series"]
-        return field
+        return self.task.fields["series"]
 
     @property
     def inputs(self) -> ForecastInputs:

@@ -42,8 +42,7 @@ FEW = 30  # documents: scores of fewer are resampled by stretches of their text
 class FreeGeneration(Shape):
     @property
     def target(self) -> Field:
-        field: Field = self.task.target
-        return field
+        return self.task.target
 
     @property
     def body(self) -> Architecture:

@@ -51,8 +51,7 @@ class PackedReading(Shape):
 
     @property
     def target(self) -> Text:
-        field: Text = self.task.target
-        return field
+        return self.task.target
 
     def places(self, encoded: Encoded) -> Places:
         return self.target.places(encoded["target"])
@@ -216,8 +215,7 @@ class MaskedReading(PackedReading):
         return Batch(read, valid, true, loss_mask=told)
 
     def logits(self, model: Labeler, batch: Batch) -> Tensor:
-        logits: Tensor = model.head(model.features(batch.inputs, batch.mask)[find_told(batch)])
-        return logits
+        return model.head(model.features(batch.inputs, batch.mask)[find_told(batch)])
 
 
 class BidirectionalReading(PackedReading):
@@ -258,8 +256,7 @@ class PackedGeneration(FreeGeneration):
 
     @property
     def window(self) -> int:
-        window: int = self.recipe.data.window
-        return window
+        return self.recipe.data.window
 
     def settle(self, prepared: Any) -> Recipe:
         check_window(self.recipe)

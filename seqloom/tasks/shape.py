@@ -112,8 +112,7 @@ class Shape(ABC):
 
     def preview(self, prepared: Any) -> list[Preview]:
         """Some training examples as they were read, and as the model sees them."""
-        found: list[Preview] = prepared.examples
-        return found
+        return prepared.examples
 
     def side_of(self, example: Sequence[Any], side: str) -> Any:
         """One side of an example."""

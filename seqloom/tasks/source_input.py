@@ -64,14 +64,12 @@ class SourceInput:
 
     def embedding(self) -> nn.Module:
         if self.tag is None:
-            embedding: nn.Module = self.field.embedding(self.model)
-            return embedding
+            return self.field.embedding(self.model)
         symbols = len(self.field) + len(self.tags)
         return TokenEmbedding(symbols, self.model.embedding, self.model.side("encoder").dropout)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
-        lengths: NDArray[np.int64] = self.field.lengths(encoded["source"], self.model) + (self.tag is not None)
-        return lengths
+        return self.field.lengths(encoded["source"], self.model) + (self.tag is not None)
 
     def collate(self, encoded: Encoded, rows: Any) -> tuple[Tensor, Tensor]:
         """The sources side by side with their masks."""

@@ -200,8 +200,7 @@ class Task:
 
     def objective(self, model: Any) -> Objective:
         """What training makes small."""
-        objective: Objective = model.objective()
-        return objective
+        return model.objective()
 
     def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
         """The rows of each batch of an epoch: a pure function of the seed and the epoch."""

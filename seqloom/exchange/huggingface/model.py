@@ -89,8 +89,7 @@ class EncoderModel(PretrainedModel):
     def read(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Memory:
         """The features of every token (`values`) and of the text (`summary`)."""
         inputs, seen = self.prepare(ids, mask, segments)
-        memory: Memory = self.network.encoder(self.network.embed(inputs), seen)
-        return memory
+        return self.network.encoder(self.network.embed(inputs), seen)
 
     def prepare(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None) -> tuple[Tensor, Tensor]:
         """The ids, with their segments if there are any, and the mask."""
@@ -108,15 +107,13 @@ class EncoderModel(PretrainedModel):
 
     def logits(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """(B, T, V) of every token's word or tag, or (B, labels) of a text's label."""
-        logits: Tensor = self.network(*self.prepare(ids, mask, segments))
-        return logits
+        return self.network(*self.prepare(ids, mask, segments))
 
     def next_sentence_logits(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """(B, 2): that the second segment follows the first, or that it does not."""
         if "next_sentence" not in self.others:
             raise RunError("this model has no head for the next sentence")
-        logits: Tensor = self.others["next_sentence"](self.read(ids, mask, segments).summary)
-        return logits
+        return self.others["next_sentence"](self.read(ids, mask, segments).summary)
 
 
 class WritingModel(PretrainedModel):

@@ -20,8 +20,7 @@ class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or not 0 < self.p < 1 or self.inplace or not usable(x):
             return F.dropout(x, self.p, self.training, self.inplace)
-        dropped: Tensor = Drop.apply(x, self.p, int(torch.randint(1 << 62, ())))
-        return dropped
+        return Drop.apply(x, self.p, int(torch.randint(1 << 62, ())))
 
 
 class Drop(torch.autograd.Function):

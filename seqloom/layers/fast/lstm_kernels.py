@@ -315,8 +315,7 @@ backwards = torch.ops.aten.native_layer_norm_backward
 
 def unnormed(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> Tensor:
     """The gradient of what was normalized, from that of what came out."""
-    found: Tensor = backwards(gradient, x, [x.shape[1]], *spread, scale, None, [True, False, False])[0]
-    return found
+    return backwards(gradient, x, [x.shape[1]], *spread, scale, None, [True, False, False])[0]
 
 
 def of_norm(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

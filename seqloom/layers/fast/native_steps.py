@@ -76,8 +76,7 @@ def kept_layout(weight: Tensor, bias: Tensor | None, eight: bool) -> tuple[Tenso
         flat = weight.new_zeros(weight.shape[0]) if bias is None else bias.detach()
         found = bytes_layout(weight.detach(), flat) if eight else (numbers_layout(weight.detach(), flat),)
         laid_out[weight] = now, found
-    layout: tuple[Tensor, ...] = found
-    return layout
+    return found
 
 
 def spread(weight: Tensor, width: int) -> Tensor:

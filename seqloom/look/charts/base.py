@@ -231,8 +231,7 @@ def render(chart: "alt.TopLevelMixin | Drawing", ending: str) -> bytes:
         rows = {name: json.loads(text) for name, text in spec.get("datasets", {}).items()}  # for programs that read it
         return json.dumps(spec | {"datasets": rows}, ensure_ascii=False).encode()
     if ending == ".png":
-        png: bytes = import_converter().vegalite_to_png(spec, scale=2)
-        return png
+        return import_converter().vegalite_to_png(spec, scale=2)
     if ending == ".svg":
         svg = str(import_converter().vegalite_to_svg(spec))
         return svg.replace(">", f">{IN_THE_DARK}", 1).encode()
@@ -245,8 +244,7 @@ def _render_drawing(drawing: Drawing, ending: str) -> bytes:
         return json.dumps(drawing.parts, ensure_ascii=False).encode()
     if ending == ".png":  # which has no theme to follow
         ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
-        png: bytes = import_converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
-        return png
+        return import_converter().svg_to_png(drawing.svg.replace(MARKER, f"{ground}{MARKER}", 1), scale=2)
     if ending == ".svg":
         return drawing.svg.encode()
     return PAGE.format(title=escape(drawing.title), script="", body=drawing.svg).encode()

@@ -104,5 +104,4 @@ def _keep_frequent(values: Integers) -> Integers:
     """The most frequent symbols by rank, all others as one."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
-    few: Integers = np.minimum(ranks[places.reshape(-1)], SYMBOLS)
-    return few
+    return np.minimum(ranks[places.reshape(-1)], SYMBOLS)

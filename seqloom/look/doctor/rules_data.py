@@ -13,8 +13,7 @@ Split = dict[str, Any]
 
 def get_part(checkup: Checkup, name: str) -> Split:
     """What the report says about a part of the data; nothing where there is no such report."""
-    found: Split = checkup.data.get("splits", {}).get(name) or {}
-    return found
+    return checkup.data.get("splits", {}).get(name) or {}
 
 
 def list_sides(split: Split) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -81,8 +81,7 @@ def _make_trace(level: Level, tape: dict[str, list[torch.Tensor]], batch: Batch,
 
     def values(name: str) -> Floats:
         steps = tape[f"{level.prefix}{name}"]
-        seen: Floats = concatenate_steps(steps[::-1] if level.backwards else steps, True)[0].cpu()[shown].numpy()
-        return seen
+        return concatenate_steps(steps[::-1] if level.backwards else steps, True)[0].cpu()[shown].numpy()
 
     gates, entries = ({name: values(name) for name in kind} for kind in (cell.gates, cell.entries))
     return Trace(level.name, names.of(level.side)[: int(shown.sum())], gates, entries, level.backwards)

@@ -69,8 +69,7 @@ def _compute_norms(level: Level, tape: Mapping[str, list[Tensor]], lost: Tensor)
 def _average_rows(norms: Tensor, mask: Tensor) -> Floats:
     if not norms.numel():
         return np.zeros(mask.shape[1])
-    mean: Floats = ((norms * mask).sum(0) / mask.sum(0).clamp(min=1)).numpy()
-    return mean
+    return ((norms * mask).sum(0) / mask.sum(0).clamp(min=1)).numpy()
 
 
 def compute_query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:

@@ -137,8 +137,7 @@ def compute_features(model: Model, batch: Batch) -> Tensor:
 def compute_loss(model: Model, batch: Batch) -> Tensor:
     """The mean loss of the target's elements; of a bare layer, which has none, the sum of its last output."""
     total, count, _ = wrap_model(model).objective()(batch)
-    mean: Tensor = total / count.clamp(min=1)
-    return mean
+    return total / count.clamp(min=1)
 
 
 def list_bodies(model: Model) -> dict[str, tuple[str, Described]]:

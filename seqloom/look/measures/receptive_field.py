@@ -72,8 +72,7 @@ def compute_influence_by_lag(model: Model, batch: Batch, directions: int = 4) ->
     for row, length in zip(rows, lengths.tolist(), strict=True):
         total[:length] += row[:length].flip(0)
         count[:length] += 1
-    mean: Floats = (total / count.clamp(min=1)).numpy()
-    return mean
+    return (total / count.clamp(min=1)).numpy()
 
 
 def compute_memory_length(influence: Floats, share: float = REACH) -> int:

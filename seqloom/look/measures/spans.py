@@ -43,8 +43,7 @@ class Scale:
 
     def standardize(self, values: Floats) -> Floats:
         """In standard deviations from the mean; a unit that never moves is never on."""
-        shifted: Floats = (values - self.mean) / np.where(self.spread > 0, self.spread, np.inf)
-        return shifted
+        return (values - self.mean) / np.where(self.spread > 0, self.spread, np.inf)
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,7 @@ def compute_shares(values: Floats, units: Sequence[Unit], scale: Scale) -> Float
     if not units:
         return np.zeros(len(values))
     numbers, sides = [unit.number for unit in units], np.array([unit.side for unit in units])
-    shares: Floats = (scale.standardize(values)[:, numbers] * sides > ON).mean(1)
-    return shares
+    return (scale.standardize(values)[:, numbers] * sides > ON).mean(1)
 
 
 def average_windows(shares: Floats, length: int) -> Floats:
