@@ -43,8 +43,6 @@ def train(
     """Train a recipe into a run folder, and score it against its baselines."""
     stop: Stop = context.obj
     stop.watch(lambda: describe_rest(into))
-    from ..config.recipe import Recipe
-
     count = parse_processes(processes)
     changes = overrides or []
     if resume and recipe and "=" in recipe:  # the recipe is the run's own
@@ -52,15 +50,10 @@ def train(
     check_options(recipe, into, resume, changed_data)
     if seeds and (recipe is None or count != 1):
         raise RecipeError("--seeds trains a recipe seed by seed in one process: name the recipe, without --processes")
-    given = Recipe.read(recipe, *changes) if recipe else None
-    if given is not None and not resume:
-        from ..data.files import check_files
-
-        check_files(given.data)
+    given = read_recipe(recipe, changes, resume) if recipe else None
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
     from ..runs.run import train as train_run
-    from ..runs.workers import choose_processes
-    from .terminal import follow, notes, show_scores
+    from .terminal import follow, show_scores
 
     stop.check()
     if into and not recipe and (changes or not count):
@@ -68,11 +61,7 @@ def train(
         given = folders.read_recipe(into).override(*changes)
     folder = into or folders.find_free_folder(Path("runs"), Path(str(recipe)).stem)
     stop.watch(lambda: describe_rest(folder))
-    if not count:
-        assert given is not None
-        count, sentence = choose_processes(given)
-        if sentence:
-            notes.print(sentence)
+    count = count or choose_count(given)
     if count > 1 and not launch.is_one_of_several():
         flags = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
         command = ["train", *([recipe] if recipe else []), *changes, "--into", str(folder)]
@@ -86,6 +75,29 @@ def train(
     stop.check()
     if end is not None and not as_json:
         show_scores([{"run": str(folder)} | end.final])
+
+
+def read_recipe(name: str, changes: list[str], resume: bool) -> "Recipe":
+    """The recipe with its changes. Whether its files are there is checked now, unless the run has its data already."""
+    from ..config.recipe import Recipe
+    from ..data.files import check_files
+
+    recipe = Recipe.read(name, *changes)
+    if not resume:
+        check_files(recipe.data)
+    return recipe
+
+
+def choose_count(recipe: "Recipe | None") -> int:
+    """How many processes are fastest, which is noted."""
+    from ..runs.workers import choose_processes
+    from .terminal import notes
+
+    assert recipe is not None
+    count, sentence = choose_processes(recipe)
+    if sentence:
+        notes.print(sentence)
+    return count
 
 
 def train_seeds(recipe: "Recipe", into: Path, count: int, stop: Stop, as_json: bool) -> None:
