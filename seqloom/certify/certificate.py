@@ -62,13 +62,13 @@ class Check:
 
     def certify(self) -> Certificate:
         """Try it: always on the same draws, in float64, and without a trace in the caller's random state."""
-        with drawing_alike(), torch.enable_grad():
+        with reproducible_float64(), torch.enable_grad():
             gaps = self.measure()
         return Certificate(self.family, self.subject, self.claim, gaps.value, gaps.gradient, self.limit)
 
 
 @contextmanager
-def drawing_alike() -> Iterator[None]:
+def reproducible_float64() -> Iterator[None]:
     before = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -79,7 +79,7 @@ def drawing_alike() -> Iterator[None]:
             torch.set_default_dtype(before)
 
 
-def stirred(module: M) -> M:
+def stir(module: M) -> M:
     """With no parameter at a special value: a share of zero or a gain of one would hide a mistake."""
     with torch.no_grad():
         for parameter in module.parameters():
@@ -87,41 +87,43 @@ def stirred(module: M) -> M:
     return module.eval()
 
 
-def leaf(*shape: int) -> Tensor:
+def draw_leaf(*shape: int) -> Tensor:
     """Random numbers to differentiate by."""
     return torch.randn(*shape, requires_grad=True)
 
 
-def largest(differences: Sequence[Tensor]) -> float:
+def find_largest(differences: Sequence[Tensor]) -> float:
     """The largest of all numbers, sign aside; NaN if there is one."""
     return float(torch.cat([difference.detach().abs().flatten() for difference in differences]).max())
 
 
-def apart(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
+def measure_gap(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
     for one, other in zip(ours, theirs, strict=True):
         assert one.shape == other.shape, f"{tuple(one.shape)} cannot be compared with {tuple(other.shape)}"
-    return largest([one - other for one, other in zip(ours, theirs, strict=True)])
+    return find_largest([one - other for one, other in zip(ours, theirs, strict=True)])
 
 
 def compare(ours: Sequence[Tensor], theirs: Sequence[Tensor], leaves: Sequence[Tensor]) -> Gaps:
     """Two ways from the same leaves, in value and in the gradient of one random weighing of all outputs."""
     probes = [torch.randn_like(part) for part in theirs]
     # A leaf that the reference does not depend on is a mistake in the check, and raises.
-    expected = torch.autograd.grad(weighed(theirs, probes), leaves, retain_graph=True)
-    found = torch.autograd.grad(weighed(ours, probes), leaves, retain_graph=True, allow_unused=True)
+    expected = torch.autograd.grad(weigh(theirs, probes), leaves, retain_graph=True)
+    found = torch.autograd.grad(weigh(ours, probes), leaves, retain_graph=True, allow_unused=True)
     known = [torch.zeros_like(place) if slope is None else slope for slope, place in zip(found, leaves, strict=True)]
-    return Gaps(apart(ours, theirs), apart(known, expected))
+    return Gaps(measure_gap(ours, theirs), measure_gap(known, expected))
 
 
-def weighed(parts: Sequence[Tensor], probes: Sequence[Tensor]) -> Tensor:
+def weigh(parts: Sequence[Tensor], probes: Sequence[Tensor]) -> Tensor:
     return torch.stack([(part * probe).sum() for part, probe in zip(parts, probes, strict=True)]).sum()
 
 
-def differences(compute: Callable[[], Sequence[Tensor]], leaves: Sequence[Tensor], step: float = 1e-4) -> Gaps:
+def compare_with_differences(
+    compute: Callable[[], Sequence[Tensor]], leaves: Sequence[Tensor], step: float = 1e-4
+) -> Gaps:
     """The gradient against slopes measured from five points along a random line through each leaf."""
     outputs = compute()
     probes = [torch.randn_like(part) for part in outputs]
-    slopes = torch.autograd.grad(weighed(outputs, probes), leaves)
+    slopes = torch.autograd.grad(weigh(outputs, probes), leaves)
     gaps = []
     for place, slope in zip(leaves, slopes, strict=True):
         line, middle = torch.randn_like(place), place.detach().clone()
@@ -129,14 +131,14 @@ def differences(compute: Callable[[], Sequence[Tensor]], leaves: Sequence[Tensor
         with torch.no_grad():
             for move in (-2, -1, 1, 2):
                 place.copy_(middle + move * step * line)
-                values.append(weighed(compute(), probes))
+                values.append(weigh(compute(), probes))
             place.copy_(middle)
         measured = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
         gaps.append((slope * line).sum() - measured)
-    return Gaps(None, largest(gaps))
+    return Gaps(None, find_largest(gaps))
 
 
-def jacobian(output: Tensor, place: Tensor) -> Tensor:
+def compute_jacobian(output: Tensor, place: Tensor) -> Tensor:
     """∂ output / ∂ place of two vectors: one row for each number of the output."""
     rows = [torch.autograd.grad(number, place, retain_graph=True, allow_unused=True)[0] for number in output]
     return torch.stack([torch.zeros_like(place) if row is None else row for row in rows])
@@ -178,7 +180,7 @@ def has_equal_paths(make: Callable[[], Case]) -> Gaps:
 
 def has_the_measured_slopes(make: Callable[[], Case]) -> Gaps:
     case = make()
-    return differences(case.product, case.leaves)
+    return compare_with_differences(case.product, case.leaves)
 
 
 def check_case(

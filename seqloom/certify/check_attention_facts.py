@@ -10,7 +10,7 @@ from ..layers import Memory, MultiHeadAttention, NonLocal, ScaledDotAttention, T
 from ..layers.attention import AdditiveAttention, Attention, DotAttention, ProjectedAttention
 from ..layers.positions import NoRotation, Rotary, SinusoidalPositions
 from ..layers.transformer import SelfAttention
-from .certificate import EXACT, Check, Gaps, apart, compare, leaf, stirred
+from .certificate import EXACT, Check, Gaps, compare, draw_leaf, measure_gap, stir
 from .reference_transformer import wave
 
 ATTENTIONS: dict[str, type[Attention]] = {
@@ -22,11 +22,11 @@ ATTENTIONS: dict[str, type[Attention]] = {
 SIZE, SHOWN = 4, torch.tensor([[1, 1, 1, 1, 1], [0, 1, 1, 0, 1]]).bool()
 
 
-def memory_of(values: Tensor) -> Memory:
+def make_memory(values: Tensor) -> Memory:
     return Memory(values, SHOWN[: len(values), : values.shape[1]], values[:, 0], ())
 
 
-def watched_look(attention: Attention, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+def watch_attention(attention: Attention, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
     """The weights, and what is seen."""
     with recording(attention) as tape:
         seen = attention.prepare(memory).ask(attention, query)
@@ -43,33 +43,33 @@ def means(values: Tensor) -> Tensor:
 
 def equal_scores_give_equal_weights(name: str) -> Gaps:
     """Keys that are all the same."""
-    attention, values = stirred(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE)
+    attention, values = stir(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE)
     with torch.no_grad():
         attention.key.weight.zero_()
-    weights, seen = watched_look(attention, torch.randn(2, 3, SIZE), memory_of(values))
-    values = attention.prepare(memory_of(values)).tensors[1]  # perhaps projected
+    weights, seen = watch_attention(attention, torch.randn(2, 3, SIZE), make_memory(values))
+    values = attention.prepare(make_memory(values)).tensors[1]  # perhaps projected
     uniform = (SHOWN / SHOWN.sum(1, keepdim=True))[:, None].expand(-1, 3, -1)
-    return Gaps(apart([weights, seen], [uniform, means(values)[:, None].expand(-1, 3, -1)]))
+    return Gaps(measure_gap([weights, seen], [uniform, means(values)[:, None].expand(-1, 3, -1)]))
 
 
 def equal_scores_in_all_heads() -> Gaps:
     """Queries that are zero."""
-    layer, x = stirred(SelfAttention(SIZE, MultiHeadAttention(SIZE, 2), NoRotation())), torch.randn(2, 5, SIZE)
+    layer, x = stir(SelfAttention(SIZE, MultiHeadAttention(SIZE, 2), NoRotation())), torch.randn(2, 5, SIZE)
     with torch.no_grad():
         layer.project.weight[:SIZE], layer.project.bias[:SIZE] = 0, 0
     y, _ = layer(x, layer.initial_state(2), SHOWN)
     value = layer.project(means(x))[:, 2 * SIZE :]  # the mean of the values is the value of the mean
     expected = layer.attend.out(value)[:, None] * SHOWN[..., None]
-    return Gaps(apart([y], [expected]))
+    return Gaps(measure_gap([y], [expected]))
 
 
 def sharper_and_sharper_is_hard(name: str) -> Gaps:
     """The queries of a dot product times 10⁶: all weight moves to the best score, as hard attention has it at once."""
-    soft, values, query = stirred(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE), torch.randn(2, 3, SIZE)
+    soft, values, query = stir(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE), torch.randn(2, 3, SIZE)
     hard = ATTENTIONS[name](SIZE, SIZE, hard=True)
     hard.load_state_dict(soft.state_dict())
-    sharp = watched_look(soft, 1e6 * query, memory_of(values))
-    return Gaps(apart(sharp, watched_look(hard, query, memory_of(values))))
+    sharp = watch_attention(soft, 1e6 * query, make_memory(values))
+    return Gaps(measure_gap(sharp, watch_attention(hard, query, make_memory(values))))
 
 
 # --- a worked example ---------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def waves_table(size: int, dtype: torch.dtype) -> Gaps:
     torch.set_default_dtype(dtype)  # the check that runs this puts it back
     layer, time = SinusoidalPositions(size), 50
     table, _ = layer(torch.zeros(1, time, size), layer.initial_state(1))
-    return Gaps(apart([table[0].double()], [torch.stack([wave(i, size) for i in range(time)])]))
+    return Gaps(measure_gap([table[0].double()], [torch.stack([wave(i, size) for i in range(time)])]))
 
 
 def only_distances_count() -> Gaps:
@@ -109,7 +109,7 @@ def only_distances_count() -> Gaps:
     turn, query, keys = Rotary(6), torch.randn(1, 1, 5, 6), torch.randn(1, 1, 5, 6)
     here = torch.arange(5)[None]
     scores = [turn(query, place) @ turn(keys, place).mT for place in (here, here + 37)]
-    return Gaps(apart(scores[:1], scores[1:]))
+    return Gaps(measure_gap(scores[:1], scores[1:]))
 
 
 # --- blocks that start as the identity ---------------------------------------------------------------------------
@@ -119,13 +119,13 @@ def rezero_starts_as_the_identity(causal: bool, memory: int) -> Gaps:
     net = transformer(
         SIZE, TransformerConfig(SIZE, 3, 2, norm="rezero", positions="none"), causal=causal, memory=memory
     )
-    x = leaf(2, 5, SIZE)
-    y, _ = net(x, net.initial_state(2, memory_of(torch.randn(2, 5, SIZE))))
+    x = draw_leaf(2, 5, SIZE)
+    y, _ = net(x, net.initial_state(2, make_memory(torch.randn(2, 5, SIZE))))
     return compare([y], [x.clone()], [x])
 
 
 def non_local_starts_as_the_identity() -> Gaps:
-    x = leaf(2, 4, 3, 3)
+    x = draw_leaf(2, 4, 3, 3)
     return compare([NonLocal(4)(x)], [x.clone()], [x])
 
 

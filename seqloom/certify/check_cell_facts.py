@@ -18,7 +18,7 @@ from ..layers.cells import (
     ResetBeforeGRUCell,
     RNNCell,
 )
-from .certificate import EXACT, Check, Gaps, apart, jacobian, largest, leaf, stirred
+from .certificate import EXACT, Check, Gaps, compute_jacobian, draw_leaf, find_largest, measure_gap, stir
 
 INPUTS, SIZE, TIME = 3, 4, 6
 # The cell, which of its entries is the memory, and the gate that keeps it.
@@ -39,41 +39,41 @@ MEMORIES: dict[str, tuple[MakeCell, int, str]] = {
 def memory_path_without_feedback(name: str) -> Gaps:
     """U = 0, so that gates see the input alone: then the whole derivative is the product of the gates."""
     make, place, gate = MEMORIES[name]
-    cell = stirred(make(INPUTS, SIZE))
+    cell = stir(make(INPUTS, SIZE))
     with torch.no_grad():
         for path, parameter in cell.named_parameters():
             if path.startswith("U"):
                 parameter.zero_()
-    x, first = torch.randn(1, TIME, INPUTS), [leaf(1, size) for size in cell.sizes]
+    x, first = torch.randn(1, TIME, INPUTS), [draw_leaf(1, size) for size in cell.sizes]
     _, last = cell.scan(x, tuple(first))
     with recording(cell) as tape:
         cell.scan(x, tuple(first))
     kept = torch.stack(tape[f"taps.{gate}"])[:, 0].prod(0)
-    return Gaps(None, apart([jacobian(last[place][0], first[place])[:, 0]], [torch.diag(kept)]))
+    return Gaps(None, measure_gap([compute_jacobian(last[place][0], first[place])[:, 0]], [torch.diag(kept)]))
 
 
 def memory_path_with_h_held(name: str) -> Gaps:
     """Any U, but h enters each step as a constant: what is left is the path from c to c, from every t to the end."""
     make, _, gate = MEMORIES[name]
-    cell = stirred(make(INPUTS, SIZE))
-    x, (h, c) = torch.randn(1, TIME, INPUTS), (leaf(1, size) for size in cell.sizes)
+    cell = stir(make(INPUTS, SIZE))
+    x, (h, c) = torch.randn(1, TIME, INPUTS), (draw_leaf(1, size) for size in cell.sizes)
     cells = [c]
     with recording(cell) as tape:
         for x_t in x.unbind(1):
             h, c = cell.step(cell.W(x_t), (h.detach(), cells[-1]))
             cells.append(c)
     gates = torch.stack(tape[f"taps.{gate}"])[:, 0]
-    found = [jacobian(cells[-1][0], cells[t])[:, 0] for t in range(TIME)]
-    return Gaps(None, apart(found, [torch.diag(gates[t:].prod(0)) for t in range(TIME)]))
+    found = [compute_jacobian(cells[-1][0], cells[t])[:, 0] for t in range(TIME)]
+    return Gaps(None, measure_gap(found, [torch.diag(gates[t:].prod(0)) for t in range(TIME)]))
 
 
 def an_open_lstm_keeps_its_memory() -> Gaps:
     """f = 1 and i = 0 by their biases: c is the same after 500 steps, and so is its gradient."""
-    cell, c = LSTMCell(INPUTS, SIZE), leaf(1, SIZE)
+    cell, c = LSTMCell(INPUTS, SIZE), draw_leaf(1, SIZE)
     with torch.no_grad():
         cell.W.bias[:SIZE], cell.W.bias[SIZE : 2 * SIZE] = -1000, 1000
     _, (_, last) = cell.scan(torch.randn(1, 500, INPUTS), (torch.zeros(1, SIZE), c))
-    return Gaps(apart([last], [c]), apart([jacobian(last[0], c)[:, 0]], [torch.eye(SIZE)]))
+    return Gaps(measure_gap([last], [c]), measure_gap([compute_jacobian(last[0], c)[:, 0]], [torch.eye(SIZE)]))
 
 
 # --- Elman's -----------------------------------------------------------------------------------------------------
@@ -81,21 +81,21 @@ def an_open_lstm_keeps_its_memory() -> Gaps:
 
 def elman_jacobian() -> Gaps:
     """Of one step, and of all: the product of those of the steps, the last in front."""
-    cell, x, first = stirred(RNNCell(INPUTS, SIZE)), torch.randn(1, TIME, INPUTS), leaf(1, SIZE)
+    cell, x, first = stir(RNNCell(INPUTS, SIZE)), torch.randn(1, TIME, INPUTS), draw_leaf(1, SIZE)
     U = dict(cell.named_parameters())["U.weight"]
     y, _ = cell.scan(x, (first,))
     whole, gaps, before = torch.eye(SIZE), [], first
     for t in range(TIME):
         expected = torch.diag(1 - y[0, t] ** 2) @ U
         (h,) = cell.step(cell.W(x[:, t]), (before,))
-        gaps.append(jacobian(h[0], before)[:, 0] - expected)
+        gaps.append(compute_jacobian(h[0], before)[:, 0] - expected)
         whole, before = expected @ whole, h
-    return Gaps(None, largest([*gaps, jacobian(y[0, -1], first)[:, 0] - whole]))
+    return Gaps(None, find_largest([*gaps, compute_jacobian(y[0, -1], first)[:, 0] - whole]))
 
 
 def linear_recurrence_sum() -> Gaps:
     """∂L/∂h_t = Σ_{i=t}^{T} (W_hhᵀ)^{T−i} W_qhᵀ ∂L/∂o_{T+t−i}, for L = 1/T Σ ½ (o_t − y_t)²."""
-    cell, out = stirred(CELLS["rnn-identity"](INPUTS, SIZE)), nn.Linear(SIZE, 2, bias=False)
+    cell, out = stir(CELLS["rnn-identity"](INPUTS, SIZE)), nn.Linear(SIZE, 2, bias=False)
     W_hh, W_qh = dict(cell.named_parameters())["U.weight"].detach(), out.weight.detach()
     with recording(cell, "taps.h") as tape:
         y, _ = cell.scan(torch.randn(1, TIME, INPUTS), (torch.zeros(1, SIZE),))
@@ -109,7 +109,7 @@ def linear_recurrence_sum() -> Gaps:
         found = tape["taps.h"][t - 1].grad
         assert found is not None
         gaps.append(found[0] - torch.stack(terms).sum(0))
-    return Gaps(None, largest(gaps))
+    return Gaps(None, find_largest(gaps))
 
 
 # --- the two GRUs ------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def linear_recurrence_sum() -> Gaps:
 
 def gru_pair(reset_bias: float) -> tuple[Tensor, Tensor]:
     """The outputs of both forms on the same weights, b_r as given."""
-    before, after = stirred(ResetBeforeGRUCell(INPUTS, SIZE)), GRUCell(INPUTS, SIZE)
+    before, after = stir(ResetBeforeGRUCell(INPUTS, SIZE)), GRUCell(INPUTS, SIZE)
     ours, theirs = dict(before.named_parameters()), dict(after.named_parameters())
     with torch.no_grad():
         ours["W.bias"][:SIZE] = reset_bias
@@ -131,12 +131,12 @@ def gru_pair(reset_bias: float) -> tuple[Tensor, Tensor]:
 
 def grus_agree_when_nothing_is_reset() -> Gaps:
     before, after = gru_pair(1000.0)
-    return Gaps(apart([before], [after]))
+    return Gaps(measure_gap([before], [after]))
 
 
 def grus_differ_otherwise() -> Gaps:
     before, after = gru_pair(0.0)
-    return Gaps(0.0 if apart([before], [after]) > 1e-3 else 1.0)
+    return Gaps(0.0 if measure_gap([before], [after]) > 1e-3 else 1.0)
 
 
 # --- sizes -------------------------------------------------------------------------------------------------------
@@ -150,23 +150,23 @@ def times_as_many_weights(make: MakeCell, other: MakeCell, ratio: float) -> Gaps
 # --- held singular values ----------------------------------------------------------------------------------------
 
 
-def singular_values(cell: Cell) -> Tensor:
+def compute_singular_values(cell: Cell) -> Tensor:
     weight = cell.U.weight
     assert isinstance(weight, Tensor)
     return torch.linalg.svdvals(weight)
 
 
 def orthogonal_keeps_lengths() -> Gaps:
-    values = singular_values(stirred(CELLS["orthogonal"](INPUTS, SIZE)))
-    return Gaps(largest([values - 1]))
+    values = compute_singular_values(stir(CELLS["orthogonal"](INPUTS, SIZE)))
+    return Gaps(find_largest([values - 1]))
 
 
 def spectral_keeps_the_largest() -> Gaps:
     """Its estimate of the largest gets better with every use in training."""
-    cell = stirred(CELLS["spectral"](INPUTS, SIZE)).train()
+    cell = stir(CELLS["spectral"](INPUTS, SIZE)).train()
     for _ in range(500):
-        singular_values(cell)
-    return Gaps(largest([singular_values(cell.eval())[0] - 1]))
+        compute_singular_values(cell)
+    return Gaps(find_largest([compute_singular_values(cell.eval())[0] - 1]))
 
 
 def checks() -> Iterator[Check]:

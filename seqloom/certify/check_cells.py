@@ -19,7 +19,7 @@ from ..layers.cells import (
     ResetBeforeGRUCell,
     RNNCell,
 )
-from .certificate import Case, Check, check_case, leaf, stirred
+from .certificate import Case, Check, check_case, draw_leaf, stir
 from .reference_cells import (
     STEPS,
     Step,
@@ -44,14 +44,14 @@ Draw = Callable[[Cell, Tensor], tuple[list[Tensor], Callable[[], Tensor]]]
 
 
 def draw_vectors(cell: Cell, mask: Tensor) -> tuple[list[Tensor], Callable[[], Tensor]]:
-    x = leaf(*mask.shape, cell.inputs)
+    x = draw_leaf(*mask.shape, cell.inputs)
     return [x], lambda: x
 
 
 def draw_observations(cell: Cell, mask: Tensor) -> tuple[list[Tensor], Callable[[], Tensor]]:
     """For GRU-D. What was observed is not a number to differentiate by."""
     shape = (*mask.shape, cell.inputs // 3)
-    values, gaps, observed = leaf(*shape), torch.rand(shape).requires_grad_(), (torch.rand(shape) < 0.5).double()
+    values, gaps, observed = draw_leaf(*shape), torch.rand(shape).requires_grad_(), (torch.rand(shape) < 0.5).double()
     return [values, gaps], lambda: torch.cat([values, observed, gaps], -1)
 
 
@@ -86,11 +86,11 @@ SUBJECTS: dict[str, Subject] = {
 }
 
 
-def cell_case(subject: Subject, mask: Tensor = MASK) -> Case:
+def make_cell_case(subject: Subject, mask: Tensor = MASK) -> Case:
     """All outputs over a batch and the last entries, from any first entries."""
-    cell: Cell = stirred(subject.make(INPUTS, SIZE))
+    cell: Cell = stir(subject.make(INPUTS, SIZE))
     inputs, x = subject.draw(cell, mask)
-    first = tuple(leaf(len(mask), size) for size in cell.sizes)
+    first = tuple(draw_leaf(len(mask), size) for size in cell.sizes)
 
     def product() -> list[Tensor]:
         y, last = cell.scan(x(), first, mask)
@@ -106,4 +106,4 @@ def cell_case(subject: Subject, mask: Tensor = MASK) -> Case:
 def checks() -> Iterator[Check]:
     for name, subject in SUBJECTS.items():
         fast = subject.make(INPUTS, SIZE).kernel() is not None
-        yield from check_case("cells", name, partial(cell_case, subject), fast=fast)
+        yield from check_case("cells", name, partial(make_cell_case, subject), fast=fast)

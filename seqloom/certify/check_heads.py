@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..layers import CRF
-from .certificate import EXACT, Case, Check, Gaps, apart, check_case, leaf, stirred
+from .certificate import EXACT, Case, Check, Gaps, check_case, draw_leaf, measure_gap, stir
 from .check_layers import MASK
 from .reference_crf import best, surprise
 from .reference_maths import Parameters
@@ -14,8 +14,8 @@ from .reference_maths import Parameters
 TAGS = 3
 
 
-def crf_case() -> Case:
-    head, features = stirred(CRF(TAGS, TAGS)), leaf(*MASK.shape, TAGS)
+def make_crf_case() -> Case:
+    head, features = stir(CRF(TAGS, TAGS)), draw_leaf(*MASK.shape, TAGS)
     target = torch.randint(0, TAGS, MASK.shape)
 
     def equations() -> list[Tensor]:
@@ -28,7 +28,7 @@ def crf_case() -> Case:
 
 def crf_finds_the_best_path() -> Gaps:
     """How many tags differ from those of the best of all paths."""
-    head, features = stirred(CRF(TAGS, TAGS)), torch.randn(*MASK.shape, TAGS)
+    head, features = stir(CRF(TAGS, TAGS)), torch.randn(*MASK.shape, TAGS)
     p, found = Parameters.of(head), head.sample(head(features), 0.0, MASK)
     expected = [torch.tensor(best(p, features[n, MASK[n]])) for n in range(len(MASK))]
     return Gaps(float(sum((found[n, MASK[n]] != path).sum() for n, path in enumerate(expected))))
@@ -41,10 +41,10 @@ def crf_without_preferences() -> Gaps:
         for parameter in head.parameters():
             parameter.zero_()
     total, count = head.loss(torch.randn(2, 6, 3), torch.randint(0, 4, (2, 6)))
-    return Gaps(apart([total / count], [torch.log(torch.tensor(4.0))]))
+    return Gaps(measure_gap([total / count], [torch.log(torch.tensor(4.0))]))
 
 
 def checks() -> Iterator[Check]:
-    yield from check_case("heads", "CRF", crf_case, claim="the sum over all paths")
+    yield from check_case("heads", "CRF", make_crf_case, claim="the sum over all paths")
     yield Check("heads", "CRF", "the best of all paths", 0.0, crf_finds_the_best_path)
     yield Check("heads", "CRF", "equal scores: log(tags) an element", EXACT, crf_without_preferences)

@@ -25,7 +25,7 @@ from ..layers.positions import NoRotation, Rotary
 from ..layers.recurrent import ZeroState
 from ..layers.residual import RESIDUALS
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention
-from .certificate import EXACT, Case, Check, Gaps, check_case, compare, leaf, stirred
+from .certificate import EXACT, Case, Check, Gaps, check_case, compare, draw_leaf, stir
 from .check_attention_facts import ATTENTIONS
 from .reference_attention import (
     SCORES,
@@ -57,10 +57,10 @@ Equations = Callable[[Parameters, Tensor, Tensor], Tensor]
 MakeLayer = Callable[[], Layer]
 
 
-def layer_case(make: MakeLayer, equations: Equations, inputs: int, source: int = 0) -> Case:
+def make_layer_case(make: MakeLayer, equations: Equations, inputs: int, source: int = 0) -> Case:
     """A batch with padding anywhere beside its rows one by one without any."""
-    layer, x = stirred(make()), leaf(*MASK.shape, inputs)
-    values = leaf(*SHOWN.shape, source) if source else torch.zeros(*SHOWN.shape, 0)
+    layer, x = stir(make()), draw_leaf(*MASK.shape, inputs)
+    values = draw_leaf(*SHOWN.shape, source) if source else torch.zeros(*SHOWN.shape, 0)
 
     def product() -> list[Tensor]:
         y, _ = layer(x, start(layer, values if source else None), MASK)
@@ -110,12 +110,15 @@ def recurrent_checks() -> Iterator[Check]:
     for merge in MERGES:
         make = partial(recurrent_encoder, CELLS["gru"], INPUTS, [SIZE], merge=merge)
         yield from check_case(
-            "cells", f"bidirectional, {merge}", partial(layer_case, make, partial(merged, merge), INPUTS), fast=True
+            "cells",
+            f"bidirectional, {merge}",
+            partial(make_layer_case, make, partial(merged, merge), INPUTS),
+            fast=True,
         )
     for subject, causal, ahead in (("convolution, causal", True, 0), ("convolution, centered", False, WINDOW // 2)):
         make = partial(Convolution, INPUTS, SIZE, WINDOW, causal)
         written = partial(lambda ahead, p, x, memory: convolution(p, x, WINDOW, ahead), ahead)
-        yield from check_case("cells", subject, partial(layer_case, make, written, INPUTS))
+        yield from check_case("cells", subject, partial(make_layer_case, make, written, INPUTS))
 
 
 # --- attention --------------------------------------------------------------------------------------------------
@@ -124,9 +127,9 @@ def recurrent_checks() -> Iterator[Check]:
 def score_case(name: str, is_hard: bool) -> Case:
     """Queries over a memory, in one head."""
     attention, query, values = (
-        stirred(ATTENTIONS[name](SIZE, SOURCE, is_hard)),
-        leaf(3, 4, SIZE),
-        leaf(3, 4, SOURCE),
+        stir(ATTENTIONS[name](SIZE, SOURCE, is_hard)),
+        draw_leaf(3, 4, SIZE),
+        draw_leaf(3, 4, SOURCE),
     )
 
     def product() -> list[Tensor]:
@@ -140,21 +143,21 @@ def score_case(name: str, is_hard: bool) -> Case:
     return Case(attention, [query, values], product, equations)
 
 
-def luong_case(name: str) -> Case:
+def make_luong_case(name: str) -> Case:
     def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return luong(p, SCORES[name], x, memory)
 
-    return layer_case(lambda: Luong(SIZE, SOURCE, ATTENTIONS[name](SIZE, SOURCE)), written, SIZE, SOURCE)
+    return make_layer_case(lambda: Luong(SIZE, SOURCE, ATTENTIONS[name](SIZE, SOURCE)), written, SIZE, SOURCE)
 
 
-def bahdanau_case(name: str) -> Case:
+def make_bahdanau_case(name: str) -> Case:
     def make() -> Layer:
         return Bahdanau(LSTMCell(INPUTS + SOURCE, SIZE), ZeroState(), ATTENTIONS[name](SIZE, SOURCE))
 
     def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return bahdanau(p, SCORES[name], lstm, x, memory, (torch.zeros(SIZE), torch.zeros(SIZE)))
 
-    return layer_case(make, written, INPUTS, SOURCE)
+    return make_layer_case(make, written, INPUTS, SOURCE)
 
 
 # The layer, the widths of a head's queries and of its values (0: as they come), whether it turns, and the window.
@@ -170,7 +173,7 @@ SELF: dict[str, tuple[type[SelfAttention] | type[CausalAttention], tuple[int, in
 }
 
 
-def self_case(name: str) -> Case:
+def make_self_case(name: str) -> Case:
     kind, widths, turns, window, sees = SELF[name]
 
     def make() -> Layer:
@@ -180,18 +183,18 @@ def self_case(name: str) -> Case:
     def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return self_attention(p, x, HEADS, widths[0] or SIZE // HEADS, sees, rotary if turns else still)
 
-    return layer_case(make, written, SIZE)
+    return make_layer_case(make, written, SIZE)
 
 
-def cross_case(width: int, values: int) -> Case:
+def make_cross_case(width: int, values: int) -> Case:
     def make() -> Layer:
         return CrossAttention(SIZE, SOURCE, MultiHeadAttention(SIZE, HEADS, width, values))
 
-    return layer_case(make, lambda p, x, memory: cross_attention(p, x, memory, HEADS), SIZE, SOURCE)
+    return make_layer_case(make, lambda p, x, memory: cross_attention(p, x, memory, HEADS), SIZE, SOURCE)
 
 
-def pooling_case() -> Case:
-    pooling, values = stirred(Pooling(SIZE, 3)), leaf(3, 5, SIZE)
+def make_pooling_case() -> Case:
+    pooling, values = stir(Pooling(SIZE, 3)), draw_leaf(3, 5, SIZE)
 
     def equations() -> list[Tensor]:
         p = Parameters.of(pooling)
@@ -200,8 +203,8 @@ def pooling_case() -> Case:
     return Case(pooling, [values], lambda: [pooling(values, MASK)], equations)
 
 
-def non_local_case() -> Case:
-    block, x = stirred(NonLocal(4, 3)), leaf(2, 4, 2, 3)
+def make_non_local_case() -> Case:
+    block, x = stir(NonLocal(4, 3)), draw_leaf(2, 4, 2, 3)
 
     def equations() -> list[Tensor]:
         p = Parameters.of(block)
@@ -215,14 +218,14 @@ def attention_checks() -> Iterator[Check]:
         subject = {"scaled": "scaled dot"}.get(name, name)
         yield from check_case("attention", subject, partial(score_case, name, False))
         yield from check_case("attention", f"{subject}, hard", partial(score_case, name, True), smooth=False)
-        yield from check_case("attention", f"{subject}, Luong", partial(luong_case, name))
-        yield from check_case("attention", f"{subject}, Bahdanau", partial(bahdanau_case, name))
+        yield from check_case("attention", f"{subject}, Luong", partial(make_luong_case, name))
+        yield from check_case("attention", f"{subject}, Bahdanau", partial(make_bahdanau_case, name))
     for name in SELF:
-        yield from check_case("attention", name, partial(self_case, name), fast=True)
+        yield from check_case("attention", name, partial(make_self_case, name), fast=True)
     for subject, widths in (("cross", (0, 0)), ("cross, free widths", (4, 5))):
-        yield from check_case("attention", subject, partial(cross_case, *widths), fast=True)
-    yield from check_case("attention", "learned-query pooling", pooling_case)
-    yield from check_case("attention", "non-local", non_local_case, fast=True)
+        yield from check_case("attention", subject, partial(make_cross_case, *widths), fast=True)
+    yield from check_case("attention", "learned-query pooling", make_pooling_case)
+    yield from check_case("attention", "non-local", make_non_local_case, fast=True)
 
 
 # --- Transformers -----------------------------------------------------------------------------------------------
@@ -252,15 +255,17 @@ BLOCKS: dict[str, tuple[TransformerConfig, bool, int]] = {  # settings, whether 
 }
 
 
-def block_case(name: str) -> Case:
+def make_block_case(name: str) -> Case:
     settings, causal, memory = BLOCKS[name]
     make = partial(transformer, WIDTH, settings, causal=causal, memory=memory)
-    return layer_case(make, lambda p, x, source: written_transformer(p, settings, causal, x, source), WIDTH, memory)
+    return make_layer_case(
+        make, lambda p, x, source: written_transformer(p, settings, causal, x, source), WIDTH, memory
+    )
 
 
 def reading_by_pieces_is_reading_at_once(name: str) -> Gaps:
     """One element at a time on the cache, against the whole at once."""
-    case = block_case(name)
+    case = make_block_case(name)
     layer, [x, *source] = case.module, case.inputs
     assert isinstance(layer, Layer)
     state, pieces = start(layer, source[0] if source else None), []
@@ -273,7 +278,7 @@ def reading_by_pieces_is_reading_at_once(name: str) -> Gaps:
 def transformer_checks() -> Iterator[Check]:
     for name in BLOCKS:
         smooth = not BLOCKS[name][0].hard_attention
-        yield from check_case("transformer", name, partial(block_case, name), fast=True, smooth=smooth)
+        yield from check_case("transformer", name, partial(make_block_case, name), fast=True, smooth=smooth)
         if name.startswith("decoder"):
             pieces = partial(reading_by_pieces_is_reading_at_once, name)
             yield Check("transformer", name, "one by one = at once", EXACT, pieces)

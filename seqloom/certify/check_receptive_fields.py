@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from ..layers import CELLS, Layer, TransformerConfig, recurrent_encoder, transformer
-from .certificate import Check, Gaps, leaf, stirred
+from .certificate import Check, Gaps, draw_leaf, stir
 from .reference_attention import Sees, everything, the_past
 
 INPUTS, SIZE, TIME = 4, 4, 9
 
 
-def field(y: Tensor, x: Tensor) -> Tensor:
+def find_dependence(y: Tensor, x: Tensor) -> Tensor:
     """Whether output i moves with input j: (T, T), from (1, T, …) both."""
     rows = []
     for output in y[0]:
@@ -22,22 +22,22 @@ def field(y: Tensor, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
-def wrong_places(y: Tensor, x: Tensor, sees: Sees) -> Gaps:
+def count_wrong_places(y: Tensor, x: Tensor, sees: Sees) -> Gaps:
     """How many pairs depend on each other and should not, or the other way round."""
     expected = torch.tensor([[sees(i, j) for j in range(TIME)] for i in range(TIME)])
-    return Gaps(float((field(y, x) != expected).sum()))
+    return Gaps(float((find_dependence(y, x) != expected).sum()))
 
 
 def cell_sees(name: str) -> Gaps:
-    cell, x = stirred(CELLS[name](INPUTS, SIZE)), leaf(1, TIME, INPUTS)
+    cell, x = stir(CELLS[name](INPUTS, SIZE)), draw_leaf(1, TIME, INPUTS)
     y, _ = cell.scan(x, tuple(torch.zeros(1, size) for size in cell.sizes))
-    return wrong_places(y, x, the_past)
+    return count_wrong_places(y, x, the_past)
 
 
 def layer_sees(make: Callable[[], Layer], sees: Sees) -> Gaps:
-    net, x = stirred(make()), leaf(1, TIME, INPUTS)
+    net, x = stir(make()), draw_leaf(1, TIME, INPUTS)
     y, _ = net(x, net.initial_state(1))
-    return wrong_places(y, x, sees)
+    return count_wrong_places(y, x, sees)
 
 
 def windows(depth: int, window: int, causal: bool) -> Layer:

@@ -19,7 +19,7 @@ from ..layers.state import map_state
 from ..layers.torch_compat import TorchCompatible
 from ..layers.torch_transformer import attention_weights, torch_twin, torch_weights
 from ..layers.transformer import CausalAttention, CrossAttention, SelfAttention, position_wise
-from .certificate import EXACT, Check, Gaps, compare, leaf, stirred
+from .certificate import EXACT, Check, Gaps, compare, draw_leaf, stir
 
 INPUTS, SIZE, HEADS, HIDDEN = 3, 4, 2, 5
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]).bool()  # PyTorch knows padding on the right only
@@ -36,11 +36,11 @@ RECURRENCES: dict[str, Callable[[], TorchCompatible]] = {
 
 
 def recurrence_agrees(name: str) -> Gaps:
-    layer, x = stirred(RECURRENCES[name]()), leaf(2, 5, INPUTS)
+    layer, x = stir(RECURRENCES[name]()), draw_leaf(2, 5, INPUTS)
     drawn: list[Tensor] = []
 
     def draw(zeros: Tensor) -> Tensor:
-        drawn.append(leaf(*zeros.shape))
+        drawn.append(draw_leaf(*zeros.shape))
         return drawn[-1]
 
     first = map_state(draw, layer.initial_state(2))
@@ -64,8 +64,8 @@ def recurrence_agrees(name: str) -> Gaps:
 
 
 def self_attention_agrees(causal: bool) -> Gaps:
-    layer = stirred((CausalAttention if causal else SelfAttention)(SIZE, MultiHeadAttention(SIZE, HEADS), NoRotation()))
-    x = leaf(2, 5, SIZE)
+    layer = stir((CausalAttention if causal else SelfAttention)(SIZE, MultiHeadAttention(SIZE, HEADS), NoRotation()))
+    x = draw_leaf(2, 5, SIZE)
     ours, _ = layer(x, layer.initial_state(2), MASK)
     hidden = {"key_padding_mask": ~MASK, "need_weights": False} | ({"attn_mask": AHEAD} if causal else {})
     peer = nn.MultiheadAttention(SIZE, HEADS, batch_first=True)
@@ -74,8 +74,8 @@ def self_attention_agrees(causal: bool) -> Gaps:
 
 
 def cross_attention_agrees() -> Gaps:
-    layer = stirred(CrossAttention(SIZE, SIZE, MultiHeadAttention(SIZE, HEADS)))
-    x, source = leaf(2, 3, SIZE), leaf(2, 5, SIZE)
+    layer = stir(CrossAttention(SIZE, SIZE, MultiHeadAttention(SIZE, HEADS)))
+    x, source = draw_leaf(2, 3, SIZE), draw_leaf(2, 5, SIZE)
     ours, _ = layer(x, layer.initial_state(2, Memory(source, MASK, source[:, 0], ())))
     peer, hidden = nn.MultiheadAttention(SIZE, HEADS, batch_first=True), {"key_padding_mask": ~MASK}
     theirs, _ = functional_call(peer, attention_weights(layer), (x, source, source), hidden)
@@ -84,8 +84,8 @@ def cross_attention_agrees() -> Gaps:
 
 def spelled_out_heads_agree(causal: bool) -> Gaps:
     """What somebody who watches the weights gets, against PyTorch's fused function."""
-    attend = stirred(MultiHeadAttention(SIZE, HEADS, width=3, values=2))
-    query, keys, values = leaf(2, HEADS, 5, 3), leaf(2, HEADS, 5, 3), leaf(2, HEADS, 5, 2)
+    attend = stir(MultiHeadAttention(SIZE, HEADS, width=3, values=2))
+    query, keys, values = draw_leaf(2, HEADS, 5, 3), draw_leaf(2, HEADS, 5, 3), draw_leaf(2, HEADS, 5, 2)
     with recording(attend):
         ours = attend(query, keys, values, causal=causal)
     theirs = attend.join(F.scaled_dot_product_attention(query, keys, values, is_causal=causal))
@@ -100,18 +100,18 @@ def block(norm: str, activation: str, decoder: bool) -> Stack:
     own = (CausalAttention if decoder else SelfAttention)(SIZE, MultiHeadAttention(SIZE, HEADS), NoRotation())
     other: list[Layer] = [CrossAttention(SIZE, SIZE, MultiHeadAttention(SIZE, HEADS))] if decoder else []
     parts = [own, *other, position_wise(SIZE, HIDDEN, activation, 0.0)]
-    return stirred(Stack(*(RESIDUALS[norm](SIZE, part) for part in parts)))
+    return stir(Stack(*(RESIDUALS[norm](SIZE, part) for part in parts)))
 
 
 def encoder_layer_agrees(norm: str, activation: str) -> Gaps:
-    net, x = block(norm, activation, decoder=False), leaf(2, 5, SIZE)
+    net, x = block(norm, activation, decoder=False), draw_leaf(2, 5, SIZE)
     ours, _ = net(x, net.initial_state(2), MASK)
     theirs = functional_call(torch_twin(net), torch_weights(net), (x,), {"src_key_padding_mask": ~MASK})
     return compare([ours], [theirs * MASK[..., None]], [x, *net.parameters()])
 
 
 def decoder_layer_agrees(norm: str) -> Gaps:
-    net, x, source = block(norm, "relu", decoder=True), leaf(2, 5, SIZE), leaf(2, 5, SIZE)
+    net, x, source = block(norm, "relu", decoder=True), draw_leaf(2, 5, SIZE), draw_leaf(2, 5, SIZE)
     ours, _ = net(x, net.initial_state(2, Memory(source, MASK, source[:, 0], ())))
     hidden = {"tgt_mask": AHEAD, "memory_key_padding_mask": ~MASK}
     theirs = functional_call(torch_twin(net), torch_weights(net), (x, source), hidden)

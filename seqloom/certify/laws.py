@@ -23,7 +23,7 @@ from ..layers.heads import Categorical
 from ..layers.padding import gather_steps, last_step
 from ..layers.recurrent import Recurrent, ZeroState
 from ..layers.state import State, map_state, repeat, select
-from .certificate import EXACT, STENCIL, apart, compare, differences, drawing_alike, stirred
+from .certificate import EXACT, STENCIL, compare, compare_with_differences, measure_gap, reproducible_float64, stir
 
 SIZE = 6  # features of what is read, written and remembered
 ROWS, STEPS = 3, 4  # the largest batch and length that are tried
@@ -53,7 +53,7 @@ class Subject:
 
     def layer(self) -> Layer:
         """With parameters at no special value, as it is asked for answers."""
-        return stirred(self.plain_layer())
+        return stir(self.plain_layer())
 
     def plain_layer(self) -> Layer:
         made = self.make()
@@ -84,7 +84,7 @@ class NotClaimed(Exception):
 def try_law(law: Law, subject: Subject) -> Finding:
     """The first case that fails or, if none does, the largest gap. What a person's own code raises is a failure."""
     largest, words = 0.0, "building it"
-    with drawing_alike(), torch.enable_grad():
+    with reproducible_float64(), torch.enable_grad():
         try:
             for words, measure in law.cases(subject):
                 gap = measure()
@@ -144,7 +144,7 @@ def reads_in_pieces(subject: Subject) -> Iterator[Case]:
                 first, state = sample.read(x[:, :cut], 0, 1)
                 second, state = sample.net(x[:, cut:], state)
                 pieces = torch.cat([first, second, sample.net(more, state)[0]], 1)
-                return apart([pieces], [torch.cat([whole, sample.net(more, last)[0]], 1)])
+                return measure_gap([pieces], [torch.cat([whole, sample.net(more, last)[0]], 1)])
 
             yield f"{steps} elements, read as {cut} and {steps - cut}", gap
 
@@ -159,7 +159,7 @@ def knows_no_future(subject: Subject) -> Iterator[Case]:
             def gap(steps: int = steps, place: int = place) -> float:
                 x = sample.x[:1, :steps]
                 other = torch.cat([x[:, :place], x[:, place:] + 1], 1)
-                return apart([sample.read(other, 0)[0][:, :place]], [sample.read(x, 0)[0][:, :place]])
+                return measure_gap([sample.read(other, 0)[0][:, :place]], [sample.read(x, 0)[0][:, :place]])
 
             yield f"{steps} elements, the last {steps - place} changed: the first {place} must not", gap
 
@@ -171,14 +171,14 @@ def keeps_rows_apart(subject: Subject) -> Iterator[Case]:
         def gap(rows: int = rows, steps: int = steps) -> float:
             together, _ = sample.read(sample.x[:rows, :steps], *range(rows))
             alone = [sample.read(sample.x[row : row + 1, :steps], row)[0] for row in range(rows)]
-            return apart([together], [torch.cat(alone)])
+            return measure_gap([together], [torch.cat(alone)])
 
         yield f"{rows} rows of {steps} elements, together and one by one", gap
     for order in ([1], [2, 0, 0], [2, 1, 0, 0]) if sample.net.causal else ():
-        yield f"states of 3 rows, then of rows {order} of them", partial(order_gap, sample, torch.tensor(order))
+        yield f"states of 3 rows, then of rows {order} of them", partial(measure_order_gap, sample, torch.tensor(order))
 
 
-def order_gap(sample: Sample, order: Tensor) -> float:
+def measure_order_gap(sample: Sample, order: Tensor) -> float:
     """Rows in another order, as they are and twice each, as a beam has them, against the rows as they were."""
     _, state = sample.read(sample.x[:, :STEPS], *range(ROWS))
     more = sample.x[:, STEPS:]
@@ -186,7 +186,7 @@ def order_gap(sample: Sample, order: Tensor) -> float:
     beams = torch.stack([order * 2 + 1, order * 2], 1).flatten()
     chosen, _ = sample.net(more[order], select(state, order))
     twice, _ = sample.net(more[beams // 2], select(repeat(state, 2), beams))
-    return apart([chosen, twice], [expected[order], expected[beams // 2]])
+    return measure_gap([chosen, twice], [expected[order], expected[beams // 2]])
 
 
 def ignores_padding(subject: Subject) -> Iterator[Case]:
@@ -195,10 +195,10 @@ def ignores_padding(subject: Subject) -> Iterator[Case]:
     for steps in range(1, STEPS + 1):
         for there in sorted(product((True, False), repeat=steps), key=lambda one: -sum(one)):
             words = " ".join(str(int(one)) for one in there)
-            yield f"padding (0) at {words}", partial(padding_gap, sample, there)
+            yield f"padding (0) at {words}", partial(measure_padding_gap, sample, there)
 
 
-def padding_gap(sample: Sample, there: Sequence[bool]) -> float:
+def measure_padding_gap(sample: Sample, there: Sequence[bool]) -> float:
     """A row with padding beside one without, against the same elements without padding."""
     steps, kept = len(there), torch.tensor(there)
     x, mask = sample.x[:2, :steps].clone(), torch.stack([kept, torch.ones(steps, dtype=torch.bool)])
@@ -219,7 +219,7 @@ def padding_gap(sample: Sample, there: Sequence[bool]) -> float:
             first if half == steps else torch.cat([first, sample.net(poisoned[:, half:], state, mask[:, half:])[0]], 1)
         )
         wanted.append(y)
-    return apart(found, wanted) if has_finite_gradients(sample.net, found) else math.inf
+    return measure_gap(found, wanted) if has_finite_gradients(sample.net, found) else math.inf
 
 
 def has_finite_gradients(net: Layer, outputs: Sequence[Tensor]) -> bool:
@@ -240,7 +240,7 @@ def is_not_changed_by_watching(subject: Subject) -> Iterator[Case]:
             plain, _ = sample.read(sample.x[:2, :steps], 0, 1)
             with recording(sample.net):
                 watched, _ = sample.read(sample.x[:2, :steps], 0, 1)
-            return apart([plain], [watched])
+            return measure_gap([plain], [watched])
 
         yield f"{steps} elements, with and without a recording", gap
 
@@ -254,7 +254,7 @@ def follows_its_equations(subject: Subject) -> Iterator[Case]:
     stated = getattr(cell, "equations", None)
     if stated is None or not isinstance(cell, Cell):
         raise NotClaimed("no equations are stated: a method equations(self, x, entries) of a cell would")
-    stirred(cell)
+    stir(cell)
     x = torch.randn(2, STEPS, SIZE, requires_grad=True)
     for steps in range(1, STEPS + 1):
 
@@ -283,7 +283,7 @@ def has_measured_slopes(subject: Subject) -> Iterator[Case]:
             y = sample.read(x, 0, 1)[0]
             slopes = torch.autograd.grad(y.sum(), [x, *used], allow_unused=True)
             leaves = [one for one, slope in zip([x, *used], slopes, strict=True) if slope is not None]
-            found.append(differences(lambda: [sample.read(x, 0, 1)[0]], leaves).gradient or 0.0)  # noqa: B023
+            found.append(compare_with_differences(lambda: [sample.read(x, 0, 1)[0]], leaves).gradient or 0.0)  # noqa: B023
         return min(found)
 
     yield "2 rows of 3 elements, along a random line through the input and each parameter", gap
@@ -343,15 +343,15 @@ def learns_by_heart(subject: Subject) -> Iterator[Case]:
             optimizer.zero_grad()
             toy.train().loss(symbols).backward()
             optimizer.step()
-            if update % LOOK == 0 and (known := eval_loss(toy, symbols)) <= LEARNED:
+            if update % LOOK == 0 and (known := evaluate_loss(toy, symbols)) <= LEARNED:
                 return known
-        return eval_loss(toy, symbols)
+        return evaluate_loss(toy, symbols)
 
     yield f"{KEPT} sequences of 5 symbols, {UPDATES} updates: nats a symbol", gap
 
 
 @torch.no_grad()
-def eval_loss(toy: Toy, symbols: Tensor) -> float:
+def evaluate_loss(toy: Toy, symbols: Tensor) -> float:
     return float(toy.eval().loss(symbols))
 
 

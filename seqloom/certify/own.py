@@ -38,7 +38,7 @@ def find_subjects(path: Path, name: str = "") -> list[Subject]:
         raise DataError(f"there is no cell or layer {name!r}; there are {', '.join(own) or 'none'}", path)
     if not own:
         raise DataError("defines no class that is a Cell or a Layer of seqloom.layers", path)
-    return [subject_of(path, one) for key, one in own.items() if not name or key == name]
+    return [make_subject(path, one) for key, one in own.items() if not name or key == name]
 
 
 def run_file(path: Path) -> ModuleType:
@@ -52,14 +52,14 @@ def run_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        line = next((frame.lineno for frame in traceback_of(error) if frame.filename == str(path)), None)
+        line = next((frame.lineno for frame in list_frames(error) if frame.filename == str(path)), None)
         raise DataError(f"cannot be run ({type(error).__name__}: {error})", path, line) from None
     finally:
         sys.modules.pop(spec.name, None)
     return module
 
 
-def traceback_of(error: Exception) -> list[Any]:
+def list_frames(error: Exception) -> list[Any]:
     """The frames of an error, the innermost first."""
     import traceback
 
@@ -68,7 +68,7 @@ def traceback_of(error: Exception) -> list[Any]:
     return traceback.extract_tb(error.__traceback__)[::-1]
 
 
-def subject_of(path: Path, made: type[Any]) -> Subject:
+def make_subject(path: Path, made: type[Any]) -> Subject:
     """Cells are made from inputs and size; a layer from as many sizes as it asks for, which are all the same."""
     build: Callable[..., Any] = made
     if issubclass(made, Cell):
