@@ -1,25 +1,26 @@
 """Writes measured tables into docs/benchmarks.md, between the marks that bear their names."""
 
 import datetime
+import os
 import platform
 import re
 from pathlib import Path
 
 import torch
-from _timing import BUSY, take_spread
+from _timing import take_spread
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
 
 def describe(threads: int) -> str:
-    """When and how something was measured."""
+    """When and how something was measured, and how busy the machine was."""
     from seqloom.layers.fast.native import library
 
-    clock = "processor time" if BUSY else "wall time"
+    clock = "1 thread, processor time" if threads == 1 else f"{threads} threads, wall time"
     return (
-        f"Measured on {datetime.date.today()}: {clock}, {threads} thread{'s' * (threads > 1)}, in turns, the best of "
-        f"several; the median was up to {take_spread():.0%} above the best. {processor()}, "
-        f"PyTorch {torch.__version__}, {library.status()}."
+        f"Measured on {datetime.date.today()}: {clock}, in turns, the best of several; the median was up to "
+        f"{take_spread():.0%} above the best. {processor()}, PyTorch {torch.__version__}, {library.status()}; load "
+        f"average {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors."
     )
 
 

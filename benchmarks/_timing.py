@@ -11,10 +11,14 @@ import torch
 
 Act = Callable[[], object]
 QUICK = "quick" in sys.argv
-BUSY = "busy" in sys.argv  # on a machine that others use: by the processor's time, which only means something alone
-clock = time.process_time if BUSY else time.perf_counter
 ROUNDS = 3 if QUICK else 7
 spreads: list[float] = []
+
+
+def clock() -> float:
+    """Seconds of processor time with one thread, which others on the machine disturb least; else of wall time, as two
+    threads also spend processor time on waiting for each other."""
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
 
 
 def best(acts: Sequence[Act], rounds: int = ROUNDS) -> list[float]:
@@ -76,4 +80,4 @@ def chosen(sections: Sequence[str]) -> list[str]:
 
 def threads() -> list[int]:
     """The numbers of threads named on the command line; one and two, if none is."""
-    return [number for number in (1, 2) if str(number) in sys.argv] or ([1] if BUSY else [1, 2])
+    return [number for number in (1, 2) if str(number) in sys.argv] or [1, 2]

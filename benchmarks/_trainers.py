@@ -7,12 +7,12 @@ An act gives back the seconds that took.
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from _timing import clock
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
@@ -143,14 +143,25 @@ class Notebook:
         self.loader = DataLoader(examples, rows, shuffle=True, collate_fn=lambda rows: padded(rows, fixed))
 
     def __call__(self) -> float:
-        begun = time.perf_counter()
+        begun = clock()
         for batch in self.loader:
             self.optimizer.zero_grad()
             loss = self.model(**batch)["loss"]
             loss.backward()
             self.optimizer.step()
             loss.item()
-        return time.perf_counter() - begun
+        return clock() - begun
+
+
+class CarefulNotebook(Notebook):
+    """The same by somebody who knows: rows of like lengths in a batch, and the fused Adam."""
+
+    def __init__(self, model: nn.Module, examples: Examples, rows: int) -> None:
+        self.model, self.optimizer = model.train(), torch.optim.Adam(model.parameters(), 1e-3, fused=True)
+        order = sorted(range(len(examples)), key=lambda row: len(examples.sources[row]))
+        batches = [order[start : start + rows] for start in range(0, len(order), rows)]
+        shuffled = [batches[number] for number in torch.randperm(len(batches)).tolist()]
+        self.loader = DataLoader(examples, batch_sampler=shuffled, collate_fn=padded)
 
 
 class HuggingFace:
@@ -163,10 +174,10 @@ class HuggingFace:
             begun = seconds = 0.0
 
             def on_epoch_begin(self, *given: Any, **named: Any) -> None:
-                self.begun = time.perf_counter()
+                self.begun = clock()
 
             def on_epoch_end(self, *given: Any, **named: Any) -> None:
-                self.seconds = time.perf_counter() - self.begun
+                self.seconds = clock() - self.begun
 
         self.clock = Clock()
         arguments = TrainingArguments(
@@ -258,9 +269,9 @@ class Keras:
             self.given = (source, np.array(labels))
 
     def __call__(self) -> float:
-        begun = time.perf_counter()
+        begun = clock()
         self.model.fit(*self.given, batch_size=self.rows, epochs=1, verbose=0)
-        return (time.perf_counter() - begun) / self.share
+        return (clock() - begun) / self.share
 
 
 Act = Callable[[], float]

@@ -2,7 +2,7 @@
 
 Each ratio is the peer's time (or memory) divided by ours: above 1 we are better; beside it stands the least it should
 be. `python benchmarks/cells.py [training] [lengths] [step] [long] [memory] [1] [2] [plain] [quick] [CELL …]`:
-without words, all sections and cells, with one thread and with two.
+without words, all sections and cells, with one thread and with two; `page` writes the tables into docs/benchmarks.md.
 """
 
 import sys

@@ -3,9 +3,9 @@
 Each ratio is the peer's time divided by ours: above 1 we are faster. "Ours" is what a person gets by default, "plain"
 is without native kernels. All take turns in one run, the best of several counts.
 
-`python benchmarks/decoding.py [quick] [busy] [page] [small] [recurrent] [large] [language] [attention]`: all sections,
-or those named; `busy` is for a machine that others use: one thread, and the processor's time instead of the clock's;
-`page` writes the tables into docs/benchmarks.md. Joey NMT stands beside the others where it is installed.
+`python benchmarks/decoding.py [quick] [page] [1] [2] [small] [recurrent] [large] [language] [attention]`: all sections
+with one thread and with two, or those named; `page` writes the tables into docs/benchmarks.md. Joey NMT stands beside
+the others where it is installed.
 """
 
 import sys
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from _page import describe, write
 from _peers import END, START, CTranslate2, gpt2, joey, looking, marian, speaker, translator
-from _timing import BUSY, Act, best, peak, table
+from _timing import QUICK, Act, best, chosen, peak, table, threads
 from torch import Tensor, nn
 
 from seqloom.layers import GRU, LSTM
@@ -28,8 +28,7 @@ from seqloom.models import Generator
 from seqloom.search import BeamOptions, beam, greedy
 
 SECTIONS = ("small", "recurrent", "large", "language", "attention")
-ROUNDS = 2 if "quick" in sys.argv else 5
-THREADS = 1 if BUSY else 2
+ROUNDS = 2 if QUICK else 5
 READ, WRITE, VOCABULARY = 14, 16, 10_000
 
 
@@ -82,7 +81,7 @@ def translation(depth: int, size: int, feed_forward: int, heads: int) -> str:
     small = deepcopy(model)
     small.quantize_weights()
     peer = marian(model, depth, size, feed_forward, VOCABULARY, heads)
-    third, fourth = (CTranslate2(model, heads, THREADS, kind) for kind in ("float32", "int8"))
+    third, fourth = (CTranslate2(model, heads, torch.get_num_threads(), kind) for kind in ("float32", "int8"))
     rows = []
     for batch in (1, 32):
         source = torch.randint(4, VOCABULARY, (batch, READ))
@@ -135,20 +134,12 @@ def language() -> str:
     with library.use_native(True):
         alike = mine(256) == theirs(256)
     here, quick, there = best([*with_and_without(lambda: mine(256)), lambda: theirs(256)], ROUNDS)
-    each = [f"{seconds / 256 * 1e3:.2f}" for seconds in (here, quick)]
-    rows = [["256", *each, f"{there / here:.2f}", f"{there / quick:.2f}", "yes" if alike else "no"]]
-    longs = best([*with_and_without(lambda: mine(1023)), *with_and_without(lambda: mine(64))], min(ROUNDS, 3))
-    flat, flat_quick = ((long / 1023) / (short / 64) for long, short in zip(longs[:2], longs[2:], strict=True))
-    columns = [
-        "tokens",
-        "plain, ms a token",
-        "native",
-        "Hugging Face / plain",
-        "Hugging Face / native",
-        "same answer",
-    ]
-    said = f"A token of 1,023 costs {flat:.2f} times one of 64 in plain steps, {flat_quick:.2f} times in native ones."
-    return table(columns, rows) + f"\n\n{said}"
+    each = [f"{seconds / 256 * 1e3:.2f}" for seconds in (quick, here)]
+    rows = [["256", *each, f"{there / quick:.2f}", "yes" if alike else "no"]]
+    long, short = best([lambda: mine(1023), lambda: mine(64)], min(ROUNDS, 3))
+    flat = (long / 1023) / (short / 64)
+    columns = ["tokens", "ours, ms a token", "plain", "Hugging Face / ours", "same answer"]
+    return table(columns, rows) + f"\n\nA token of 1,023 costs {flat:.2f} times one of 64; the mark is at most 1.3."
 
 
 def recurrent() -> str:
@@ -273,10 +264,6 @@ def main() -> None:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    torch.set_num_threads(THREADS)
-    asked = [name for name in SECTIONS if name in sys.argv] or SECTIONS
-    measure = "one thread, by the processor's time" if BUSY else f"{THREADS} threads"
-    print(f"{measure}, matrix products at {peak() / 1e9:.0f} GFLOP/s")
     makers = {
         "small": ("Transformer 4 + 4, d 128, vocabulary 10,000; 14 in, 16 out", lambda: translation(4, 128, 256, 8)),
         "large": ("Transformer 6 + 6, d 512, vocabulary 10,000; 14 in, 16 out", lambda: translation(6, 512, 2048, 8)),
@@ -284,12 +271,15 @@ def main() -> None:
         "recurrent": ("Characters, 2 × 512", recurrent),
         "attention": ("LSTM with additive attention", attention),
     }
-    for name in asked:
-        title, make = makers[name]
-        made = f"{make()}\n\n{describe(THREADS)}"
-        print(f"\n## {title}\n\n{made}", flush=True)
-        if "page" in sys.argv:
-            write(f"decoding {name}", made)
+    for number in threads():
+        torch.set_num_threads(number)
+        print(f"{number} thread{'s' * (number > 1)}, matrix products at {peak() / 1e9:.0f} GFLOP/s")
+        for name in chosen(SECTIONS):
+            title, make = makers[name]
+            made = f"{make()}\n\n{describe(number)}"
+            print(f"\n## {title}\n\n{made}", flush=True)
+            if "page" in sys.argv:
+                write(f"decoding {name} {number}", made)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,33 @@
-"""All races whose tables docs/benchmarks.md shows, one after another: decoding and cells.
+"""All races of docs/benchmarks.md whose tables are written by a script: decoding, cells, whole training.
 
-`python benchmarks/speed.py [busy] [quick]` runs them and writes the tables into the page; `busy` is for a machine that
-others use: one thread, and the processor's time instead of the clock's.
+`python benchmarks/speed.py [quick] [1] [2]` runs them one after another, with one thread by processor time and with two
+by wall time, and writes each table into the page when it is there. `quick` makes fewer rounds. Words of the three
+scripts, such as a section or a case, choose among what they have.
 """
 
 import subprocess
 import sys
 from pathlib import Path
 
-RACES = ("decoding.py", "cells.py")
+RACES = {
+    "decoding.py": ("small", "recurrent", "language", "large"),
+    "cells.py": ("step", "lengths", "training"),
+    "training.py": ("imdb-lstm", "multi30k-gru", "imdb-transformer", "multi30k-transformer"),
+}
 
 
 def main() -> None:
-    for race in RACES:
+    words = sys.argv[1:]
+    asked = [word for word in words if any(word in sections for sections in RACES.values())]
+    others = [word for word in words if word not in asked]
+    for race, sections in RACES.items():
+        mine = [section for section in sections if section in asked or not asked]
+        if not mine:
+            continue
+        print(f"# {race} {' '.join(mine)}", flush=True)
         script = Path(__file__).with_name(race)
-        print(f"# {race}", flush=True)
-        subprocess.run([sys.executable, str(script), "page", *sys.argv[1:]], check=True)
+        whole = ["whole"] if race == "training.py" else []
+        subprocess.run([sys.executable, str(script), "page", *whole, *mine, *others], check=True)
 
 
 if __name__ == "__main__":
