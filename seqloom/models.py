@@ -145,13 +145,20 @@ class Generator(nn.Module):
         self.eight_bits = False
 
     def quantize_weights(self) -> None:
-        """Let what writes go on with weights of eight bits: quicker where there are native kernels, and less exact."""
+        """Let what writes go on with weights of eight bits: quicker where there are native kernels, and less exact. So
+        does an encoder without a recurrence, which is read in bytes as well."""
+        if self.source is not None and not self.source.encoder.layer.final_state_sizes:
+            quantize_weights(self.source.encoder)
         quantize_weights(self.decoder)
         quantize_weights(self.head)
         self.eight_bits = True
 
     def initial_state(self, batch: int, *source: Tensor) -> State:
-        return self.decoder.initial_state(batch, self.source(*source) if self.source else None)
+        if self.source is None:
+            return self.decoder.initial_state(batch, None)
+        layer = self.source.encoder.layer
+        with in_eight_bits(self.eight_bits and not layer.final_state_sizes):
+            return self.decoder.initial_state(batch, self.source(*source))
 
     def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         seen, state = self.decoder(self.embed(y), state, mask)

@@ -23,9 +23,10 @@ from .description import (
 )
 from .fast import attention_steps, native_stack
 from .fast.dropout import Dropout
-from .fast.steps import Change, Step
+from .fast.steps import Change, Step, change_of
 from .padding import is_right_padded, take_steps, to_front, zero_padding
 from .positions import LearnedPositions, NoRotation, Rotary, Rotation, SinusoidalPositions
+from .quantization import eight_bits
 from .residual import NORMS, RESIDUALS, Residual
 from .state import Shared, State
 from .windowed_attention import attend_window
@@ -149,7 +150,8 @@ class CrossAttention(MultiHeadLayer):
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         if memory is None:
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
-        return Shared((self.key_value(memory.values), memory.mask))
+        project = self.key_value if torch.is_grad_enabled() or not eight_bits.get() else change_of(self.key_value)
+        return Shared((project(memory.values.flatten(0, 1)).unflatten(0, memory.values.shape[:2]), memory.mask))
 
     def look(self, x: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
         return self.attend(self.attend.split(self.query(x)), *self.attend.split_keys_values(keys_values), mask)

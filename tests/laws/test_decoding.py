@@ -12,6 +12,7 @@ from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.fast.native import library
 from seqloom.layers.heads import Categorical
 from seqloom.layers.recurrent import recurrent_encoder
+from seqloom.layers.state import Shared
 from seqloom.layers.tap import recording
 from seqloom.layers.transformer import TransformerConfig, transformer
 from seqloom.models import Generator, Source
@@ -117,6 +118,34 @@ def test_searches_find_the_same_with_native_steps_and_without(name, eight, nativ
     assert [[one.tokens for one in row] for row in found] == [[one.tokens for one in row] for row in plain]
     for row, other in zip(found, plain, strict=True):
         np.testing.assert_allclose([one.score for one in row], [one.score for one in other], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["post", "pre", "rotary", "root mean square"])
+def test_a_source_is_read_in_bytes_with_native_kernels_and_without(name, native):
+    model = build(SHAPES[name])
+    exact = memories_of(model)
+    model.quantize_weights()
+    found = memories_of(model)
+    with library.use_native(False):
+        plain = memories_of(model)
+    for one, other, before in zip(found, plain, exact, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
+        assert 1e-4 < (one - before).abs().max() < 0.3 * before.abs().max()
+
+
+def memories_of(model: Generator) -> list[torch.Tensor]:
+    """The keys and values of each layer that looks at a source."""
+    mask = torch.arange(6) < torch.tensor([[6], [4], [1]])
+    torch.manual_seed(1)
+    with torch.no_grad():
+        state = model.initial_state(3, torch.randint(WORDS, (3, 6)), mask)
+    return [one.tensors[0][mask] for one in shared_in(state)]
+
+
+def shared_in(state: object) -> list[Shared]:
+    if isinstance(state, Shared):
+        return [state]
+    return [one for part in state for one in shared_in(part)] if isinstance(state, tuple) else []
 
 
 @pytest.mark.parametrize("build", [lambda: build({}), lambda: build_recurrent("lstm")], ids=["transformer", "lstm"])

@@ -8,6 +8,7 @@ there are native kernels, `native_steps.py` does the work. A law proves each equ
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from itertools import chain, groupby
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..padding import zero_padding
-from ..quantization import eight_bits, round_rows
+from ..quantization import RoundedProducts, eight_bits, round_rows
 from ..state import State
 from ..tap import watched
 from . import native_stack, native_steps
@@ -156,7 +157,8 @@ def read_through(layers: nn.ModuleList, x: Tensor, state: State, mask: Tensor) -
             after += state[len(after) : len(after) + len(parts)]
             continue
         for part in parts:
-            x, passed = part.fast_read(x, mask)
+            with RoundedProducts(part) if eight_bits.get() else nullcontext():
+                x, passed = part.fast_read(x, mask)
             after.append(passed)
     return x if full else zero_padding(x, mask), tuple(after)
 

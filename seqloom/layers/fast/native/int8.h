@@ -11,6 +11,7 @@
 /* VNNI multiplies bytes without a sign by those with one, so x is moved by 128; `totals` takes that back. */
 #define MOVED 128
 #define WIDE 16 /* outputs in a vector */
+#define TALL 6  /* rows whose sums stay in registers */
 typedef __m512i NAMED(sums);
 typedef __m512i NAMED(four); /* bytes of x, the same four again and again */
 
@@ -32,6 +33,7 @@ static inline NAMED(sums) NAMED(add)(NAMED(sums) sums, const signed char *weight
    weights take over. */
 #define MOVED 0
 #define WIDE 8
+#define TALL 5
 typedef __m256i NAMED(sums);
 typedef __m256i NAMED(four);
 
@@ -53,6 +55,7 @@ static inline NAMED(sums) NAMED(add)(NAMED(sums) sums, const signed char *weight
 
 #define MOVED 0
 #define WIDE 4
+#define TALL 6
 typedef struct {
     int32_t each[4];
 } NAMED(sums);
@@ -119,27 +122,24 @@ static inline __attribute__((always_inline)) void NAMED(int8_tile)(const long ro
 #pragma GCC unroll 16
         for (long v = 0; v < panels * VECTORS; v++) sums[row][v] = NAMED(no_sums)();
     for (long group = 0; group < groups; group++, w += 4 * PANEL) {
-        NAMED(four) four[6];
 #pragma GCC unroll 8
-        for (long row = 0; row < rows; row++) four[row] = NAMED(spread)(x + row * deep + 4 * group);
-#pragma GCC unroll 4
-        for (long p = 0; p < panels; p++)
-#pragma GCC unroll 4
-            for (long v = 0; v < VECTORS; v++)
-#pragma GCC unroll 8
-                for (long row = 0; row < rows; row++)
-                    sums[row][p * VECTORS + v] =
-                        NAMED(add)(sums[row][p * VECTORS + v], w + p * PANEL * deep + v * WIDE * 4, four[row]);
+        for (long row = 0; row < rows; row++) { /* one after another: what a row needs, the next one does not */
+            const NAMED(four) four = NAMED(spread)(x + row * deep + 4 * group);
+#pragma GCC unroll 16
+            for (long v = 0; v < panels * VECTORS; v++)
+                sums[row][v] =
+                    NAMED(add)(sums[row][v], w + v / VECTORS * PANEL * deep + v % VECTORS * WIDE * 4, four);
+        }
     }
     for (long row = 0; row < rows; row++) {
         int32_t whole[4 * PANEL];
+        REAL scaled[4 * PANEL];
         memcpy(whole, sums[row], panels * PANEL * sizeof(int32_t));
-        const long count = width < panels * PANEL ? width : panels * PANEL;
-        for (long j = 0; j < count; j++) {
+        for (long j = 0; j < panels * PANEL; j++) {
             const long output = panel * PANEL + j;
-            y[row * y_stride + j] =
-                (REAL)(whole[j] - MOVED * totals[output]) * (worth[row] * scale[output]) + bias[output];
+            scaled[j] = (REAL)(whole[j] - MOVED * totals[output]) * (worth[row] * scale[output]) + bias[output];
         }
+        memcpy(y + row * y_stride, scaled, (width < panels * PANEL ? width : panels * PANEL) * sizeof(REAL));
     }
 }
 
@@ -161,7 +161,7 @@ void NAMED(int8_product)(long rows, long inputs, long outputs, const REAL *x, lo
         }
         for (long panel = first; panel < last; panel++)
             for (long row = 0; row < rows;) {
-                const long left = rows - row, now = left > 9 || left == 6 ? 6 : left > 5 ? (left + 1) / 2 : left;
+                const long left = rows - row, tiles = (left + TALL - 1) / TALL, now = (left + tiles - 1) / tiles;
 #define TILE(count)                                                                                            \
     case count:                                                                                                \
         NAMED(int8_tile)(count, 1, inputs, bytes + row * deep, room + row, weights, scale, bias, totals, panel, \
@@ -176,4 +176,5 @@ void NAMED(int8_product)(long rows, long inputs, long outputs, const REAL *x, lo
 
 #undef MOVED
 #undef WIDE
+#undef TALL
 #undef VECTORS
