@@ -56,6 +56,12 @@ class Labeler(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Any:
         return self.head(self.features(x, mask))
 
+    def quantize_weights(self) -> None:
+        """Round the weights of the body and the head to eight bits. Whole sequences are read with them as with any
+        others, so this is no faster."""
+        quantize_weights(self.encoder)
+        quantize_weights(self.head)
+
     def objective(self) -> "Objective":
         """The loss it is trained by, without smoothing or class weights that the head does not have itself."""
         return LabelingObjective(self)

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from seqloom.config.recipe import Recipe
 from seqloom.data.samples.recall import COUNTS, FARTHEST, recall
 from seqloom.errors import RecipeError
 from seqloom.fields import Prediction
+from seqloom.look.measures.schedules import compute_rectification
 from seqloom.runs import studies
 
 
@@ -84,3 +86,17 @@ def test_the_ways_to_tame_a_transformer_are_recipes_and_a_wrong_name_is_told():
 def test_smoothing_takes_means_of_neighbors():
     points = np.array([[1, 0.0], [2, 1.0], [3, 0.5], [4, 0.5], [5, 9.0]])
     np.testing.assert_allclose(studies.smooth(points, 2), [[1.5, 0.5], [3.5, 0.5]])
+
+
+def test_the_share_of_a_step_that_radam_makes_is_torchs():
+    """Where the gradient never changes, Adam's step is the learning rate: what RAdam makes of it is its share."""
+    weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimizer, moved = torch.optim.RAdam([weight], lr=1.0, eps=0.0), []
+    for _ in range(2000):
+        before = weight.item()
+        weight.grad = torch.ones_like(weight)
+        optimizer.step()
+        moved.append(before - weight.item())
+    found = compute_rectification(2000)
+    assert found[0, 0] == 6 and found[-1, 0] == 2000
+    np.testing.assert_allclose(found[:, 1], np.array(moved)[found[:, 0].astype(int) - 1], rtol=1e-6)

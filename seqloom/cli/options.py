@@ -78,9 +78,9 @@ class WritingOptions:
     timeout: Annotated[
         float | None, typer.Option(min=0, help="The most seconds a text is written for; 0 is no limit.")
     ] = None
-    int8: Annotated[bool, typer.Option("--int8", help="Write with weights of eight bits: quicker, and less exact.")] = (
-        False
-    )
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Use weights of eight bits: less exact, and quicker where texts are written.")
+    ] = False
     stream: Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")] = False
 
 

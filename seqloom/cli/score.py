@@ -47,14 +47,14 @@ def score(
 
 
 def quantize(
-    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes.")],
+    run: Annotated[Path, typer.Argument(help="A run folder of a task that writes or labels.")],
     on: Annotated[
         list[Path] | None, typer.Option(help="A file to score on; the run's own validation part if not given.")
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """What weights of eight bits do to the scores of a run; predict --int8 and generate --int8 write with them."""
+    """What weights of eight bits do to the scores of a run; predict --int8 and generate --int8 answer with them."""
     check_begun(run)
     from ..runs.run import load
     from .terminal import show_table
@@ -68,6 +68,7 @@ def quantize(
         for name, values in found["scores"].items()
     ]
     show_table(["score", "float32", "int8", "change"], rows)
+    print("scoring took {float32:.2f} s with all bits and {int8:.2f} s with eight".format(**found["seconds"]))
 
 
 def certify(as_json: Json = False, debug: Debug = False) -> None:

@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
@@ -385,11 +386,13 @@ class Run:
             examples, part = self.task.read_files(check_files(files)), " ".join(map(str, files))
         else:
             examples, part = self.task.examples(self.own_data(), "validation"), "validation"
-        found = []
+        found, seconds = [], {}
         for eight in (False, True):
             if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with
                 self.use(quantize_model(self, deepcopy(self.net)))
+            begun = perf_counter()
             scores = drop_undefined(self.task.score(self.model, examples))
+            seconds["int8" if eight else "float32"] = round(perf_counter() - begun, 3)
             found.append({name: one.score.value for name, one in scores.items()})
         plain, rounded = found
         measured = {
@@ -397,6 +400,7 @@ class Run:
             for name in plain
         }
         result = {"run": str(self.folder), "split": part, "examples": len(examples), "scores": measured}
+        result |= {"seconds": seconds}
         replace_file(self.folder, INT8, json_bytes(result))
         return result
 
@@ -461,8 +465,8 @@ def load(
     """A run from its folder; it needs neither the data nor the network. Nothing in the folder is run.
 
     A run that was trained with a cell or fields of one's own needs them again. The `device`, as `train.device` has
-    them, need not be the one it was trained on. With `int8`, what it writes with are weights of eight bits: quicker,
-    and less exact; `Run.quantize` says by how much.
+    them, need not be the one it was trained on. With `int8`, it answers with weights of eight bits: less exact, quicker
+    where it writes token by token, and no quicker where it labels; `Run.quantize` measures both.
     """
     folder = path_of("the run folder", folder)
     check_version(folder)
@@ -512,8 +516,8 @@ def check_files(files: Sequence[Path | str]) -> list[str]:
 
 
 def quantize_model(run: Run, model: Any) -> Any:
-    """A model of the run, which from now on writes with weights of eight bits."""
-    if not model.generates:
-        raise RunError(f"{run.folder}: 8-bit weights are for tasks that generate, but its task is {run.recipe.task}")
+    """A model of the run, which from now on answers with weights of eight bits."""
+    if not hasattr(model, "quantize_weights"):
+        raise RunError(f"{run.folder}: weights of eight bits are for what writes and labels, not for {run.recipe.task}")
     model.quantize_weights()
     return model

@@ -20,6 +20,7 @@ from .folder import SCORES
 from .run import Run, load, train
 
 HALF = "HALF"  # of the steps, in the changes of a way
+RADAM_STEPS = 2000
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,7 @@ def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
         folder,
         "curves",
     )
+    save_chart(draw_rectification(runs), folder, "radam")
     return [
         {
             "way": way,
@@ -166,6 +168,20 @@ def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
         }
         for way, run in runs.items()
     ]
+
+
+def draw_rectification(runs: dict[str, Run]) -> Any:
+    """The share of Adam's step that RAdam makes in its first steps, beside the ramp of the warm-up."""
+    from ..look.charts.comparison import curves_together_chart
+    from ..look.measures.schedules import compute_rectification
+
+    warmup = max(run.recipe.train.warmup for run in runs.values())
+    ramp = np.array([[1.0, 1 / warmup], [warmup, 1.0], [max(RADAM_STEPS, warmup), 1.0]])
+    curves = {"RAdam": compute_rectification(RADAM_STEPS), f"warm-up of {warmup} steps": ramp}
+    words = (
+        "RAdam's rectification with beta 0.999 is a warm-up that takes some thousand steps, however long training is"
+    )
+    return curves_together_chart(curves, "step", "share of the step", "RAdam's first 2,000 steps", words)
 
 
 STUDIES = {

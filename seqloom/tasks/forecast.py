@@ -39,7 +39,8 @@ def load_series(recipe: Recipe, schema: Schema, note: Note, examples: object, kn
 
 def learn(task: Task, prepared: Prepared) -> ForecastBaselines:
     variables = len(task.fields["series"])
-    return ForecastBaselines.fit(prepared.training, prepared.scale, variables, task.recipe.data)
+    levels = task.recipe.model.quantiles
+    return ForecastBaselines.fit(prepared.training, prepared.scale, variables, task.recipe.data, levels)
 
 
 def check_baselines(task: Task) -> None:
@@ -49,6 +50,9 @@ def check_baselines(task: Task) -> None:
     known = {len(facts.center), len(facts.weights), *map(len, facts.unit), *map(len, facts.level)}
     if known != {variables} or len(lags) != 1 or not 0 < min(lags) <= task.recipe.data.context:
         raise RunError("task.json does not hold what baselines know of each of its variables")
+    quantiles = task.recipe.model.quantiles
+    if facts.climate and [len(one) for one in facts.climate] != [len(quantiles)] * variables:
+        raise RunError("task.json does not hold a quantile of each of its variables for each level")
     if not facts.series or {len(facts.unit), len(facts.level)} != {len(facts.series)}:
         raise RunError("task.json does not hold what baselines know of each of its series")
 

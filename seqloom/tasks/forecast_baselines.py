@@ -24,6 +24,7 @@ LAGS = 200  # at most, of the linear autoregression
 FITTED = 50_000  # rows at most that it is fitted on: the last ones of training
 LISTED = 20  # variables at most that have scores of their own
 CHUNK = 512  # windows
+CLIMATE = "training quantiles"
 
 
 class ForecastBaselines(Shape):
@@ -35,9 +36,12 @@ class ForecastBaselines(Shape):
     level: list[list[FiniteFloat]]  # of each series, by variable: its mean, on the scale of training
     weights: list[list[FiniteFloat]]  # of each variable, by lag, for the next row
     center: list[FiniteFloat]
+    climate: list[list[FiniteFloat]] = []  # of each variable, its quantiles in training at the levels that are forecast
 
     @classmethod
-    def fit(cls, training: Sequence[Series], scale: Scale, variables: int, data: Data) -> "ForecastBaselines":
+    def fit(
+        cls, training: Sequence[Series], scale: Scale, variables: int, data: Data, levels: Sequence[float] = ()
+    ) -> "ForecastBaselines":
         rows = [scale.apply(series.values)[-FITTED:, :variables].astype(np.float64) for series in training]
         level = [average_known(one, np.zeros(variables)) for one in rows]
         known = [fill_gaps(one, own) for one, own in zip(rows, level, strict=True)]
@@ -54,6 +58,7 @@ class ForecastBaselines(Shape):
             level=[own.tolist() for own in level],
             weights=fitted.weights[..., 0].tolist(),
             center=fitted.center.tolist(),
+            climate=measure_climate(np.concatenate(rows), levels) if len(levels) > 1 else [],
         )
 
     def look_up(self, windows: Windows, facts: list[list[float]]) -> Doubles:
@@ -117,7 +122,7 @@ def score_forecasts(
         scores["MASE"] = beside(lambda guess, given: metrics.mase(guess, given, units))
     if len(levels) > 1:
         quantiles = make_blocks(forecasts, size)
-        scores |= score_spread(quantiles, truth, others, levels, padding)
+        scores |= score_spread(quantiles, truth, others, levels, padding, np.array(baselines.climate))
     for place, name in enumerate(names) if variables <= LISTED else ():
         end = f" of {name}" if variables > 1 else ""
         spread = float(scale.spread[place])
@@ -127,18 +132,39 @@ def score_forecasts(
 
 
 def score_spread(
-    quantiles: Doubles, truth: Doubles, others: dict[str, Doubles], levels: Sequence[float], padding: int
+    quantiles: Doubles,
+    truth: Doubles,
+    others: dict[str, Doubles],
+    levels: Sequence[float],
+    padding: int,
+    climate: Doubles,
 ) -> dict[str, Scored]:
-    """How good the quantiles are; a baseline that forecasts one number forecasts it for all of them."""
+    """How good the quantiles are; a baseline that forecasts one number forecasts it for all of them.
+
+    Only the climate (V, Q), the quantiles of all training values, forecasts an interval: its coverage is the baseline.
+    """
 
     def plain(score: Score) -> Score:
         return replace(score, missing=score.missing - padding)
 
     loss = metrics.quantile_loss(quantiles, truth, levels)
     repeated = {name: np.repeat(one[..., None], len(levels), -1) for name, one in others.items()}
+    always = {CLIMATE: np.broadcast_to(climate, quantiles.shape)} if climate.size else {}
+    repeated |= always
     losses = {name: metrics.quantile_loss(one, truth, levels, intervals=False).value for name, one in repeated.items()}
-    inside = metrics.coverage(quantiles[..., 0], quantiles[..., -1], truth, levels[-1] - levels[0])
-    return {"quantile loss (scaled)": Scored(plain(loss), losses), "coverage": Scored(plain(inside), {})}
+    nominal = levels[-1] - levels[0]
+    inside = metrics.coverage(quantiles[..., 0], quantiles[..., -1], truth, nominal)
+    covered = {
+        name: metrics.coverage(one[..., 0], one[..., -1], truth, nominal, intervals=False).value
+        for name, one in always.items()
+    }
+    return {"quantile loss (scaled)": Scored(plain(loss), losses), "coverage": Scored(plain(inside), covered)}
+
+
+def measure_climate(values: Doubles, levels: Sequence[float]) -> list[list[float]]:
+    """The quantiles of each variable of rows (T, V) that are known; a variable that never is has its mean, 0."""
+    found = [column[~np.isnan(column)] for column in values.T]
+    return [np.quantile(one, levels).tolist() if len(one) else [0.0] * len(levels) for one in found]
 
 
 def measure_season(values: Doubles, season: int) -> Doubles:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from seqloom.architectures import ARCHITECTURES
 from seqloom.cli.main import app
 from seqloom.config.recipe import Recipe
 from seqloom.errors import RecipeError
@@ -112,7 +113,9 @@ def test_the_cost_is_measured_beside_other_bodies(tmp_path):
     look = trained(tmp_path / "run", "seq2seq", "gru").look("ab c")
     rows = [row for rows in json.loads(render(look.cost((4, 8)), ".json"))["datasets"].values() for row in rows]
     bodies = {row["body"].split(" (")[0] for row in rows}
-    assert bodies == {"gru", "rnn", "lstm", "convolution", "transformer"} and {row["length"] for row in rows} == {4, 8}
+    assert bodies == set(ARCHITECTURES) - {"gru-d", "linear", "bag"} and {row["length"] for row in rows} == {4, 8}
+    parameters = {row["body"].split(" (")[0]: int(re.sub(r"\D", "", row["body"])) for row in rows}
+    assert 4 * parameters["coupled"] == 3 * parameters["lstm"] == 12 * parameters["rnn"] == 4 * parameters["gru"]
 
 
 def test_the_table_names_every_view_and_every_view_stands_in_the_table():

@@ -300,6 +300,30 @@ def test_weights_of_eight_bits_are_measured_and_kept_in_the_run(seqloom, run, tm
     assert seqloom("score", run)[0] == 0  # the folder still vouches for itself
 
 
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_labels_of_eight_bits_are_those_of_rounded_weights_and_their_loss_is_measured(seqloom, tmp_path, task):
+    """By hand: every weight of the body and the head is a whole number from -127 to 127 times the scale of its row."""
+    pairs = [("a b c", "x y x"), ("b a", "y x"), ("c b a d", "x x y y")] * 8
+    examples = pairs if task == "tag" else [(text, tags[0]) for text, tags in pairs]
+    recipe = Recipe.of({"task": task}).override("model.kind=gru", "model.size=16", "train.steps=20")
+    list(train(recipe.override("data.source_tokenizer=words") if task == "classify" else recipe, tmp_path / "run",
+               examples=examples))  # fmt: skip
+    (tmp_path / "own.tsv").write_text("source\ttarget\n" + "".join(f"{a}\t{b}\n" for a, b in examples))
+    code, out, err = seqloom("quantize", tmp_path / "run", "--on", tmp_path / "own.tsv", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["seconds"].keys() == {"float32", "int8"} and told["scores"]["accuracy"]["int8"] <= 1
+    plain, rounded = load(tmp_path / "run"), load(tmp_path / "run", int8=True)
+    for name, part in rounded.model.named_modules():
+        if type(part) is torch.nn.Linear and not name.startswith("embed"):
+            whole = dict(plain.model.named_modules())[name].weight
+            scale = whole.abs().amax(1, keepdim=True) / 127
+            torch.testing.assert_close(part.weight, (whole / scale).round() * scale)
+    code, out, _ = seqloom("predict", tmp_path / "run", "a b c", "--int8", "--json")
+    assert json.loads(out)["predictions"][0]["score"] == pytest.approx(rounded.predict("a b c")[0].score, abs=1e-5)
+    assert rounded.predict("a b c")[0].score != plain.predict("a b c")[0].score
+
+
 # --- writing freely -------------------------------------------------------------------------------------------------
 
 

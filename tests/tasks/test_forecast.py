@@ -280,6 +280,15 @@ def test_scores_are_those_of_the_metrics_and_baselines_beside_them():
     assert scores["MASE"].score.value == pytest.approx(np.nanmean(np.abs(errors) / unit))
     inside = (said[..., 0] <= targets) & (targets <= said[..., -1])
     assert scores["coverage"].score.value == pytest.approx(inside[~np.isnan(targets)].mean())
+    levels = task.recipe.model.quantiles
+    climate = np.stack([np.nanquantile((rows - task.fields["series"].scale.mean) / spread, q, 0) for q in levels], -1)
+    known = ~np.isnan(targets)
+    within = (climate[:, 0] <= targets) & (targets <= climate[:, -1])
+    assert scores["coverage"].baselines == {"training quantiles": pytest.approx(within[known].mean(), abs=1e-6)}
+    above = targets[..., None] - climate
+    pinball = np.maximum(np.array(levels) * above, (np.array(levels) - 1) * above).mean(-1)
+    told = scores["quantile loss (scaled)"].baselines["training quantiles"]
+    assert told == pytest.approx(pinball[known].mean(), rel=1e-5)
 
 
 def last_known(contexts: np.ndarray, season: int, level: Sequence[Sequence[float]]) -> np.ndarray:

@@ -12,14 +12,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ...architectures import Architecture
+from ...architectures import ARCHITECTURES, Architecture
 from ...config.recipe import Recipe
 from ...errors import RecipeError
 from ...layers.base import Layer
 from .reading import disable_dropout
 
 LENGTHS = (16, 64, 256)
-COMPARED_KINDS = ("rnn", "lstm", "gru", "convolution", "transformer")  # what a run's own body is measured beside
+SPECIAL_KINDS = ("gru-d", "linear", "bag")  # for data of one sort alone: they could not stand in another body's place
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def list_comparable_bodies(recipe: Recipe, inputs: int) -> dict[str, Callable[[]
     side: Literal["encoder", "decoder"] = "encoder" if recipe.use.encodes else "decoder"
     own = recipe.model.side(side).kind
     found: dict[str, Callable[[], Layer]] = {}
-    for kind in dict.fromkeys((own, *COMPARED_KINDS)):
+    for kind in dict.fromkeys((own, *(kind for kind in ARCHITECTURES if kind not in SPECIAL_KINDS))):
         try:
             body = recipe.changed("model.kind", kind).resolved().model.side(side)
         except RecipeError:  # what the own body can, such as reading gaps, not every other can

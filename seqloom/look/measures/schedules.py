@@ -31,6 +31,20 @@ def compute_learning_rates(settings: Train, at_most: int = 1000) -> LearningRate
     return LearningRates(steps, np.array(rates), np.array(truths))
 
 
+def compute_rectification(steps: int, beta: float = 0.999) -> Floats:
+    """(N, 2): steps and the share of Adam's step that RAdam makes at each (Liu et al., 2020), which warms up by itself.
+
+    Before the first of them it does not divide by the second moment at all: its variance is not known yet.
+    """
+    step = np.arange(1, steps + 1, dtype=np.float64)
+    limit = 2 / (1 - beta) - 1
+    length = limit - 2 * step * beta**step / (1 - beta**step)
+    known = length > 5
+    step, length = step[known], length[known]
+    share = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
+    return np.stack([step, np.sqrt(share)], 1)
+
+
 @dataclass(frozen=True)
 class Curves:
     """Training against validation. A number that was none is left out."""
