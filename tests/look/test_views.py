@@ -64,7 +64,7 @@ SPECIFIED: dict[str, dict[str, tuple[set[str], set[str]]]] = {
     "V6 receptive field": {"field": (set(TASKS), ALL)},
     "V7 positions": {"positions": (set(TASKS), {"transformer"})},
     "V8 schedules": {"schedule": (set(TASKS), ALL)},
-    "V9 beam search": {"beam": (WRITES, ALL)},
+    "V9 beam search": {"beam": (WRITES | {"language", "music"}, ALL)},
     "V10 next symbols": {"next": (TELLS, ALL)},
     "V11 embedding": {"embedding": (SYMBOLS, ALL), "neighbors": (SYMBOLS, ALL)},
     "V12 curves": {"curves": (set(TASKS), ALL)},
