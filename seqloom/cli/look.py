@@ -31,6 +31,13 @@ def look(
     ] = "",
     answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
     tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="With --view probe: a file of labels of your own; on each line an input, a tab, and one label or one "
+            "for each element."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
     debug: Debug = False,
 ) -> None:
@@ -40,6 +47,15 @@ def look(
     from ..runs.run import load
 
     loaded = load(run)
+    if labels is not None:
+        if view not in (None, "probe") or text is not None:
+            raise RecipeError("--labels is for the view probe, on the inputs of that file alone")
+        from ..look.charts.tokens import probe_chart
+        from ..runs.probing import read_labels
+
+        inputs, named = read_labels(labels, loaded.recipe.data.encoding)
+        print(save(probe_chart(loaded.probe(inputs, named)), out or Path("probe.html")))
+        return
     given = text if text is None or loaded.task.reads_text else loaded.task.read_first_input(text)
     given = given if tag is None else (given, tag)
     if view == "all" and part:

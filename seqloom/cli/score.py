@@ -22,6 +22,19 @@ def score(
     ] = None,
     *,
     asked: LikelihoodOptions,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Beside each score, the score with the words of what is read shuffled.")
+    ] = False,
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            help="A file of minimal pairs: on each line two texts with a tab between them, the better one first; a "
+            "source and a tab before them for a run that answers."
+        ),
+    ] = None,
+    meteor: Annotated[
+        bool, typer.Option("--meteor", help="METEOR of a run that writes texts (extra meteor, and WordNet).")
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -30,16 +43,29 @@ def score(
         raise RecipeError("--given, --tag and --tokens apply only to texts to score: add --text or --texts")
     for folder in runs:
         check_begun(folder)
-    if asked.text or asked.texts is not None:
-        if on:
-            raise RecipeError("--on scores the examples of a file, --text and --texts sentences: choose one")
+    texts = bool(asked.text) or asked.texts is not None
+    if (bool(on) or shuffle or meteor) + texts + (pairs is not None) > 1 or (shuffle and meteor):
+        raise RecipeError(
+            "--on, --shuffle and --meteor are about examples, --text and --texts about sentences, --pairs about pairs: "
+            "choose one"
+        )
+    if texts:
         score_texts(runs, asked, as_json)
+        return
+    if pairs is not None or shuffle:
+        from .ordering import show_order, show_pairs
+
+        for folder in runs:
+            show_pairs(folder, pairs, as_json) if pairs is not None else show_order(folder, on or [], as_json)
         return
     from ..runs.run import load
     from .terminal import show_scores
 
     found = [load(folder) for folder in runs]
-    reports = [run.score(*on) if on else run.scores for run in found]
+    if meteor:
+        reports = [run.score_meteor(*(on or [])) for run in found]
+    else:
+        reports = [run.score(*on) if on else run.scores for run in found]
     if as_json:
         print_whole(reports)
     else:

@@ -3,7 +3,7 @@
 `Look` draws the views of one example of a run. Each measure and chart is also there by itself, for any model or layer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -42,12 +42,14 @@ class Look:
         picture: Picture | None = None,
         search: Callable[[], Tree] | None = None,
         forecast: Callable[[], ForecastFan] | None = None,
+        snapshots: Callable[[], Iterable[tuple[int | None, Any]]] | None = None,
     ) -> None:
         """The example is a batch of one row, the names of the elements it reads, and those of its target.
 
         The symbols of both vocabularies, in order, name what is not in the example; without them, numbers do. A run
         adds its `history`, further batches for what needs several, and the picture that is described.
-        It also says how to `search` for the answer, or how to `forecast` what is known beside what came.
+        It also says how to `search` for the answer, how to `forecast` what is known beside what came, and which
+        `snapshots` of the model there are from its training, by step.
         """
         self.model, self.title = model, title
         self.batch, read, target = example
@@ -57,7 +59,7 @@ class Look:
         self.read, self.target = read, target
         self.read_symbols, self.target_symbols = read_symbols, target_symbols
         self.history, self.picture, self._load_batches = history, picture, load_batches
-        self.search, self.forecast_fan = search, forecast
+        self.search, self.forecast_fan, self.snapshots = search, forecast, snapshots
         self._measured: dict[tuple[Any, ...], Any] = {}
 
     @cached_property
@@ -80,8 +82,8 @@ class Look:
             raise RecipeError(f"there is no view {name!r}; {''.join(near)}there are {', '.join(VIEWS)} and all")
         if reason := VIEWS[name].missing(self):
             raise RecipeError(f"the view {name} does not fit this model: {reason}")
-        measured = self.measure(name, *options)
-        return VIEWS[name].chart(select_part(name, measured, part) if part else measured)
+        view, measured = VIEWS[name], self.measure(name, *options)
+        return view.chart(select_part(name, measured, part) if part else view.shown(measured))
 
     @cached_property
     def missing(self) -> dict[str, str]:

@@ -50,6 +50,10 @@ def use_search(look: "Look") -> str:
     return "" if look.search is not None else "only an answer that is generated token by token is searched for"
 
 
+def have_snapshots(look: "Look") -> str:
+    return "" if look.snapshots is not None else "it needs a run with its checkpoints, and this model was given alone"
+
+
 def have_recipe(look: "Look") -> str:
     return "" if look.history is not None else NO_HISTORY
 

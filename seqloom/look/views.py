@@ -22,7 +22,15 @@ from .charts.lines import (
     spectrum_chart,
     states_chart,
 )
-from .charts.maps import attention_chart, field_chart, flow_chart, heads_chart, position_chart, units_chart
+from .charts.maps import (
+    attention_chart,
+    field_chart,
+    flow_chart,
+    flow_history_chart,
+    heads_chart,
+    position_chart,
+    units_chart,
+)
 from .charts.picture import picture_chart
 from .charts.tokens import (
     attribution_chart,
@@ -31,6 +39,7 @@ from .charts.tokens import (
     neighbors_chart,
     next_chart,
     order_chart,
+    orthogonality_chart,
     probe_chart,
 )
 from .charts.training import curves_chart, schedule_chart, training_flow_chart, training_spectra_chart, updates_chart
@@ -49,6 +58,7 @@ from .conditions import (
     have_recipe,
     have_records,
     have_scores,
+    have_snapshots,
     have_watched,
     predict_symbols,
     require,
@@ -59,8 +69,8 @@ from .measures.attention import OVER_SOURCE, AttentionMap, compute_attention_map
 from .measures.attribution import METHODS, Attribution, find_decision
 from .measures.costs import LENGTHS, Cost, list_comparable_bodies, measure_body_costs
 from .measures.faithfulness import Faithfulness, measure_faithfulness
-from .measures.gates import Trace, record_traces
-from .measures.gradients import compute_gradient_flow, compute_query_key_value
+from .measures.gates import Trace, list_unit_values, record_traces
+from .measures.gradients import GradientFlow, compute_gradient_flow, compute_query_key_value
 from .measures.jacobians import compute_decays
 from .measures.next_tokens import predict_next_tokens
 from .measures.norms import measure_shrinkage
@@ -86,6 +96,7 @@ class View:
     reading: str  # how to read it, a sentence or two
     missing: "Callable[[Look], str]" = lambda look: ""  # why it does not fit a model; nothing if it does
     section: str = INSIDE  # where it stands in a report
+    shown: Callable[[Any], Any] = lambda found: found  # what of the measure is drawn if no part is asked for
 
     @property
     def of_training(self) -> bool:
@@ -150,6 +161,15 @@ def measure_costs(look: "Look", lengths: tuple[int, ...] = LENGTHS) -> list[Cost
     recipe = history_of(look).recipe
     inputs = recipe.model.embedding or recipe.model.side("encoder").width or 1
     return measure_body_costs(list_comparable_bodies(recipe, inputs), inputs, lengths, batch=4, repeats=2)
+
+
+def measure_gradient_history(look: "Look") -> list[tuple[str, list[GradientFlow]]]:
+    """The gradient over time and layers for this example: before training, at each kept checkpoint, and of the run."""
+    assert look.snapshots is not None, "a model that was given alone has no checkpoints"
+    return [
+        ("the run" if step is None else f"step {step}", compute_gradient_flow(model, look.batch, look.names))
+        for step, model in look.snapshots()
+    ]
 
 
 def measure_attention(look: "Look") -> AttentionMap | None:
@@ -260,15 +280,24 @@ VIEWS = {
         measure_traces, states_chart, "The values of the units at every step: the mean and most of them.", RECURRENT
     ),
     "units": View(
-        lambda look, layer=0, quantity="": (look.measure("gates")[layer], quantity),
-        lambda found: units_chart(*found),
-        "Every unit of the first recurrence over time, in rows: look for those that switch.",
+        lambda look: list_unit_values(look.measure("gates")),
+        units_chart,
+        "Every unit of the first recurrence over time, in rows: look for those that switch. A part, such as "
+        "encoder.1.f, shows another gate, state or level.",
         RECURRENT,
+        shown=lambda found: found[:1],
     ),
     "gradients": View(
         lambda look: compute_gradient_flow(look.model, look.batch, look.names),
         flow_chart,
         "The norm of the loss's gradient at every step of every layer: where it is dark, it has vanished.",
+    ),
+    "gradient-history": View(
+        measure_gradient_history,
+        flow_history_chart,
+        "The same map at each checkpoint that was kept: where rows grow dark or bright, gradients vanish or explode.",
+        have_snapshots,
+        section=TRAINING,
     ),
     "jacobians": View(
         lambda look: compute_decays(look.model, look.batch),
@@ -304,6 +333,13 @@ VIEWS = {
         measure_vectors,
         lambda vectors: map_chart(vectors.map(), vectors.marked),
         "Symbols that the model treats alike lie together. Zoom in to tell them apart.",
+        embed_symbols,
+    ),
+    "orthogonality": View(
+        lambda look: look.measure("embedding").measure_angles(),
+        orthogonality_chart,
+        "The cosines between the learned vectors, beside those of vectors drawn at random: in many dimensions any two "
+        "random directions are nearly at right angles, so a cosine far from 0 has been learned.",
         embed_symbols,
     ),
     "neighbors": View(

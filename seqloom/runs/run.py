@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from ..look import Look
     from ..look.doctor.findings import Finding
     from ..look.history import History
+    from ..look.measures.probes import Probe
     from ..tasks.filling import Filled
+    from .ordering import PairScores
 
 __all__ = ["Run", "diagnose", "load", "train"]
 
@@ -291,6 +293,7 @@ class Run:
         from ..look import Look
         from ..look.measures.attention import Picture
         from .report import make_forecast_fan
+        from .snapshots import load_snapshots
 
         given = self._first(examples) if given is None else self.task.accept_input(given)
         best = self.predict(given)[0] if answer is None else None
@@ -310,7 +313,48 @@ class Run:
             picture,
             (lambda: self.record_beam(given)) if self.task.shape.searches else None,
             (lambda: make_forecast_fan(self.task, self.model, given)) if self.recipe.task == "forecast" else None,
+            lambda: load_snapshots(self, []),
         )
+
+    def probe(self, inputs: Sequence[Any], labels: Sequence[Any]) -> "list[Probe]":
+        """How well a linear probe of each layer finds labels of one's own, on inputs that it was not fitted on.
+
+        The labels of an input are one for all of it, or one for each of its elements.
+        """
+        from .probing import probe_layers
+
+        return probe_layers(self, check_list("the inputs", inputs), check_list("the labels", labels))
+
+    def score_shuffled(self, *files: Path | str, seed: int = 0) -> dict[str, Any]:
+        """Every score with what is read in order and with its words shuffled, on files or on the run's test part."""
+        from .ordering import score_shuffled
+
+        examples, part = self._examples(files, "test")
+        scores = score_shuffled(self, examples, check_whole("the seed", seed))
+        return {"run": str(self.folder), "split": part, "examples": len(examples), "scores": scores}
+
+    def score_meteor(self, *files: Path | str) -> dict[str, Any]:
+        """METEOR of a run that writes texts, on files or on its test part, beside its baselines."""
+        from ..metrics.meteor import load_wordnet, meteor
+
+        _ = self._answerer, load_wordnet()  # said before anything is written
+        examples, part = self._examples(files, "test")
+        declaration = replace(self.task.declaration, metrics=lambda task: {"METEOR": meteor}, more_scores=None)
+        task = Task(declaration, self.recipe, self.task.fields, self.task.facts)
+        return make_score_report(self.folder, task, part, examples, task.score(self.model, examples))
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]], given: Sequence[Any] | None = None) -> "PairScores":
+        """Minimal pairs: how often the first text of two is more probable to the run or, of a run that classifies, how
+        often it answers the two differently. `given` is the source of each pair, where there is one."""
+        from .ordering import score_pairs
+
+        return score_pairs(self, check_list("the pairs", pairs), given)
+
+    def _examples(self, files: Sequence[Path | str], part: str) -> tuple[Sequence[Any], str]:
+        """The examples of files, or of a part of the run's own data, and what to call them."""
+        if files:
+            return self.task.read_files(check_files(files)), " ".join(map(str, files))
+        return self.task.examples(self.own_data(), part), part
 
     def report(
         self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
@@ -382,10 +426,7 @@ class Run:
 
         They are kept in the run folder; afterwards this run goes on with eight bits.
         """
-        if files:
-            examples, part = self.task.read_files(check_files(files)), " ".join(map(str, files))
-        else:
-            examples, part = self.task.examples(self.own_data(), "validation"), "validation"
+        examples, part = self._examples(files, "validation")
         found, seconds = [], {}
         for eight in (False, True):
             if eight:  # what others are being told meanwhile is told to its end by the weights it was begun with

@@ -13,7 +13,14 @@ from seqloom.look.charts.base import make_token_axis, pool, render, save, split_
 from seqloom.look.charts.classes import lengths_chart
 from seqloom.look.charts.drawing import choose_steps, draw_model
 from seqloom.look.charts.lines import cost_chart, decay_chart, gates_chart, memory_path_chart, scalar_chart
-from seqloom.look.charts.maps import attention_chart, field_chart, flow_chart, heads_chart, units_chart
+from seqloom.look.charts.maps import (
+    attention_chart,
+    field_chart,
+    flow_chart,
+    flow_history_chart,
+    heads_chart,
+    units_chart,
+)
 from seqloom.look.charts.tokens import attribution_chart, map_chart, neighbors_chart, next_chart, probe_chart
 from seqloom.look.charts.training import (
     curves_chart,
@@ -24,7 +31,7 @@ from seqloom.look.charts.training import (
 )
 from seqloom.look.measures.attention import AttentionMap
 from seqloom.look.measures.costs import Cost
-from seqloom.look.measures.gates import Trace
+from seqloom.look.measures.gates import Trace, UnitValues
 from seqloom.look.measures.gradients import GradientFlow
 from seqloom.look.measures.jacobians import Decay
 from seqloom.look.measures.next_tokens import NextTokens, predict_next_tokens
@@ -106,7 +113,10 @@ LONG = {
     ),
     "gradients": lambda: flow_chart([GradientFlow("inputs", ["a", "b"], WORDS, np.ones((2, 1000)))]),
     "field": lambda: field_chart(ReceptiveField(WORDS, WORDS[:64], np.ones((64, 1000)))),
-    "units": lambda: units_chart(Trace("a", WORDS, {}, {"h": np.ones((1000, 512))}), "h"),
+    "units": lambda: units_chart([UnitValues("a", "h", "a.h", WORDS, np.ones((1000, 512)), False)]),
+    "gradients over training": lambda: flow_history_chart(
+        [(f"step {n}", [GradientFlow("inputs", ["a", "b"], WORDS, np.ones((2, 1000)))]) for n in range(24)]
+    ),
     "gates": lambda: gates_chart([Trace("a", WORDS, {"f": np.ones((1000, 8))}, {})]),
     "kept": lambda: memory_path_chart([Trace("a", WORDS, {"f": np.full((1000, 8), 0.5)}, {})]),
     "decay": lambda: decay_chart([Decay("a", 2.0 ** -np.arange(1000.0), np.ones(1000), np.inf * np.ones(1000))]),

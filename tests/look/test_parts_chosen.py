@@ -44,6 +44,20 @@ def test_every_level_of_a_recurrence_can_be_chosen(looks):
         look.draw("model", part="decoder")
 
 
+def test_every_gate_and_state_of_every_level_can_be_chosen_unit_by_unit(looks):
+    look = looks[0]["gru"]
+    traces = {trace.part: trace for trace in look.measure("gates")}
+    found = {one.part: one for one in look.measure("units")}
+    assert set(found) == {f"{part}.{name}" for part, trace in traces.items() for name in (*trace.gates, *trace.entries)}
+    for part, one in found.items():
+        level, _, quantity = part.rpartition(".")
+        assert (one.values == traces[level].of(quantity)).all() and one.gate == (quantity in traces[level].gates)
+    last = list(found)[-1]
+    assert len(json.dumps(look.units(part=last).to_dict())) != len(json.dumps(look.units().to_dict()))
+    with pytest.raises(RecipeError, match="the view units has no part"):
+        look.units(part="encoder.9.f")
+
+
 def test_the_command_line_chooses_a_part(looks, tmp_path):
     typed = ["look", str(looks[1] / "transformer"), "abc", "--view", "heads", "--out", str(tmp_path / "part.json")]
     assert CliRunner().invoke(app, [*typed, "--part", "decoder.cross"]).exit_code == 0

@@ -52,7 +52,11 @@ SPECIFIED: dict[str, dict[str, tuple[set[str], set[str]]]] = {
         "states": (set(TASKS), WALKS),
         "units": (set(TASKS), WALKS),
     },
-    "V3 gradient flow": {"gradients": (set(TASKS), ALL), "flow": (set(TASKS), ALL)},
+    "V3 gradient flow": {
+        "gradients": (set(TASKS), ALL),
+        "gradient-history": (set(TASKS), ALL),
+        "flow": (set(TASKS), ALL),
+    },
     "V4 spectra and memory": {
         "spectrum": (set(TASKS), MATRICES),
         "spectrum-history": (set(TASKS), MATRICES),
@@ -66,7 +70,11 @@ SPECIFIED: dict[str, dict[str, tuple[set[str], set[str]]]] = {
     "V8 schedules": {"schedule": (set(TASKS), ALL)},
     "V9 beam search": {"beam": (WRITES | {"language", "music"}, ALL)},
     "V10 next symbols": {"next": (TELLS, ALL)},
-    "V11 embedding": {"embedding": (SYMBOLS, ALL), "neighbors": (SYMBOLS, ALL)},
+    "V11 embedding": {
+        "embedding": (SYMBOLS, ALL),
+        "neighbors": (SYMBOLS, ALL),
+        "orthogonality": (SYMBOLS, ALL),
+    },
     "V12 curves": {"curves": (set(TASKS), ALL)},
     "V13 attribution": {"attribution": (set(TASKS), ALL), "faithfulness": (set(TASKS), ALL)},
     "V14 the model drawn": {"model": (set(TASKS), ALL)},

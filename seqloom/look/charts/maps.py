@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Floats
 from ..measures.attention import OVER_ITSELF, OVER_SOURCE, SUMMARY, AttentionMap
-from ..measures.gates import Trace
+from ..measures.gates import UnitValues
 from ..measures.gradients import GradientFlow
 from ..measures.positions import PositionVectors
 from ..measures.receptive_field import ReceptiveField
@@ -133,35 +133,50 @@ def _small_axis(names: Sequence[str], across: bool = False) -> Any:
     return axis
 
 
+FLOW = "‖∂L/∂h_t‖: of the loss by the output of each layer at each step; logarithmic colors"
+
+
 def flow_chart(
     flows: Sequence[GradientFlow], title: str = "Gradient norm at every layer and step"
 ) -> "alt.VConcatChart":
     """The gradient of the loss at every step of every layer, in powers of ten: dark is vanished."""
-    alt = import_altair()
-    charts = []
+    domain = _span_norms(flows)
+    maps = [_flow_map(flow, domain) for flow in flows]
+    return import_altair().vconcat(*maps).properties(title=make_title(title, FLOW))
+
+
+def flow_history_chart(
+    found: Sequence[tuple[str, Sequence[GradientFlow]]], title: str = "Gradient norm over training"
+) -> "alt.VConcatChart":
+    """The same after some steps of training, one below the other, with the same colors."""
+    domain = _span_norms([flow for _, flows in found for flow in flows])
+    maps = [_flow_map(flow, domain, when) for when, flows in found for flow in flows]
+    return import_altair().vconcat(*maps).properties(title=make_title(title, FLOW))
+
+
+def _span_norms(flows: Sequence[GradientFlow]) -> tuple[float, float]:
     everything = np.concatenate([flow.norms.ravel() for flow in flows]) if flows else np.zeros(0)
     safe = raise_zeros(everything)
-    domain = [float(safe.min()), float(safe.max())] if safe.size else [1e-12, 1.0]
-    for flow in flows:
-        columns, rows = split_axis(len(flow.steps), SIDE), split_axis(len(flow.levels), SIDE)
-        norms = np.maximum(flow.norms, domain[0])
-        values = list(_cells(norms, rows, columns, flow.levels, flow.steps, "max"))
-        charts.append(
-            _heat(values, "")
-            .encode(
-                x=alt.X("column:O", axis=make_token_axis(name_pieces(flow.steps, columns), SIDES[flow.side], True)),
-                y=alt.Y("row:O", sort="descending", axis=make_token_axis(flow.levels, "layer")),
-                color=make_log_color("value", "gradient norm ‖∂L/∂h_t‖", *domain),
-                tooltip=[
-                    _make_tooltip("layer", "y"),
-                    _make_tooltip("step", "x"),
-                    alt.Tooltip("value:Q", title="gradient norm", format=".2e"),
-                ],
-            )
-            .properties(width=make_extent(len(columns)), height=make_extent(len(rows)))
+    return (float(safe.min()), float(safe.max())) if safe.size else (1e-12, 1.0)
+
+
+def _flow_map(flow: GradientFlow, domain: tuple[float, float], words: str = "") -> "alt.Chart":
+    alt = import_altair()
+    columns, rows = split_axis(len(flow.steps), SIDE), split_axis(len(flow.levels), SIDE)
+    values = list(_cells(np.maximum(flow.norms, domain[0]), rows, columns, flow.levels, flow.steps, "max"))
+    return (
+        _heat(values, words)
+        .encode(
+            x=alt.X("column:O", axis=make_token_axis(name_pieces(flow.steps, columns), SIDES[flow.side], True)),
+            y=alt.Y("row:O", sort="descending", axis=make_token_axis(flow.levels, "layer")),
+            color=make_log_color("value", "gradient norm ‖∂L/∂h_t‖", *domain),
+            tooltip=[
+                _make_tooltip("layer", "y"),
+                _make_tooltip("step", "x"),
+                alt.Tooltip("value:Q", title="gradient norm", format=".2e"),
+            ],
         )
-    return alt.vconcat(*charts).properties(
-        title=make_title(title, "‖∂L/∂h_t‖: of the loss by the output of each layer at each step; logarithmic colors")
+        .properties(width=make_extent(len(columns)), height=make_extent(len(rows)))
     )
 
 
@@ -192,22 +207,33 @@ def field_chart(
     )
 
 
-def units_chart(trace: Trace, quantity: str = "", title: str = "") -> "alt.Chart":
-    """Every unit of one gate or state over time; if it is not named, of the first state."""
-    alt = import_altair()
-    quantity = quantity or next(iter(trace.entries))
-    values = trace.of(quantity).T  # (units, T)
-    rows, columns = split_axis(len(values), SIDE // 2), split_axis(len(trace.steps), SIDE)
-    gate = quantity in trace.gates
-    most = 1.0 if gate else float(np.abs(values).max(initial=1e-9))
-    scale = alt.Scale(scheme="viridis", domain=[0, 1]) if gate else alt.Scale(scheme="blueorange", domain=[-most, most])
-    units = [str(n + 1) for n in range(len(values))]
-    cells = list(_cells(values, rows, columns, units, trace.steps, "max"))
-    words = f"{GATES.get(quantity, quantity)}: 0 is closed, 1 is open" if gate else STATES.get(quantity, quantity)
+def units_chart(found: Sequence[UnitValues], title: str = "Every unit over time") -> "alt.VConcatChart":
+    """Every unit over time, a map for each gate or state."""
     return (
-        _heat(cells, make_title(title or f"Every unit of {trace.name}", words))
+        import_altair()
+        .vconcat(*map(_unit_map, found))
+        .resolve_scale(color="independent")
+        .properties(title=make_title(title))
+    )
+
+
+def _unit_map(found: UnitValues) -> "alt.Chart":
+    alt = import_altair()
+    values, quantity = found.values.T, found.quantity  # (units, T)
+    rows, columns = split_axis(len(values), SIDE // 2), split_axis(len(found.steps), SIDE)
+    most = 1.0 if found.gate else float(np.abs(values).max(initial=1e-9))
+    scale = (
+        alt.Scale(scheme="viridis", domain=[0, 1])
+        if found.gate
+        else alt.Scale(scheme="blueorange", domain=[-most, most])
+    )
+    units = [str(n + 1) for n in range(len(values))]
+    cells = list(_cells(values, rows, columns, units, found.steps, "max"))
+    words = f"{GATES.get(quantity, quantity)}: 0 is closed, 1 is open" if found.gate else STATES.get(quantity, quantity)
+    return (
+        _heat(cells, make_title(found.name, words))
         .encode(
-            x=alt.X("column:O", axis=make_token_axis(name_pieces(trace.steps, columns), "element read", True)),
+            x=alt.X("column:O", axis=make_token_axis(name_pieces(found.steps, columns), "element read", True)),
             y=alt.Y("row:O", axis=make_token_axis(name_pieces(units, rows), "unit")),
             color=alt.Color("value:Q", scale=scale, title=quantity),
             tooltip=[_make_tooltip("unit", "y"), _make_tooltip("step", "x"), alt.Tooltip("value:Q", title=quantity)],

@@ -12,7 +12,7 @@ from ..measures.faithfulness import Faithfulness
 from ..measures.next_tokens import NextTokens
 from ..measures.order import OrderSensitivity, Swaps
 from ..measures.probes import Probe
-from ..measures.vectors import Map, Neighbors
+from ..measures.vectors import Angles, Map, Neighbors
 from ..names import format_token
 from .base import (
     COLORS,
@@ -261,6 +261,37 @@ def neighbors_chart(found: Sequence[Neighbors], title: str = "") -> "alt.Chart":
         fields=["asked"], value=asked[0], bind=alt.binding_select(options=asked, name="nearest to: ")
     )
     return chart.add_params(pick).transform_filter(pick)
+
+
+def orthogonality_chart(found: Angles, title: str = "Angles between the vectors of symbols") -> "alt.Chart":
+    """Histograms of cosines, learned and random, one below the other."""
+    alt = import_altair()
+    edges = np.linspace(-1, 1, 81)
+    rows = [
+        {"vectors": name, "low": round_number(low), "high": round_number(high), "share": round_number(float(share))}
+        for name, cosines in (("learned", found.learned), ("random", found.random))
+        for low, high, share in zip(
+            edges[:-1], edges[1:], np.histogram(cosines, edges)[0] / max(len(cosines), 1), strict=True
+        )
+    ]
+    words = (
+        f"Random directions in {found.size} dimensions have cosines of 0 ± {found.expected:.3f} (1/√d); "
+        f"learned ones of {float(found.learned.mean() if len(found.learned) else 0):+.3f} ± "
+        f"{float(found.learned.std() if len(found.learned) else 0):.3f}"
+    )
+    return (
+        alt.Chart(make_data(rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("low:Q", title="cosine of two vectors", scale=alt.Scale(domain=[-1, 1])),
+            x2="high:Q",
+            y=alt.Y("share:Q", title="share of pairs", axis=alt.Axis(format="%")),
+            row=alt.Row("vectors:N", title=None),
+            color=alt.Color("vectors:N", legend=None, scale=alt.Scale(range=list(COLORS))),
+            tooltip=["vectors:N", "low:Q", "high:Q", alt.Tooltip("share:Q", format=".1%")],
+        )
+        .properties(width=420, height=120, title=make_title(title, words))
+    )
 
 
 def probe_chart(found: Sequence[Probe], title: str = "Linear probes of every layer") -> "alt.LayerChart":

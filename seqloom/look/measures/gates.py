@@ -1,6 +1,7 @@
 """What the gates of a recurrence do over time, what its states hold, and how much of a memory its gates let live."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,27 @@ class Trace:
         after = np.concatenate([keeps[1:], np.ones_like(keeps[:1])])
         product: Floats = np.cumprod(after[::-1], 0)[::-1]
         return product[:: -1 if self.backwards else 1]
+
+
+@dataclass(frozen=True)
+class UnitValues:
+    """One gate or state of one level, unit by unit: (T, units)."""
+
+    name: str  # of the level
+    quantity: str
+    part: str  # as a person names it: "decoder.1.f"
+    steps: list[str]
+    values: Floats
+    gate: bool
+
+
+def list_unit_values(traces: Sequence[Trace]) -> list[UnitValues]:
+    """Every state and gate of every level: the first is the state of the first level."""
+    return [
+        UnitValues(trace.name, quantity, f"{trace.part}.{quantity}", trace.steps, values, quantity in trace.gates)
+        for trace in traces
+        for quantity, values in (trace.entries | trace.gates).items()
+    ]
 
 
 def record_traces(model: Model, batch: Batch, names: Names | None = None) -> list[Trace]:

@@ -18,6 +18,8 @@ from ...models import Batch
 from ..places import list_levels
 from .reading import INPUTS, Model, compute_features, disable_dropout, get_mask
 
+NONE = -1  # of an element that has no label, and is left out
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -47,7 +49,7 @@ def fit_probes(
     seen: dict[str, list[Floats]] = {level.name: [] for level in here}
     known, rows = [], []
     for number, (batch, given) in enumerate(zip(batches, labels, strict=True)):
-        mask = get_mask(batch, side).cpu()
+        mask = get_mask(batch, side).cpu() & (given.cpu() != NONE)
         with disable_dropout(model), torch.no_grad(), recording(model, "*") as tape:
             compute_features(model, batch)
         for level in here:

@@ -1,5 +1,6 @@
 """What the learned vectors of symbols say about them: neighbors, a map, analogies."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from torch import Tensor
 from ...arrays import Floats
 from ...errors import DataError
 from ...models import Generator, Labeler
+
+SPECIAL = re.compile("<.+>")
 
 
 def get_symbol_vectors(model: Labeler | Generator, side: str) -> Tensor | None:
@@ -33,6 +36,20 @@ class Map:
     symbols: list[str]
     places: Floats  # (N, 2)
     explained: tuple[float, float]  # the share of the variance that each axis shows
+
+
+@dataclass(frozen=True)
+class Angles:
+    """The cosines between pairs of vectors, and between as many pairs of random vectors of the same width."""
+
+    size: int
+    learned: Floats
+    random: Floats
+
+    @property
+    def expected(self) -> float:
+        """The standard deviation of the cosine of two random directions: 1 / √d."""
+        return float(1 / np.sqrt(self.size))
 
 
 class Vectors:
@@ -68,6 +85,19 @@ class Vectors:
         cosines = self.directions @ direction
         order = [place for place in np.argsort(-cosines, kind="stable") if place not in without][:count]
         return Neighbors(asked, [self.symbols[place] for place in order], cosines[order])
+
+    def measure_angles(self, pairs: int = 5000, seed: int = 0) -> Angles:
+        """Of pairs of different symbols, drawn at random; special symbols, which stand for no text, are left out."""
+        chance, size = np.random.default_rng(seed), self.values.shape[1]
+        own = [place for place, symbol in enumerate(self.symbols) if not SPECIAL.fullmatch(symbol)]
+        if len(own) < 2:
+            return Angles(size, np.zeros(0), np.zeros(0))
+        first = chance.integers(len(own), size=pairs)
+        second = (first + chance.integers(1, len(own), size=pairs)) % len(own)
+        directions = self.directions[own]
+        drawn = chance.standard_normal((2, pairs, size))
+        drawn /= np.linalg.norm(drawn, axis=2, keepdims=True)
+        return Angles(size, (directions[first] * directions[second]).sum(1), (drawn[0] * drawn[1]).sum(1))
 
     def map(self, symbols: Sequence[str] | None = None) -> Map:
         """All symbols, or these, in two dimensions. The sign of an axis is chosen so that its furthest is positive."""

@@ -1,0 +1,74 @@
+"""`score --shuffle` and `score --pairs`: whether order matters to a run, over a whole file."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from ..errors import DataError
+from ..runs.json_output import print_whole
+
+SHOWN = 20  # pairs
+
+
+def show_order(folder: Path, files: list[Path], as_json: bool) -> None:
+    """Each score in order and shuffled."""
+    from ..runs.run import load
+    from .terminal import show_table
+
+    found = load(folder).score_shuffled(*files)
+    if as_json:
+        print_whole(found)
+        return
+    rows = [
+        [name, f"{one['ordered']:.3f}", f"{one['shuffled']:.3f}", f"{one['shuffled'] - one['ordered']:+.3f}"]
+        for name, one in found["scores"].items()
+    ]
+    title = f"{folder}: {found['examples']:,} examples of {found['split']}"
+    show_table(["score", "in order", "shuffled", "change"], rows, title)
+
+
+def show_pairs(folder: Path, file: str, as_json: bool) -> None:
+    """The share of pairs that are right, and the first of them."""
+    from ..runs.run import load
+    from .terminal import show_table
+
+    run = load(folder)
+    answers = "source" in run.task.fields and bool(run.task.target.is_text)
+    given, texts = read_pairs(file, run.recipe.data.encoding, 3 if answers else 2)
+    found = run.score_pairs(texts, given if answers else None)
+    if as_json:
+        print_whole(
+            {"run": str(folder), "right": found.says, "chance": found.chance}
+            | found.score.to_json()
+            | {"pairs": [asdict(one) for one in found.pairs]}
+        )
+        return
+    rows = [
+        [one.first, one.second, *(f"{value:.3f}" if isinstance(value, float) else value for value in one.found)]
+        + ["✓" if one.right else "✗"]
+        for one in found.pairs[:SHOWN]
+    ]
+    more = f" (the first {SHOWN})" if len(found.pairs) > SHOWN else ""
+    show_table(["first", "second", "of the first", "of the second", ""], rows, f"{len(found.pairs):,} pairs{more}")
+    interval = "" if found.score.interval is None else " (95 % interval {:.3f} – {:.3f})".format(*found.score.interval)
+    chance = "" if found.chance is None else f"; by chance {found.chance:.1f}"
+    print(f"{found.says}: {found.score.value:.3f}{interval}{chance}")
+
+
+def read_pairs(file: str, encoding: str, columns: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """The sources, where there is a column of them, and the pairs."""
+    from ..data.formats.lines import find_line_fault, read_lines
+
+    given, pairs = [], []
+    for line in read_lines(file, encoding):
+        if fault := find_line_fault(line, file, encoding):
+            raise fault.error()
+        if not line.text.strip():
+            continue
+        parts = line.text.split("\t")
+        if len(parts) != columns:
+            raise DataError(
+                f"{columns} texts with tabs between them were expected, not {len(parts)}", file, line.number
+            )
+        given.append(parts[0])
+        pairs.append((parts[-2], parts[-1]))
+    return given, pairs
