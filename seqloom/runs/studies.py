@@ -205,6 +205,7 @@ STUDIES = {
             "post-LN, warm-up": [f"train.warmup={HALF}"],
             "pre-LN": ["model.norm=pre"],
             "ReZero": ["model.norm=rezero"],
+            "ReZero, shared": ["model.norm=rezero", "model.rezero_shared=true"],
             "post-LN, RAdam": ["train.optimizer=radam"],
             "post-LN, SGD": ["train.optimizer=sgd", "train.learning_rate=0.1"],
             "post-LN, SGD, warm-up": ["train.optimizer=sgd", "train.learning_rate=0.1", f"train.warmup={HALF}"],

@@ -111,10 +111,8 @@ class TextWriter:
             last, state = self.read_prompt(model, [opening])
         step: Step = model.stepper()
         if options.length > self.shape.room(len(opening)):
-            step, state = (
-                self.reread(model, step, opening, options.length),
-                (last[:, :0].new_tensor([opening[:-1]]), state),
-            )
+            step = self.reread(model, step, opening, options.length)
+            state = last.new_tensor([opening[:-1]]), state
         [found] = beam(
             step,
             last,

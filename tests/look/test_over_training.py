@@ -26,7 +26,7 @@ def test_the_gradient_at_every_kept_checkpoint_is_that_of_its_weights(run):
     look = run.look("the red cat", "y")
     found = dict(look.measure("gradient-history"))
     assert list(found) == ["step 0", "step 2", "step 4", "step 6", "the run"]
-    for name, model in (("step 4", load_step(run, 4)), ("the run", run.model)):
+    for name, model in (("step 4", load_step(run, 4)), ("the run", run.net)):
         [expected] = compute_gradient_flow(model, look.batch, look.names)
         np.testing.assert_allclose(found[name][0].norms, expected.norms, rtol=1e-5)
     norms = [flows[0].norms for flows in found.values()]

@@ -216,7 +216,7 @@ def test_a_beam_as_large_as_the_search_space_finds_the_best_texts(run_of):
 @pytest.mark.parametrize("name", ["documents", "windows"])
 def test_n_best_texts_come_in_order_and_none_has_a_special_symbol(run_of, name):
     shared = run_of(name)
-    run = Run(shared.folder, shared.task, deepcopy(shared.model))
+    run = Run(shared.folder, shared.task, deepcopy(shared.net))
     with torch.no_grad():
         run.model.head.project.bias[[0, 1, 2]] = 9.0  # it would write nothing else
     for options in ({}, {"groups": 2}, {"rules": Rules(no_repeat=2)}):
