@@ -295,7 +295,8 @@ VIEWS = {
     "gradient-history": View(
         measure_gradient_history,
         flow_history_chart,
-        "The same map at each checkpoint that was kept: where rows grow dark or bright, gradients vanish or explode.",
+        "The same map at each checkpoint that was kept (more with train.keep_checkpoints): where rows grow dark or "
+        "bright, gradients vanish or explode.",
         have_snapshots,
         section=TRAINING,
     ),

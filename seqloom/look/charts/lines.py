@@ -285,17 +285,16 @@ def cost_chart(found: Sequence[Cost], title: str = "Time and memory by sequence 
         }
         for cost in found
     ]
-    base = alt.Chart(make_data(rows)).mark_line(point=True)
+    base, names = alt.Chart(make_data(rows)).mark_line(point=True), list(dict.fromkeys(row["body"] for row in rows))
+    legend = alt.Legend(labelLimit=300, orient="bottom", columns=2, symbolType="stroke", symbolSize=400)
+    colors = [COLORS[place % len(COLORS)] for place in range(len(names))]
+    dashes = [DASHES[place // len(COLORS) % len(DASHES)] for place in range(len(names))]  # where colors come again
     panels = [
         base.encode(
             x=alt.X("length:Q", title="sequence length", scale=alt.Scale(type="log", base=2)),
             y=alt.Y(f"{name}:Q", title=words, scale=alt.Scale(type="log")),
-            color=alt.Color(
-                "body:N",
-                scale=alt.Scale(range=list(COLORS)),
-                title=None,
-                legend=alt.Legend(labelLimit=300, orient="bottom", columns=2),
-            ),
+            color=alt.Color("body:N", scale=alt.Scale(domain=names, range=colors), title=None, legend=legend),
+            strokeDash=alt.StrokeDash("body:N", scale=alt.Scale(domain=names, range=dashes), title=None, legend=legend),
             tooltip=["body:N", "length:Q", f"{name}:Q"],
         ).properties(width=220, height=220, title=heading)
         for name, words, heading in (

@@ -286,6 +286,7 @@ def orthogonality_chart(found: Angles, title: str = "Angles between the vectors 
             x=alt.X("low:Q", title="cosine of two vectors", scale=alt.Scale(domain=[-1, 1])),
             x2="high:Q",
             y=alt.Y("share:Q", title="share of pairs", axis=alt.Axis(format="%")),
+            y2=alt.datum(0),
             row=alt.Row("vectors:N", title=None),
             color=alt.Color("vectors:N", legend=None, scale=alt.Scale(range=list(COLORS))),
             tooltip=["vectors:N", "low:Q", "high:Q", alt.Tooltip("share:Q", format=".1%")],

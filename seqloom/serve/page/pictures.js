@@ -9,6 +9,7 @@ export const TITLES = {
   model: "The network, drawn", attention: "Attention", heads: "Every attention head", beam: "The beam search", next: "What could come next",
   attribution: "What drove the answer", faithfulness: "Is that attribution true?", field: "Receptive field", order: "Does order matter?",
   gates: "Gates", "memory-path": "How long memory lasts", states: "States", units: "Single units", gradients: "Gradient flow",
+  "gradient-history": "Gradient flow over training", orthogonality: "Angles of vectors",
   jacobians: "Vanishing or exploding?", scalar: "One unit, in theory", spectrum: "Singular values", "query-key-value": "Queries, keys, values",
   norms: "Normalization", embedding: "Map of the embedding", neighbors: "Nearest symbols", positions: "Positions", probe: "Which layer knows what",
   curves: "Training curves", schedule: "Learning rate", flow: "Gradients over training", updates: "Updates over training",
