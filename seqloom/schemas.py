@@ -146,6 +146,7 @@ class Report(Shape):
     splits: dict[Name, Split]
     vocabulary: dict[Name, Count]
     notes: list[str] = []
+    warnings: list[str] = []
     padded_share: Number
 
 

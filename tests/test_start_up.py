@@ -65,10 +65,16 @@ def imported(*arguments: str) -> tuple[int, set[str], int]:
         ("score nosuch", 2),
         ("look nosuch", 2),
         ("compare classify --kinds lstm,nosuch", 2),
+        ("study nosuch", 2),
+        ("serve nosuch", 2),
+        ("train classify data.train=FILE data.source=txt data.target=label", 2),
+        ("data classify data.train=FILE data.source=text data.target=lable", 2),
+        ("train forecast data.train=FILE data.time=day data.variables=number", 2),
     ],
 )
-def test_what_needs_no_tensors_imports_no_torch(arguments, code):
-    found, modules, _ = imported(*arguments.split())
+def test_what_needs_no_tensors_imports_no_torch(arguments, code, tmp_path):
+    (tmp_path / "rows.csv").write_text("text;label\na;b\n" * 30)
+    found, modules, _ = imported(*arguments.replace("FILE", str(tmp_path / "rows.csv")).split())
     assert found == code
     assert modules.isdisjoint({"torch", "numpy"})
 

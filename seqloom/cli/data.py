@@ -23,6 +23,9 @@ def data(
 
     given = Recipe.read(recipe, *(overrides or []))
     given.check_data()
+    from ..data.headers import check_data
+
+    check_data(given.data)
     from ..runs.data_report import data_json, describe_all
     from ..tasks import declare
     from ..tasks.auto import settle

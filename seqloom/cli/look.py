@@ -113,6 +113,9 @@ def doctor(
         print("nothing stands out")
 
 
+STUDIES = ("vanishing", "taming")
+
+
 def study(
     name: Annotated[str, typer.Argument(help="vanishing: who remembers how far. taming: what lets a deep net learn.")],
     overrides: Annotated[
@@ -125,6 +128,8 @@ def study(
     debug: Debug = False,
 ) -> None:
     """One well-known claim tried out: a recipe trained in several ways, side by side in one picture."""
+    if name not in STUDIES:  # before anything is imported that takes seconds
+        raise RecipeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
     from ..runs.studies import show_study, train_study
     from .terminal import notes, show_table
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import MissingExtra, RecipeError
+from ..errors import MissingExtra, RecipeError, RunError
 from ..stopping import Stop
 from .options import Debug, Json, expand_groups
 
@@ -54,6 +54,11 @@ def serve(
     """Serve runs over HTTP: predictions, texts, sessions, reasons; three protocols, see /docs."""
     stop: Stop = context.obj
     stop.watch(lambda: "stopped; what was in flight is answered")
+    token = os.environ.get(TOKEN, "")
+    if host not in LOOPBACK and not token:
+        raise RecipeError(f"--host {host} can be reached from elsewhere, so a token is needed: set {TOKEN}")
+    if not runs.is_dir():
+        raise RunError(f"{runs}: is no folder")
     try:
         from ..serve.app import create_app, create_server
     except ModuleNotFoundError as error:
@@ -62,9 +67,6 @@ def serve(
         raise MissingExtra(error.name, "serve") from None
     from ..serve.safety import LOCAL
 
-    token = os.environ.get(TOKEN, "")
-    if host not in LOOPBACK and not token:
-        raise RecipeError(f"--host {host} can be reached from elsewhere, so a token is needed: set {TOKEN}")
     stop.patience = limits.seconds + 5
     bounds = limits.limits()
     server = create_server(create_app(runs, bounds, (*LOCAL, host, *(allow or [])), token), bounds, host, port)

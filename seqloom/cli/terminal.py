@@ -199,14 +199,15 @@ def _best_baseline(known: Iterable[tuple[str, float | None]], better: str) -> st
     return f"{name} {values[name]:.3f}"
 
 
-def show_seeds(summary: dict[str, Any]) -> None:
-    """Each score of several seeds: mean and standard deviation, the ends, and the mean of the best baseline."""
+def show_repeats(summary: dict[str, Any]) -> None:
+    """Each score of several seeds or folds: mean, standard deviation, the ends, and the mean of the best baseline."""
     rows = []
     for name, score in summary["scores"].items():
         ends = f"{min(score['values']):.3f} – {max(score['values']):.3f}"
         spread = f"{score['mean']:.3f} ± {_number(score['std'])}"
         rows.append([name, spread, ends, _best_baseline(score["baselines"].items(), score["better"]), score["better"]])
-    title = f"{summary['run']}: {len(summary['seeds'])} seeds"
+    kind = "seeds" if "seeds" in summary else "folds"
+    title = f"{summary['run']}: {len(summary[kind])} {kind}"
     show_table(["score", "mean ± standard deviation", "lowest – highest", "best baseline", "better is"], rows, title)
 
 

@@ -37,6 +37,14 @@ def train(
         int | None,
         typer.Option(min=2, max=1000, help="Train so many seeds into folders of their own: scores as mean and spread."),
     ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=1000,
+            help="Cross-validate: so many folds, each of which is the test part of a run of its own; mean and spread.",
+        ),
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -48,8 +56,12 @@ def train(
     if resume and recipe and "=" in recipe:  # the recipe is the run's own
         changes, recipe = [recipe, *changes], None
     check_options(recipe, into, resume, changed_data)
-    if seeds and (recipe is None or count != 1):
-        raise RecipeError("--seeds trains a recipe seed by seed in one process: name the recipe, without --processes")
+    if seeds and folds:
+        raise RecipeError("--seeds and --folds are both given: train.seed=N sets the seed of all folds")
+    if (seeds or folds) and (recipe is None or count != 1):
+        option = "--seeds" if seeds else "--folds"
+        raise RecipeError(f"{option} trains a recipe run by run in one process: name the recipe, without --processes")
+    changes = [*changes, *[f"data.folds={folds}"] * bool(folds)]
     given = read_recipe(recipe, changes, resume) if recipe else None
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
     from ..runs.run import train as train_run
@@ -66,9 +78,9 @@ def train(
         flags = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
         command = ["train", *([recipe] if recipe else []), *changes, "--into", str(folder)]
         raise typer.Exit(launch.launch([*command, *(flag for flag in flags if flags[flag])], count, stop))
-    if seeds:
+    if seeds or folds:
         assert given is not None
-        train_seeds(given, folder, seeds, stop, as_json)
+        train_repeatedly(given, folder, seeds, stop, as_json)
         return
     resume = resume or launch.is_restart()
     end = follow(train_run(given, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
@@ -80,11 +92,11 @@ def train(
 def read_recipe(name: str, changes: list[str], resume: bool) -> "Recipe":
     """The recipe with its changes. Whether its files are there is checked now, unless the run has its data already."""
     from ..config.recipe import Recipe
-    from ..data.files import check_files
+    from ..data.headers import check_data
 
     recipe = Recipe.read(name, *changes)
     if not resume:
-        check_files(recipe.data)
+        check_data(recipe.data)
     return recipe
 
 
@@ -100,22 +112,22 @@ def choose_count(recipe: "Recipe | None") -> int:
     return count
 
 
-def train_seeds(recipe: "Recipe", into: Path, count: int, stop: Stop, as_json: bool) -> None:
-    """One run for each seed, from that of the recipe on; said again, what was begun goes on."""
+def train_repeatedly(recipe: "Recipe", into: Path, seeds: int | None, stop: Stop, as_json: bool) -> None:
+    """One run for each seed, or else for each fold; said again, what was begun goes on."""
     from ..runs.json_output import print_line
+    from ..runs.repeats import repeat_folds, repeat_seeds, summarize_runs
     from ..runs.run import train as train_run
-    from ..runs.seeds import SEEDS, name_folder, summarize_seeds
     from ..training.files import json_bytes, write_atomically
-    from .terminal import follow, show_seeds
+    from .terminal import follow, show_repeats
 
     stop.watch(lambda: "stopped; the same command goes on")
-    seeds = range(recipe.train.seed, recipe.train.seed + count)
-    for seed in seeds:
-        follow(train_run(recipe.changed("train.seed", seed), name_folder(into, seed), resume=True, stop=stop), as_json)
+    repeats = repeat_seeds(recipe, seeds) if seeds else repeat_folds(recipe)
+    for one, folder in repeats.list_runs(recipe, into):
+        follow(train_run(one, folder, resume=True, stop=stop), as_json)
         stop.check()
-    summary = summarize_seeds(into, seeds)
-    write_atomically(into / SEEDS, json_bytes(summary))
-    print_line(summary) if as_json else show_seeds(summary)
+    summary = summarize_runs(into, repeats)
+    write_atomically(into / repeats.file, json_bytes(summary))
+    print_line(summary) if as_json else show_repeats(summary)
 
 
 def parse_processes(text: str) -> int:

@@ -160,7 +160,14 @@ def check_columns(data: Data, *settings: str) -> None:
 # --- what some tasks have --------------------------------------------------------------------------------------------
 
 
-class VocabularyData(Data):
+class TimeFormat(Data):
+    time_format: Text = Field(
+        default="auto",
+        description="How times are written, such as %d/%m/%Y %H:%M; auto reads ISO 8601 and detects common others.",
+    )
+
+
+class VocabularyData(TimeFormat):
     """Examples of which some side is text, drawn into parts at random."""
 
     target: Column = Field(default="target", description="The target's column: its name, or its number from 1.")
@@ -175,6 +182,40 @@ class VocabularyData(Data):
         description="The most tokens in a vocabulary; 0 is no limit, 8000 for subwords, and 256 for squares.",
     )
     split_seed: int = Field(default=0, ge=0, le=2**32 - 1, description="The seed those rows are drawn with.")
+    split_duplicates: Literal["together", "apart"] = Field(
+        default="together",
+        description="Whether examples with the same source (of captions: the same image) are drawn into one part, or "
+        "one by one.",
+    )
+    group: Tag = Field(
+        default="",
+        description="The column of a table that says what belongs together (a film, a speaker): never divided between "
+        "drawn parts.",
+    )
+    split_blocks: Rows = Field(
+        default=0, description="Neighbors in a file that are drawn as one, so many rows together; 0 is row by row."
+    )
+    split_time: Tag = Field(
+        default="",
+        description="The column of a table that says when: the oldest rows train, the newest are the test part.",
+    )
+    folds: int = Field(
+        default=0, ge=0, le=1000, description="Folds to divide all rows into, one of which is the test part; 0 is none."
+    )
+    fold: int = Field(default=0, ge=0, le=999, description="Which fold is the test part, from 0.")
+
+    @model_validator(mode="after")
+    def _split_fits(self) -> Self:
+        if self.split_time and (self.group or self.split_blocks or self.folds):
+            other = "group" if self.group else "split_blocks" if self.split_blocks else "folds"
+            raise ValueError(f"data.split_time divides where a time is, so data.{other} cannot hold: choose one")
+        if self.folds == 1 or self.fold >= max(self.folds, 1):
+            raise ValueError(
+                f"data.folds is {self.folds} and data.fold {self.fold}: folds are 2 or more, numbered from 0"
+            )
+        if self.folds and self.test:
+            raise ValueError("data.folds makes every row a test row once, but data.test names a file: choose one")
+        return self
 
 
 class SourceData(VocabularyData):
@@ -291,6 +332,12 @@ class ClassifyData(LabelNames, ClassifyTokens, ImageData, NumberData, LengthLimi
     target_type: Literal["label", "labels", "number"] = Field(
         default="label", description="What a classified source gets: one label, any of several at once, or a number."
     )
+    min_label_count: int = Field(
+        default=1,
+        ge=1,
+        le=10**9,
+        description="How often a label must occur in the training file; rows with rarer ones are skipped and counted.",
+    )
 
 
 class TagData(WordVectors, NumberData, LengthLimit, SourceData):
@@ -335,7 +382,7 @@ class DrawData(LabelNames, SourceTokens, ImageData, SourceData):
     )
 
 
-class ForecastData(Data):
+class ForecastData(TimeFormat):
     decimal: Literal["auto", "point", "comma"] = Field(
         default="auto",
         description="What stands before the fraction of a number in a table; auto decides by the numbers themselves.",
@@ -343,10 +390,6 @@ class ForecastData(Data):
     time: AnyColumns = Field(
         default=(),
         description="The column that says when, or several from the year on; none if the rows are in order.",
-    )
-    time_format: Text = Field(
-        default="auto",
-        description="How times are written, such as %d/%m/%Y %H:%M; auto reads ISO 8601 and detects common others.",
     )
     series: Tag = Field(
         default="",

@@ -32,7 +32,8 @@ class Dataset(ABC):
         """What the examples are, as digests: equal if and only if the examples are."""
 
     @abstractmethod
-    def read(self, part: str, skipped: Skipped) -> Iterator[Example]: ...
+    def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        """The examples of a part; those for training with the keys that the schema asks for behind their sides."""
 
 
 class Files(Dataset):
@@ -58,8 +59,9 @@ class Files(Dataset):
         return [format, split, digest_file(index), digest_file(files[1])]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        schema = self._schema.with_keys() if part == "train" else self._schema
         for files in self._files[part]:
-            yield from read_files(files, self._schema, skipped)
+            yield from read_files(files, schema, skipped)
 
 
 class Sample(Dataset):
@@ -89,8 +91,9 @@ class PythonExamples(Dataset):
         self._examples: dict[str, list[Example]] = {part: [] for part in examples}
         self._faults: dict[str, list[Fault]] = {part: [] for part in examples}
         for part, rows in examples.items():
+            keys = len(schema.with_keys().keys) if part == "train" else 0
             for number, row in enumerate(rows):
-                if not (sentence := find_fault(row, schema)):
+                if not (sentence := find_fault(row[: len(row) - keys], schema)):
                     self._examples[part].append(row)
                 elif schema.data.on_bad_row == "error":
                     raise DataError(f"example {number} of {part}: {sentence}")
@@ -112,6 +115,8 @@ def open_dataset(schema: Schema, examples: object = None) -> Dataset:
     if examples is not None:
         return PythonExamples(schema, convert_examples(examples, schema))
     if schema.data.sample:
+        if schema.with_keys().keys:
+            raise DataError(f"the sample {schema.data.sample!r} has no columns to divide it by")
         return Sample(schema.data.sample)
     return (schema.dataset or Files)(schema)
 
@@ -120,8 +125,13 @@ def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:
     """Rows, a data frame, or either by part, as lists of tuples."""
     by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
     by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
-    sides = list(schema.sides.values())
-    return {part: [_convert_row(row, sides) for row in _list_rows(rows, schema)] for part, rows in by_part.items()}
+    sides, found = list(schema.sides.values()), {}
+    for part, rows in by_part.items():
+        asked = schema.with_keys() if part == "train" else schema
+        if asked.keys and not hasattr(rows, "columns"):
+            raise DataError("data.group and data.split_time name columns, which only a data frame has")
+        found[part] = [_convert_row(row, sides, len(asked.keys)) for row in _list_rows(rows, asked)]
+    return found
 
 
 def _list_rows(rows: Any, schema: Schema) -> Iterable[Any]:
@@ -146,12 +156,14 @@ def read_frame(frame: Any, schema: Schema) -> list[Any]:
 
 
 def _list_frame_rows(rows: Any, schema: Schema) -> Iterable[Any]:
-    """The rows of a data frame, one value a side; numbers as arrays, those of one `data.series` together."""
-    missing = [name for name in schema.columns if name not in rows.columns]
+    """The rows of a data frame, one value a side, then the keys; numbers as arrays, those of one `data.series`
+    together."""
+    missing = [name for name in (*schema.columns, *schema.keys.values()) if name not in rows.columns]
     if missing:
         there = ", ".join(map(str, rows.columns))
         raise DataError(f"the data frame has no column {missing[0]!r}; there are {there}")
     sides = [[list(rows[name]) for name in side.columns] for side in schema.sides.values()]
+    sides += [[["" if is_missing(cell) else str(cell) for cell in rows[name]]] for name in schema.keys.values()]
     if schema.data.source_type == "numbers" and "source" in schema.sides and not _holds_arrays(sides[0]):
         return _list_number_rows(rows, sides, schema)
     return zip(*map(_join_columns, sides), strict=True)
@@ -175,22 +187,24 @@ def _list_number_rows(frame: Any, sides: list[list[list[Any]]], schema: Schema) 
         return
     if name not in frame.columns:
         raise DataError(f"the data frame has no column {name!r}, which says the series of a row (data.series)")
-    names, seen, more = list(frame[name]), set[Any](), list(schema.sides.values())[1:]
+    names, seen = list(frame[name]), set[Any]()
+    more = [(side.columns[0], side.field.per_element) for side in list(schema.sides.values())[1:]]
+    more += [(column, False) for column in schema.keys.values()]
     for own, rows in groupby(range(len(names)), names.__getitem__):
         span = list(rows)
         if own in seen:
             raise DataError(f"the series {own!r:.50} goes on in row {span[0]}, but its rows must stand together")
         seen.add(own)
-        yield values[span], *(_join_series(cells, span, side) for cells, side in zip(others, more, strict=True))
+        yield values[span], *(_join_series(cells, span, *side) for cells, side in zip(others, more, strict=True))
 
 
-def _join_series(values: list[Any], span: list[int], side: Side) -> Any:
+def _join_series(values: list[Any], span: list[int], column: str, per_element: bool) -> Any:
     """What the rows of a series say on one side: one value for each, or the one that all have."""
     own = [values[row] for row in span]
-    if side.field.per_element:
+    if per_element:
         return [str(value) for value in own]
     if any(value != own[0] for value in own):
-        raise DataError(f"the column {side.columns[0]!r} changes in row {span[0]} and further, within one series")
+        raise DataError(f"the column {column!r} changes in row {span[0]} and further, within one series")
     return own[0]
 
 
@@ -202,13 +216,14 @@ def _join_columns(columns: list[list[Any]]) -> list[Any]:
     return [COLUMN_SEPARATOR.join(cells) if any(cells) else None for cells in rows]
 
 
-def _convert_row(row: Any, sides: Sequence[Side]) -> Example:
-    """One example, each value as its field has it; what is missing is None."""
+def _convert_row(row: Any, sides: Sequence[Side], keys: int = 0) -> Example:
+    """One example, each value as its field has it, then so many keys as they are; what is missing is None."""
     values = row if isinstance(row, tuple | list) else (row,)
-    if len(values) != len(sides):
+    if len(values) != len(sides) + keys:
         return tuple(values)
-    pairs = zip(values, sides, strict=True)
-    return tuple(None if is_missing(value) else side.field.convert(value) for value, side in pairs)
+    pairs = zip(values, sides, strict=False)
+    found = [None if is_missing(value) else side.field.convert(value) for value, side in pairs]
+    return (*found, *values[len(sides) :])
 
 
 def is_missing(value: Any) -> bool:

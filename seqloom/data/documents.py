@@ -52,7 +52,10 @@ class Documents(Dataset):
         return read_whole(files, data, Skipped())
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
-        return read_documents(self._texts[part], self._schema.data, skipped)
+        keys = self._schema.with_keys().keys if part == "train" else {}
+        if not keys:
+            return read_documents(self._texts[part], self._schema.data, skipped)
+        return read_keyed(self._texts[part], self._schema.data, tuple(keys.values()), skipped)
 
 
 def detect_format(file: str, format: str) -> str:
@@ -92,6 +95,15 @@ def read_documents(files: Sequence[str], data: Data, skipped: Skipped) -> Iterat
     """
     for file in files:
         yield from ((text,) for text in _read_texts(file, data, skipped))
+
+
+def read_keyed(files: Sequence[str], data: Data, columns: tuple[str, ...], skipped: Skipped) -> Iterator[Example]:
+    """The documents of tables, each with what stands in other columns."""
+    reading = Reading.of(data, (data.target, *columns)).allowing((data.group,))
+    for file in files:
+        if detect_format(file, data.format) in ("txt", "abc", "fasta"):
+            raise DataError(f"there is no column {columns[0]!r}: only tables have columns to divide texts by", file)
+        yield from (row.values for row in read_rows([file], reading, skipped))
 
 
 def read_whole(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[str]:

@@ -47,6 +47,8 @@ class Pieces(Dataset):
 
     def __init__(self, schema: Schema) -> None:
         data = schema.data
+        if schema.with_keys().keys:
+            raise DataError("pieces of music have no columns to divide them by")
         self._files = {part: groups[0][0] for part, groups in find_files_by_part(data, "music is").items()}
         self._encoding = data.encoding
         inside = {part for part in read_pieces(self._files["train"], data.encoding) if part not in self._files}

@@ -23,7 +23,7 @@ from seqloom.data.schema import Raw, Schema
 from seqloom.errors import DataError, RunError
 
 FEWEST = 50  # examples of a sample: of fewer, a score says little
-FORMAT = 5  # of the cache's entries; another number, other keys
+FORMAT = 6  # of the cache's entries; another number, other keys
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from and where they are written only as a `Dataset` and a folder, and what they 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +14,15 @@ from numpy.typing import NDArray
 from seqloom.data.cache import FlatWriter, open_flat
 from seqloom.data.chunked_text import TextContinuation, split_into_pieces
 from seqloom.data.datasets import PARTS, Dataset
+from seqloom.data.dividing import count_rows, divide, divide_in_order
 from seqloom.data.formats.tables import Skipped
+from seqloom.data.guards import check_labels, find_warnings
 from seqloom.data.preview import PREVIEWED, Preview, preview_example
 from seqloom.data.ragged import Ragged, Rows, Texts, split_rows
 from seqloom.data.readers import Example
 from seqloom.data.report import DataReport, SideReport, SkippedReport, SplitReport
 from seqloom.data.schema import FittedField, Raw, Schema
 from seqloom.data.sides import Side, compute_digests, measure_rows, release_sides, take_raws
-from seqloom.data.splits import draw_parts
 from seqloom.errors import DataError
 from seqloom.schemas import MOST_SYMBOLS
 
@@ -30,7 +30,6 @@ SPOOLED = 1 << 22  # characters in memory before they go to the disk
 NOTED_EVERY = 250_000  # rows
 BARS = 12  # of the histogram of lengths
 NO_LIMIT = 1 << 62
-LINE = 1 << 16  # bytes in which a line is expected to end
 
 Note = Callable[[str], object]
 
@@ -45,10 +44,14 @@ def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Not
     """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
     data, skipped = schema.data, Skipped()
     raw = {part: _spool(dataset.read(part, skipped), schema, folder, part, note) for part in dataset.parts}
+    read = sum(map(count_rows, raw.values())) + skipped.counts.total()
+    check_labels(schema, raw["train"])
     if schema.ordered:
-        raw["train"], rows = _divide_in_order(schema, raw)
+        raw["train"], rows = divide_in_order(schema, raw)
     else:
-        rows = _divide(schema, raw)
+        everything = np.arange(count_rows(raw["train"]))
+        rows = divide(schema, raw, compute_digests(raw["train"], everything, [next(iter(schema.sides))]), skipped)
+        raw["train"] = {side: raw["train"][side] for side in schema.sides}  # the keys have served
     fields = _learn(schema, raw["train"], rows["train"], note)
     [first, *_] = sides = tuple(schema.sides)
     trained = compute_digests(raw["train"], rows["train"], [first])
@@ -74,11 +77,12 @@ def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Not
     for spooled in folder.glob("raw-*"):
         spooled.unlink()
     report = DataReport(
-        rows_read=sum(map(_count, raw.values())) + skipped.counts.total(),
+        rows_read=read,
         skipped={reason: SkippedReport(rows, skipped.first[reason]) for reason, rows in skipped.counts.items()},
         splits=splits,
         vocabulary={side: len(field) for side, field in fields.items()},
         notes=skipped.unique_notes(),
+        warnings=find_warnings(schema, raw, rows, splits),
     )
     return Built(fields, report, previews)
 
@@ -100,7 +104,8 @@ def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str,
     spools: dict[str, _Spool] = {}
     rows = noted = 0
     for batch in _make_batches(examples):
-        for side, raws in zip(schema.sides, zip(*batch, strict=True), strict=True):
+        names = [*schema.sides, *(schema.with_keys().keys if part == "train" else ())]
+        for side, raws in zip(names, zip(*batch, strict=True), strict=True):
             if side not in spools:
                 spools[side] = _Spool(folder, f"raw-{part}-{side}", raws[0])
             spools[side].append(raws)
@@ -152,51 +157,7 @@ def _make_batches(examples: Iterable[Example]) -> Iterator[list[Example]]:
         yield batch
 
 
-def _count(raw: dict[str, Side]) -> int:
-    return len(next(iter(raw.values())))
-
-
-# --- dividing and learning --------------------------------------------------------------------------------------
-
-
-def _divide(schema: Schema, raw: Mapping[str, dict[str, Side]]) -> dict[str, Rows]:
-    """The rows of each part: all of a file's own, or drawn from those of the training file."""
-    data, total = schema.data, _count(raw["train"])
-    wanted = {"validation": data.validation_share, "test": data.test_share}
-    shares = {part: share for part, share in wanted.items() if part not in raw}
-    labels: list[Any] = list(raw["train"][schema.label]) if schema.label and any(shares.values()) else []
-    drawn = draw_parts(labels or total, shares, data.split_seed)
-    return {part: drawn[part] if part in drawn else np.arange(_count(raw[part])) for part in PARTS}
-
-
-def _divide_in_order(schema: Schema, raw: Mapping[str, dict[str, Side]]) -> tuple[dict[str, Side], dict[str, Rows]]:
-    """One long text: what comes first trains, what follows is for the parts without a file of their own.
-
-    A document is cut where a share ends, at a character; words are not cut, so there it is at the end of the line.
-    """
-    [(name, texts)] = raw["train"].items()
-    assert isinstance(texts, Texts), "only texts are cut"
-    data = schema.data
-    wanted = {"validation": data.validation_share, "test": data.test_share}
-    shares = {part: share for part, share in wanted.items() if part not in raw}
-    whole = schema.sides[name].field.kind != "characters"
-    ends = np.cumsum([1 - sum(shares.values()), *shares.values()])
-    places = [0, *(_cut_near(texts.bytes, int(len(texts.bytes) * end + 1e-6), whole) for end in ends)]
-    cut = Texts(texts.bytes, np.unique(np.concatenate([texts.offsets, places])))
-    rows = {part: np.arange(_count(found)) for part, found in raw.items()}
-    for part, (start, stop) in zip(("train", *shares), pairwise(places), strict=True):
-        rows[part] = np.arange(*np.searchsorted(cut.offsets, [start, stop]))
-        if not len(rows[part]) and (part == "train" or shares[part]):
-            raise DataError(f"the text is too short to cut a part for {part} from; give more of it, or files")
-    return {name: cut}, rows
-
-
-def _cut_near(text: NDArray[np.uint8], place: int, whole: bool) -> int:
-    """The first place from here on where a character begins; with `whole`, where a line does, if one is near."""
-    ahead = text[place : place + LINE].tobytes()
-    if whole and place and (line := ahead.find(b"\n")) >= 0:
-        return place + line + 1
-    return place + next((number for number, byte in enumerate(ahead) if byte & 0xC0 != 0x80), 0)
+# --- learning ------------------------------------------------------------------------------------------------
 
 
 def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> dict[str, FittedField]:
@@ -214,7 +175,7 @@ def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> d
     for name, side in schema.sides.items():
         together = schema.shared if name in schema.shared else (name,)
         if name not in learned:
-            note(f"learning the {' and '.join(together)}'s {side.field.kind} from {starts.sum():,} examples")
+            note(f"fitting the {' and '.join(together)} ({side.field.kind}) on {starts.sum():,} examples")
             learned |= dict.fromkeys(together, side.field.fit(seen(*together), schema.data))
             if len(learned[name]) > MOST_SYMBOLS:  # which would not be read again
                 found = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"

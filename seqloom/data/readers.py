@@ -26,7 +26,7 @@ from seqloom.data.pretokenized import SEPARATOR
 from seqloom.data.schema import COLUMN_SEPARATOR, Raw, Schema
 from seqloom.errors import DataError
 
-Example = tuple[Raw, ...]  # one raw value a side
+Example = tuple[Raw, ...]  # one raw value a side, then the keys that the schema asks for
 PlacedExample = tuple[Example, str, int]  # with its file and line
 
 
@@ -35,6 +35,10 @@ def read_files(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterat
     skip, format = schema.data.on_bad_row == "skip", detect_format(files, schema.data.format)
     if format in ("ts", "idx") and schema.data.source_type == "tokens" and not schema.pictured:
         raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
+    if schema.keys and format in (*READERS, "lines", "txt"):
+        [(name, column), *_] = schema.keys.items()
+        setting = "data.group" if name == "group" else "data.split_time"
+        raise DataError(f"{setting} is the column {column!r}, but only tables have such columns", files[0])
     placed = READERS.get(format, read_tables)(files, schema, skipped)
     return drop_faults((_check(one, schema) for one in placed), files[0], skip, skipped, "examples")
 
@@ -43,7 +47,7 @@ def _check(placed: PlacedExample | Fault, schema: Schema) -> Example | Fault:
     if isinstance(placed, Fault):
         return placed
     example, file, line = placed
-    sentence = schema.fault(example)
+    sentence = schema.fault(example[: len(schema.sides)])
     return Fault(sentence.split(":")[0], sentence, file, line) if sentence else example
 
 
@@ -55,14 +59,14 @@ def read_tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Itera
     data = schema.data
     numeric = data.source_type == "numbers"
     series = (data.series,) if data.series else ()
-    reading = Reading.of(data, schema.columns + series)
+    reading = Reading.of(data, schema.columns + tuple(schema.keys.values()) + series)
+    group = tuple(column for name, column in schema.keys.items() if name == "group")  # none is a group of one row
     if numeric:
-        reading = reading.allowing(schema.sides["source"].columns)
+        reading = reading.allowing(schema.sides["source"].columns + group)
     else:  # of several columns that make one text, some may be empty
-        reading = reading.allowing(
-            tuple(name for side in schema.sides.values() if len(side.columns) > 1 for name in side.columns)
-        )
-    ends = accumulate((len(side.columns) for side in schema.sides.values()), initial=0)
+        several = (name for side in schema.sides.values() if len(side.columns) > 1 for name in side.columns)
+        reading = reading.allowing((*several, *group))
+    ends = accumulate((*(len(side.columns) for side in schema.sides.values()), *[1] * len(schema.keys)), initial=0)
     spans = [slice(*both) for both in pairwise(ends)]
     rows = read_rows(files, reading, skipped)
     if not numeric:
@@ -80,7 +84,7 @@ def read_tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Itera
 
 
 def read_texts(row: Row, spans: Sequence[slice], schema: Schema) -> PlacedExample | Fault:
-    for side, span in zip(schema.sides.values(), spans, strict=True):
+    for side, span in zip(schema.sides.values(), spans, strict=False):
         if not any(row.values[span]):
             named = " and ".join(map(repr, side.columns))
             return Fault(f"empty {named}", f"the columns {named} are empty", row.file, row.line)
@@ -132,9 +136,9 @@ def _make_sequence(frames: list[Frame], schema: Schema) -> PlacedExample | Fault
     first = frames[0][3]
     values = np.array([numbers for numbers, *_ in frames], dtype=np.float32)
     sides: list[Any] = [values]
-    for number, side in enumerate(list(schema.sides)[1:]):
+    for number, side in enumerate([*list(schema.sides)[1:], *schema.keys]):
         texts = [others[number] for _, others, _, _ in frames]
-        if schema.sides[side].field.per_element:
+        if side in schema.sides and schema.sides[side].field.per_element:
             sides.append(SEPARATOR.join(texts))
         elif len(set(texts)) == 1:
             sides.append(texts[0])

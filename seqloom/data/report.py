@@ -42,6 +42,7 @@ class DataReport:
     splits: dict[str, SplitReport]  # by name
     vocabulary: dict[str, int]  # what each side's field knows: tokens (the special ones included), labels, variables
     notes: tuple[str, ...] = ()  # what was detected about the files
+    warnings: tuple[str, ...] = ()  # what is hardly meant so
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -53,4 +54,5 @@ class DataReport:
             name: SplitReport(**split | {"sides": {side: SideReport(**one) for side, one in split["sides"].items()}})
             for name, split in found["splits"].items()
         }
-        return cls(found["rows_read"], skipped, splits, found["vocabulary"], tuple(found["notes"]))
+        said = (tuple(found["notes"]), tuple(found["warnings"]))
+        return cls(found["rows_read"], skipped, splits, found["vocabulary"], *said)

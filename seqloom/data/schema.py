@@ -6,7 +6,7 @@ Preparing data knows a field by the two protocols here, and by nothing else.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -109,6 +109,12 @@ class Schema:
     ordered: bool = False  # whether the examples are one text, divided where a share of it ends instead of drawn
     limited: bool = True  # whether data.max_length holds
     known: str = ""  # a sum over the fields that were fitted before, if they were
+    keys: dict[str, str] = field(default_factory=dict)  # columns that are read beside the sides, to divide rows by
+
+    def with_keys(self) -> "Schema":
+        """The same with the columns that say how rows are divided, by what they say: the group, or the time."""
+        named = {"group": self.data.group, "time": self.data.split_time}
+        return replace(self, keys={name: column for name, column in named.items() if column})
 
     def knowing(self, fields: Mapping[str, FittedField]) -> "Schema":
         """The same with fields that are not fitted any more; a side that is not named is fitted as before."""

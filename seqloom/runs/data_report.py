@@ -7,6 +7,7 @@ from typing import Any
 from ..config.recipe import Recipe
 from ..data.formats.tables import ENDINGS, TABLES
 from ..data.inputs import ending_of
+from ..data.pretokenized import SEPARATOR
 from ..data.preview import Preview, SidePreview
 from ..errors import printable
 from ..tasks.task import Prepared, Task
@@ -34,7 +35,7 @@ def describe_examples(task: Task, prepared: Prepared) -> Iterator[str]:
         yield f"training example {number}"
         for side, preview in example.items():
             origin = f" ({columns[side]})" if side in columns else ""
-            yield shorten(f"  {side}{origin}: {preview.raw}")
+            yield shorten(f"  {side}{origin}: {preview.raw.replace(SEPARATOR, ' ').strip()}")
             yield shorten(f"    read as {describe_length(preview)}: {f' {BETWEEN} '.join(preview.elements)}")
 
 

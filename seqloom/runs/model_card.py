@@ -94,7 +94,7 @@ def describe_data(report: dict[str, Any]) -> list[str]:
             for side, one in part["sides"].items()
             if (words := describe_side(one))
         ]
-    return lines
+    return lines + [f"**warning:** {sentence}" for sentence in report.get("warnings", ())]
 
 
 def describe_side(side: dict[str, Any]) -> list[str]:

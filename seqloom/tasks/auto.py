@@ -98,7 +98,8 @@ def look(declaration: Declaration, examples: object) -> Profile:
     first = list(islice(rows, SAMPLED))
     count = len(first) + sum(1 for _ in rows)
     sources = [row[0] if isinstance(row[0], str) else "" for row in first]
-    targets = [row[-1] if isinstance(row[-1], str) else "" for row in first]
+    last = len(declaration.schema.sides) - 1
+    targets = [row[last] if isinstance(row[last], str) else "" for row in first]
     lengths = np.array([len(text) for text in sources])
     return Profile(
         rows=count,

@@ -156,11 +156,10 @@ def test_tokenizers_are_made_as_the_settings_say(file, cache):
 
 def test_texts_are_what_a_perfect_model_would_write(tmp_path, cache):
     train = write(tmp_path / "a.txt", [("A  b", "C \u00a0d.")] * 9)
-    prepared = prepare(
-        settings(train=[train], source_tokenizer="words", target_tokenizer="words", lowercase=True), cache
-    )
+    given = {"train": [train]}
+    prepared = prepare(settings(**given, source_tokenizer="words", target_tokenizer="words", lowercase=True), cache)
     assert prepared.splits["train"].raws["source"][0] == "a b" and prepared.splits["train"].raws["target"][0] == "c d."
-    kept = prepare(settings(train=[train]), cache)
+    kept = prepare(settings(**given), cache)
     assert kept.splits["train"].raws["target"][0] == "C \u00a0d."
 
 
@@ -394,7 +393,8 @@ CHANGES = {
     "source_tokenizer": "words", "target_tokenizer": "bpe", "lowercase": True, "min_count": 2, "vocabulary_size": 300,
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
     "shared": True, "tag": "x", "source_type": "numbers", "series": "x", "vectors": "x", "header": "yes",
-    "decimal": "comma",
+    "decimal": "comma", "split_duplicates": "apart", "group": "1", "split_blocks": 9, "split_time": "1", "folds": 5,
+    "fold": 1, "time_format": "%Y",
 }  # fmt: skip
 
 
@@ -407,6 +407,7 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
     changes = [base, {"train": [train], "validation": [train]}, {"train": [train], "test": [train]}]
     for name, value in CHANGES.items():
         more = {"source": "2", "target": "1"} if name in ("source", "target") else {name: value}
+        more |= {"folds": 5} if name == "fold" else {}
         if name != "target":
             changes.append(base | more)
     schemas = [pairs(settings(**change)) for change in changes]

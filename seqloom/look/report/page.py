@@ -130,7 +130,11 @@ def _scores(story: PageContent, charts: _Charts) -> Html:
         rivals = ", ".join(f"{rival} {value:.3f}" for rival, value in score["baselines"].items())
         interval = "–" if low is None or high is None else f"{low:.3f} – {high:.3f}"
         rows.append([name, f"{score['value']:.3f}", interval, rivals, score["scale"]])
-    counted = f"On {story.scores['examples']:,} {story.scores['split']} examples, which training never saw."
+    known = story.data.get("splits", {}).get(story.scores["split"], {}).get("overlap")
+    seen = (
+        f", {known:,} of which have an input that is one of training, too." if known else ", which training never saw."
+    )
+    counted = f"On {story.scores['examples']:,} {story.scores['split']} examples{seen}"
     how = (
         "The mark is this model with its 95 % interval; the others need no model: what is no better has learned little."
     )
