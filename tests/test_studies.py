@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from seqloom.cli import look
 from seqloom.config.recipe import Recipe
 from seqloom.data.samples.recall import COUNTS, FARTHEST, recall
 from seqloom.errors import RecipeError
 from seqloom.fields import Prediction
 from seqloom.look.measures.schedules import compute_rectification
 from seqloom.runs import studies
+from seqloom.runs.studies import STUDIES
 
 
 def test_the_sample_asks_for_the_letter_in_the_middle():
@@ -100,3 +102,7 @@ def test_the_share_of_a_step_that_radam_makes_is_torchs():
     found = compute_rectification(2000)
     assert found[0, 0] == 6 and found[-1, 0] == 2000
     np.testing.assert_allclose(found[:, 1], np.array(moved)[found[:, 0].astype(int) - 1], rtol=1e-6)
+
+
+def test_the_command_knows_every_study_before_it_imports_them():
+    assert tuple(STUDIES) == look.STUDIES
