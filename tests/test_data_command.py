@@ -86,3 +86,17 @@ def test_parallel_files_of_any_name_have_no_columns(typed, tmp_path):
         (tmp_path / name).write_text("".join(f"word {number}\n" for number in range(30)))
     out, _, code = typed("data", "translate", "data.train=train.en,train.de", "--json")
     assert code == 0 and json.loads(out)["columns"] == {}
+
+
+def test_columns_that_nobody_named_are_asked_for_by_number(typed, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("".join(f"{n}\tword {n}\tCC-BY\n" for n in range(30)))
+    _, err, code = typed("data", "seq2seq", "data.train=pairs.tsv")
+    assert code == 2 and "there are '0', 'word 0', 'CC-BY'; data.source=1 data.target=2 choose columns" in err
+    out, _, code = typed("data", "seq2seq", "data.train=pairs.tsv", "data.source=1", "data.target=2")
+    assert code == 0 and "CC-BY" not in out
+
+
+def test_words_and_tags_are_shown_with_blanks_between_them(typed, tmp_path):
+    (tmp_path / "words.conll").write_text("".join(f"the O\nman{n} B-X\n\n" for n in range(30)))
+    out, _, code = typed("data", "tag", "data.train=words.conll")
+    assert code == 0 and "source: the man0\n" in out and "target: O B-X\n" in out and "\\t" not in out

@@ -280,7 +280,9 @@ def find_column(name: str, names: list[str], file: str, line: int | None) -> int
     numbers = [str(number) for number in range(1, len(names) + 1)]
     if name in numbers:
         return numbers.index(name)
-    raise DataError(f"there is no column {name!r}; {suggest_names(name, names)}", file, line)
+    unnamed = name in PAIR and not set(PAIR) & set(names) and len(names) > 1  # nobody said which columns are meant
+    hint = "; data.source=1 data.target=2 choose columns by number" if unnamed else ""
+    raise DataError(f"there is no column {name!r}; {suggest_names(name, names)}{hint}", file, line)
 
 
 def suggest_names(name: str, names: list[str]) -> str:
