@@ -11,11 +11,11 @@ import numpy as np
 
 from seqloom.config.recipe import Data
 from seqloom.data.dividing import FEW_SOURCES, find_shares
-from seqloom.data.files import find_files
 from seqloom.data.formats.delimited import Record
 from seqloom.data.formats.dialects import Dialect, open_table
 from seqloom.data.formats.lines import read_lines
-from seqloom.data.formats.tables import TABLES, detect_format, list_paths, look_up
+from seqloom.data.formats.tables import list_paths, look_up
+from seqloom.data.headers import find_table
 from seqloom.data.likeness import compare_neighbors, find_near_duplicates
 from seqloom.data.ragged import Rows, Texts
 from seqloom.data.report import SplitReport
@@ -208,13 +208,9 @@ def _find_group_column(schema: Schema) -> str:
 
 def read_head(data: Data) -> tuple[list[str], list[Sequence[str]]]:
     """The names of all columns of the training table, and its first rows; nothing if it is no table."""
-    files = find_files(data.train, data.format)
-    if not files:
+    file, format = find_table(data)
+    if not file:
         return [], []
-    format = detect_format(files[0], data.format)
-    if format not in TABLES:
-        return [], []
-    [file, *_] = files[0]
     if format == "jsonl":
         return _read_objects(file, data)
     written = Dialect(format, data.encoding, data.separator, data.header)

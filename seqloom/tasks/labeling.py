@@ -54,6 +54,9 @@ class SequenceLabeling(Shape):
         if settings.hidden:
             note("model.naive_bayes begins nothing: model.hidden puts a layer before the labels")
             return
+        if task.prepared is None:
+            note("model.naive_bayes begins nothing: the training examples are not at hand")
+            return
         train, names = task.prepared.splits["train"].ids, len(task.target)
         if not begin_with_naive_bayes(model, train["source"], train["target"], names):
             note(f"model.naive_bayes begins nothing: there are {names} labels, and model.size is {settings.size}")
