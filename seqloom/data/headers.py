@@ -2,10 +2,10 @@
 
 from pathlib import PurePath
 
-from seqloom.config.data import Data
-from seqloom.data.files import check_files, find_files, is_folder
-from seqloom.data.formats.dialects import Dialect, open_table
-from seqloom.data.formats.tables import ENDINGS, TABLES, find_column
+from ..config.data import Data
+from .files import check_files, find_files, is_folder
+from .formats.dialects import Dialect, open_table
+from .formats.tables import ENDINGS, TABLES, find_column
 
 NAMED = ("source", "target", "tag", "series", "group", "split_time", "time", "variables", "inputs")  # settings: columns
 
