@@ -6,6 +6,7 @@ from torch import nn
 
 from ..config.model import Model
 from ..layers.cells import MakeCell
+from ..layers.embeddings import find_token_table
 from ..layers.fast.dropout import Dropout
 from ..layers.heads import Head, MLPHead
 from ..models import Generator, Labeler, Source
@@ -41,7 +42,7 @@ def build_generator(
 def tie(model: Model, embed: nn.Module, head: Head) -> Head:
     """The head, with the weights of the embedding if the settings say so."""
     if model.tied:
-        head.tie(embed.get_parameter("weight"))
+        head.tie(find_token_table(embed))
     return head
 
 
@@ -80,7 +81,8 @@ def build_head(model: Model, features: int, make: Callable[[int], Head]) -> Head
     size, dropout = model.hidden, model.side("encoder").dropout
     if not size:
         return make(features)
-    after: list[nn.Module] = [nn.ReLU(), Dropout(dropout)]
+    bend = {"relu": nn.ReLU, "tanh": nn.Tanh}[model.hidden_activation]
+    after: list[nn.Module] = [bend(), Dropout(dropout)]
     for _ in range(model.hidden_layers - 1):
-        after += [nn.Linear(size, size), nn.ReLU(), Dropout(dropout)]
+        after += [nn.Linear(size, size), bend(), Dropout(dropout)]
     return MLPHead(features, size, make(size), after=after)

@@ -30,6 +30,12 @@ def pool_mean(of: Pooled) -> Pool:
     return mean_pool
 
 
+def pool_first(of: Pooled) -> Pool:
+    from ..layers.base import first_pool
+
+    return first_pool
+
+
 def pool_max(of: Pooled) -> Pool:
     from ..layers.base import max_pool
 
@@ -45,6 +51,7 @@ def pool_attention(of: Pooled) -> Pool:
 POOLS: dict[str, Callable[[Pooled], Pool]] = {
     "mean": pool_mean,
     "last": pool_last,
+    "first": pool_first,
     "max": pool_max,
     "attention": pool_attention,
 }

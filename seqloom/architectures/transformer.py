@@ -40,8 +40,9 @@ class Transformer(Layered):
         description="Whether each head looks at the best-scored element only instead of a mean; its gradient is "
         "that of the mean.",
     )
-    activation: Literal["relu", "gelu", "swiglu"] = Field(
-        default="gelu", description="The activation function of the feed-forward blocks."
+    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = Field(
+        default="gelu",
+        description="The activation function of the feed-forward blocks; gelu_tanh is its approximation in GPT-2.",
     )
     norm: Literal["post", "pre", "rezero"] = Field(
         default="pre",
@@ -57,6 +58,12 @@ class Transformer(Layered):
             lambda side: side.norm != "rezero" or side.embedding_norm, 'unless norm is "rezero" without embedding_norm'
         ),
     ] = Field(default="layer", description="What normalizes: LayerNorm or RMSNorm.")
+    norm_epsilon: Annotated[
+        float,
+        ReadIf(
+            lambda side: side.norm != "rezero" or side.embedding_norm, 'unless norm is "rezero" without embedding_norm'
+        ),
+    ] = Field(default=1e-5, gt=0, lt=1, description="What norms add to the variance; BERT has 1e-12.")
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
         default="rotary", description="How the position of an element is told."
     )

@@ -14,6 +14,7 @@ from .check import check
 from .compare import compare
 from .course import course
 from .data import data
+from .embed import embed
 from .export import export
 from .fill import fill
 from .look import doctor, look, study
@@ -25,7 +26,7 @@ from .serve import serve
 from .train import train, tune
 
 COMMANDS = (
-    *(recipes, config, data, train, tune, score, predict, generate, fill, serve, look, doctor, study),
+    *(recipes, config, data, train, tune, score, predict, generate, fill, embed, serve, look, doctor, study),
     *(quantize, certify, compare, check, export, pack, course),
 )
 

@@ -64,8 +64,8 @@ Rows = Annotated[int, Field(ge=0, le=10**9)]
 Tag = Annotated[Text, Field(max_length=1000)]
 Separator = Annotated[Text, AfterValidator(_check_separator)]
 Encoding = Annotated[Text, AfterValidator(_check_encoding)]
-Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram"]
-SourceTokenizer = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "ngrams"]
+Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "folder"]
+SourceTokenizer = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "ngrams", "folder"]
 Sample = Literal[
     "", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "recall", "co2", "sensors", "ball"
 ]
@@ -267,7 +267,8 @@ class WordVectors(Data):
 class SourceTokens(WordVectors):
     source_tokenizer: Tokens = Field(
         default="characters",
-        description="What the source is cut into: characters, words and marks, what blanks divide, or subwords.",
+        description="What the source is cut into: characters, words and marks, what blanks divide, subwords, or as the "
+        "tokenizer of the Hugging Face folder of model.from does it (folder).",
     )
 
 
@@ -323,8 +324,9 @@ class CaptionData(TargetTokens, ImageData, LengthLimit, SourceData):
 class ClassifyTokens(WordVectors):
     source_tokenizer: SourceTokenizer = Field(
         default="characters",
-        description="What the source is cut into: characters, words and marks, what blanks divide, subwords, or words "
-        "and pairs of neighbors (ngrams).",
+        description="What the source is cut into: characters, words and marks, what blanks divide, subwords, words "
+        "and pairs of neighbors (ngrams), or as the tokenizer of the Hugging Face folder of model.from does it "
+        "(folder).",
     )
 
 

@@ -70,8 +70,23 @@ class EmbeddingModel(Model):
         default=0, ge=0, le=2**16, description="Features of a token's embedding; 0 is as many as the first layer has."
     )
 
+    scaled_embedding: bool = Field(
+        default=True,
+        description="Whether the embedding of a token is multiplied by the square root of its size; in BERT and GPT-2 "
+        "it is not.",
+    )
+
     def resolved(self) -> Model:
         return self.complete().model_copy(update={"embedding": self.embedding or self.sizes[0]})
+
+
+class SegmentedModel(EmbeddingModel):
+    segments: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Kinds of segments that tokens belong to, as the first and the second of two texts; 0 is none.",
+    )
 
 
 class HiddenLayer(Model):
@@ -82,18 +97,23 @@ class HiddenLayer(Model):
         default=1, ge=1, le=100, description="How many such hidden layers there are, where model.hidden has features."
     )
 
+    hidden_activation: Literal["relu", "tanh"] = Field(
+        default="relu", description="The activation function of such hidden layers; BERT's is tanh."
+    )
+
     @model_validator(mode="after")
     def _hidden_layers_exist(self) -> Self:
-        if self.hidden_layers > 1 and not self.hidden:
-            raise ValueError(f"model.hidden_layers is {self.hidden_layers}, but model.hidden is 0: there are none")
+        for name in ("hidden_layers", "hidden_activation"):
+            if (value := getattr(self, name)) != type(self).model_fields[name].default and not self.hidden:
+                raise ValueError(f"model.{name} is {shown(value)}, but model.hidden is 0: there are none")
         return self
 
 
 class Pooling(HiddenLayer):
     pool: Annotated[str, OneOf(POOLS, ("",))] = Field(
         default="",
-        description="How a sequence becomes one vector: the mean, the last element, the maximum of each feature, or "
-        'attention with learned queries; "" is what suits the kind.',
+        description="How a sequence becomes one vector: the mean, the last element, the first, the maximum of each "
+        'feature, or attention with learned queries; "" is what suits the kind.',
     )
     queries: int = Field(
         default=4, ge=1, le=1000, description='How many learned queries there are, where model.pool is "attention".'
@@ -121,7 +141,7 @@ class ReadingModel(EmbeddingModel):
     reads_ahead: ClassVar[bool] = True
 
 
-class ClassifyModel(Patches, Pooling, ReadingModel):
+class ClassifyModel(Patches, Pooling, SegmentedModel, ReadingModel):
     """Reads a sequence and answers once."""
 
 
@@ -136,6 +156,7 @@ class TagModel(HiddenLayer, ReadingModel):
 
 class GeneratorModel(EmbeddingModel):
     tied: bool = Field(default=False, description="Whether the output layer has the weights of the embedding.")
+    output_bias: bool = Field(default=True, description="Whether the output layer has a bias; GPT-2's has none.")
 
     @model_validator(mode="after")
     def _tied_fits(self) -> Self:
@@ -157,7 +178,7 @@ class LanguageModel(GeneratorModel):
     )
 
 
-class PretrainModel(GeneratorModel):
+class PretrainModel(SegmentedModel, GeneratorModel):
     """A body that reads text, with a head that predicts tokens."""
 
     reads_ahead: ClassVar[bool] = True

@@ -27,7 +27,7 @@ from .names import RENAMED_RECIPES
 from .opening import OPENABLE, name_all, split_open, take_open
 from .section import About as About
 from .section import Section
-from .start import FROM, adopt_settings, check_given
+from .start import FROM, adopt_settings, check_given, suggest_settings
 from .tasks import DEFAULT, USES, Use
 from .train import Search as Search
 from .train import Train as Train
@@ -115,7 +115,7 @@ class Recipe(Section):
         recipe = self._apply({name: news[name] for name in ("task",) if name in news}, parse)
         folder = parse(news[FROM], settings(type(recipe))[FROM])
         adopted = adopt_settings(folder, recipe.task)
-        recipe = recipe._apply(adopted, _keep)._apply(news, parse)
+        recipe = recipe._apply(adopted | suggest_settings(folder, recipe.task), _keep)._apply(news, parse)
         check_given(adopted, {name: _find_value(recipe, name) for name in adopted}, folder)
         return recipe
 

@@ -23,10 +23,42 @@ def read_start(folder: str) -> "Recipe":
     """The recipe of the run that a model starts from."""
     from .recipe import Recipe
 
+    if is_foreign(folder):
+        from ..exchange.huggingface.start import read_recipe
+
+        return read_recipe(Path(folder))
     path = Path(folder) / "recipe.toml"
     if "\0" in folder or not path.is_file():
-        raise RecipeError(f"{FROM} is {shown(folder)}, but that is not a run folder: there is no recipe.toml in it")
+        raise RecipeError(
+            f"{FROM} is {shown(folder)}, but that is neither a run folder nor a Hugging Face folder: there is no recipe.toml "
+            "and no config.json of such a model in it"
+        )
     return Recipe.read(path).resolved()
+
+
+def is_foreign(folder: str) -> bool:
+    """Whether this is a folder of another library. A run has a config.json, too, beside its recipe."""
+    if "\0" in folder:
+        return False
+    path = Path(folder)
+    return (path / "config.json").is_file() and not (path / "recipe.toml").exists()
+
+
+def suggest_settings(folder: str, task: str) -> dict[str, Any]:
+    """What a task should have that starts from a Hugging Face folder, unless something else is said: the head that
+    such a model has there."""
+    if not is_foreign(folder) or task != "classify":
+        return {}
+    model = read_start(folder).model
+    if not model.reads_ahead:
+        return {"model.pool": "last"}
+    from ..exchange.huggingface.start import hidden_activation
+
+    return {
+        "model.pool": "first",
+        "model.hidden": model.size,
+        "model.hidden_activation": hidden_activation(Path(folder)),
+    }
 
 
 def adopt_settings(folder: str, task: str) -> dict[str, Any]:
@@ -42,7 +74,8 @@ def adopt_settings(folder: str, task: str) -> dict[str, Any]:
     if theirs.task == task:
         values |= {name: getattr(theirs.model, name) for name in type(theirs.model).model_fields if name not in OWN}
     adopted = {f"model.{name}": value for name, value in values.items()}
-    adopted["model.embedding"] = theirs.model.embedding
+    shared = ("embedding", "scaled_embedding", "segments")
+    adopted |= {f"model.{name}": getattr(theirs.model, name) for name in shared if hasattr(theirs.model, name)}
     kinds: dict[str, Any] = {"kind": body.kind}
     if theirs.model.two_sided:
         for side in ("encoder", "decoder"):

@@ -248,15 +248,9 @@ class SmoothedTrain(Train):
     )
 
 
-class Seq2SeqTrain(SmoothedTrain, GeneratorTrain, ShuffledTrain):
-    """For what is written about a source."""
+class SampledTrain(SmoothedTrain):
+    """For what chooses among many tokens."""
 
-
-class MusicTrain(SmoothedTrain, GeneratorTrain):
-    """For documents without a source, which are read in order."""
-
-
-class LanguageTrain(MusicTrain):
     sampled_softmax: int = Field(
         default=0,
         ge=0,
@@ -274,7 +268,19 @@ class LanguageTrain(MusicTrain):
         return self
 
 
-class PretrainTrain(SmoothedTrain):
+class Seq2SeqTrain(SmoothedTrain, GeneratorTrain, ShuffledTrain):
+    """For what is written about a source."""
+
+
+class MusicTrain(SmoothedTrain, GeneratorTrain):
+    """For documents without a source, which are read in order."""
+
+
+class LanguageTrain(SampledTrain, MusicTrain):
+    """For texts without a source."""
+
+
+class PretrainTrain(SampledTrain):
     objective: Literal["masked", "causal", "bidirectional"] = Field(
         default="masked",
         description="What is predicted: masked tokens from all others (as BERT), the next token from those before it "

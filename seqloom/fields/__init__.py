@@ -3,6 +3,7 @@
 from ..config.recipe import Data
 from ..data.schema import Side
 from .base import ArrayField, Field, Prediction, SymbolField
+from .folder_text import FolderText
 from .frames import Frames
 from .image import Image
 from .image_tokens import ImageTokens
@@ -15,8 +16,10 @@ from .word_list import SpelledWordList, WordList
 
 __all__ = [
     "TEXTS",
+    "TEXT_KINDS",
     "ArrayField",
     "Field",
+    "FolderText",
     "Frames",
     "Image",
     "ImageTokens",
@@ -37,9 +40,13 @@ __all__ = [
 ]
 
 
+# All that a text can be cut into; `TEXTS` are those that are learned from texts and can be written.
+TEXT_KINDS: dict[str, type[Text]] = {**TEXTS, WordPairs.kind: WordPairs, FolderText.kind: FolderText}
+
+
 def text_side(columns: tuple[str, ...], tokenizer: str) -> Side:
     """A side that is text, cut as the tokenizer says."""
-    return Side(columns, WordPairs if tokenizer == WordPairs.kind else TEXTS[tokenizer])
+    return Side(columns, TEXT_KINDS[tokenizer])
 
 
 def source_side(data: Data) -> Side:

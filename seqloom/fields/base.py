@@ -22,7 +22,7 @@ from ..data.schema import Raw
 from ..data.streams import Places
 from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RecipeError
-from ..layers.embeddings import TokenEmbedding
+from ..layers.embeddings import SegmentEmbedding, TokenEmbedding
 from ..layers.heads import Categorical, Head
 from ..layers.padding import lengths_to_mask
 from ..layers.sampled_softmax import SampledSoftmax
@@ -257,12 +257,15 @@ class SymbolField(Field):
         return len(self.symbols)
 
     def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
-        return TokenEmbedding(len(self), model.embedding, model.side(body).dropout)
+        tokens = TokenEmbedding(len(self), model.embedding, model.side(body).dropout, model.scaled_embedding)
+        return SegmentEmbedding(tokens, model.segments) if getattr(model, "segments", 0) else tokens
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
         """The next symbol; where there are many, their logits are never held all at once."""
         chunk, train = LOGITS // len(self) if len(self) > LARGE else 0, recipe.train
-        head = Categorical(features, len(self), chunk, train.label_smoothing, impossible=NEVER_WRITTEN)
+        head = Categorical(
+            features, len(self), chunk, train.label_smoothing, impossible=NEVER_WRITTEN, bias=recipe.model.output_bias
+        )
         return SampledSoftmax(head, train.sampled_softmax) if train.sampled_softmax else head
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:

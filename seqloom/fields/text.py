@@ -98,6 +98,11 @@ class Text(SymbolField):
     @abstractmethod
     def _encode(self, texts: Sequence[str]) -> Ragged: ...
 
+    def encode_part(self, text: str) -> NDArray[np.int32]:
+        """The ids of a part of a text: without what some tokenizers put around a whole one."""
+        found: NDArray[np.int32] = self.encode(text)
+        return found
+
     def normalize(self, raw: str) -> str:
         """`raw` as `decode` gives it back when no token is unknown."""
         return raw.lower() if self.lowercase else raw

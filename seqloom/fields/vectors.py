@@ -7,6 +7,7 @@ from torch import nn
 
 from ..data.formats.vectors import read_vectors
 from ..errors import RecipeError
+from ..layers.embeddings import find_token_table
 
 
 def load_vectors(layer: nn.Module, words: Sequence[str], file: str) -> float:
@@ -14,7 +15,7 @@ def load_vectors(layer: nn.Module, words: Sequence[str], file: str) -> float:
 
     A word that the file has only in small letters gets that vector. What it does not have stays as it was drawn.
     """
-    weight, small = layer.get_parameter("weight"), [word.lower() for word in words]
+    weight, small = find_token_table(layer), [word.lower() for word in words]
     wanted = list(dict.fromkeys([*words, *small]))
     found = read_vectors(file, wanted)
     size = weight.shape[1]

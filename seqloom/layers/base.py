@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .description import EACH, FEED_FORWARD, POINTWISE, Child, Described, Description, count_parameters
+from .description import EACH, FEED_FORWARD, POINTWISE, POSITIONS, Child, Described, Description, count_parameters
 from .fast import native_decoder, native_stack, native_steps, steps
 from .padding import first_step, full_mask, gather_steps, last_step, zero_padding
 from .state import Entries as Entries
@@ -65,6 +65,10 @@ class Layer(Described):
         y, _ = self(x, self.initial_state(len(x)), mask)
         return y
 
+    def read_states(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        """What goes in, and what comes out of each layer of a stack: (B, T, D) each, the last is what `read` gives."""
+        return [x, self.read(x, mask)]
+
     def fast_step(self) -> steps.Step:
         """`forward` for one element a row, prepared for many steps without gradient; by default `forward` itself."""
         return steps.plain_step(self)
@@ -118,6 +122,14 @@ class Stack(Layer):
             x, passed = layer(x, before, mask)
             after.append(passed)
         return x, tuple(after)
+
+    def read_states(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        """What joins no steps (norms, positions, feed-forward nets) belongs to the layer before it."""
+        states = [x]
+        for layer in self.layers:
+            beside = layer.describe().role in (FEED_FORWARD, POINTWISE, POSITIONS)
+            states[-1 if beside else len(states) :] = [layer.read(states[-1], mask)]
+        return states
 
     def children_in_order(self) -> list[Child]:
         return [Child(f"layers.{number}", layer) for number, layer in enumerate(self.layers)]

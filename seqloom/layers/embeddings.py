@@ -49,6 +49,11 @@ class SegmentEmbedding(nn.Module):
         return vectors
 
 
+def find_token_table(embed: nn.Module) -> nn.Parameter:
+    """The vectors of the tokens of a first layer, which may have those of segments beside them."""
+    return getattr(embed, "tokens", embed).get_parameter("weight")
+
+
 class NoteEmbedding(nn.Module):
     """Which of `keys` sound together, each with a learned vector of its own: the vector of a chord is their sum."""
 

@@ -201,6 +201,13 @@ class SeparateDirections(Layer):
         back, begin = backwards(x.flip(1), state[1], None if mask is None else mask.flip(1))
         return zero_padding(torch.cat([there, back.flip(1)], -1), mask), (end, begin)
 
+    def read_states(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        """Both directions side by side at every level; what goes in is the same for both."""
+        forwards, backwards = self.ways
+        there, back = forwards.read_states(x, mask), backwards.read_states(x.flip(1), mask.flip(1))
+        joined = [torch.cat([one, other.flip(1)], -1) for one, other in zip(there, back, strict=True)]
+        return [x, *joined[1:]]
+
     def children_in_order(self) -> list[Child]:
         directions = zip(self.ways, (FORWARDS, BACKWARDS), strict=True)
         return [Child(f"ways.{number}", way, words) for number, (way, words) in enumerate(directions)]

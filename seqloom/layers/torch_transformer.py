@@ -14,7 +14,7 @@ from .base import Layer, Pointwise, Stack
 from .fast.dropout import Dropout
 from .positions import NoRotation
 from .residual import RESIDUALS, Residual
-from .transformer import ACTIVATIONS, CausalAttention, CrossAttention, MultiHeadLayer, SelfAttention, position_wise
+from .transformer import CausalAttention, CrossAttention, MultiHeadLayer, SelfAttention, position_wise
 
 Blocks = nn.TransformerEncoder | nn.TransformerDecoder
 
@@ -110,10 +110,11 @@ def torch_twin(stack: Stack) -> Blocks:
     """A module of PyTorch's of this shape, with weights of its own."""
     groups, final = split_blocks(stack)
     attend, net = groups[0][0].layer.attend, groups[0][-1].layer.module
-    [activation] = [name for name, kind in ACTIVATIONS.items() if isinstance(net[1], kind)]
+    bend = net[1]
+    known = isinstance(bend, nn.ReLU) or (isinstance(bend, nn.GELU) and bend.approximate == "none")
     lacking = missing_in_torch(groups[0][0].layer)
-    if activation == "swiglu" or lacking or any(not hasattr(part, "norm") for part in groups[0]):
-        without = lacking or "SwiGLU and no ReZero"
+    if not known or lacking or any(not hasattr(part, "norm") for part in groups[0]):
+        without = lacking or "SwiGLU, no gelu_tanh and no ReZero"
         raise ValueError(f"PyTorch's Transformer has no {without}, so these layers cannot become one")
     decodes = len(groups[0]) == 3
     block: Any = (nn.TransformerDecoderLayer if decodes else nn.TransformerEncoderLayer)(
@@ -121,7 +122,8 @@ def torch_twin(stack: Stack) -> Blocks:
         attend.heads,
         net[0].out_features,
         groups[0][0].dropout.p,
-        activation,
+        "relu" if isinstance(bend, nn.ReLU) else "gelu",
+        layer_norm_eps=groups[0][0].norm.eps,
         batch_first=True,
         norm_first=isinstance(groups[0][0], RESIDUALS["pre"]),
         bias=net[0].bias is not None,

@@ -1,6 +1,6 @@
 """Transformer layers. Their state is the keys and values of all that was read, and those of the memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -189,7 +189,12 @@ class SwiGLU(nn.Module):
         return swiglu
 
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "swiglu": SwiGLU}
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "gelu_tanh": lambda: nn.GELU("tanh"),  # as GPT-2 approximates it
+    "swiglu": SwiGLU,
+}
 
 
 def position_wise(size: int, hidden: int, activation: str, dropout: float, bias: bool = True) -> Layer:
@@ -213,6 +218,7 @@ class TransformerConfig:
     norm: str = "pre"  # of RESIDUALS
     rezero_shared: bool = False  # one factor for all residuals of a layer; else one each
     norm_type: str = "layer"  # of NORMS
+    norm_epsilon: float = 1e-5  # what norms add to the variance
     activation: str = "gelu"  # of ACTIVATIONS
     positions: str = "sinusoidal"  # or "learned", "rotary", "none"
     max_positions: int = 512  # of learned ones
@@ -264,4 +270,12 @@ def transformer(inputs: int, config: TransformerConfig, *, causal: bool, memory:
         layers += config.residuals(inner)
     if config.norm == "pre":
         layers.append(Pointwise(NORMS[config.norm_type](size, bias)))
-    return Stack(*layers)
+    return set_epsilon(Stack(*layers), config.norm_epsilon)
+
+
+def set_epsilon(stack: Stack, epsilon: float) -> Stack:
+    """What its norms add to the variance."""
+    for part in stack.modules():
+        if isinstance(part, nn.LayerNorm | nn.RMSNorm):
+            part.eps = epsilon
+    return stack

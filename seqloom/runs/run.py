@@ -12,7 +12,7 @@ from torch import nn
 
 from ..arguments import check_list, check_text, check_whole, describe_value
 from ..arguments import check_path as path_of
-from ..arrays import Doubles
+from ..arrays import Doubles, Floats
 from ..config.recipe import Recipe
 from ..config.tasks import USES
 from ..data.formats.folders import is_image
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ..look.measures.probes import Probe
     from ..tasks.filling import Filled
     from .ordering import PairScores
+    from .embedding import Lexicon, WordVectors
 
 __all__ = ["Run", "diagnose", "load", "train"]
 
@@ -217,6 +218,34 @@ class Run:
                 "makes one that has, unless train.objective is causal"
             )
         return self.task.shape.fill(self.model, check_text("the text", given), check_whole("count", count, 1))
+
+    @overload
+    def embed(self, texts: str, layer: int | None = None) -> Floats: ...
+
+    @overload
+    def embed(self, texts: Sequence[str], layer: int | None = None) -> Floats: ...
+
+    def embed(self, texts: str | Sequence[str], layer: int | None = None) -> Floats:
+        """A vector for a text (D,), or one for each of several (N, D): the mean of what a layer knows of its tokens,
+        the last layer if none is given; 0 is the embedding."""
+        from .embedding import Embedder
+
+        one = isinstance(texts, str)
+        found = Embedder(self, layer).texts([texts] if one else list(texts))
+        return found[0] if one else found
+
+    def embed_words(self, text: str, layer: int | None = None) -> "WordVectors":
+        """The words of a text and a vector for each, the mean of its tokens."""
+        from .embedding import Embedder
+
+        return Embedder(self, layer).words([text])[0]
+
+    @property
+    def lexicon(self) -> "Lexicon":
+        """The words of the vocabulary by their vectors: `nearest`, `analogy`."""
+        from .embedding import Lexicon
+
+        return Lexicon(self)
 
     def check(self, texts: Sequence[Continuation]) -> dict[str, Any]:
         """Shares of what was generated: how much ends, is well formed, and stands in the training texts.

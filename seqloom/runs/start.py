@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from ..config.recipe import Recipe
+from ..config.start import is_foreign
 from ..data.schema import FieldKind
 from ..errors import RecipeError
-from ..fields import TEXTS
+from ..fields import TEXT_KINDS
 from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
 from ..tasks import declare
@@ -25,13 +26,21 @@ LAYER = re.compile(r"^((?:ways\.\d\.)?layers\.)(\d+)\.")
 
 
 class Start:
-    """A run that another one starts from."""
+    """A run, or a Hugging Face folder, that another one starts from. `extras` are weights of a new head that the folder
+    has: BERT's pooler."""
 
     def __init__(self, folder: str, cell: MakeCell | None = None) -> None:
+        self.folder, self.extras = folder, dict[str, Tensor]()
+        if is_foreign(folder):
+            from ..exchange.huggingface.start import open_folder
+
+            opened = open_folder(Path(folder))
+            self.task, self.model, self.sum, self.extras = opened.task, opened.model, opened.sum, opened.head
+            return
         from .run import load
 
         run = load(Path(folder), cell, "cpu")
-        self.folder, self.task, self.model = folder, run.task, run.net
+        self.task, self.model = run.task, run.net
         self.sum = read_manifest(Path(folder))[WEIGHTS][-1]
 
     def carry_fields(self, declaration: Declaration) -> dict[str, Any]:
@@ -40,7 +49,7 @@ class Start:
         read, written = ("source" if "source" in sides else "target" for sides in (ours, theirs))
         pairs = {read: written} if written in theirs and read in ours else {}
         if {"source", "target"} <= ours.keys() & theirs.keys():
-            texts = [kind in TEXTS for kind in (ours["target"].field.kind, theirs["target"].kind)]
+            texts = [kind in TEXT_KINDS for kind in (ours["target"].field.kind, theirs["target"].kind)]
             pairs |= {"target": "target"} if all(texts) else {}
         for side, other in pairs.items():
             if ours[side].field.kind != theirs[other].kind:
@@ -57,6 +66,8 @@ class Start:
         for role, (name, tensor) in ours.items():
             part = role.partition(".")[0]
             if part == "head" and not self.answers_alike(task):
+                if role in self.extras and self.extras[role].shape == tensor.shape:
+                    weights[name] = self.extras[role]
                 continue
             if role in theirs:
                 found = theirs[role][1]
@@ -75,7 +86,7 @@ class Start:
         with torch.no_grad():
             for name, tensor in weights.items():
                 own[name].copy_(tensor)
-        used = {theirs[role][0] for role, (name, _) in ours.items() if name in weights}
+        used = {theirs[role][0] for role, (name, _) in ours.items() if name in weights and role in theirs}
         return StartShape(
             run=self.folder,
             sha256=self.sum,
@@ -110,7 +121,8 @@ def declare_with_start(
 
 def describe_kind(kind: str) -> str:
     words = {"listed": "words that somebody has cut", "spelled": "words with their letters"}
-    return f"text cut into {kind}" if kind in TEXTS else words.get(kind, kind)
+    words["folder"] = "text cut by the tokenizer of a Hugging Face folder"
+    return f"text cut into {kind}" if kind in TEXT_KINDS and kind not in words else words.get(kind, kind)
 
 
 def describe_shape(tensor: Tensor) -> str:

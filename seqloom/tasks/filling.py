@@ -56,7 +56,7 @@ def encode_blanks(field: Text, text: str) -> Blanks:
             first = number == 0 and not piece.strip()  # there a word is cut without white space
             spaced.append(field.unit == "word" if first else piece[-1:].isspace())
             piece = piece if letters else piece.rstrip()
-        read = field.encode(piece).tolist() if piece else []
+        read = field.encode_part(piece).tolist() if piece else []
         ids += read
         hidden += [False] * len(read)
     return Blanks(np.array(ids, dtype=np.int64), np.array(hidden), sizes, spaced)

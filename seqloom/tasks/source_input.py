@@ -66,7 +66,9 @@ class SourceInput:
         if self.tag is None:
             return self.field.embedding(self.model)
         symbols = len(self.field) + len(self.tags)
-        return TokenEmbedding(symbols, self.model.embedding, self.model.side("encoder").dropout)
+        return TokenEmbedding(
+            symbols, self.model.embedding, self.model.side("encoder").dropout, self.model.scaled_embedding
+        )
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return self.field.lengths(encoded["source"], self.model) + (self.tag is not None)

@@ -15,7 +15,7 @@ from ...layers.embeddings import SegmentEmbedding, TokenEmbedding
 from ...layers.heads import Categorical, Head, MLPHead
 from ...layers.positions import LearnedPositions, NoRotation
 from ...layers.residual import PostNorm
-from ...layers.transformer import SelfAttention
+from ...layers.transformer import SelfAttention, set_epsilon
 from .family import ACTIVATIONS, FolderConfig
 from .model import NoHead
 
@@ -74,14 +74,6 @@ def build_body(config: EncoderConfig, pool: Pool) -> Encoder:
         )
         layers.append(PostNorm(config.size, net, config.dropout))
     return Encoder(set_epsilon(Stack(*layers), config.epsilon), pool)
-
-
-def set_epsilon(stack: Stack, epsilon: float) -> Stack:
-    """What its norms add to the variance: BERT's is smaller than PyTorch's."""
-    for part in stack.modules():
-        if isinstance(part, nn.LayerNorm):
-            part.eps = epsilon
-    return stack
 
 
 def build_masked_head(config: EncoderConfig, tokens: TokenEmbedding, activation: str) -> Head:

@@ -203,7 +203,6 @@ def change_head(model: PretrainedModel, architecture: str, labels: list[str] | N
 def save(model: Any, folder: str | Path) -> None:
     """Write a folder that transformers loads by `from_pretrained`, with a model card; all of it or nothing."""
     folder = Path(folder)
-    model = getattr(model, "pretrained", model)  # what a run was trained from
     if not isinstance(model, PretrainedModel):
         shapes = ", ".join(FAMILIES)
         raise RunError(f"a {type(model).__name__} is not in the shape of one of these families: {shapes}")

@@ -13,9 +13,9 @@ from ...layers.embeddings import TokenEmbedding
 from ...layers.heads import Categorical, Head
 from ...layers.positions import LearnedPositions, NoRotation
 from ...layers.residual import PreNorm
-from ...layers.transformer import CausalAttention
+from ...layers.transformer import CausalAttention, set_epsilon
 from ...models import Generator
-from .encoders import number_blocks, set_epsilon
+from .encoders import number_blocks
 from .family import ACTIVATIONS, Activation, Depth, Family, FolderConfig, Parts, Share, Size, Token
 from .model import LanguageModel, NoHead
 from .table import TRANSPOSED, Row, repeat_rows

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import RunError
-from ...training.files import parse_json, read_bytes, read_json
+from ...training.files import parse_json, read_bytes
 from .sentencepiece import MarianTokenizer, guarded
 from .weights import refuse_link
 
@@ -66,6 +66,18 @@ class LibraryTokenizer:
             encoding = self.library.encode(first, second)
             return list(encoding.ids), list(encoding.type_ids)
 
+    def encode_many(self, texts: Sequence[str], special: bool = True) -> list[list[int]]:
+        """The ids of each text, with what the model expects around them unless that is not wanted."""
+        whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # half a surrogate pair is no text
+        with guarded(self.place):
+            found = self.library.encode_batch(whole, add_special_tokens=special)
+            return [list(encoding.ids) for encoding in found]
+
+    def list_tokens(self) -> dict[str, int]:
+        """Every token with its id."""
+        with guarded(self.place):
+            return dict(self.library.get_vocab(with_added_tokens=True))
+
     def decode(self, ids: Sequence[int], special: bool = False) -> str:
         """The text of these ids, without the special tokens unless they are asked for."""
         with guarded(self.place):
@@ -81,10 +93,20 @@ def read_tokenizer(folder: Path, family: str) -> FolderTokenizer | None:
         if (folder / name).is_symlink():
             refuse_link(folder / name)
     files = {name: read_bytes(folder / name, LARGEST) for name in FILES if (folder / name).exists()}
+    if (found := build_tokenizer(files, family, folder)) is not None:
+        return found
+    for name in UNREAD:
+        if (folder / name).exists():
+            raise RunError(f"{folder / name}: is a tokenizer that is not read here; tokenizer.json is")
+    return None
+
+
+def build_tokenizer(files: dict[str, bytes], family: str, folder: Path) -> FolderTokenizer | None:
+    """The tokenizer that these files of a folder say, if they say one."""
     readers: dict[str, Callable[[], Library]] = {
         "tokenizer.json": lambda: read_whole(files["tokenizer.json"], folder / "tokenizer.json"),
-        "vocab.txt": lambda: read_wordpieces(files["vocab.txt"], folder, read_options(folder, "bert")),
-        "merges.txt": lambda: read_byte_pairs(files, folder, family, read_options(folder, family)),
+        "vocab.txt": lambda: read_wordpieces(files["vocab.txt"], folder, read_options(files, folder, "bert")),
+        "merges.txt": lambda: read_byte_pairs(files, folder, family, read_options(files, folder, family)),
     }
     for name, read in readers.items():
         if name in files:
@@ -94,10 +116,14 @@ def read_tokenizer(folder: Path, family: str) -> FolderTokenizer | None:
     if "source.spm" in files:
         with guarded(folder / "source.spm"):
             return MarianTokenizer(files, folder)
-    for name in UNREAD:
-        if (folder / name).exists():
-            raise RunError(f"{folder / name}: is a tokenizer that is not read here; tokenizer.json is")
     return None
+
+
+def name_special(files: dict[str, bytes], family: str) -> dict[str, str]:
+    """What the special tokens are called, by what they are for."""
+    kin = "bert" if family == "distilbert" else family
+    special: dict[str, str] = read_options(files, Path("the tokenizer"), kin)["special"]
+    return special
 
 
 def read_whole(data: bytes, place: Path) -> "Library":
@@ -110,11 +136,11 @@ def read_whole(data: bytes, place: Path) -> "Library":
 # --- what came before tokenizer.json --------------------------------------------------------------------------
 
 
-def read_options(folder: Path, family: str) -> dict[str, Any]:
+def read_options(files: dict[str, bytes], folder: Path, family: str) -> dict[str, Any]:
     """What the files beside a vocabulary say, and in `special` what they call the special tokens."""
     said: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        said |= read_json(folder / name) if (folder / name).exists() else {}
+        said |= parse_json(files[name], str(folder / name)) if name in files else {}
     special, stripped = dict(SPECIAL.get(family, {})), []
     for name in special:
         token = said.get(f"{name}_token")

@@ -218,8 +218,9 @@ def check_residual(layer: Any) -> None:
                     f"{inner.key_value.in_features} and {inner.query.in_features} features; --to onnx does not"
                 )
         case Pointwise(module=module):
-            if not isinstance(module[1], nn.GELU | nn.ReLU):
-                raise refuse(module[1], "a feed-forward net")
+            bend = module[1]
+            if not isinstance(bend, nn.GELU | nn.ReLU) or getattr(bend, "approximate", "none") != "none":
+                raise refuse(bend, "a feed-forward net")
         case _:
             raise refuse(inner, "a Transformer block")
 
@@ -231,10 +232,17 @@ def transformer_code(module: Any) -> str:
     sizes = f"{block.self_attn.embed_dim}, {block.self_attn.num_heads}, {block.linear1.out_features}"
     options = [f"activation={activation!r}", "batch_first=True"]
     options += ["norm_first=True"] * block.norm_first + ["bias=False"] * (block.linear1.bias is None)
+    epsilon = f"eps={block.norm1.eps}" if block.norm1.eps != 1e-5 else ""
+    options += [f"layer_norm_{epsilon}"] if epsilon else []
     made = f"nn.Transformer{kind}Layer({sizes}, {', '.join(options)})"
     norm = "None"
     if module.norm is not None:
-        norm = f"nn.LayerNorm({block.self_attn.embed_dim}{', bias=False' if module.norm.bias is None else ''})"
+        more = [
+            str(block.self_attn.embed_dim),
+            *([epsilon] if epsilon else []),
+            *["bias=False"] * (module.norm.bias is None),
+        ]
+        norm = f"nn.LayerNorm({', '.join(more)})"
     nested = "" if kind == "Decoder" else ", enable_nested_tensor=False"
     return f"nn.Transformer{kind}({made}, {len(module.layers)}, {norm}{nested})"
 

@@ -16,7 +16,8 @@ SPECIAL = re.compile("<.+>")
 
 def get_symbol_vectors(model: Labeler | Generator, side: str) -> Tensor | None:
     """The learned vectors of the symbols that are read on this side, if it reads symbols."""
-    weight = getattr(model.embedding_of(side), "weight", None)
+    embed = model.embedding_of(side)
+    weight = getattr(getattr(embed, "tokens", embed), "weight", None)
     return weight if isinstance(weight, Tensor) else None
 
 

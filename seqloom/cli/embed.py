@@ -1,0 +1,95 @@
+"""`embed`: vectors of texts and words, neighbors and analogies."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import DataError
+from ..runs.json_output import print_line
+from .options import Debug, Json
+
+if TYPE_CHECKING:
+    from ..runs.embedding import Lexicon
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="A run folder whose model reads text.")],
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Texts: a line each, or a table with the columns of the run. They go to --out as vectors."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the vectors go: .safetensors, .csv, .tsv, .jsonl or .parquet.")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(min=0, help="The layer the vectors are of; 0 is the embedding. The last if not said.")
+    ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="A vector for each word of a text, not one for the text.")
+    ] = False,
+    nearest: Annotated[str | None, typer.Option(metavar="WORD", help="The words nearest to this one.")] = None,
+    analogy: Annotated[
+        tuple[str, str, str] | None, typer.Option(metavar="A B C", help="A is to B as C is to what?")
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="A file of analogies, four words a line: how many are right, by section.")
+    ] = None,
+    best: Annotated[int, typer.Option(min=1, max=10_000, help="How many words are shown.")] = 10,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Vectors of texts or of their words as a file; the nearest words of the vocabulary, and analogies."""
+    if (file is None) != (out is None):
+        raise DataError("--file names the texts and --out where their vectors go: give both")
+    if file is None and nearest is None and analogy is None and questions is None:
+        raise DataError("nothing is asked: give --file and --out, or --nearest, --analogy or --questions")
+    from ..runs.run import load
+
+    opened = load(run)
+    if file is not None and out is not None:
+        from ..runs.vector_files import write_vectors
+
+        tell(write_vectors(opened, file, out, layer, words), as_json)
+    if nearest is None and analogy is None and questions is None:
+        return
+    lexicon = opened.lexicon
+    if nearest is not None:
+        show(nearest, lexicon.nearest(nearest, best), as_json)
+    if analogy is not None:
+        show("{} is to {} as {} is to …".format(*analogy), lexicon.analogy(*analogy, best), as_json)
+    if questions is not None:
+        show_questions(lexicon, questions, as_json)
+
+
+def tell(said: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_line(said)
+        return
+    print(
+        f"{said['file']}: {said['vectors']:,} vectors of {said['size']} numbers, "
+        f"layer {said['layer']} of {said['layers']}"
+    )
+    if said["cut"]:
+        print(f"{said['cut']:,} texts are longer than the run reads: of these the beginning counts")
+
+
+def show(asked: str, found: list[Any], as_json: bool) -> None:
+    if as_json:
+        print_line({"asked": asked, "words": [asdict(one) for one in found]})
+        return
+    print(asked)
+    for one in found:
+        print(f"  {one.cosine:6.3f}  {one.word}")
+
+
+def show_questions(lexicon: "Lexicon", file: Path, as_json: bool) -> None:
+    sections = lexicon.answer(str(file))
+    total = {name: sum(one[name] for one in sections.values()) for name in ("right", "asked", "unknown")}
+    if as_json:
+        print_line({"questions": str(file), "sections": sections, "all": total})
+        return
+    for name, one in [*sections.items(), ("all", total)]:
+        share = f"{one['right'] / one['asked']:6.1%}" if one["asked"] else "     –"
+        print(f"{share}  {name}: {one['right']:,} of {one['asked']:,}; {one['unknown']:,} have an unknown word")

@@ -1,0 +1,141 @@
+"""A run in the shape of one of their families as such a model: what `export --to huggingface` writes.
+
+A run has that shape if it started from such a folder, or if its settings are those of the family. Whatever differs is
+refused with the setting that makes it so.
+"""
+
+from typing import Any
+
+import torch
+
+from ...config.recipe import Recipe
+from ...data.vocabulary import END, PAD
+from ...errors import RunError
+from ...fields import FolderText
+from .encoders import Pooler
+from .folder import FAMILIES, create
+from .model import PretrainedModel
+from .start import ACTIVATIONS, HEADS, NORMS, pair_bodies, tables
+from .tokenizer_file import write_tokenizer
+
+ROBERTA_OFFSET = 2  # rows of the table of positions in front of the first, with padding 1
+CLASSIFYING = {family: f"{name}ForSequenceClassification" for family, name in (
+    ("bert", "Bert"), ("distilbert", "DistilBert"), ("roberta", "Roberta"),
+)}  # fmt: skip
+
+
+def convert_run(run: Any) -> PretrainedModel:
+    """The model of a run as one of theirs, with its tokenizer and its labels."""
+    recipe, task = run.task.recipe, run.task
+    field = task.fields.get("source", task.target)
+    family = choose_family(recipe, field)
+    check_shape(recipe, family)
+    config = write_config(recipe, family, field, task)
+    made = create(config, "" if family == "gpt2" else CLASSIFYING[family])
+    with torch.no_grad():
+        copy_weights(run.model, made, field)
+    made.tokenizer = field.tokenizer if field.kind == FolderText.kind else write_tokenizer(field)
+    return made.eval()
+
+
+def choose_family(recipe: Recipe, field: Any) -> str:
+    """That of the folder that the run started from; otherwise the one that the task and the norms are of."""
+    if field.kind == FolderText.kind:
+        return str(field.family)
+    return "gpt2" if not recipe.model.reads_ahead or recipe.train.objective == "causal" else "bert"
+
+
+def check_shape(recipe: Recipe, family: str) -> None:
+    """Refuse a run that transformers has no class for."""
+    model, generates = recipe.model, family == "gpt2"
+    tasks = ("language", "pretrain") if generates else ("classify",)
+    if recipe.task not in tasks or (recipe.task == "pretrain" and recipe.train.objective != "causal"):
+        raise RunError(
+            f"a run of the task {recipe.task} has no counterpart among the classes of {family} that are written: only "
+            f"{' and '.join(tasks)} have (of pretrain, with train.objective causal)"
+        )
+    if model.kind != "transformer":
+        raise RunError(f"a {model.kind} is not in the shape of one of these families: {', '.join(FAMILIES)}")
+    wanted: dict[str, Any] = {
+        "norm": NORMS[family],
+        "norm_type": "layer",
+        "embedding_norm": not generates,
+        "positions": "learned",
+        "key_size": 0,
+        "value_size": 0,
+        "window": 0,
+        "hard_attention": False,
+        "bias": True,
+        "scaled_embedding": False,
+        "embedding": model.size,
+    }
+    if generates:
+        wanted |= {"output_bias": False}
+    else:
+        wanted |= {"causal": False, "pool": "first", "hidden": model.size, "hidden_layers": 1}
+        wanted |= {"hidden_activation": HEADS[family]}
+    for name, value in wanted.items():
+        if (found := getattr(model, name)) != value:
+            raise RunError(f"model.{name} is {found!r}, but in the shape of {family} it is {value!r}")
+    if model.activation not in ACTIVATIONS.values():
+        raise RunError(f"model.activation is {model.activation!r}, which {family} does not have")
+    if family == "distilbert" and model.norm_epsilon != 1e-12:
+        raise RunError(f"model.norm_epsilon is {model.norm_epsilon}, but in the shape of distilbert it is 1e-12")
+    if recipe.task == "classify" and recipe.data.target_type != "label":
+        raise RunError(f"data.target_type is {recipe.data.target_type!r}, but only one label a text is written")
+
+
+def write_config(recipe: Recipe, family: str, field: Any, task: Any) -> dict[str, Any]:
+    """What config.json says, in their words."""
+    model, known = recipe.model, FAMILIES[family].config.model_fields
+    foreign = field.kind == FolderText.kind
+    values = {
+        "vocabulary": field.size if foreign else len(field),
+        "size": model.size,
+        "depth": model.side("encoder").depth,
+        "heads": model.heads,
+        "hidden": model.feed_forward,
+        "activation": next(theirs for theirs, ours in ACTIVATIONS.items() if ours == model.activation),
+        "dropout": model.dropout,
+        "attention_dropout": model.attention_dropout,
+        "positions": model.max_positions + (ROBERTA_OFFSET if family == "roberta" else 0),
+        "epsilon": model.norm_epsilon,
+        "padding": 1,
+    }
+    if family in ("bert", "roberta"):
+        values["segments"] = max(model.segments, 1)
+    config = {known[name].alias or name: value for name, value in values.items() if name in known}
+    if family == "gpt2":
+        end = int(field.rows[END]) if foreign else END
+        return {
+            "model_type": family,
+            **config,
+            "tie_word_embeddings": model.tied,
+            "eos_token_id": end,
+            "bos_token_id": end,
+        }
+    if not foreign:
+        config |= {"pad_token_id": PAD}
+    names = task.target.symbols
+    config |= {"id2label": {str(number): name for number, name in enumerate(names)}}
+    return {"model_type": family, **config, "label2id": {name: number for number, name in enumerate(names)}}
+
+
+def copy_weights(model: Any, made: PretrainedModel, field: Any) -> None:
+    """Ours into theirs: the body in order, the tables by their numbers of the tokens, the head by what it is for."""
+    for ours, theirs in pair_bodies(model, made):
+        theirs.zero_()[len(theirs) - len(ours) :] = ours
+    rows = torch.from_numpy(field.rows) if field.kind == FolderText.kind else torch.arange(len(field))
+    known = rows >= 0
+    (tokens, segments), (theirs, others) = tables(model), tables(made.network)
+    theirs[rows[known]] = tokens[known]
+    if others is not None:
+        others.copy_(segments) if segments is not None else others.zero_()
+    head, answer = model.head, made.network.head
+    if model.generates:
+        answer.project.weight[rows[known]] = head.project.weight[known]
+        return
+    pool = made.network.encoder.pool
+    hidden, last = (pool.dense, answer) if isinstance(pool, Pooler) else (answer.hidden[0], answer.head)
+    hidden.load_state_dict(head.hidden[0].state_dict())
+    last.project.load_state_dict(head.head.project.state_dict())

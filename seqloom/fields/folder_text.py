@@ -1,0 +1,107 @@
+"""Texts as the tokenizer of a Hugging Face folder cuts them.
+
+The ids of the folder are kept, behind our special ones; a special token that both have takes our number: the end of a
+text, the mask and the unknown token. So everything here that writes, masks and counts goes on as with any other field.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config.recipe import Data
+from ..data.masking import MASK
+from ..data.ragged import Ragged
+from ..data.vocabulary import END, SPECIALS, START, UNKNOWN, Vocabulary
+from ..errors import RecipeError, RunError
+from ..schemas import MOST_SYMBOLS
+from .text import SILENT, Text, visible
+
+MARKS = {"Ġ": " ", "Ċ": "\n", "▁": " "}  # what libraries write for white space
+PLACE = Path("the tokenizer")  # of what came from a run's own file
+OURS = {"eos": END, "mask": MASK, "unk": UNKNOWN}  # the first that names a token has it
+
+
+class FolderText(Text):
+    """`files` are those of the tokenizer by name, `size` the tokens that the model has vectors for."""
+
+    kind, unit, lowercase = "folder", "subword", False
+
+    def __init__(self, files: dict[str, str], family: str, size: int, place: Path = PLACE) -> None:
+        from ..exchange.huggingface.tokenizer import LibraryTokenizer, build_tokenizer, name_special
+
+        encoded = {name: text.encode() for name, text in files.items()}
+        tokenizer = build_tokenizer(encoded, family, place)
+        if not isinstance(tokenizer, LibraryTokenizer):
+            raise RunError(f"{place}: is no tokenizer that texts of a {family} are cut with here")
+        if tokenizer.largest_id >= size:
+            raise RunError(f"{place}: the tokenizer has the id {tokenizer.largest_id}, but there are {size} vectors")
+        self.files, self.family, self.size, self.tokenizer = files, family, size, tokenizer
+        special = {name: tokenizer.find_id(token) for name, token in name_special(encoded, family).items()}
+        begin = next((special[name] for name in ("bos", "cls", "eos") if special.get(name) is not None), None)
+        self.numbers = np.arange(size, dtype=np.int32) + len(SPECIALS)  # ours, by theirs
+        taken: set[int] = set()
+        for name, ours in OURS.items():
+            if (theirs := special.get(name)) is not None and theirs not in taken:
+                self.numbers[theirs] = ours
+                taken.add(theirs)
+        self.rows = np.full(size + len(SPECIALS), -1, dtype=np.int64)  # theirs, by ours; none has -1
+        self.rows[self.numbers] = np.arange(size)
+        self.begin = begin  # the token of theirs that a text begins with, whose vector our START has
+        names = {number: token for token, number in tokenizer.list_tokens().items()}
+        found = [names.get(int(row), f"<{row}>") if row >= 0 else f"<unused {n}>" for n, row in enumerate(self.rows)]
+        self.symbols = (*SPECIALS, *found[len(SPECIALS) :])
+        self.marked = any(name.startswith("##") for name in self.symbols)  # what goes on within a word, not what begins
+
+    @classmethod
+    def _fit(cls, texts: Iterable[str], settings: Data) -> Self:
+        raise RecipeError(
+            'the tokenizer "folder" is that of a Hugging Face folder, and nothing is learned for it: name the folder '
+            "by model.from"
+        )
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        files, family, size = (values.get(name) for name in ("files", "family", "size"))
+        if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
+            raise RunError("the tokenizer's files are not texts by name")
+        if not isinstance(family, str) or not isinstance(size, int) or not 0 < size <= MOST_SYMBOLS:
+            raise RunError("the tokenizer of a folder has no family and size")
+        return cls(files, family, size)
+
+    @classmethod
+    def _from_json(cls, vocabulary: Vocabulary, lowercase: bool, values: dict[str, Any]) -> Self:
+        return cls.from_json(values)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "family": self.family, "size": self.size, "files": self.files}
+
+    def _encode(self, texts: Sequence[str]) -> Ragged:
+        return self.number(self.tokenizer.encode_many(texts))
+
+    def encode_part(self, text: str) -> NDArray[np.int32]:
+        found: NDArray[np.int32] = self.number(self.tokenizer.encode_many([text], special=False))[0]
+        return found
+
+    def number(self, encoded: Sequence[Sequence[int]]) -> Ragged:
+        return Ragged.of([self.numbers[np.array(ids, dtype=np.int64)] for ids in encoded])
+
+    def decode(self, ids: Iterable[int]) -> str:
+        theirs = [int(self.rows[number]) for number in ids if number not in SILENT]
+        return self.tokenizer.decode([number for number in theirs if number >= 0])
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        return [visible("".join(MARKS.get(one, one) for one in self.symbols[number])) for number in ids]
+
+    def begins_word(self) -> NDArray[np.bool_] | None:
+        if self.marked:
+            return np.array([not name.startswith("##") for name in self.symbols])
+        return np.array([name[:1] in MARKS for name in self.symbols])
+
+    def source_rows(self) -> NDArray[np.int64]:
+        """Of a table by our numbers, the row of theirs that each begins with; -1 where there is none."""
+        rows = self.rows.copy()
+        rows[START] = -1 if self.begin is None else self.begin
+        return rows
