@@ -61,9 +61,10 @@ class Transformer(Layered):
     norm_epsilon: Annotated[
         float,
         ReadIf(
-            lambda side: side.norm != "rezero" or side.embedding_norm, 'unless norm is "rezero" without embedding_norm'
+            lambda side: side.norm_type == "layer" and (side.norm != "rezero" or side.embedding_norm),
+            'with norm_type "layer", unless norm is "rezero" without embedding_norm',
         ),
-    ] = Field(default=1e-5, gt=0, lt=1, description="What norms add to the variance; BERT has 1e-12.")
+    ] = Field(default=1e-5, gt=0, lt=1, description="What LayerNorm adds to the variance; BERT has 1e-12.")
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
         default="rotary", description="How the position of an element is told."
     )

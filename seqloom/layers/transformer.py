@@ -218,7 +218,7 @@ class TransformerConfig:
     norm: str = "pre"  # of RESIDUALS
     rezero_shared: bool = False  # one factor for all residuals of a layer; else one each
     norm_type: str = "layer"  # of NORMS
-    norm_epsilon: float = 1e-5  # what norms add to the variance
+    norm_epsilon: float = 1e-5  # what layer norms add to the variance
     activation: str = "gelu"  # of ACTIVATIONS
     positions: str = "sinusoidal"  # or "learned", "rotary", "none"
     max_positions: int = 512  # of learned ones
@@ -274,8 +274,8 @@ def transformer(inputs: int, config: TransformerConfig, *, causal: bool, memory:
 
 
 def set_epsilon(stack: Stack, epsilon: float) -> Stack:
-    """What its norms add to the variance."""
+    """What its layer norms add to the variance."""
     for part in stack.modules():
-        if isinstance(part, nn.LayerNorm | nn.RMSNorm):
+        if isinstance(part, nn.LayerNorm):
             part.eps = epsilon
     return stack

@@ -45,7 +45,7 @@ class Embedder:
     last one if none is given."""
 
     def __init__(self, run: "Run", layer: int | None = None) -> None:
-        self.field = run.task.fields.get("source", run.task.fields.get("target"))
+        self.field: Any = run.task.fields.get("source", run.task.fields["target"])
         self.run, self.layer, self.cut = run, layer, 0
         if not getattr(self.field, "is_text", False):
             raise RunError(f"{run.folder}: reads {self.field.kind}, but only texts have vectors here")
@@ -100,17 +100,16 @@ class Embedder:
         return [found[row] for row in range(len(texts))]
 
     def group(self, ids: NDArray[Any], vectors: Floats) -> WordVectors:
+        """Tokens in a row make a word, from one that begins it to the next that does; white space belongs to none."""
         tokens = ids if ids.ndim == 1 else ids[:, 0]
-        pieces = [self.field.decode([int(token)]) for token in tokens]
+        blank = np.array([not self.field.decode([int(token)]).strip() for token in tokens], dtype=bool)
         starts = self.field.begins_word()
         if getattr(self.field, "unit", "") == "character":
-            blank = np.array([not piece.strip() for piece in pieces], dtype=bool)
-            begins = ~blank & np.concatenate([[True], blank[:-1]])[: len(blank)]
+            begins = np.concatenate([[True], blank[:-1]])[: len(blank)]
         else:
-            blank = np.array([not piece.strip() for piece in pieces], dtype=bool)
             begins = np.ones(len(tokens), dtype=bool) if starts is None else starts[tokens]
+        begins[:1] = True
         owner = np.cumsum(begins) - 1
-        owner[(owner < 0) & ~blank] = 0
         groups = [np.flatnonzero((owner == number) & ~blank) for number in range(int(owner.max(initial=-1)) + 1)]
         groups = [group for group in groups if len(group)]
         words = [self.field.decode(tokens[group].tolist()).strip() for group in groups]

@@ -219,20 +219,13 @@ class Run:
             )
         return self.task.shape.fill(self.model, check_text("the text", given), check_whole("count", count, 1))
 
-    @overload
-    def embed(self, texts: str, layer: int | None = None) -> Floats: ...
-
-    @overload
-    def embed(self, texts: Sequence[str], layer: int | None = None) -> Floats: ...
-
     def embed(self, texts: str | Sequence[str], layer: int | None = None) -> Floats:
         """A vector for a text (D,), or one for each of several (N, D): the mean of what a layer knows of its tokens,
         the last layer if none is given; 0 is the embedding."""
         from .embedding import Embedder
 
-        one = isinstance(texts, str)
-        found = Embedder(self, layer).texts([texts] if one else list(texts))
-        return found[0] if one else found
+        embedder = Embedder(self, layer)
+        return embedder.texts([texts])[0] if isinstance(texts, str) else embedder.texts(list(texts))
 
     def embed_words(self, text: str, layer: int | None = None) -> "WordVectors":
         """The words of a text and a vector for each, the mean of its tokens."""

@@ -98,9 +98,9 @@ def open_folder(folder: Path) -> Opened:
         for ours, theirs in pair_bodies(model, found):
             ours.copy_(theirs[len(theirs) - len(ours) :] if ours.dim() else theirs)
         copy_tables(model, found, field)
-    head = {}
+    head: dict[str, Tensor] = {}
     if isinstance(pooler := getattr(getattr(found.network, "encoder", None), "pool", None), Pooler):
-        head = {f"head.hidden.0.{name}": weight for name, weight in pooler.dense.named_parameters()}
+        head = {f"head.hidden.0.{name}": weight.detach() for name, weight in pooler.dense.named_parameters()}
     sums = "".join(sha256(file) for file in sorted(folder.glob("*.safetensors")))
     return Opened(task, model.eval(), hashlib.sha256(sums.encode()).hexdigest(), head)
 

@@ -73,6 +73,12 @@ class LibraryTokenizer:
             found = self.library.encode_batch(whole, add_special_tokens=special)
             return [list(encoding.ids) for encoding in found]
 
+    def find_id(self, token: str) -> int | None:
+        """The id of a token, such as "[MASK]"."""
+        with guarded(self.place):
+            found: int | None = self.library.token_to_id(token)
+            return found
+
     def list_tokens(self) -> dict[str, int]:
         """Every token with its id."""
         with guarded(self.place):
