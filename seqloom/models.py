@@ -83,7 +83,7 @@ class Labeler(nn.Module):
         """What each part is for, and the beginning of its weights' names: another model may have it elsewhere."""
         return {
             "read.embedding": "embed.",
-            "read.body": "encoder.layer.",
+            "read.body": f"encoder.layer.{self.encoder.layer.inside}",
             "pool": "encoder.pool.",
             "head": "head.",
         }
@@ -116,6 +116,22 @@ class BidirectionalLanguageModel(Labeler):
 
     def objective(self) -> "BidirectionalObjective":
         return BidirectionalObjective(self)
+
+
+class NextSentenceModel(Labeler):
+    """Predicts masked tokens and, from the summary of two segments, whether the second follows the first (Devlin et
+    al., 2019)."""
+
+    def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, relation: Head, dropout: float = 0.0) -> None:
+        super().__init__(embed, encoder, head, per_element=True, dropout=dropout)
+        self.relation = relation
+
+    def summary(self, x: Tensor, mask: Tensor) -> Tensor:
+        memory: Memory = self.encoder(self.embed(x), mask)
+        return memory.summary
+
+    def objective(self) -> "NextSentenceObjective":
+        return NextSentenceObjective(self)
 
 
 class Source(nn.Module):
@@ -270,6 +286,7 @@ class Batch(NamedTuple):
         None  # (B, T), false where a generator reads its own last element instead; none: nowhere
     )
     loss_mask: Tensor | None = None  # (B, T), where the target counts, if that is not everywhere that is read
+    follows: Tensor | None = None  # (B,), 1 where the second segment of a row follows the first, 0 where it does not
 
     @classmethod
     def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
@@ -300,6 +317,7 @@ class Batch(NamedTuple):
             source=tuple(each.to(device) for each in self.source),
             teacher_forced=None if self.teacher_forced is None else self.teacher_forced.to(device),
             loss_mask=None if self.loss_mask is None else self.loss_mask.to(device),
+            follows=None if self.follows is None else self.follows.to(device),
         )
 
     def rows(self, part: slice | Tensor) -> "Batch":
@@ -311,6 +329,7 @@ class Batch(NamedTuple):
             source=tuple(each[part] for each in self.source),
             teacher_forced=None if self.teacher_forced is None else self.teacher_forced[part],
             loss_mask=None if self.loss_mask is None else self.loss_mask[part],
+            follows=None if self.follows is None else self.follows[part],
         )
 
 
@@ -337,6 +356,24 @@ class LabelingObjective(Objective):
         features = self.model.features(batch.inputs, batch.mask)
         told = batch.mask if batch.loss_mask is None else batch.loss_mask
         return *self.model.head.loss(features, batch.target, told if self.model.per_element else None), None
+
+
+class NextSentenceObjective(Objective):
+    """The mean loss of the masked tokens and that of whether the second segment follows, added."""
+
+    model: NextSentenceModel
+
+    def __init__(self, model: NextSentenceModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
+        batch, model = batch.to(device_of(self)), self.model
+        assert batch.follows is not None and batch.loss_mask is not None
+        memory: Memory = model.encoder(model.embed(batch.inputs), batch.mask)
+        total, count = model.head.loss(model.dropout(memory.values), batch.target, batch.loss_mask)
+        other, rows = model.relation.loss(model.dropout(memory.summary), batch.follows)
+        return total + other * count.clamp(min=1) / rows, count.clamp(min=1), None
 
 
 class BidirectionalObjective(Objective):

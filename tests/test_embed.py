@@ -59,11 +59,11 @@ def test_the_last_layer_is_what_the_head_sees_and_neighbors_in_a_batch_change_no
         encoded = field.encode_many([text])
         inputs, mask = field.collate(encoded, [0], run.recipe.model)
         with torch.no_grad():
-            if run.model.generates:
+            if run.net.generates:
                 begun = torch.nn.functional.pad(inputs, (1, 0), value=SPECIALS.index("<sos>"))
-                values = run.model.features(begun, run.model.initial_state(1))[0][0, 1:]
+                values = run.net.features(begun, run.net.initial_state(1))[0][0, 1:]
             else:
-                values = run.model.encoder(run.model.embed(inputs), mask).values[0]
+                values = run.net.encoder(run.net.embed(inputs), mask).values[0]
         close(found, values.double().mean(0).numpy(), atol=1e-5)
 
 
@@ -73,8 +73,8 @@ def test_layer_zero_is_the_embedding_and_words_are_means_of_their_tokens(kind, r
     field = run.task.fields.get("source", run.task.fields["target"])
     inputs, _ = field.collate(field.encode_many(["the cat sat"]), [0], run.recipe.model)
     with torch.no_grad():
-        table = run.model.embed(inputs)[0].double()
-    if not run.model.generates and run.recipe.model.kind == "transformer":
+        table = run.net.embed(inputs)[0].double()
+    if not run.net.generates and run.recipe.model.kind == "transformer":
         assert run.recipe.model.positions == "rotary"  # which add nothing to the embedding
     close(run.embed("the cat sat", layer=0), table.mean(0).numpy(), atol=1e-5)
     words, vectors = run.embed_words("the cat sat")
@@ -90,7 +90,7 @@ def test_a_layer_that_is_not_there_is_refused(runs):
 
 def test_neighbors_and_analogies_are_those_of_brute_force(runs):
     run = runs["classify"]
-    table = run.model.embed.weight.detach().double().numpy()
+    table = run.net.embed.weight.detach().double().numpy()
     names = run.task.source.symbols
     units = {name: row / np.linalg.norm(row) for name, row in zip(names, table, strict=True) if name not in SPECIALS}
     near = run.lexicon.nearest("cat", 100)
@@ -145,7 +145,7 @@ def test_the_command_writes_what_python_gives(runs, tmp_path):
         if ending == "safetensors":
             found = load_file(out)["vectors"]
         elif ending == "csv":
-            rows = list(csv.DictReader(out.open(encoding="utf-8")))
+            rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
             assert [row["text"] for row in rows] == TEXTS
             found = np.array([[float(row[f"v{n}"]) for n in range(1, 9)] for row in rows])
         else:

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import nn
 
 from ..config.model import Model
+from ..errors import RecipeError
+from ..layers.base import Layer
 from ..layers.cells import MakeCell
 from ..layers.embeddings import find_token_table
 from ..layers.fast.dropout import Dropout
 from ..layers.heads import Head, MLPHead
+from ..layers.mixing import MixedLayers
 from ..models import Generator, Labeler, Source
 
 
@@ -63,7 +67,17 @@ def build_labeler(
     reader = reads.build_encoder(
         inputs or model.embedding, ahead=ahead, pool=model.pool, queries=model.queries, own=own
     )
+    if model.mix_layers:
+        reader.layer = mix_layers(reader.layer, inputs or model.embedding)
     return reads.without_biases(Labeler(embed, reader, build_head(model, reads.width, make), each, reads.dropout))
+
+
+def mix_layers(layer: Layer, inputs: int) -> MixedLayers:
+    """The layer with a mix over all that it is made of."""
+    states = layer.read_states(torch.zeros(1, 1, inputs), torch.ones(1, 1, dtype=torch.bool))[1:]
+    if len(states) < 2 or len({state.shape[-1] for state in states}) > 1:
+        raise RecipeError("model.mix_layers mixes layers of the same size, but here there are not several of one size")
+    return MixedLayers(layer, len(states))
 
 
 def build_forecaster(

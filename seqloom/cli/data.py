@@ -27,14 +27,14 @@ def data(
 
     check_data(given.data)
     from ..runs.data_report import data_json, describe_all
-    from ..tasks import declare
+    from ..runs.start import declare_with_start
     from ..tasks.auto import settle
     from .terminal import notes
 
     for sentence in given.notes:
         notes.print(printable(sentence))
     settled, sentence, _ = settle(given)
-    task, prepared = declare(settled).prepare(settled.resolved(), lambda sentence: None)
+    task, prepared = declare_with_start(settled)[0].prepare(settled.resolved(), lambda sentence: None)
     if as_json:
         print_whole(data_json(task, prepared) | {"settings": settled.resolved().model_dump(mode="json")})
         return

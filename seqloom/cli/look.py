@@ -117,7 +117,13 @@ STUDIES = ("vanishing", "taming")
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="vanishing: who remembers how far. taming: what lets a deep net learn.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="labels: what more labels would give, on your own data. vanishing: who remembers how far. taming: "
+            "what lets a deep net learn."
+        ),
+    ],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Changes for every way, such as train.steps=50.")
     ] = None,

@@ -133,6 +133,10 @@ class Patches(Model):
 
 
 class ReadingModel(EmbeddingModel):
+    mix_layers: bool = Field(
+        default=False,
+        description="Whether the head sees a learned mix of what all layers know, as in ELMo, and not the last alone.",
+    )
     causal: bool = Field(
         default=False,
         description="Whether an element sees only those before it, as in a language model that this one starts from.",

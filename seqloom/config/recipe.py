@@ -265,6 +265,31 @@ class Recipe(Section):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _embeddings_fit(self) -> Self:
+        """Segments and the scale are of tokens, and telling whether texts follow each other needs two segments."""
+        if self.task in LABELERS and self.data.source_type != "tokens":
+            for name, usual in (("segments", 0), ("scaled_embedding", True)):
+                if getattr(self.model, name, usual) != usual:
+                    raise Misplaced(
+                        ["model", name],
+                        f"model.{name} is set, but data.source_type is {literal(self.data.source_type)}: there are no "
+                        "tokens",
+                    )
+        if self.task == "pretrain" and self.train.next_sentence:
+            if self.train.objective != "masked":
+                raise Misplaced(
+                    ["train", "next_sentence"],
+                    f'train.next_sentence goes with train.objective "masked", not with {literal(self.train.objective)}',
+                )
+            if self.model.segments < 2:
+                raise Misplaced(
+                    ["train", "next_sentence"],
+                    f"train.next_sentence needs two segments, but the body has {self.model.segments or 'none'}: "
+                    "say model.segments=2",
+                )
+        return self
+
     def check_data(self) -> None:
         """Refuse a recipe that names no examples: it can be printed, but not trained."""
         if not self.data.sample and not self.data.train:

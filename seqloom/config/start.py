@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..architectures import ARCHITECTURES
 from ..errors import RecipeError
+from .foreign import HEADS, is_foreign, read_family, read_recipe
 from .messages import plain, settings, shown
 from .model import side_class
 
@@ -24,9 +25,7 @@ def read_start(folder: str) -> "Recipe":
     from .recipe import Recipe
 
     if is_foreign(folder):
-        from ..exchange.huggingface.start import read_recipe
-
-        return read_recipe(Path(folder))
+        return read_recipe(folder)
     path = Path(folder) / "recipe.toml"
     if "\0" in folder or not path.is_file():
         raise RecipeError(
@@ -34,14 +33,6 @@ def read_start(folder: str) -> "Recipe":
             "and no config.json of such a model in it"
         )
     return Recipe.read(path).resolved()
-
-
-def is_foreign(folder: str) -> bool:
-    """Whether this is a folder of another library. A run has a config.json, too, beside its recipe."""
-    if "\0" in folder:
-        return False
-    path = Path(folder)
-    return (path / "config.json").is_file() and not (path / "recipe.toml").exists()
 
 
 def suggest_settings(folder: str, task: str) -> dict[str, Any]:
@@ -52,13 +43,8 @@ def suggest_settings(folder: str, task: str) -> dict[str, Any]:
     model = read_start(folder).model
     if not model.reads_ahead:
         return {"model.pool": "last"}
-    from ..exchange.huggingface.start import hidden_activation
-
-    return {
-        "model.pool": "first",
-        "model.hidden": model.size,
-        "model.hidden_activation": hidden_activation(Path(folder)),
-    }
+    activation = HEADS[read_family(folder)[0]]
+    return {"model.pool": "first", "model.hidden": model.size, "model.hidden_activation": activation}
 
 
 def adopt_settings(folder: str, task: str) -> dict[str, Any]:

@@ -295,6 +295,11 @@ class PretrainTrain(SampledTrain):
     whole_words: bool = Field(
         default=False, description="Whether all tokens of a word are masked together, and not each by itself."
     )
+    next_sentence: bool = Field(
+        default=False,
+        description="Whether it is predicted, too, if the second half of a window follows the first or stands "
+        "elsewhere; both losses count alike.",
+    )
 
     def model_settings(self) -> dict[str, object]:
         """The settings of [model] that follow from what is predicted, where the architecture has them."""

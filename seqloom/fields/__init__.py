@@ -2,8 +2,8 @@
 
 from ..config.recipe import Data
 from ..data.schema import Side
+from ..errors import RecipeError
 from .base import ArrayField, Field, Prediction, SymbolField
-from .folder_text import FolderText
 from .frames import Frames
 from .image import Image
 from .image_tokens import ImageTokens
@@ -19,7 +19,6 @@ __all__ = [
     "TEXT_KINDS",
     "ArrayField",
     "Field",
-    "FolderText",
     "Frames",
     "Image",
     "ImageTokens",
@@ -40,12 +39,15 @@ __all__ = [
 ]
 
 
-# All that a text can be cut into; `TEXTS` are those that are learned from texts and can be written.
-TEXT_KINDS: dict[str, type[Text]] = {**TEXTS, WordPairs.kind: WordPairs, FolderText.kind: FolderText}
+# All that a text can be cut into; `TEXTS` are those that are learned from texts and can be written. The tokenizer of a
+# Hugging Face folder adds itself where one is read.
+TEXT_KINDS: dict[str, type[Text]] = {**TEXTS, WordPairs.kind: WordPairs}
 
 
 def text_side(columns: tuple[str, ...], tokenizer: str) -> Side:
     """A side that is text, cut as the tokenizer says."""
+    if tokenizer not in TEXT_KINDS:
+        raise RecipeError(f"the tokenizer is {tokenizer!r}, which is that of a folder: name the folder by model.from")
     return Side(columns, TEXT_KINDS[tokenizer])
 
 

@@ -37,6 +37,7 @@ class Layer(Described):
     causal: bool = True
     final_state_sizes: tuple[tuple[int, ...], ...] = ()  # the sizes of what `final_states` gives
     output = "output_tap"
+    inside = ""  # the beginning of the names of what it goes around, if it is only around something
     fast_ways = ("fast_step", "fast_read", "block", "decoder_parts")
 
     def __init__(self) -> None:

@@ -49,10 +49,10 @@ class Embedder:
         self.run, self.layer, self.cut = run, layer, 0
         if not getattr(self.field, "is_text", False):
             raise RunError(f"{run.folder}: reads {self.field.kind}, but only texts have vectors here")
-        source = run.model.source
-        self.starts = run.model.generates and source is None  # then the first element is the start of a text
-        self.embed = run.model.embed if source is None else source.embed
-        body = source.encoder if source is not None else run.model.decoder if self.starts else run.model.encoder
+        source = run.net.source
+        self.starts = run.net.generates and source is None  # then the first element is the start of a text
+        self.embed = run.net.embed if source is None else source.embed
+        body = source.encoder if source is not None else run.net.decoder if self.starts else run.net.encoder
         self.body = body if self.starts else body.layer
         self.side = run.recipe.model.side("decoder" if self.starts else "encoder")
         self.depth = len(self.states(self.encode(["a"]), [0])[0]) - 1
@@ -74,7 +74,7 @@ class Embedder:
             inputs, mask = (
                 torch.nn.functional.pad(one, (1, 0), value=fill) for one, fill in ((inputs, START), (mask, 1))
             )
-        here = device_of(self.run.model)
+        here = device_of(self.run.net)
         found = self.body.read_states(self.embed(inputs.to(here)), mask.to(here))
         return [state[:, int(self.starts) :].cpu() for state in found], mask[:, int(self.starts) :]
 
@@ -96,15 +96,17 @@ class Embedder:
 
     def words(self, texts: Sequence[str]) -> list[WordVectors]:
         """The words of each text, each with the mean of its tokens."""
-        found = {row: self.group(ids, each) for row, ids, each in self.elements(texts)}
+        found = {row: self.group(texts[row], ids, each) for row, ids, each in self.elements(texts)}
         return [found[row] for row in range(len(texts))]
 
-    def group(self, ids: NDArray[Any], vectors: Floats) -> WordVectors:
-        """Tokens in a row make a word, from one that begins it to the next that does; white space belongs to none."""
+    def group(self, text: str, ids: NDArray[Any], vectors: Floats) -> WordVectors:
+        """Tokens in a row make a word, from one that begins it to the next that does; white space belongs to none. A
+        word is called as it stands in the text where that has as many between its blanks."""
+        field = getattr(self.field, "words", self.field)
         tokens = ids if ids.ndim == 1 else ids[:, 0]
-        blank = np.array([not self.field.decode([int(token)]).strip() for token in tokens], dtype=bool)
-        starts = self.field.begins_word()
-        if getattr(self.field, "unit", "") == "character":
+        blank = np.array([not read_symbol(field, int(token)).strip() for token in tokens], dtype=bool)
+        starts = find_starts(field)
+        if getattr(field, "unit", "") == "character":
             begins = np.concatenate([[True], blank[:-1]])[: len(blank)]
         else:
             begins = np.ones(len(tokens), dtype=bool) if starts is None else starts[tokens]
@@ -112,9 +114,23 @@ class Embedder:
         owner = np.cumsum(begins) - 1
         groups = [np.flatnonzero((owner == number) & ~blank) for number in range(int(owner.max(initial=-1)) + 1)]
         groups = [group for group in groups if len(group)]
-        words = [self.field.decode(tokens[group].tolist()).strip() for group in groups]
+        words = text.split()
+        if len(words) != len(groups):
+            words = ["".join(read_symbol(field, int(token)) for token in tokens[group]).strip() for group in groups]
         means = [vectors[group].mean(0) for group in groups]
         return WordVectors(words, np.stack(means) if means else np.zeros((0, vectors.shape[-1])))
+
+
+def read_symbol(field: Any, number: int) -> str:
+    """A token as text; of words that somebody has cut, the word."""
+    text: str = field.decode([number]) if hasattr(field, "decode") else field.symbols[number]
+    return text
+
+
+def find_starts(field: Any) -> NDArray[np.bool_] | None:
+    """Which tokens begin a word; None if every token is one."""
+    starts: NDArray[np.bool_] | None = field.begins_word() if hasattr(field, "begins_word") else None
+    return starts
 
 
 class Lexicon:
@@ -123,12 +139,12 @@ class Lexicon:
 
     def __init__(self, run: "Run") -> None:
         embedder = Embedder(run, 0)
-        self.field = embedder.field
-        if not hasattr(self.field, "begins_word") or getattr(self.field, "unit", "word") == "character":
+        self.field: Any = getattr(embedder.field, "words", embedder.field)
+        if getattr(self.field, "unit", "word") == "character":
             raise RunError(f"{run.folder}: its vocabulary is {self.field.kind}, which are no words")
         table = find_token_table(getattr(embedder.embed, "words", embedder.embed)).detach().cpu().double().numpy()
-        starts = self.field.begins_word()
-        texts = [self.field.decode([number]).strip() for number in range(len(self.field))]
+        starts = find_starts(self.field)
+        texts = [read_symbol(self.field, number).strip() for number in range(len(self.field))]
         chosen = [
             number
             for number, text in enumerate(texts)
@@ -148,8 +164,8 @@ class Lexicon:
         name = self.field.normalize(word).strip()
         if name in self.places:
             return self.directions[self.places[name]]
-        ids = [number for number in self.field.encode_part(f" {name}").tolist() if number >= len(SPECIALS)]
-        if not ids or UNKNOWN in self.field.encode_part(f" {name}").tolist():
+        ids = self.field.encode_part(f" {name}").tolist() if name and hasattr(self.field, "encode_part") else [UNKNOWN]
+        if UNKNOWN in ids:
             raise DataError(f"{word!r:.80} is not among the {len(self.words):,} words of this run's vocabulary")
         mean = self.table[ids].mean(0)
         return mean / (np.linalg.norm(mean) or 1)

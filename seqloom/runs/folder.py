@@ -31,7 +31,6 @@ from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Config, Data, NoteLine, RecordLine, Scores, checked
-from ..tasks import declare
 from ..tasks.task import Prepared, Task
 from ..training.files import (
     LOCK,
@@ -51,6 +50,7 @@ from ..training.files import (
 )
 from ..training.manifests import MANIFEST, compute_sums, read_manifest, replace_file, write_manifest
 from .begun import check_begun
+from .foreign import declare_run
 from .json_output import to_line
 
 FORMAT = 3  # of the layout; a folder of another one is refused
@@ -187,7 +187,7 @@ def read_task(
     """The task as it has learned to read; a cell or fields of one's own must be those it was trained with."""
     saved = read_json(folder / "task.json")
     try:
-        task = declare(recipe, fields).restore(recipe, saved)
+        task = declare_run(recipe, fields).restore(recipe, saved)
     except RunError as error:
         raise RunError(f"{folder / 'task.json'}: {str(error).removeprefix('task.json ')}") from None
     if start := read_config(folder).start:  # its data was read with fields of another run, and is so again

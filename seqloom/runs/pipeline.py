@@ -23,7 +23,6 @@ from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
-from ..tasks import declare
 from ..tasks.auto import settle
 from ..tasks.results import Scored
 from ..tasks.task import Feed, Prepared, Task
@@ -59,6 +58,7 @@ from .folder import (
     reopen,
     write_header,
 )
+from .foreign import declare_run
 from .json_output import drop_undefined, make_record_json, make_scores_json
 from .model_card import make_example_command, write_card
 from .notes import Note, yield_notes
@@ -222,7 +222,7 @@ class Pipeline:
         self, recipe: Recipe, examples: object, allowed: bool, note: Note, cell: MakeCell | None
     ) -> tuple[Task, Prepared]:
         """The data as it was or, if that is allowed, changed, but read as the run has learned to."""
-        declared, known = declare(recipe, self.fields), read_data(self.folder)
+        declared, known = declare_run(recipe, self.fields), read_data(self.folder)
         saved = read_json(self.folder / "task.json")
         if start := read_config(self.folder).start:
             begun = read_task(self.folder, recipe, cell, self.fields)

@@ -9,18 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..config.foreign import is_foreign
 from ..config.recipe import Recipe
-from ..config.start import is_foreign
 from ..data.schema import FieldKind
 from ..errors import RecipeError
 from ..fields import TEXT_KINDS
 from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
-from ..tasks import declare
 from ..tasks.task import Declaration, Task
 from ..training.manifests import read_manifest
 from ..training.tensors import distinct_weights
 from .folder import WEIGHTS
+from .foreign import declare_run
 
 LAYER = re.compile(r"^((?:ways\.\d\.)?layers\.)(\d+)\.")
 
@@ -32,7 +32,7 @@ class Start:
     def __init__(self, folder: str, cell: MakeCell | None = None) -> None:
         self.folder, self.extras = folder, dict[str, Tensor]()
         if is_foreign(folder):
-            from ..exchange.huggingface.start import open_folder
+            from .foreign import open_folder
 
             opened = open_folder(Path(folder))
             self.task, self.model, self.sum, self.extras = opened.task, opened.model, opened.sum, opened.head
@@ -109,7 +109,7 @@ def declare_with_start(
     recipe: Recipe, fields: Mapping[str, FieldKind] | None = None, cell: MakeCell | None = None
 ) -> tuple[Declaration, Start | None, dict[str, Any]]:
     """The task of a run that begins, the run that it starts from, if there is one, and the fields that come from it."""
-    declaration = declare(recipe, fields)
+    declaration = declare_run(recipe, fields)
     if not recipe.model.start:
         return declaration, None, {}
     if recipe.data.vectors:

@@ -17,6 +17,7 @@ from ..config.recipe import Recipe
 from ..errors import RecipeError
 from ..training.records import Record
 from .folder import SCORES
+from .label_study import LabelStudy
 from .run import Run, load, train
 
 HALF = "HALF"  # of the steps, in the changes of a way
@@ -32,19 +33,26 @@ class Study:
     ways: Mapping[str, Sequence[str]]
     shows: "Callable[[dict[str, Run], Path], list[dict[str, Any]]]"
 
+    def train(self, into: Path, *overrides: str) -> Iterator[Record]:
+        """Train every way that is not trained yet."""
+        for way, changes in self.ways.items():
+            folder = get_run_folder(into, way)
+            if not (folder / SCORES).exists():
+                settings = fill_steps(changes, Recipe.read(self.recipe, *overrides))
+                yield Record("note", 0, text=f"{way}: {' '.join(settings)}")
+                recipe = Recipe.read(self.recipe, *settings, *overrides)
+                yield from train(recipe, folder, resume=folder.exists())
+
+    def show(self, into: Path) -> list[dict[str, Any]]:
+        """Of a study that is trained, write the pictures, and give the table."""
+        return self.shows({way: load(get_run_folder(into, way)) for way in self.ways}, into)
+
 
 def train_study(name: str, into: Path, *overrides: str) -> Iterator[Record]:
-    """Train every way that is not trained yet."""
+    """Train what is not trained yet."""
     if name not in STUDIES:
         raise RecipeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
-    for way, changes in STUDIES[name].ways.items():
-        folder = get_run_folder(into, way)
-        if not (folder / SCORES).exists():
-            recipe = Recipe.read(STUDIES[name].recipe, *overrides)
-            settings = fill_steps(changes, recipe)
-            yield Record("note", 0, text=f"{way}: {' '.join(settings)}")
-            recipe = Recipe.read(STUDIES[name].recipe, *settings, *overrides)
-            yield from train(recipe, folder, resume=folder.exists())
+    yield from STUDIES[name].train(into, *overrides)
 
 
 def fill_steps(changes: Sequence[str], recipe: Recipe) -> list[str]:
@@ -58,8 +66,7 @@ def get_run_folder(into: Path, way: str) -> Path:
 
 def show_study(name: str, into: Path) -> list[dict[str, Any]]:
     """Of a study that is trained, write the pictures and results.json, and give the table."""
-    study = STUDIES[name]
-    rows = study.shows({way: load(get_run_folder(into, way)) for way in study.ways}, into)
+    rows = STUDIES[name].show(into)
     (into / "results.json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     return rows
 
@@ -184,7 +191,7 @@ def draw_rectification(runs: dict[str, Run]) -> Any:
     return curves_together_chart(curves, "step", "share of the step", "RAdam's first 2,000 steps", words)
 
 
-STUDIES = {
+STUDIES: dict[str, Study | LabelStudy] = {
     "vanishing": Study(
         "vanishing",
         "plain recurrences forget because their gradient vanishes; gates, orthogonal weights and attention do not",
@@ -212,4 +219,5 @@ STUDIES = {
         },
         show_taming,
     ),
+    "labels": LabelStudy(),
 }

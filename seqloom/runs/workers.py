@@ -8,7 +8,6 @@ from ..config.recipe import Recipe, Train
 from ..data.schema import FieldKind
 from ..errors import RunError
 from ..layers.cells import MakeCell
-from ..tasks import declare
 from ..tasks.auto import settle
 from ..tasks.task import Feed
 from ..training.devices import choose_device
@@ -16,6 +15,7 @@ from ..training.loop import fit
 from ..training.parallelism import measure_parallelism
 from ..training.processes import ProcessGroup, shutdown
 from ..training.watching import MakeWatch
+from .foreign import declare_run
 from .start import declare_with_start
 
 
@@ -45,7 +45,7 @@ def run_worker(
         raise RunError("the first process ended before the training began") from None
     if orders:
         recipe = Recipe.of(orders["recipe"])
-        declaration = declare(recipe, fields)
+        declaration = declare_run(recipe, fields)
         sides = declaration.schema.sides
         carried = {side: sides[side].field.from_json(saved) for side, saved in orders["carried"].items()}
         task, prepared = declaration.carrying(carried).prepare(recipe, lambda text: None, known=orders["known"])

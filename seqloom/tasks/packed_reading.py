@@ -25,9 +25,10 @@ from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RecipeError
 from ..fields import Prediction, Text
 from ..fields.base import pick_evenly
+from ..layers.heads import Categorical
 from ..metrics import blocks
 from ..metrics.labels import accuracy
-from ..models import Batch, BidirectionalLanguageModel, Labeler, device_of
+from ..models import Batch, BidirectionalLanguageModel, Labeler, NextSentenceModel, device_of
 from .filling import Filled, encode_blanks, fill_blanks, join_filled
 from .free_generation import FreeGeneration
 from .results import Example, Inspection, Predictions, Scored
@@ -37,6 +38,7 @@ from .shape import ROOM, Encoded, Shape, check_length, count_positions
 HELD_OUT = 0  # the number of the draw that is scored on; those of the epochs come after it
 BLOCK = 100  # predictions that are resampled together
 WORDS = 12  # of an example
+PAIRS = 1  # sets the draws of pairs apart from those of masks
 
 
 def check_window(recipe: Recipe) -> None:
@@ -199,10 +201,31 @@ class MaskedReading(PackedReading):
         body, embed = model.side("encoder"), self.target.embedding(model)
         reader = body.build_encoder(model.embedding, own=self.task.cell)
         head = tie(model, embed, self.target.head(body.width, self.recipe))
+        if self.recipe.train.next_sentence:
+            return NextSentenceModel(embed, reader, head, Categorical(body.width, 2), body.dropout)
         return Labeler(embed, reader, head, per_element=True, dropout=body.dropout)
+
+    def pair(
+        self, encoded: Encoded, rows: Spans, ids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Change the second half of about every other window for another place of the texts: the segments of the
+        tokens, and of which rows the halves follow each other."""
+        segments, follows = np.zeros_like(ids), np.ones(len(rows), dtype=np.int64)
+        total = len(self.places(encoded))
+        for row, (begin, end, draw) in enumerate(rows.tolist()):
+            middle, chance = (end - begin) // 2, draw_for(self.recipe.train.seed, draw, begin, PAIRS)
+            length = end - begin - middle
+            segments[row, middle : end - begin] = 1
+            if middle and chance.random() < 0.5 and total > 2 * length:
+                other = int(chance.integers(0, total - length))
+                if other != begin + middle:
+                    follows[row] = 0
+                    ids[row, middle : end - begin] = self.read(encoded, np.array([[other, other + length, draw]]))[0][0]
+        return segments, follows
 
     def collate(self, encoded: Encoded, rows: Spans) -> Batch:
         ids, mask = self.read(encoded, rows)
+        paired = self.pair(encoded, rows, ids) if self.recipe.train.next_sentence else None
         train, starts = self.recipe.train, self.target.begins_word() if self.recipe.train.whole_words else None
         inputs, hidden = ids.copy(), np.zeros_like(mask)
         for row, (begin, end, draw) in enumerate(rows.tolist()):
@@ -212,7 +235,27 @@ class MaskedReading(PackedReading):
                 ids[row, some], starts, len(self.target), train.mask_share, chance
             )
         read, valid, true, told = (torch.from_numpy(part) for part in (inputs, mask, ids, hidden))
-        return Batch(read, valid, true, loss_mask=told)
+        batch = Batch(read, valid, true, loss_mask=told)
+        if paired is None:
+            return batch
+        segments, follows = map(torch.from_numpy, paired)
+        return batch._replace(inputs=torch.stack([read, segments], -1), follows=follows)
+
+    def validate(self, model: Any, prepared: Any) -> dict[str, float]:
+        scores = super().validate(model, prepared)
+        if self.recipe.train.next_sentence:
+            scores["next sentence"] = self.measure_pairs(model, prepared.splits["validation"].ids)
+        return scores
+
+    @torch.no_grad()
+    def measure_pairs(self, model: Any, encoded: Encoded) -> float:
+        """The share of windows of which it is known whether their halves follow each other."""
+        plan, right = self.plan(encoded), 0
+        for rows in batching.plan_scoring(plan[:, 1] - plan[:, 0], ROOM):
+            batch = self.collate(encoded, plan[rows]).to(device_of(model))
+            assert batch.follows is not None
+            right += int((model.relation(model.summary(batch.inputs, batch.mask)).argmax(-1) == batch.follows).sum())
+        return right / max(len(plan), 1)
 
     def logits(self, model: Labeler, batch: Batch) -> Tensor:
         return model.head(model.features(batch.inputs, batch.mask)[find_told(batch)])

@@ -17,7 +17,7 @@ def measure_depths(objective: nn.Module) -> dict[str, int]:
     names = [name for name, _ in objective.named_parameters()]
     if model is None or not hasattr(model, "bodies"):
         return dict.fromkeys(names, 0)
-    depths: dict[str, int] = {}
+    depths = {name: 0 for name in names if ".mix." in name}  # what joins the layers is above them
     deepest = 0
     for _, prefix, body in reversed(list(model.bodies().values())):  # what writes is above what is written about
         layers = group_layers(body)

@@ -73,14 +73,14 @@ def test_a_frozen_body_reads_as_it_did_there(kind, folders, tmp_path):
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[kind])
     for text in TEXTS:
         ids = torch.from_numpy(run.task.source.encode(text)).long()[None]
-        found = run.model.encoder(run.model.embed(ids), torch.ones_like(ids, dtype=torch.bool)).values
+        found = run.net.encoder(run.net.embed(ids), torch.ones_like(ids, dtype=torch.bool)).values
         close(found, theirs(**tokenizer(text, return_tensors="pt")).last_hidden_state, atol=1e-5, rtol=0)
 
 
 def test_the_pooler_is_the_hidden_layer_of_the_new_head(folders, tmp_path):
     run = fit("classify", folders["bert-pooled"], tmp_path / "run", "train.freeze=embed,encoder,head.hidden")
     theirs = transformers.BertModel.from_pretrained(folders["bert-pooled"])
-    assert torch.equal(run.model.head.hidden[0].weight, theirs.pooler.dense.weight)
+    assert torch.equal(run.net.head.hidden[0].weight, theirs.pooler.dense.weight)
     assert (run.recipe.model.pool, run.recipe.model.hidden, run.recipe.model.hidden_activation) == ("first", 24, "tanh")
 
 
@@ -93,14 +93,14 @@ def test_a_classifier_opens_in_transformers_with_equal_logits(kind, runs, tmp_pa
     assert list(theirs.config.id2label.values()) == list(run.classes)
     for text in TEXTS:
         ids = torch.from_numpy(run.task.source.encode(text)).long()[None]
-        found = run.model(ids, torch.ones_like(ids, dtype=torch.bool))
+        found = run.net(ids, torch.ones_like(ids, dtype=torch.bool))
         close(found, theirs(**tokenizer(text, return_tensors="pt")).logits, atol=1e-5, rtol=0)
     assert "seqloom" in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def test_gpt2_goes_on_writing_and_opens_in_transformers(runs, tmp_path):
     run, folder = runs["gpt2"], tmp_path / "there"
-    assert run.model.head.project.bias is not None and not dict(run.model.head.named_parameters()).get("project.bias")
+    assert run.net.head.project.bias is not None and not dict(run.net.head.named_parameters()).get("project.bias")
     assert run.generate("The penguin", temperature=0.0, length=5).finish()
     export_run(run.folder, "huggingface", folder)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
@@ -109,7 +109,7 @@ def test_gpt2_goes_on_writing_and_opens_in_transformers(runs, tmp_path):
     known = torch.from_numpy(field.rows) >= 0
     for text in TEXTS:
         ids = torch.from_numpy(field.encode(text)).long()[None]
-        found, _ = run.model(ids, run.model.initial_state(1))
+        found, _ = run.net(ids, run.net.initial_state(1))
         wanted = theirs(**tokenizer(text, return_tensors="pt")).logits[..., torch.from_numpy(field.rows)[known]]
         may = found[..., known].isfinite()
         close(found[..., known][may], wanted[may], atol=1e-5, rtol=0)
@@ -121,7 +121,7 @@ def test_gpt2_reads_for_a_classifier_as_it_did_there(folders, tmp_path):
     theirs = transformers.GPT2Model.from_pretrained(folders["gpt2"]).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders["gpt2"])
     ids = torch.from_numpy(run.task.source.encode(TEXTS[0])).long()[None]
-    summary = run.model.encoder(run.model.embed(ids), torch.ones_like(ids, dtype=torch.bool)).summary
+    summary = run.net.encoder(run.net.embed(ids), torch.ones_like(ids, dtype=torch.bool)).summary
     close(summary, theirs(**tokenizer(TEXTS[0], return_tensors="pt")).last_hidden_state[:, -1], atol=1e-5, rtol=0)
     with pytest.raises(RunError, match="the task classify has no counterpart among the classes of gpt2"):
         convert_run(run)
@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_started_from_is_refused_in_a_sentence(folders, 
     with pytest.raises(RecipeError, match="that is no run folder and no Hugging Face folder"):
         Recipe.read("classify", f"model.from={tmp_path}")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
-    with pytest.raises(RunError, match="'model_type' is 'llama', but it can be"):
+    with pytest.raises(RunError, match="'model_type' is 'llama', but a run can start from bert"):
         Recipe.read("classify", f"model.from={tmp_path}")
     huggingface.save(huggingface.load(folders["bert"]), bare := tmp_path / "bare")
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
@@ -181,11 +181,17 @@ def test_an_ordinary_run_in_the_shape_of_bert_opens_in_transformers(tmp_path):
     for text in [*TEXTS, "  two  blanks\nand a line, ", "naïve 北京"]:
         ids = torch.from_numpy(run.task.source.encode(text)).long()[None]
         assert tokenizer(text)["input_ids"] == ids[0].tolist()
-        close(run.model(ids, torch.ones_like(ids, dtype=torch.bool)), theirs(ids).logits, atol=1e-5, rtol=0)
+        close(run.net(ids, torch.ones_like(ids, dtype=torch.bool)), theirs(ids).logits, atol=1e-5, rtol=0)
 
 
 def test_an_ordinary_run_in_the_shape_of_gpt2_opens_in_transformers(tmp_path):
-    own = ("model.norm=pre", "model.activation=gelu_tanh", "model.output_bias=false", "model.tied=true")
+    own = (
+        "model.norm=pre",
+        "model.activation=gelu_tanh",
+        "model.output_bias=false",
+        "model.tied=true",
+        "model.ngram=0",
+    )
     more = ("data.target_tokenizer=bpe", "train.bptt_window=16", "data.documents=lines")
     recipe = Recipe.read("language", "data.sample=", *SHAPE, *own, *more, *FEW)
     list(train(recipe, tmp_path / "run", examples=LINES))
@@ -193,7 +199,7 @@ def test_an_ordinary_run_in_the_shape_of_gpt2_opens_in_transformers(tmp_path):
     export_run(run.folder, "huggingface", tmp_path / "there")
     theirs = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "there").eval()
     ids = torch.from_numpy(run.task.target.encode(TEXTS[0])).long()[None]
-    found, wanted = run.model(ids, run.model.initial_state(1))[0], theirs(ids).logits
+    found, wanted = run.net(ids, run.net.initial_state(1))[0], theirs(ids).logits
     close(found[..., 3:], wanted[..., 3:], atol=1e-5, rtol=0)
 
 

@@ -219,3 +219,68 @@ def test_the_command_ranks_words_for_every_blank(runs, monkeypatch, capsys):
         assert not stopped.value.code and len(lines) == expected
     [words] = json.loads(lines[0])["blanks"]
     assert words[0]["probability"] >= words[1]["probability"] > 0
+
+
+PAIRED = ("masked", "transformer", "train.next_sentence=true", "model.segments=2", "model.heads=2")
+
+
+def test_halves_of_a_window_follow_each_other_or_come_from_elsewhere():
+    task, prepared, _ = prepare(*PAIRED)
+    plain, same, _ = prepare("masked", "transformer")
+    follows, changed = [], 0
+    for epoch in range(6):
+        for rows in task.order(prepared, epoch):
+            batch, alone = task.batch(prepared, rows), plain.batch(same, rows)
+            assert torch.equal(task.batch(prepared, rows).inputs, batch.inputs)  # which depends on the place alone
+            ids, segments = batch.inputs.unbind(-1)
+            for row, (begin, end, _) in enumerate(rows.tolist()):
+                middle, length = (end - begin) // 2, end - begin
+                assert segments[row, :length].tolist() == [0] * middle + [1] * (length - middle)
+                assert torch.equal(batch.target[row, :middle], alone.target[row, :middle])
+                kept = torch.equal(batch.target[row], alone.target[row])
+                changed += not kept
+                assert kept or not batch.follows[row]
+                assert batch.follows[row] or length > 2
+            seen = ~batch.loss_mask & batch.mask
+            assert torch.equal(ids[seen], batch.target[seen])  # the other half is masked as it stands there
+            follows += batch.follows.tolist()
+    share = np.mean(follows)
+    assert abs(share - 0.5) < 4 * 0.5 / np.sqrt(len(follows)) + 0.02 and changed
+
+
+def test_both_losses_are_added():
+    task, prepared, model = prepare(*PAIRED)
+    batch = task.batch(prepared, task.order(prepared, 0)[0])
+    total, count, _ = model.objective()(batch)
+    memory = model.encoder(model.embed(batch.inputs), batch.mask)
+    told = batch.loss_mask
+    words = torch.nn.functional.cross_entropy(model.head(memory.values[told]), batch.target[told])
+    pairs = torch.nn.functional.cross_entropy(model.relation(memory.summary), batch.follows)
+    torch.testing.assert_close(total / count, words + pairs)
+
+
+def test_a_run_of_pairs_trains_resumes_fills_and_is_started_from(tmp_path):
+    records = list(train(pretrain(*PAIRED), tmp_path / "run", examples=sentences()))
+    assert any("next sentence" in record.scores for record in records if record.kind == "validation")
+    run = load(tmp_path / "run")
+    assert run.fill("the ___ sat on the dog")[0]
+    rows = [(text, "ab"[number % 2]) for number, (text,) in enumerate(sentences()["train"])]
+    recipe = Recipe.read("classify", "data.sample=", f"model.from={tmp_path / 'run'}", *FEW)
+    assert recipe.model.segments == 2
+    list(train(recipe, tmp_path / "labels", examples={"train": rows, "validation": rows[:6], "test": rows[:6]}))
+    assert load(tmp_path / "labels").predict(rows[0][0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (["train.next_sentence=true"], "needs two segments, but the body has none: say model.segments=2"),
+        (
+            ["train.next_sentence=true", "model.segments=2", "train.objective=causal"],
+            'goes with train.objective "masked"',
+        ),
+    ],
+)
+def test_pairs_need_segments_and_masks(settings, says):
+    with pytest.raises(RecipeError, match=says):
+        Recipe.read("pretrain", *settings)

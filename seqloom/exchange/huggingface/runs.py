@@ -8,14 +8,15 @@ from typing import Any
 
 import torch
 
+from ...config.foreign import ACTIVATIONS, HEADS, NORMS
 from ...config.recipe import Recipe
 from ...data.vocabulary import END, PAD
 from ...errors import RunError
-from ...fields import FolderText
 from .encoders import Pooler
+from .field import FolderText
 from .folder import FAMILIES, create
 from .model import PretrainedModel
-from .start import ACTIVATIONS, HEADS, NORMS, pair_bodies, tables
+from .shapes import pair_bodies, tables
 from .tokenizer_file import write_tokenizer
 
 ROBERTA_OFFSET = 2  # rows of the table of positions in front of the first, with padding 1
@@ -33,7 +34,7 @@ def convert_run(run: Any) -> PretrainedModel:
     config = write_config(recipe, family, field, task)
     made = create(config, "" if family == "gpt2" else CLASSIFYING[family])
     with torch.no_grad():
-        copy_weights(run.model, made, field)
+        copy_weights(run.net, made, field)
     made.tokenizer = field.tokenizer if field.kind == FolderText.kind else write_tokenizer(field)
     return made.eval()
 

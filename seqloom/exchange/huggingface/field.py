@@ -11,13 +11,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config.recipe import Data
-from ..data.masking import MASK
-from ..data.ragged import Ragged
-from ..data.vocabulary import END, SPECIALS, START, UNKNOWN, Vocabulary
-from ..errors import RecipeError, RunError
-from ..schemas import MOST_SYMBOLS
-from .text import SILENT, Text, visible
+from ...config.foreign import FOLDER
+from ...config.recipe import Data
+from ...data.masking import MASK
+from ...data.ragged import Ragged
+from ...data.vocabulary import END, SPECIALS, START, UNKNOWN, Vocabulary
+from ...errors import RecipeError, RunError
+from ...fields import TEXT_KINDS
+from ...fields.text import SILENT, Text, visible
+from ...schemas import MOST_SYMBOLS
+from .tokenizer import LibraryTokenizer, build_tokenizer, name_special
 
 MARKS = {"Ġ": " ", "Ċ": "\n", "▁": " "}  # what libraries write for white space
 PLACE = Path("the tokenizer")  # of what came from a run's own file
@@ -27,11 +30,9 @@ OURS = {"eos": END, "mask": MASK, "unk": UNKNOWN}  # the first that names a toke
 class FolderText(Text):
     """`files` are those of the tokenizer by name, `size` the tokens that the model has vectors for."""
 
-    kind, unit, lowercase = "folder", "subword", False
+    kind, unit, lowercase = FOLDER, "subword", False
 
     def __init__(self, files: dict[str, str], family: str, size: int, place: Path = PLACE) -> None:
-        from ..exchange.huggingface.tokenizer import LibraryTokenizer, build_tokenizer, name_special
-
         encoded = {name: text.encode() for name, text in files.items()}
         tokenizer = build_tokenizer(encoded, family, place)
         if not isinstance(tokenizer, LibraryTokenizer):
@@ -105,3 +106,6 @@ class FolderText(Text):
         rows = self.rows.copy()
         rows[START] = -1 if self.begin is None else self.begin
         return rows
+
+
+TEXT_KINDS[FolderText.kind] = FolderText

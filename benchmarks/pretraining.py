@@ -1,0 +1,181 @@
+"""What pre-training pays on IMDB: a body taught on the texts of the training part, then fine-tuned on few labels.
+
+`python benchmarks/pretraining.py` does the jobs that are not done, one after the other, on one core; a job is a run of
+its own in results/pretraining/, and one that was killed is taken up where it was. `--list` says which there are, names
+do these alone, `page` writes the table of docs/pretraining.md and its chart from benchmarks/pretraining.json.
+
+The last tenth of the training part is for validation: reviews of one film stand close together, so it shares hardly a
+film with the rest. Settings were chosen by judgment, and the test part is scored once. No checkpoint is chosen: the
+weights of the last step count, so no label is used beside the `n` of a job. The pre-training reads no label at all.
+"""
+
+import gzip
+import json
+import os
+import random
+import re
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("SEQLOOM_DATA") or ROOT.parent / "shared" / "data") / "imdb"
+WORK = Path(os.environ.get("SEQLOOM_RESULTS") or ROOT / "results") / "pretraining"
+LEDGER, PAGE = ROOT / "benchmarks" / "pretraining.json", ROOT / "docs" / "pretraining.md"
+CHART = ROOT / "docs" / "pictures" / "labels.svg"
+HELD_OUT = 2500  # reviews at the end of the training part
+TESTED = 1000  # reviews of the test part that are scored on, drawn once; with all labels all of them are
+SEEDS = {20: 3, 100: 3, 500: 3, 5000: 1, 22500: 1}  # by the number of labels
+STEPS = {20: 40, 100: 60, 500: 100, 5000: 500, 22500: 2000}
+READ = ("data.source=text", "data.target=label", "data.max_length=200", "data.too_long=cut")
+BODY = ("model.kind=lstm", "model.size=256", "model.depth=1")
+PRETRAIN = (
+    *BODY, "data.lowercase=true", "data.vocabulary_size=6000", "data.window=64", "train.objective=causal",
+    "model.dropout=0.05", "train.batch_tokens=4096", "train.sampled_softmax=512", "train.steps=1800",
+    "train.learning_rate=0.004", "train.validate_every=300", "train.checkpoint_every=100", "train.watch_every=0",
+    "train.validation_tokens=40000",
+)  # fmt: skip
+LEARN = ("model.pool=mean", "model.dropout=0.3", "train.batch_tokens=4096", "train.watch_every=0")
+WAYS = {
+    "pretrained": (*LEARN, "train.learning_rate=0.003"),
+    "scratch": (
+        *LEARN, *BODY, "model.causal=true", "model.bidirectional=false", "data.source_tokenizer=bpe",
+        "data.vocabulary_size=6000", "data.lowercase=true", "train.learning_rate=0.003",
+    ),
+}  # fmt: skip
+
+
+def read_rows(name: str) -> list[str]:
+    with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+        return file.readlines()
+
+
+def write_data() -> None:
+    """The parts as files: the texts to pre-train on, and the labels of every job."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    if (WORK / "done").exists():
+        return
+    rows = read_rows("train")
+    train, held = rows[:-HELD_OUT], rows[-HELD_OUT:]
+    test = read_rows("test")
+    some = sorted(random.Random(0).sample(range(len(test)), TESTED))
+    parts = {"train": train, "validation": held, "small": held[:100]}
+    parts |= {"test": test, f"test-{TESTED}": [test[number] for number in some]}
+    by_label = [[row for row in train if json.loads(row)["label"] == label] for label in (0, 1)]
+    for count, seeds in SEEDS.items():
+        for seed in range(seeds):
+            draw = random.Random(1000 * count + seed)
+            parts[f"labels-{count}-{seed}"] = [row for one in by_label for row in draw.sample(one, count // 2)]
+    for name, chosen in parts.items():
+        (WORK / f"{name}.jsonl").write_text("".join(chosen), encoding="utf-8")
+    (WORK / "done").touch()
+
+
+def jobs() -> list[str]:
+    """In the order in which they are done: a first seed of everything small, then further ones."""
+    small = [count for count in SEEDS if SEEDS[count] > 1]
+    ordered = [(count, seed) for seed in range(3) for count in sorted(small, reverse=True)]
+    ordered += [(count, 0) for count in SEEDS if SEEDS[count] == 1]
+    return ["pretrain", *(f"{way}-{count}-{seed}" for count, seed in ordered for way in WAYS)]
+
+
+def settings(job: str) -> tuple[str, list[str]]:
+    """The recipe of a job, and what differs from it."""
+    if job == "pretrain":
+        files = {"train": "train", "validation": "validation", "test": "small"}
+        return "pretrain", [*(f"data.{part}={WORK / file}.jsonl" for part, file in files.items()), *PRETRAIN]
+    way, count, seed = job.split("-")
+    steps = STEPS[int(count)]
+    test = "test" if int(count) > 5000 else f"test-{TESTED}"
+    files = {"train": f"labels-{count}-{seed}", "validation": "small", "test": test}
+    start = [f"model.from={WORK / 'pretrain'}"] if way == "pretrained" else []
+    named = [f"data.{part}={WORK / file}.jsonl" for part, file in files.items()]
+    often = [f"train.steps={steps}", f"train.validate_every={steps}", f"train.seed={seed}"]
+    return "classify", [*named, *start, *READ, *WAYS[way], *often]
+
+
+def do(job: str) -> dict[str, Any]:
+    """Train the run of a job, or what is left of it, and read its scores."""
+    from seqloom.config.recipe import Recipe
+    from seqloom.runs.run import load, train
+
+    recipe, changes = settings(job)
+    folder, begun, used = WORK / job, time.perf_counter(), time.process_time()
+    for record in train(Recipe.read(recipe, *changes), folder, resume=True):
+        if record.kind == "validation" or "starting from" in record.text:
+            print(job, record.step, record.text or record.scores, flush=True)
+    run = load(folder)
+    records = [json.loads(line) for line in (folder / "records.jsonl").read_text("utf-8").splitlines()]
+    trained = max((record["seconds"] for record in records if record.get("seconds")), default=0.0)
+    said = {"scores": run.scores["scores"], "training_seconds": trained, "steps": run.recipe.train.steps}
+    return said | {"seconds": time.perf_counter() - begun, "processor_seconds": time.process_time() - used, "cores": 1}
+
+
+def read_ledger() -> dict[str, Any]:
+    return json.loads(LEDGER.read_text("utf-8")) if LEDGER.exists() else {}
+
+
+def accuracies(ledger: dict[str, Any], way: str, count: int) -> list[float]:
+    """By seed; those of NB-SVM stand beside every run."""
+    found = []
+    for seed in range(SEEDS[count]):
+        for name in WAYS if way == "NB-SVM" else [way]:
+            if (one := ledger.get(f"{name}-{count}-{seed}")) is not None:
+                scored = one["scores"]["accuracy"]
+                found.append(scored["baselines"]["NB-SVM"] if way == "NB-SVM" else scored["value"])
+                break
+    return found
+
+
+def describe(values: list[float]) -> str:
+    if not values:
+        return "–"
+    spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{100 * statistics.mean(values):.1f}{spread} ({len(values)})"
+
+
+def write_page() -> None:
+    ledger = read_ledger()
+    rows = ["| labels | pre-trained | from scratch | NB-SVM | test reviews |", "|---|---|---|---|---|"]
+    for count in SEEDS:
+        cells = [describe(accuracies(ledger, way, count)) for way in ("pretrained", "scratch", "NB-SVM")]
+        if any(cell != "–" for cell in cells):
+            rows.append(f"| {count:,} | {' | '.join(cells)} | {'25,000' if count > 5000 else f'{TESTED:,}'} |")
+    page = PAGE.read_text("utf-8")
+    marks = re.compile(r"(<!-- labels -->\n).*?(\n<!-- /labels -->)", re.DOTALL)
+    PAGE.write_text(marks.sub(lambda found: f"{found[1]}\n{chr(10).join(rows)}\n{found[2]}", page), "utf-8")
+    draw_chart(ledger)
+
+
+def draw_chart(ledger: dict[str, Any]) -> None:
+    from seqloom.look.charts.base import save
+    from seqloom.look.charts.labels import LabelCurve, label_curve_chart
+
+    curves = []
+    for way, name in (("pretrained", "pre-trained"), ("scratch", "from scratch"), ("NB-SVM", "NB-SVM")):
+        points = [(count, values) for count in SEEDS if (values := accuracies(ledger, way, count))]
+        curves.append(LabelCurve(name, [count for count, _ in points], [values for _, values in points]))
+    save(label_curve_chart(curves, "accuracy", "IMDB, test reviews; every point is a seed"), CHART)
+
+
+def main(asked: list[str]) -> None:
+    if asked == ["--list"]:
+        print("\n".join(f"{'done' if job in read_ledger() else '    '} {job}" for job in jobs()))
+        return
+    if asked == ["page"]:
+        write_page()
+        return
+    if unknown := [name for name in asked if name not in jobs()]:
+        raise SystemExit(f"there is no job {unknown[0]}; --list names them")
+    write_data()
+    for job in asked or [job for job in jobs() if job not in read_ledger()]:
+        result = do(job)
+        ledger = read_ledger() | {job: result}
+        LEDGER.write_text(json.dumps(ledger, indent=1, sort_keys=True) + "\n", "utf-8")
+        print(job, result["scores"].get("accuracy", {}).get("value"), f"{result['seconds']:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,48 @@
+"""A learned mix of what every layer knows (ELMo, Peters et al., 2018): the lower ones of words, the upper of texts."""
+
+import torch
+from torch import Tensor, nn
+
+from .base import Entries, Layer, Memory
+from .description import Child
+from .state import State
+
+
+class Mix(nn.Module):
+    """A weighted mean of states of one width, times a factor; at first all count alike."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.shares, self.scale = nn.Parameter(torch.zeros(count)), nn.Parameter(torch.ones(()))
+
+    def forward(self, states: list[Tensor]) -> Tensor:
+        return self.scale * torch.einsum("n,nbtd->btd", self.shares.softmax(0), torch.stack(states))
+
+
+class MixedLayers(Layer):
+    """A stack that gives the mix of all its layers in place of the last one. It reads whole sequences only."""
+
+    inside = "layer."
+
+    def __init__(self, layer: Layer, count: int) -> None:
+        super().__init__()
+        self.layer, self.mix = layer, Mix(count)
+        self.causal, self.final_state_sizes = layer.causal, layer.final_state_sizes
+
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        return self.layer.initial_state(batch, memory)
+
+    def final_states(self, state: State) -> tuple[Entries, ...]:
+        return self.layer.final_states(state)
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        states = self.read_states(
+            x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if mask is None else mask
+        )
+        return self.mix(states[1:]), state
+
+    def read_states(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        return self.layer.read_states(x, mask)
+
+    def children_in_order(self) -> list[Child]:
+        return [Child("layer", self.layer)]

@@ -1,0 +1,58 @@
+"""A Hugging Face folder as something to start from: the field and the model that a run of that shape has."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..config.foreign import FOLDER, read_recipe
+from ..config.recipe import Recipe
+from ..data.schema import FieldKind
+from ..errors import RunError
+from ..tasks import declare
+from ..tasks.task import Declaration, Task
+from ..training.files import sha256
+
+
+class Opened(NamedTuple):
+    task: Task
+    model: nn.Module
+    sum: str  # over the files of the weights
+    head: dict[str, Tensor]  # weights of a classifying head, by role
+
+
+def declare_run(recipe: Recipe, fields: Mapping[str, FieldKind] | None = None) -> Declaration:
+    """The task of a recipe; what a folder's tokenizer needs is imported where the recipe names one."""
+    data = recipe.data
+    if FOLDER in (getattr(data, "source_tokenizer", ""), getattr(data, "target_tokenizer", "")):
+        from ..exchange.huggingface import field  # noqa: F401  # which makes it known
+    return declare(recipe, fields)
+
+
+def open_folder(folder: Path) -> Opened:
+    """The model of a folder as that of a run, with the field that its tokenizer is."""
+    from ..exchange.huggingface import load
+    from ..exchange.huggingface.encoders import Pooler
+    from ..exchange.huggingface.field import FolderText
+    from ..exchange.huggingface.shapes import copy_tables, pair_bodies
+    from ..exchange.huggingface.tokenizer import LibraryTokenizer
+
+    recipe, found = read_recipe(folder), load(folder)
+    if not isinstance(found.tokenizer, LibraryTokenizer):
+        raise RunError(f"{folder}: has no tokenizer, so no text can be read: put its tokenizer.json into the folder")
+    files = {name: data.decode() for name, data in found.tokenizer.files.items()}
+    field = FolderText(files, found.family.name, found.settings.vocabulary, folder)
+    task = Task(declare_run(recipe), recipe, {"target": field})
+    model = task.build()
+    with torch.no_grad():
+        for ours, theirs in pair_bodies(model, found):
+            ours.copy_(theirs[len(theirs) - len(ours) :] if ours.dim() else theirs)
+        copy_tables(model, found, field)
+    head: dict[str, Tensor] = {}
+    if isinstance(pooler := getattr(getattr(found.network, "encoder", None), "pool", None), Pooler):
+        head = {f"head.hidden.0.{name}": weight.detach() for name, weight in pooler.dense.named_parameters()}
+    sums = "".join(sha256(file) for file in sorted(folder.glob("*.safetensors")))
+    return Opened(task, model.eval(), hashlib.sha256(sums.encode()).hexdigest(), head)
