@@ -113,7 +113,7 @@ def doctor(
         print("nothing stands out")
 
 
-STUDIES = ("vanishing", "taming")
+STUDIES = ("vanishing", "taming", "labels")
 
 
 def study(
