@@ -264,6 +264,22 @@ class WordVectors(Data):
     )
 
 
+class SpelledWords(Data):
+    characters: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="Characters of a word that are read beside its embedding, or instead of it (model.word_vectors); "
+        "0 is none.",
+    )
+
+
+class TargetVectors(Data):
+    target_vectors: Text = Field(
+        default="", description="A file of word vectors that the words of the target begin with."
+    )
+
+
 class SourceTokens(WordVectors):
     source_tokenizer: Tokens = Field(
         default="characters",
@@ -294,7 +310,7 @@ class LabelNames(Data):
 # --- by task ---------------------------------------------------------------------------------------------------------
 
 
-class Seq2SeqData(TargetTokens, SourceTokens, NumberData, LengthLimit, SourceData):
+class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, NumberData, LengthLimit, SourceData):
     tag: Tag = Field(
         default="",
         description="The column with the language or style of the target, told to the model before it reads.",
@@ -317,11 +333,11 @@ class Seq2SeqData(TargetTokens, SourceTokens, NumberData, LengthLimit, SourceDat
         return self
 
 
-class CaptionData(TargetTokens, ImageData, LengthLimit, SourceData):
+class CaptionData(TargetVectors, TargetTokens, ImageData, LengthLimit, SourceData):
     """Images and sentences."""
 
 
-class ClassifyTokens(WordVectors):
+class ClassifyTokens(SpelledWords, WordVectors):
     source_tokenizer: SourceTokenizer = Field(
         default="characters",
         description="What the source is cut into: characters, words and marks, what blanks divide, subwords, words "
@@ -342,20 +358,15 @@ class ClassifyData(LabelNames, ClassifyTokens, ImageData, NumberData, LengthLimi
     )
 
 
-class TagData(WordVectors, NumberData, LengthLimit, SourceData):
-    characters: int = Field(
-        default=0,
-        ge=0,
-        le=1000,
-        description="Letters of a word that are read beside its embedding; 0 is none.",
-    )
+class TagData(SpelledWords, WordVectors, NumberData, LengthLimit, SourceData):
+    """Words and their tags."""
 
 
 class MusicData(TargetTokens, WordVectors, VocabularyData):
     """Documents, read from their beginning."""
 
 
-class LanguageData(MusicData):
+class LanguageData(SpelledWords, MusicData):
     documents: Literal["file", "paragraphs", "lines"] = Field(
         default="file",
         description="What of a txt file is a document, read from its own beginning: all of it, a paragraph, or a line.",

@@ -89,6 +89,20 @@ class SegmentedModel(EmbeddingModel):
     )
 
 
+class WordReading(EmbeddingModel):
+    spelling: Literal["convolution", "recurrence"] = Field(
+        default="convolution", description="What reads the characters of a word, where data.characters says so."
+    )
+    word_vectors: bool = Field(
+        default=True,
+        description="Whether a word has an embedding of its own beside what its characters say; else they say all.",
+    )
+    one_hot: bool = Field(
+        default=False,
+        description="Whether a token is read as a one-hot vector, as long as the vocabulary, and has no embedding.",
+    )
+
+
 class HiddenLayer(Model):
     hidden: int = Field(
         default=0, ge=0, le=2**16, description="Features of a hidden layer in front of the output layer; 0 is none."
@@ -145,14 +159,11 @@ class ReadingModel(EmbeddingModel):
     reads_ahead: ClassVar[bool] = True
 
 
-class ClassifyModel(Patches, Pooling, SegmentedModel, ReadingModel):
+class ClassifyModel(WordReading, Patches, Pooling, SegmentedModel, ReadingModel):
     """Reads a sequence and answers once."""
 
 
-class TagModel(HiddenLayer, ReadingModel):
-    spelling: Literal["convolution", "recurrence"] = Field(
-        default="convolution", description="What reads the letters of a word, where data.characters says so."
-    )
+class TagModel(WordReading, HiddenLayer, ReadingModel):
     crf: bool = Field(
         default=False, description="Whether tags depend on their neighbors: a conditional random field decides."
     )
@@ -172,7 +183,7 @@ class GeneratorModel(EmbeddingModel):
         return self
 
 
-class LanguageModel(GeneratorModel):
+class LanguageModel(WordReading, GeneratorModel):
     ngram: int = Field(
         default=0,
         ge=0,
@@ -237,7 +248,7 @@ class EncoderDecoderModel(GeneratorModel):
         return self
 
 
-class Seq2SeqModel(Patches, EncoderDecoderModel):
+class Seq2SeqModel(WordReading, Patches, EncoderDecoderModel):
     """An encoder of text, numbers or images, and a decoder."""
 
 

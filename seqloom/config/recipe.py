@@ -248,6 +248,53 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _spelling_fits(self) -> Self:
+        """Characters of words are read where there are words, and settings of that are set where they are read."""
+        data, model = self.data, self.model
+        if model.one_hot:
+            learned = {
+                ("data", "characters"): data.characters,
+                ("data", "vectors"): data.vectors,
+                ("data", "target_vectors"): data.target_vectors,
+                ("data", "tag"): data.tag,
+                ("model", "tied"): model.tied,
+            }
+            for path, given in learned.items():
+                if given:
+                    raise Misplaced(
+                        list(path), f"{'.'.join(path)} is set, but with model.one_hot no embedding is learned"
+                    )
+            if model.kind == "bag":
+                raise Misplaced(["model", "one_hot"], 'model.one_hot is set, but kind "bag" is a mean of embeddings')
+        if not data.characters:
+            for name in ("spelling", "word_vectors"):
+                if name in type(model).model_fields and getattr(model, name) != type(model).model_fields[name].default:
+                    raise Misplaced(
+                        ["model", name],
+                        f"model.{name} is set, but data.characters is 0: no characters of words are read",
+                    )
+            return self
+        cut = {"classify": [data.source_tokenizer], "tag": ["words"]}.get(
+            self.task, [data.target_tokenizer] + [data.source_tokenizer] * (self.task == "seq2seq")
+        )
+        if data.source_type != "tokens":
+            cut = cut[:1] if self.task == "seq2seq" else []
+        faults = {
+            ("data", "characters"): not {"words", "spaced"} & set(cut) and "nothing that is read is cut into words",
+            ("model", "tied"): model.tied and "what is composed of characters cannot serve as an output layer",
+            ("data", "tag"): bool(data.tag) and "a tag has no characters",
+            ("data", "vectors"): bool(data.vectors or data.target_vectors)
+            and not model.word_vectors
+            and "model.word_vectors is false: there are none to begin with",
+            ("model", "kind"): model.kind == "bag" and 'kind "bag" begins with whole words',
+            ("task",): self.task == "pretrain" and "pretrain hides whole tokens",
+        }
+        for path, why in faults.items():
+            if why:
+                raise Misplaced(list(path), f"data.characters is {data.characters}, but {why}")
+        return self
+
+    @model_validator(mode="after")
     def _directions_fit(self) -> Self:
         """Two directions that are taught apart have to be there, and each has a head for half of the features."""
         if self.task == "pretrain" and self.train.objective == "bidirectional":

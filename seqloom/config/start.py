@@ -29,8 +29,8 @@ def read_start(folder: str) -> "Recipe":
     path = Path(folder) / "recipe.toml"
     if "\0" in folder or not path.is_file():
         raise RecipeError(
-            f"{FROM} is {shown(folder)}, but that is neither a run folder nor a Hugging Face folder: there is no recipe.toml "
-            "and no config.json of such a model in it"
+            f"{FROM} is {shown(folder)}, but that is neither a run folder nor a Hugging Face folder: there is no "
+            "recipe.toml and no config.json of such a model in it"
         )
     return Recipe.read(path).resolved()
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import RunError
-from ..layers.character_embeddings import CharacterWordEmbedding
+from ..layers.character_embeddings import CharacterWordEmbedding, SpelledVocabulary
 from ..layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
 from ..layers.padding import lengths_to_mask
 from ..layers.positions import LearnedPositions
@@ -136,6 +136,8 @@ def draw_inputs(
             | SegmentEmbedding(tokens=nn.Module(weight=weight))
         ):
             return draw.integers(0, len(weight), (batch, length))
+        case SpelledVocabulary(spellings=spellings):
+            return draw.integers(0, len(spellings), (batch, length))
         case CharacterWordEmbedding(words=words, letters=letters):
             known: Any = letters.embed
             spelled = draw.integers(1, len(known.weight), (batch, length, 6))

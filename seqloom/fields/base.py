@@ -22,7 +22,7 @@ from ..data.schema import Raw
 from ..data.streams import Places
 from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RecipeError
-from ..layers.embeddings import SegmentEmbedding, TokenEmbedding
+from ..layers.embeddings import SegmentEmbedding, TokenEmbedding, one_hot_embedding
 from ..layers.heads import Categorical, Head
 from ..layers.padding import lengths_to_mask
 from ..layers.sampled_softmax import SampledSoftmax
@@ -188,6 +188,11 @@ class Field(ABC):
         """The first layer for it."""
         raise RecipeError(f"what is read is {self.kind}, which has no embedding")
 
+    @property
+    def one_hot_size(self) -> int:
+        """The features of an element as a one-hot vector; 0 for what are no symbols."""
+        return 0
+
     def features(self, model: Model) -> int:
         """The features of an element behind the first layer."""
         return model.embedding
@@ -256,8 +261,15 @@ class SymbolField(Field):
     def __len__(self) -> int:
         return len(self.symbols)
 
+    @property
+    def one_hot_size(self) -> int:
+        return len(self)
+
     def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
-        tokens = TokenEmbedding(len(self), model.embedding, model.side(body).dropout, model.scaled_embedding)
+        size, dropout = model.embedding, model.side(body).dropout
+        if model.one_hot:
+            return one_hot_embedding(len(self), size, dropout)
+        tokens = TokenEmbedding(len(self), size, dropout, model.scaled_embedding)
         return SegmentEmbedding(tokens, model.segments) if getattr(model, "segments", 0) else tokens
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:

@@ -24,8 +24,9 @@ from ..data.streams import Stream
 from ..data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN, Vocabulary
 from ..errors import RunError
 from ..search import Hypothesis
-from .base import Limits, Prediction, SymbolField, pick_evenly
+from .base import Body, Limits, Prediction, SymbolField, pick_evenly
 from .id_table import MOST_UNITS, UnitTable
+from .spelling import spell_vocabulary
 from .subwords import PIECE, UNIT, BytePairs, Pieces, batched, pieces
 from .vectors import load_vectors
 from .wordpieces import Unigrams, WordPieces
@@ -208,8 +209,9 @@ class WordTokens(Text):
 
     spaced: ClassVar[bool]
 
-    def __init__(self, vocabulary: Vocabulary, lowercase: bool, breaks: bool = False) -> None:
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool, breaks: bool = False, characters: int = 0) -> None:
         self.symbols, self.lowercase, self.cut = vocabulary.symbols, lowercase, Cut(self.spaced, breaks)
+        self.characters = characters  # of a word that are read; 0 is none: a word is a number
         self._numbers = {symbol: number for symbol, number in vocabulary.numbers.items() if number not in SILENT}
         self._units = UnitTable(self._encode_units)
 
@@ -217,11 +219,14 @@ class WordTokens(Text):
     def _fit(cls, texts: Iterable[str], settings: Data) -> Self:
         counts = count_words(texts, Cut(cls.spaced, settings.line_breaks))
         vocabulary = Vocabulary.learn(counts, settings.vocabulary_size, settings.min_count)
-        return cls(vocabulary, settings.lowercase, settings.line_breaks)
+        return cls(vocabulary, settings.lowercase, settings.line_breaks, settings.characters)
 
     @classmethod
     def _from_json(cls, vocabulary: Vocabulary, lowercase: bool, values: dict[str, Any]) -> Self:
-        return cls(vocabulary, lowercase, values.get("breaks") is True)
+        characters = values.get("characters", 0)
+        if not isinstance(characters, int) or not 0 <= characters <= 1000:
+            raise RunError(f"the tokenizer reads {characters!r:.50} characters of a word, but 0 to 1000 were expected")
+        return cls(vocabulary, lowercase, values.get("breaks") is True, characters)
 
     def normalize(self, raw: str) -> str:
         lines = super().normalize(raw).split("\n") if self.cut.breaks else [super().normalize(raw)]
@@ -254,14 +259,24 @@ class WordTokens(Text):
         return [visible(token) if token == "\n" else token for token in shown]
 
     def to_json(self) -> dict[str, Any]:
-        return super().to_json() | ({"breaks": True} if self.cut.breaks else {})
+        spelled = {"characters": self.characters} if self.characters else {}
+        return super().to_json() | ({"breaks": True} if self.cut.breaks else {}) | spelled
 
     def begins_word(self) -> NDArray[np.bool_] | None:
         return None if self.spaced else np.array([not self.cut.joined(symbol) for symbol in self.symbols])
 
+    def _plain(self) -> list[str]:
+        """The symbols without what marks that no blank stood before them."""
+        return [symbol[1:] if self.cut.joined(symbol) else symbol for symbol in self.symbols]
+
+    def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
+        if not self.characters:
+            return super().embedding(model, body)
+        return spell_vocabulary(self._plain(), self.characters, model, body)
+
     def load_vectors(self, embedding: nn.Module, file: str) -> float:
-        plain = [symbol[1:] if self.cut.joined(symbol) else symbol for symbol in self.symbols]
-        return load_vectors(embedding, plain, file)
+        words = embedding.get_submodule("compose.words") if self.characters else embedding
+        return load_vectors(words, self._plain(), file)
 
 
 class Words(WordTokens):

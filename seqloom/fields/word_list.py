@@ -14,8 +14,8 @@ from ..data.ragged import Ragged
 from ..data.schema import Raw
 from ..data.vocabulary import PAD, UNKNOWN, Vocabulary
 from ..errors import RunError
-from ..layers.character_embeddings import CharacterCNN, CharacterRNN, CharacterWordEmbedding
 from .base import Body, Field
+from .spelling import compose_words, cut_word
 from .text import Characters, Text, count_characters, visible
 from .vectors import load_vectors
 
@@ -106,7 +106,9 @@ class SpelledWordList(Field):
 
     def encode_many(self, raws: Sequence[str]) -> Ragged:
         found = self.words.encode_many(raws)
-        spelled = self.letters.encode_many([self._cut(word) for text in raws for word in split_elements(text)])
+        spelled = self.letters.encode_many(
+            [cut_word(word, self.longest) for text in raws for word in split_elements(text)]
+        )
         table = np.full((len(spelled), self.longest), PAD, dtype=np.int32)
         padded, _ = spelled.padded(np.arange(len(spelled)))
         table[:, : padded.shape[1]] = padded
@@ -115,14 +117,8 @@ class SpelledWordList(Field):
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
         return self.words.names(encoded[:, 0])
 
-    def _cut(self, word: str) -> str:
-        half = self.longest // 2
-        return word if len(word) <= self.longest else word[: self.longest - half] + word[-half:]
-
     def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
-        size, letters = model.embedding, CharacterCNN if model.spelling == "convolution" else CharacterRNN
-        dropout = model.side(body).dropout
-        return CharacterWordEmbedding(len(self), letters(len(self.letters), size), size, size, dropout)
+        return compose_words(len(self), len(self.letters), model, body)
 
     def element_names(self, raw: Raw, encoded: Ragged, model: Model) -> list[str]:
         return split_elements(raw)

@@ -1,4 +1,4 @@
-"""Words composed of their letters, beside the vector that each known word has."""
+"""Words composed of their letters, beside the vector that each known word has or instead of it."""
 
 from abc import abstractmethod
 
@@ -58,6 +58,50 @@ class CharacterWordEmbedding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, 1 + K): a word's number, then those of its letters -> (B, T, size)."""
-        different, places = torch.unique(x[..., 1:].flatten(0, 1), dim=0, return_inverse=True)  # most words come again
-        spelled = self.letters(different)[places].unflatten(0, x.shape[:2])
-        return self.dropout(self.join(torch.cat([self.words(x[..., 0]), spelled], -1)))
+        joined = self.join(torch.cat([self.words(x[..., 0]), read_letters(self.letters, x)], -1))
+        vectors: Tensor = self.dropout(joined)
+        return vectors
+
+
+class CharacterOnlyEmbedding(nn.Module):
+    """What the letters of a word say, and nothing else: words that are spelled alike are alike."""
+
+    def __init__(self, letters: CharacterEncoder, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.letters, self.dropout = letters, Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, T, 1 + K) as for `CharacterWordEmbedding` -> (B, T, size)."""
+        vectors: Tensor = self.dropout(read_letters(self.letters, x))
+        return vectors
+
+
+class SpelledVocabulary(nn.Module):
+    """A vocabulary whose words are composed of their letters: `spellings` (symbols, K) has the numbers of the letters
+    of each, which `compose` reads beside the number of the word."""
+
+    spellings: Tensor
+
+    def __init__(self, spellings: Tensor, compose: nn.Module) -> None:
+        super().__init__()
+        self.compose = compose
+        self.register_buffer("spellings", spellings, persistent=False)  # the field knows them
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (B, T) -> (B, T, size)."""
+        vectors: Tensor = self.compose(torch.cat([tokens[..., None], self.spellings[tokens]], -1))
+        return vectors
+
+    @torch.no_grad()
+    def table(self) -> Tensor:
+        """The vector of every word (symbols, size), for programs that look words up."""
+        numbers = torch.arange(len(self.spellings), device=self.spellings.device)
+        vectors: Tensor = self(numbers[None])[0]
+        return vectors
+
+
+def read_letters(letters: CharacterEncoder, x: Tensor) -> Tensor:
+    """What the letters in x (B, T, 1 + K) say, (B, T, size); most words come again, so each is read once."""
+    different, places = torch.unique(x[..., 1:].flatten(0, 1), dim=0, return_inverse=True)
+    spelled: Tensor = letters(different)[places]
+    return spelled.unflatten(0, x.shape[:2])

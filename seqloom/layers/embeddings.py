@@ -31,6 +31,14 @@ class TokenEmbedding(nn.Module):
         return Lookup(self.weight, self.scale) if type(self) is TokenEmbedding else None
 
 
+def one_hot_embedding(symbols: int, size: int, dropout: float = 0.0) -> TokenEmbedding:
+    """Of each of `symbols` a vector of `size` zeros but for a one in its place. Nothing is learned."""
+    embed = TokenEmbedding(symbols, size, dropout, scaled=False)
+    del embed.weight
+    embed.register_buffer("weight", torch.eye(symbols, size), persistent=False)
+    return embed
+
+
 class SegmentEmbedding(nn.Module):
     """A token's vector and, added to it, that of its segment: the first or the second of two texts (Devlin et al.,
     2019)."""

@@ -75,6 +75,16 @@ def load_rows(recipe: Recipe, schema: Schema, note: Note, examples: object, know
     return prepared
 
 
+def size_one_hot(recipe: Recipe, fields: Mapping[str, Field]) -> Recipe:
+    """With one-hot vectors as long as the largest vocabulary that is read, where the recipe wants such."""
+    if not recipe.model.one_hot:
+        return recipe
+    size = max(field.one_hot_size for side, field in fields.items() if side == "source" or recipe.use.decodes)
+    if not size:
+        raise RecipeError("model.one_hot is set, but nothing that is read has a vocabulary")
+    return recipe.changed("model.embedding", size)
+
+
 def no_measures(task: "Task", *of: Any) -> dict[str, Any]:
     """Of a task whose scores are none of those that its shape measures."""
     return {}
@@ -123,7 +133,7 @@ class Declaration:
         learned again. The examples are the recipe's, or such as were given from Python."""
         before = None if known is None else self.restore(recipe, known)
         prepared = self.load(recipe, self.schema, note, examples, before.fields if before else None)
-        task = Task(self, recipe, prepared.fields)
+        task = Task(self, size_one_hot(recipe, prepared.fields), prepared.fields)
         task.recipe = task.shape.settle(prepared)
         task.facts = self.learn(task, prepared) if before is None else before.facts
         task.prepared = prepared
@@ -196,6 +206,9 @@ class Task:
             field = self.fields.get("source", self.target)
             share = field.load_vectors(model.embedding_of("source"), file)
             note(f"{share:.0%} of the {len(field):,} words have a vector in {file}")
+        if file := self.recipe.data.target_vectors:
+            share = self.target.load_vectors(model.embed, file)
+            note(f"{share:.0%} of the {len(self.target):,} words of the target have a vector in {file}")
         self._shape.initialize(model, note)
 
     def objective(self, model: Any) -> Objective:

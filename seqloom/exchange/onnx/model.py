@@ -10,7 +10,7 @@ from onnx import TensorProto
 from torch import nn
 
 from ...layers.base import Encoder
-from ...layers.character_embeddings import CharacterWordEmbedding
+from ...layers.character_embeddings import CharacterWordEmbedding, SpelledVocabulary
 from ...layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
 from ...layers.materialize import materialize
 from ...models import Generator, Labeler
@@ -32,7 +32,7 @@ def write_model(model: Labeler | Generator) -> Graphs:
 
 def shape_of_inputs(embed: nn.Module) -> Shape:
     match embed:
-        case TokenEmbedding() | SegmentEmbedding() | nn.Embedding():
+        case TokenEmbedding() | SegmentEmbedding() | SpelledVocabulary() | nn.Embedding():
             return Shape(("batch", "time"), TensorProto.INT64)
         case CharacterWordEmbedding():
             return Shape(("batch", "time", "letters"), TensorProto.INT64)

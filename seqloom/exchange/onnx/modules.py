@@ -9,7 +9,7 @@ from onnx import TensorProto
 from torch import Tensor, nn
 
 from ...errors import RunError
-from ...layers.character_embeddings import CharacterCNN, CharacterRNN, CharacterWordEmbedding
+from ...layers.character_embeddings import CharacterCNN, CharacterRNN, CharacterWordEmbedding, SpelledVocabulary
 from ...layers.crf import CRF
 from ...layers.embeddings import (
     NoteEmbedding,
@@ -203,6 +203,7 @@ EMBEDDINGS: dict[type[nn.Module], WriteModule] = {
     NumberEmbedding: lambda graph, embed, x: write_linear(graph, embed.product, x),
     PatchEmbedding: write_patches,
     CharacterWordEmbedding: write_spelled,
+    SpelledVocabulary: lambda graph, embed, x: graph.add("Gather", graph.weight(embed.table()), x),
     nn.Embedding: write_plain_table,
     nn.Identity: keep,
 }

@@ -22,6 +22,7 @@ from ...layers.base import (
     mean_pool,
 )
 from ...layers.cells import Cell, GRUCell, LSTMCell, RNNCell
+from ...layers.character_embeddings import SpelledVocabulary
 from ...layers.embeddings import NoteEmbedding, NumberEmbedding, TokenEmbedding
 from ...layers.positions import LearnedPositions, NoRotation, SinusoidalPositions
 from ...layers.recurrent import Bidirectional, Concatenate, Recurrent, VariationalDropout, ZeroState
@@ -82,6 +83,9 @@ def embedding_part(embed: nn.Module) -> tuple[Part | None, str]:
             times = f" * {scale!r}" if scale != 1 else ""
             rows, size = weight.shape
             return Part(f"nn.Embedding({rows}, {size})", {"weight": weight.detach()}), f"self.NAME(inputs){times}"
+        case SpelledVocabulary():
+            table = embed.table()
+            return Part(f"nn.Embedding({len(table)}, {table.shape[1]})", {"weight": table}), "self.NAME(inputs)"
         case NumberEmbedding(product=product) | NoteEmbedding(product=product):
             return linear_part(product), "self.NAME(inputs)"
         case nn.Identity():
