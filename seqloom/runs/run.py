@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from ..look.history import History
     from ..look.measures.probes import Probe
     from ..tasks.filling import Filled
-    from .ordering import PairScores
     from .embedding import Lexicon, WordVectors
+    from .ordering import PairScores
 
 __all__ = ["Run", "diagnose", "load", "train"]
 
