@@ -71,6 +71,37 @@ ANSWERS: dict[str, Any] = {
     },
     "/v2/models/{model}/generate": {"model_name": "dates", "model_version": "1", "text_output": "2024-05-03"},
 }
+# Fields that the example of their request leaves out, and what stands in the path or behind the question mark.
+FIELDS: dict[str, Any] = {
+    "answer": "2024-05-03",
+    "step": 0,
+    "best_of": 1,
+    "stream_options": {"include_usage": True},
+    "logprobs": 5,
+    "stop": ["\n"],
+    "id": "mine",
+    "temperature": 0.8,
+    "max_tokens": 16,
+    "name": "input",
+    "shape": [1],
+    "datatype": "BYTES",
+    "data": ["3 mai 2024"],
+    "outputs": [{"name": "output"}],
+    "sequence_id": "mine",
+    "place": "source.encoder.layer.cell.taps.r",
+    "unit": 3,
+    "to": 0.5,
+    "beam": 4,
+    "model": "prose",
+}
+PARAMETERS: dict[str, tuple[str, Any]] = {
+    "run": ("The name of a run.", "dates"),
+    "model": ("The name of a run.", "dates"),
+    "version": ("Every run has the version 1.", "1"),
+    "name": ("The name of a session.", "mine"),
+    "after": ("", 0),
+    "seed": ("", 7),
+}
 SENTENCE = {"error": "inputs: Field required"}
 OBJECT = {
     "error": {"message": "n is 99", "type": "invalid_request_error", "param": None, "code": "work"},
@@ -84,6 +115,9 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
         for path, methods in api["paths"].items():
             for route in methods.values():
                 add_answers(path, route["responses"])
+                add_parameters(route.get("parameters", []))
+        for schema in api["components"]["schemas"].values():
+            add_examples(schema)
         for unused in ("HTTPValidationError", "ValidationError"):
             api["components"]["schemas"].pop(unused, None)
         app.openapi_schema = api
@@ -97,3 +131,18 @@ def add_answers(path: str, responses: dict[str, Any]) -> None:
     responses["400"] = told
     if path in ANSWERS:
         responses["200"].setdefault("content", {}).setdefault("application/json", {})["example"] = ANSWERS[path]
+
+
+def add_parameters(parameters: list[dict[str, Any]]) -> None:
+    for one in parameters:
+        says, example = PARAMETERS[one["name"]]
+        one.setdefault("description", says)
+        one["example"] = example
+
+
+def add_examples(schema: dict[str, Any]) -> None:
+    """An example of every field: from that of the whole request, or else from the table above, or the default."""
+    [whole, *_] = schema.get("examples") or [{}]
+    for name, field in schema.get("properties", {}).items():
+        found = whole[name] if name in whole else FIELDS[name] if name in FIELDS else field.get("default")
+        field.setdefault("examples", [found])

@@ -76,8 +76,9 @@ def body_of(schema: dict[str, Any]) -> list[str]:
     """A table of the fields of a request, and its example."""
     if not schema:
         return []
+    needed = schema.get("required", [])
     rows = [
-        [name, json.dumps(field["default"]) if "default" in field else "needed", field.get("description", "")]
+        [name, "needed" if name in needed else json.dumps(field.get("default")), field.get("description", "")]
         for name, field in schema.get("properties", {}).items()
     ]
     shown = "".join(f"<pre>{escape(json.dumps(one, ensure_ascii=False))}</pre>" for one in schema.get("examples", []))

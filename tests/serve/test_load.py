@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import socket
+import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,6 +63,38 @@ def test_sigterm_loses_nothing_that_is_in_flight(runs, times):
         assert statuses.count(200) >= min(accepted, 32) > 0
         assert set(statuses) <= {200, 0, 503}
         assert "Traceback" not in server.stop() and server.process.returncode is not None
+
+
+@pytest.mark.soak
+def test_four_times_too_many_are_refused_at_once_and_the_others_keep_their_time(runs):
+    """512 inputs may wait: 8 clients with 64 each fill that, 32 ask for four times as much."""
+    server, body = Server(runs), {"run": "mood", "inputs": ["good film"] * 64}
+
+    def ask(until):
+        session, found = requests.Session(), []
+        while time.monotonic() < until:
+            begun = time.monotonic()
+            answer = session.post(f"{server.url}/predict", json=body, timeout=60)
+            found.append((answer.status_code, time.monotonic() - begun))
+            if answer.status_code == 429:
+                assert answer.headers["retry-after"] == "1"
+                time.sleep(0.2)
+        return found
+
+    def load(clients):
+        until = time.monotonic() + 20
+        with ThreadPoolExecutor(clients) as pool:
+            found = [one for part in pool.map(ask, [until] * clients) for one in part]
+        assert {status for status, _ in found} <= {200, 429}
+        return [sorted(took for status, took in found if status == wanted) for wanted in (200, 429)]
+
+    ask(time.monotonic() + 1)  # which loads the run
+    alone, none = load(8)
+    accepted, refused = load(32)
+    server.stop()
+    assert len(none) == 0 and len(refused) > 20 and len(accepted) > 20
+    assert statistics.median(refused) < 0.1
+    assert statistics.median(accepted) < 2 * statistics.median(alone)
 
 
 def resident(server):

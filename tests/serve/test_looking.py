@@ -162,13 +162,21 @@ def test_every_route_and_field_is_documented_with_an_example(client):
     for path, methods in api["paths"].items():
         for method, route in methods.items():
             assert route.get("description"), (method, path)
+            assert all(one["description"] and "example" in one for one in route.get("parameters", []))
             assert "422" not in route["responses"] and "400" in route["responses"]
             found = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
             bodies |= {found["$ref"].rpartition("/")[2]} if found else set()
     assert len(bodies) >= 10 and all(schemas[name]["examples"] for name in bodies)
     for name, schema in schemas.items():
         for field, about in schema.get("properties", {}).items():
-            assert about.get("description"), (name, field)
+            assert about.get("description") and len(about["examples"]) == 1, (name, field)
+            assert about["examples"] != [None] or field not in schema.get("required", []), (name, field)
+
+
+def test_the_list_of_routes_says_what_is_needed(client):
+    page = client.get("/docs").text
+    row = "<td>{}</td><td>{}</td>"
+    assert row.format("inputs", "needed") in page and row.format("beam", "null") in page
 
 
 @pytest.mark.parametrize("path", ["/predict", "/explain", "/next", "/attention", "/pull", "/tune", "/similar-spans"])
