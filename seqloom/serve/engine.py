@@ -9,12 +9,13 @@ from concurrent.futures import Future
 from typing import Any
 
 from ..errors import DataError
+from . import explaining
 from .batching import Batcher, Job, Work
 from .limits import Limits
 from .metrics import Metrics
-from .models import Model, Token, Writing
 from .runs import Runs
 from .sessions import Sessions
+from .writing import Token, Writing
 
 NUMBERS = 16  # of a series or an image are looked into for each character of a text: a step reads many at once
 
@@ -84,7 +85,7 @@ class Engine:
             yield token
 
     async def explain(self, run: str, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
-        return await self.inspect(run, given, answer, Model.explain, step)
+        return await self.inspect(run, given, answer, explaining.explain, step)
 
     async def inspect(self, run: str, given: Any, answer: str | None, work: Any, *more: Any) -> dict[str, Any]:
         """A look inside while this is answered: many passes of the model, so the input is short."""

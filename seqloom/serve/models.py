@@ -4,61 +4,24 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from ..errors import DataError, RunError
 from ..look import Look
 from ..models import Generator
 from ..runs.folder import WEIGHTS
-from ..runs.json_output import make_prediction_json, replace_nonfinite
+from ..runs.json_output import make_prediction_json
 from ..runs.run import load
-from ..search import Sampling
 from ..tasks.decoding_options import DecodingOptions, Rules
 from ..tasks.task import Task
 from ..training.manifests import read_manifest
+from .writing import Token, Writing
 
 LOOKS = 4  # inputs whose measures are kept
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Writing:
-    """How a text is written, as all protocols say it. A temperature of None searches with a beam instead."""
-
-    max_tokens: int = 0  # 0 is the recipe's
-    temperature: float | None = None
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    seed: int = 0
-    count: int = 1
-    alternatives: int = 0
-    stop: tuple[str, ...] = ()
-    beam: int | None = None  # the recipe's if not given
-
-    @property
-    def sampling(self) -> Sampling:
-        """Checked: what contradicts itself is a SearchError."""
-        temperature = 1.0 if self.temperature is None else self.temperature
-        return Sampling(temperature, self.top_k, self.top_p, self.min_p, self.seed)
-
-
-@dataclass(frozen=True)
-class Token:
-    """One token of one text: what is certain of its text now, and why the text ends with it, if it does."""
-
-    number: int  # of the text
-    text: str
-    name: str  # nothing for the end
-    log: float | None
-    finish: str = ""
-    alternatives: dict[str, float] | None = None
-    offset: int = 0  # characters before it, where that is known beforehand
 
 
 class Model:
@@ -182,41 +145,6 @@ class Model:
             raise DataError(f"there is no token {wrong[0]}: those of {self.name} are 0 to {len(target) - 1}")
         return target.decode(tokens)
 
-    @torch.no_grad()
-    def score_prompt(self, prompt: str | Sequence[int], alternatives: int) -> list[Token]:
-        """The tokens of a beginning, each with its log-probability after those before it; the first has none.
-
-        Tokens by number are read as they are; in front of a text stands what such a text begins with.
-        """
-        task = self.language
-        if isinstance(prompt, str):
-            ids, read = task.target.encode(prompt).tolist(), task.writer.opening(prompt)
-        else:
-            ids = read = list(prompt)
-        shape = task.shape
-        if not shape.carries and len(read) > shape.window:
-            raise DataError(
-                f"the prompt has {len(ids)} tokens, but the probabilities of at most {shape.window} are given: "
-                "this model's attention was trained on windows of that length (train.bptt_window)"
-            )
-        if not ids:
-            return []
-        model = self.generator
-        logits, _ = model(torch.tensor([read]), model.initial_state(1))
-        before = logits[0, len(read) - len(ids) :].double().log_softmax(-1)  # place i tells token i + 1
-        names, told, offset = task.target.names(ids), [], 0
-        for place, (token, name) in enumerate(zip(ids, names, strict=True)):
-            text = task.target.decode(ids[: place + 1])[offset:]
-            if place == 0:
-                told.append(Token(0, text, name, None, "", None, 0))
-            else:
-                logs = before[place - 1]
-                top, which = logs.topk(min(alternatives, len(logs)))
-                others = dict(zip(task.target.names(which.tolist()), top.tolist(), strict=True))
-                told.append(Token(0, text, name, float(logs[token]), "", others, offset))
-            offset += len(text)
-        return told
-
     # --- what is inside ---
 
     def look(self, given: Any, answer: str | None) -> Look:
@@ -243,29 +171,6 @@ class Model:
         if measure not in self._remembered:
             self._remembered[measure] = measure(self)
         return self._remembered[measure]
-
-    def explain(self, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
-        """Which elements spoke for the answer, by every method, each with its faithfulness, the best first."""
-        looked = self.look(given, answer)
-        methods = []
-        for one, trust in looked.measure("attribution", step):
-            methods.append(
-                {
-                    "method": one.method,
-                    "shares": one.shares.tolist(),
-                    "gap": one.gap,
-                    "faithfulness": {
-                        "score": trust.score,
-                        "better_than_random": trust.beaten,
-                        "deletion": trust.deletion.tolist(),
-                        "insertion": trust.insertion.tolist(),
-                    },
-                }
-            )
-            about, elements, whole, nothing = one.about, one.elements, one.whole, one.nothing
-        methods.sort(key=lambda one: -one["faithfulness"]["score"])
-        told = {"about": about, "elements": elements, "log_probability": whole, "without_input": nothing}
-        return replace_nonfinite(told | {"methods": methods})
 
 
 def shown(given: Any) -> str:

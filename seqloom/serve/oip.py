@@ -4,98 +4,25 @@ https://kserve.github.io/website/docs/concepts/architecture/data-plane/v2-protoc
 """
 
 import json
-import math
 from importlib import metadata
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
 from ..errors import DataError
-from ..runs.json_output import to_line
 from .engine import Engine
+from .json_check import check_json
 from .limits import Refused
-from .models import Model, Writing
-from .safety import check_json
+from .models import Model
+from .oip_requests import OUTPUTS, Generate, GenerateParameters, Inference
+from .tensors import rows_of, tensor
 from .wire import engine_of
+from .writing import Writing
 
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])
 
 VERSION = "1"  # every run has this one
-OUTPUTS = {"output": "BYTES", "score": "FP64", "prediction": "BYTES"}
-
-Datatype = (
-    Literal["BYTES", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64"]
-    | Literal["INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64"]
-)
-Size = Annotated[int, Field(ge=0, le=1 << 31)]
-Name = Annotated[str, Field(max_length=200)]
-
-
-class Sequenced(BaseModel):
-    """Parameters of a request; what belongs to extensions that are not served has no effect and is not refused."""
-
-    model_config = ConfigDict(extra="allow")
-    sequence_id: int | Name = Field(default=0, description="The session that this input continues; 0 or empty is none.")
-    sequence_start: bool = Field(default=False, description="Begin the session.")
-    sequence_end: bool = Field(default=False, description="End it after this input.")
-    beam: int | None = Field(default=None, ge=1, description="The beam size, of what searches for its answer.")
-
-
-class InputTensor(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    name: Name = Field(description="input.")
-    shape: list[Size] = Field(max_length=8, description="The first axis counts the inputs.")
-    datatype: Datatype = Field(description="BYTES for text.")
-    parameters: dict[str, Any] = Field(default={}, description="Of extensions that are not served: no effect.")
-    data: list[Any] = Field(description="Nested, or flat in row-major order.")
-
-
-class OutputName(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    name: Name = Field(description=f"One of {', '.join(OUTPUTS)}.")
-    parameters: dict[str, Any] = Field(default={}, description="Of extensions that are not served: no effect.")
-
-
-class Inference(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"inputs": [{"name": "input", "shape": [1], "datatype": "BYTES", "data": ["3 mai 2024"]}]}]
-        },
-    )
-    id: Name | None = Field(default=None, description="Comes back with the answer.")
-    parameters: Sequenced = Field(default=Sequenced(), description="Of the session, and of the search.")
-    inputs: list[InputTensor] = Field(min_length=1, max_length=1, description="One tensor: a batch of inputs.")
-    outputs: list[OutputName] | None = Field(default=None, max_length=8, description="Which are wanted; all if none.")
-
-
-class GenerateParameters(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    temperature: float | None = Field(
-        default=None, ge=0, le=100, description="0 takes the likeliest token; none, the beam."
-    )
-    top_p: float = Field(default=1.0, gt=0, le=1, description="Draw from the fewest tokens with this share together.")
-    top_k: int = Field(default=0, ge=0, description="Draw from so many tokens; 0 is from all.")
-    max_tokens: int | None = Field(default=None, ge=1, description="The most tokens to write; else the recipe's.")
-    stop: list[str] | str = Field(default=[], description="The text ends before any of these.")
-    seed: int = Field(default=0, description="The same seed draws the same.")
-    details: bool = Field(default=False, description="Tell tokens, their log-probabilities and why the text ended.")
-
-
-class Generate(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"text_input": "Once upon", "parameters": {"temperature": 0.8}}]},
-    )
-    id: Name | None = Field(default=None, description="Comes back with the answer.")
-    text_input: str = Field(
-        description="What is answered, or written on; for a run that reads numbers, nested lists of them as JSON."
-    )
-    parameters: GenerateParameters = Field(default=GenerateParameters(), description="How it is written.")
-
-
 # --- metadata -------------------------------------------------------------------------------------------------------
 
 
@@ -177,42 +104,6 @@ async def infer(request: Request, model: str, asked: Inference, version: str = V
     return {"model_name": model, "model_version": VERSION, **named, "outputs": [tensor(name, found) for name in wanted]}
 
 
-def rows_of(given: InputTensor) -> list[Any]:
-    """The inputs in a tensor: its first axis. Data may be nested, or flat."""
-    shape, count = given.shape, math.prod(given.shape)
-    flat = list(flattened(given.data))
-    if given.name != "input" or not shape or len(flat) != count or not shape[0]:
-        said = f"named {given.name!r} of shape {shape} with {len(flat)} elements"
-        raise DataError(f"the tensor is {said}, but one named 'input' was expected, of shape [inputs, …], and as many")
-    kind = str if given.datatype == "BYTES" else (int, float, bool, type(None))
-    if not all(isinstance(one, kind) for one in flat):
-        raise DataError(f"the data of the tensor holds what is not {given.datatype}")
-    if given.datatype == "BYTES" and count == shape[0]:
-        return flat  # also [inputs, 1], as many clients send it
-    return nested(flat, shape)
-
-
-def flattened(data: Any) -> Any:
-    if not isinstance(data, list):
-        yield data
-        return
-    for one in data:
-        yield from flattened(one)
-
-
-def nested(flat: list[Any], shape: list[int]) -> list[Any]:
-    if len(shape) == 1:
-        return flat
-    size = len(flat) // shape[0]
-    return [nested(flat[start : start + size], shape[1:]) for start in range(0, len(flat), size)] if size else []
-
-
-def tensor(name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
-    best = [(answer["predictions"] or [{"output": "", "score": 0.0}])[0] for answer in found]
-    data = [to_line(answer) for answer in found] if name == "prediction" else [one[name] for one in best]
-    return {"name": name, "datatype": OUTPUTS[name], "shape": [len(found)], "data": data}
-
-
 # --- generation -----------------------------------------------------------------------------------------------------
 
 
@@ -224,7 +115,7 @@ async def generate(request: Request, model: str, asked: Generate, version: str =
     writes_on, in_text, reads = await engine.call(
         model, lambda loaded: (loaded.writes_on, loaded.answers_in_text, loaded.reads_text)
     )
-    given, how = asked.parameters, writing(asked.parameters)
+    given, how = asked.parameters, asked.parameters.writing()
     details: dict[str, Any] = {}
     read = asked.text_input if reads else numbers_of(asked.text_input, engine.limits.depth)
     engine.check_inputs([read])
@@ -252,14 +143,3 @@ def numbers_of(text: str, depth: int) -> Any:
     except Refused:
         raise DataError("this run reads numbers, and text_input is not JSON of nested lists of them") from None
     return json.loads(text)
-
-
-def writing(given: GenerateParameters) -> Writing:
-    return Writing(
-        max_tokens=given.max_tokens or 0,
-        temperature=given.temperature,
-        top_k=given.top_k,
-        top_p=given.top_p,
-        seed=given.seed,
-        stop=(given.stop,) if isinstance(given.stop, str) else tuple(given.stop),
-    )

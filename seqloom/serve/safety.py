@@ -5,32 +5,17 @@ endless bodies and headers, and by work that went on after its client had left. 
 """
 
 import asyncio
-import json
-import re
 import secrets
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .answers import Answer, error_response, name_request, until_left
+from .json_check import check_json
 from .limits import Limits, Refused
 from .metrics import Metrics
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
 JSON = "application/json"
-REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-LARGEST = 1 << 63  # of a whole number
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -57,7 +42,7 @@ class Guard:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = Answer(send, request_id(scope))
+        answer = Answer(send, name_request(scope))
         try:
             headers = self._check_headers(scope)
             body = await self._read_body(scope["method"], headers, receive)
@@ -160,32 +145,6 @@ class Guard:
             await asyncio.gather(work, gone, return_exceptions=True)
 
 
-class Answer:
-    """What is sent, with the headers that every answer has."""
-
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send, self._id, self.status, self.begun = send, request_id, 0, False
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.begun, self.status = True, message["status"]
-            known = {name for name, _ in message["headers"]}
-            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in known]
-            message = {**message, "headers": [*message["headers"], *more, (b"x-request-id", self._id.encode())]}
-        await self._send(message)
-
-
-async def until_left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def request_id(scope: Scope) -> str:
-    """The client's own name for the request, if it is a plain one, or a new one."""
-    given = next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-request-id"), "")
-    return given if REQUEST_ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
-
-
 def host_of(header: str) -> str:
     """The host of a Host header, without its port: `[::1]:8000` → `::1`."""
     if header.startswith("["):
@@ -196,52 +155,3 @@ def host_of(header: str) -> str:
 def route_of(scope: Scope) -> str:
     """The pattern of the route, so that names do not become labels."""
     return str(getattr(scope.get("route"), "path", "none"))
-
-
-def check_json(body: bytes, depth: int) -> None:
-    """Refuse what is no plain JSON: NaN, numbers beyond 64 bits, deep nesting, half a surrogate pair."""
-    try:
-        for value, level in walk(json.loads(body.decode("utf-8"), parse_constant=refuse_constant)):
-            if level > depth:
-                raise Refused(400, "json", f"the JSON is nested more than {depth} deep")
-            if isinstance(value, float) and value - value != 0:
-                raise ValueError("a number is too large")
-            if isinstance(value, int) and abs(value) >= LARGEST:
-                raise ValueError("a whole number is beyond 64 bits")
-            if isinstance(value, str):
-                value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise Refused(400, "json", "the JSON holds half of a surrogate pair, which is no text") from None
-    except RecursionError:
-        raise Refused(400, "json", f"the JSON is nested more than {depth} deep") from None
-    except ValueError as error:
-        raise Refused(400, "json", f"the body is no JSON: {str(error)[:120]}") from None
-
-
-def refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def walk(value: Any) -> Iterator[tuple[Any, int]]:
-    """Every value and every key, with how deep it stands."""
-    waiting = [(value, 1)]
-    while waiting:
-        found, level = waiting.pop()
-        yield found, level
-        if isinstance(found, dict):
-            waiting += [(one, level + 1) for pair in found.items() for one in pair]
-        elif isinstance(found, list):
-            waiting += [(one, level + 1) for one in found]
-
-
-def error_response(path: str, error: Refused) -> JSONResponse:
-    """A refusal as the protocol of the path says it: a sentence, or OpenAI's object."""
-    headers = {"retry-after": str(error.retry_after)} if error.retry_after else {}
-    if error.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    if not path.startswith("/v1/"):
-        return JSONResponse({"error": str(error)}, error.status, headers)
-    kind = "server_error" if error.status >= 500 else "invalid_request_error"
-    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(error.status, kind)
-    told = {"message": str(error), "type": kind, "param": None, "code": error.reason.replace(" ", "_")}
-    return JSONResponse({"error": told}, error.status, headers)

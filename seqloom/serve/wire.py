@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse
 
 from ..errors import SeqloomError
 from ..search import Abandoned
+from .answers import error_response
 from .engine import Engine
 from .limits import Refused
-from .safety import error_response
 
 
 def engine_of(request: Request) -> Engine:

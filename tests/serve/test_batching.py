@@ -12,8 +12,8 @@ from seqloom.serve.batching import Batcher, Job
 from seqloom.serve.engine import Engine
 from seqloom.serve.limits import Limits, Refused
 from seqloom.serve.metrics import Metrics
-from seqloom.serve.models import Writing
 from seqloom.serve.runs import Runs
+from seqloom.serve.writing import Writing
 
 from .conftest import CHANCE, WORDS
 

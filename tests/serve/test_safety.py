@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from seqloom.serve.json_check import check_json
 from seqloom.serve.limits import Limits, Refused
-from seqloom.serve.safety import check_json, host_of
+from seqloom.serve.safety import host_of
 
 OK = json.dumps({"run": "mood", "inputs": ["a good film"]}).encode()
 
@@ -196,10 +197,10 @@ def test_a_token_is_asked_for(serving):
 
 
 def test_what_takes_too_long_is_given_up(serving, monkeypatch):
-    from seqloom.serve.models import Model
+    from seqloom.serve import explaining
 
     client = serving(seconds=0.5)
-    monkeypatch.setattr(Model, "explain", lambda *arguments: time.sleep(0.8) or {})
+    monkeypatch.setattr(explaining, "explain", lambda *arguments: time.sleep(0.8) or {})
     begun = time.monotonic()
     answer = client.post("/explain", json={"run": "mood", "input": "a"})
     assert (

@@ -1,0 +1,44 @@
+"""Tensors of the Open Inference Protocol v2 as JSON: inputs from them, and answers in them."""
+
+import math
+from typing import Any
+
+from ..errors import DataError
+from ..runs.json_output import to_line
+from .oip_requests import OUTPUTS, InputTensor
+
+
+def rows_of(given: InputTensor) -> list[Any]:
+    """The inputs in a tensor: its first axis. Data may be nested, or flat."""
+    shape, count = given.shape, math.prod(given.shape)
+    flat = list(flattened(given.data))
+    if given.name != "input" or not shape or len(flat) != count or not shape[0]:
+        said = f"named {given.name!r} of shape {shape} with {len(flat)} elements"
+        raise DataError(f"the tensor is {said}, but one named 'input' was expected, of shape [inputs, …], and as many")
+    kind = str if given.datatype == "BYTES" else (int, float, bool, type(None))
+    if not all(isinstance(one, kind) for one in flat):
+        raise DataError(f"the data of the tensor holds what is not {given.datatype}")
+    if given.datatype == "BYTES" and count == shape[0]:
+        return flat  # also [inputs, 1], as many clients send it
+    return nested(flat, shape)
+
+
+def flattened(data: Any) -> Any:
+    if not isinstance(data, list):
+        yield data
+        return
+    for one in data:
+        yield from flattened(one)
+
+
+def nested(flat: list[Any], shape: list[int]) -> list[Any]:
+    if len(shape) == 1:
+        return flat
+    size = len(flat) // shape[0]
+    return [nested(flat[start : start + size], shape[1:]) for start in range(0, len(flat), size)] if size else []
+
+
+def tensor(name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
+    best = [(answer["predictions"] or [{"output": "", "score": 0.0}])[0] for answer in found]
+    data = [to_line(answer) for answer in found] if name == "prediction" else [one[name] for one in best]
+    return {"name": name, "datatype": OUTPUTS[name], "shape": [len(found)], "data": data}
