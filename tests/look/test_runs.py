@@ -1,8 +1,6 @@
 """Every picture that fits, of runs of every task that reads and answers, from Python and by command."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -46,14 +44,10 @@ def test_every_view_of_a_run_is_drawn_from_the_real_tokens(runs, task, kind):
     assert isinstance(run.diagnose(CASES[task][0], seconds=0.1), list)
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "seqloom", *arguments], capture_output=True, text=True)
-
-
-def test_a_view_is_written_by_command_and_a_wrong_name_is_told(runs, tmp_path):
-    folder, out = str(runs / "classify-lstm"), tmp_path / "gates.svg"
-    done = command("look", folder, "good film", "--view", "gates", "--out", str(out))
-    assert done.returncode == 0 and done.stdout.strip() == str(out) and out.read_text().startswith("<svg")
-    wrong = command("look", folder, "good film", "--view", "gate")
-    assert wrong.returncode == 2 and "there is no view 'gate'" in wrong.stderr and "gates" in wrong.stderr
-    assert isinstance(json.loads(command("doctor", folder, "--json").stdout), list)
+def test_a_view_is_written_by_command_and_a_wrong_name_is_told(runs, typed, tmp_path):
+    folder, out = runs / "classify-lstm", tmp_path / "gates.svg"
+    said, _, code = typed("look", folder, "good film", "--view", "gates", "--out", out)
+    assert code == 0 and said.strip() == str(out) and out.read_text().startswith("<svg")
+    _, error, code = typed("look", folder, "good film", "--view", "gate")
+    assert code == 2 and "there is no view 'gate'" in error and "gates" in error
+    assert isinstance(json.loads(typed("doctor", folder, "--json")[0]), list)

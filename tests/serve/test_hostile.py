@@ -1,4 +1,4 @@
-"""What nobody sends by accident: thousands of malformed requests, and run folders that are made to do harm."""
+"""What nobody sends by accident: hundreds of malformed requests, and run folders that are made to do harm."""
 
 import json
 import os
@@ -65,9 +65,9 @@ def throw(server, requests_wanted):
     return sent, len(operations)
 
 
-def test_two_thousand_malformed_requests_and_no_failure(server):
-    sent, operations = throw(server, 2000)
-    assert sent >= 2000 and operations >= 24
+def test_eight_hundred_malformed_requests_and_no_failure(server):
+    sent, operations = throw(server, 800)
+    assert sent >= 800 and operations >= 24
 
 
 @pytest.mark.soak
