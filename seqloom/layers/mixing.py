@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 
 from .base import Entries, Layer, Memory
-from .description import Child
+from .description import EACH, POINTWISE, Child, Described, Description, count_parameters
 from .state import State
 
 
-class Mix(nn.Module):
+class Mix(Described):
     """A weighted mean of states of one width, times a factor; at first all count alike."""
 
     def __init__(self, count: int) -> None:
@@ -17,6 +17,9 @@ class Mix(nn.Module):
 
     def forward(self, states: list[Tensor]) -> Tensor:
         return self.scale * torch.einsum("n,nbtd->btd", self.shares.softmax(0), torch.stack(states))
+
+    def describe(self) -> Description:
+        return Description("mix of layers", EACH, count_parameters(self), POINTWISE)
 
 
 class MixedLayers(Layer):
@@ -45,4 +48,4 @@ class MixedLayers(Layer):
         return self.layer.read_states(x, mask)
 
     def children_in_order(self) -> list[Child]:
-        return [Child("layer", self.layer)]
+        return [Child("layer", self.layer), Child("mix", self.mix)]
