@@ -15,7 +15,7 @@ def check(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Hold cells and layers of your own against the laws: padding, causality, gradients, learning."""
+    """Check cells and layers of your own against the laws: padding, causality, gradients, learning."""
     from ..certify.own import check_file
     from .terminal import show_table
 

@@ -28,9 +28,10 @@ class DesignOptions:
 
     kinds: Annotated[str, typer.Option(help="Kinds of network, such as rnn,lstm,gru,transformer.")] = ""
     over: Annotated[
-        list[str] | None, typer.Option(help="Another setting that variants differ in: model.depth=1,2. Again for more.")
+        list[str] | None,
+        typer.Option(help="Another setting that variants differ in: model.depth=1,2; repeat for more."),
     ] = None
-    match: Annotated[Match, typer.Option(help="What all variants have alike.")] = Match.PARAMETERS
+    match: Annotated[Match, typer.Option(help="What is equal for all variants.")] = Match.PARAMETERS
     budget: Annotated[
         str, typer.Option(help="The time of a run, such as 5m; without it, the recipe says how long to train.")
     ] = ""
@@ -62,7 +63,7 @@ def compare(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare variants fairly; said again, it goes on, and several processes may share a folder."""
+    """Compare variants fairly. The same command continues; several processes may share a folder."""
     stop: Stop = context.obj
     stop.watch(lambda: "stopped; the same command goes on")
     from ..config.recipe import Recipe

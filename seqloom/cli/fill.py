@@ -17,7 +17,7 @@ def fill(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Words for the blanks of a text, the likeliest first, with their probabilities."""
+    """Fill the blanks of a text: words with their probabilities, the most probable first."""
     from ..runs.run import load
 
     blanks = load(run).fill(text, best)

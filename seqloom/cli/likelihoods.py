@@ -22,7 +22,7 @@ class LikelihoodOptions:
 
     text: Annotated[
         list[str] | None,
-        typer.Option(help="A text whose probability is wanted; again for another. Words/TAG of a run that tags."),
+        typer.Option(help="A text to score; repeat for more. Words/TAG for a run that tags."),
     ] = None
     texts: Annotated[
         str | None,
@@ -30,7 +30,7 @@ class LikelihoodOptions:
     ] = None
     given: Annotated[
         str | None,
-        typer.Option(help="What all texts are given: a source to answer, a beginning to go on from, words to tag."),
+        typer.Option(help="Input of all texts: a source to answer, a prompt to continue, words to tag."),
     ] = None
     tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None
     tokens: Annotated[bool, typer.Option("--tokens", help="Show the log-probability of every token as well.")] = False

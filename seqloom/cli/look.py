@@ -21,7 +21,7 @@ def look(
     ] = None,
     view: Annotated[
         str | None,
-        typer.Option(help="Which picture; all is one page with every one that fits; one that fits if not given."),
+        typer.Option(help="The view; all is one page with every view that fits; if not given, one that fits."),
     ] = None,
     part: Annotated[
         str,
@@ -41,7 +41,7 @@ def look(
     out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
     debug: Debug = False,
 ) -> None:
-    """A picture of what happens inside while a run answers an input, or a page with all of them."""
+    """Draw what happens inside a run while it answers an input: one view, or a page with all."""
     check_begun(run)
     from ..look.charts.base import save
     from ..runs.run import load
@@ -77,7 +77,7 @@ def look(
 
 
 def doctor(
-    run: Annotated[Path | None, typer.Argument(help="A run folder; it need not have come to its end.")] = None,
+    run: Annotated[Path | None, typer.Argument(help="A run folder; its training need not be finished.")] = None,
     machine: Annotated[
         bool, typer.Option("--machine", help="This machine instead: versions, threads, kernels, memory, disk.")
     ] = False,
@@ -87,7 +87,7 @@ def doctor(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """What ails a run, the worst first, each finding with its measurement and what to type."""
+    """Diagnose a run: problems, worst first, each with its measurement and the setting to change."""
     if machine == (run is not None):
         raise RecipeError("doctor examines either a run folder or, with --machine, this machine")
     if run is None:
@@ -133,7 +133,7 @@ def study(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """One well-known claim tried out: a recipe trained in several ways, side by side in one picture."""
+    """Study a well-known claim: a recipe trained in several ways, side by side in one chart."""
     if name not in STUDIES:  # before anything is imported that takes seconds
         raise RecipeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}")
     from ..runs.studies import show_study, train_study

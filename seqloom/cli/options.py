@@ -35,13 +35,13 @@ class InputOptions:
         ),
     ] = None
     source: Annotated[
-        list[str] | None, typer.Option(help="A column of the table to read instead of the run's; again for another.")
+        list[str] | None, typer.Option(help="A column of the table to read instead of the run's; repeat for more.")
     ] = None
     format: Annotated[
         str, typer.Option(help="The format of --file, where its ending does not say: csv, tsv, jsonl, txt …")
     ] = ""
     on_bad_row: Annotated[
-        str, typer.Option(help="What a bad row does: error stops, skip leaves it out; data.on_bad_row of the run.")
+        str, typer.Option(help="For a bad row: error or skip; data.on_bad_row of the run if not given.")
     ] = ""
     tag: Annotated[
         str | None, typer.Option(help="The language or style to write, for a model trained with data.tag.")
@@ -65,23 +65,21 @@ class TableOptions:
 class TextOptions:
     """What is to be written."""
 
-    prompt: Annotated[str, typer.Option(help="What the text begins with; the name of what is drawn.")] = ""
-    length: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 400
-    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many texts.")] = 1
+    prompt: Annotated[str, typer.Option(help="The prompt; for draw, the name of what is drawn.")] = ""
+    length: Annotated[int, typer.Option(min=1, help="Maximum number of tokens.")] = 400
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="Number of texts.")] = 1
 
 
 @dataclass(frozen=True)
 class WritingOptions:
     """How what is written comes out."""
 
-    alternatives: Annotated[int, typer.Option(min=0, max=100, help="With --json: so many likely tokens a step.")] = 0
-    timeout: Annotated[
-        float | None, typer.Option(min=0, help="The most seconds a text is written for; 0 is no limit.")
-    ] = None
-    int8: Annotated[
-        bool, typer.Option("--int8", help="Use weights of eight bits: less exact, and quicker where texts are written.")
-    ] = False
-    stream: Annotated[bool, typer.Option("--stream", help="Print each text piece by piece as it comes.")] = False
+    alternatives: Annotated[
+        int, typer.Option(min=0, max=100, help="With --json: this many alternative tokens at each step.")
+    ] = 0
+    timeout: Annotated[float | None, typer.Option(min=0, help="Time limit of a text in seconds; 0 is none.")] = None
+    int8: Annotated[bool, typer.Option("--int8", help="Use 8-bit weights: less exact, faster in generation.")] = False
+    stream: Annotated[bool, typer.Option("--stream", help="Print each text as it is generated.")] = False
 
 
 @dataclass(frozen=True)
@@ -89,17 +87,18 @@ class SamplingOptions:
     """How a token is drawn."""
 
     temperature: Annotated[
-        float, typer.Option(min=0, help="Below 1 sharpens, above 1 flattens; 0 is the likeliest token each time.")
+        float, typer.Option(min=0, help="Sampling temperature: below 1 sharpens, above 1 flattens, 0 is greedy.")
     ] = 1.0
-    top_k: Annotated[int, typer.Option(min=0, help="Draw from this many of the likeliest tokens; 0 is all.")] = 0
+    top_k: Annotated[int, typer.Option(min=0, help="Draw from this many of the most probable tokens; 0 is all.")] = 0
     top_p: Annotated[
-        float, typer.Option(min=0, max=1, help="Draw from the likeliest tokens that hold this much probability.")
+        float,
+        typer.Option(min=0, max=1, help="Draw from the most probable tokens that together have this probability."),
     ] = 1.0
     min_p: Annotated[
         float,
         typer.Option(min=0, max=1, help="Draw from tokens with at least this share of the best one's probability."),
     ] = 0.0
-    seed: Annotated[int, typer.Option(help="The same seed draws the same texts.")] = 0
+    seed: Annotated[int, typer.Option(help="Random seed: the same seed gives the same texts.")] = 0
 
     def sampling(self) -> "Sampling":
         from ..search import Sampling
@@ -111,23 +110,22 @@ class SamplingOptions:
 class RuleOptions:
     """What every text obeys."""
 
-    ban: Annotated[list[str] | None, typer.Option(help="A text that is never written; again for another.")] = None
-    require: Annotated[list[str] | None, typer.Option(help="A token that is written somewhere; again for another.")] = (
-        None
-    )
-    prefix: Annotated[str, typer.Option(help="What is written first.")] = ""
-    stop: Annotated[list[str] | None, typer.Option(help="A text before which the writing ends; again for another.")] = (
-        None
-    )
+    ban: Annotated[list[str] | None, typer.Option(help="Never generate this text; repeat for more.")] = None
+    require: Annotated[
+        list[str] | None, typer.Option(help="A token that the output must contain; repeat for more.")
+    ] = None
+    prefix: Annotated[str, typer.Option(help="The output begins with this text.")] = ""
+    stop: Annotated[list[str] | None, typer.Option(help="Stop before this text; repeat for more.")] = None
     no_repeat: Annotated[
-        int, typer.Option(min=0, help="No sequence of this many tokens is written twice; 0 allows all.")
+        int, typer.Option(min=0, help="No sequence of this many tokens is generated twice; 0 is no limit.")
     ] = 0
     repetition_penalty: Annotated[
-        float, typer.Option(min=1, help="Divide the probability of what was written before; 1 changes nothing.")
+        float, typer.Option(min=1, help="Penalty on tokens that were already generated; 1 is none.")
     ] = 1.0
-    min_length: Annotated[int, typer.Option(min=0, help="The fewest tokens to write.")] = 0
+    min_length: Annotated[int, typer.Option(min=0, help="Minimum number of tokens.")] = 0
     allow_unknown: Annotated[
-        bool, typer.Option("--allow-unknown", help="Let <unk> be written, for what is not in the vocabulary.")
+        bool,
+        typer.Option("--allow-unknown", help="Allow <unk> in the output, the token for what is not in the vocabulary."),
     ] = False
 
     def rules(self) -> "Rules":
@@ -144,11 +142,11 @@ class BeamOptions:
     beam: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Beam size: how many hypotheses are kept, and shown.")
     ] = None
-    best: Annotated[int, typer.Option(min=0, help="How many answers are shown; 0 is all that are kept.")] = 0
+    best: Annotated[int, typer.Option(min=0, help="Number of answers to show; 0 is all that are kept.")] = 0
     groups: Annotated[int, typer.Option(min=1, help="Split the beam into groups that avoid each other's tokens.")] = 1
     diversity: Annotated[float, typer.Option(min=0, help="How strongly groups avoid each other's tokens.")] = 0.5
     length_penalty: Annotated[
-        float | None, typer.Option(min=0, help="The power of its length that a score is divided by.")
+        float | None, typer.Option(min=0, help="Scores are divided by the length to this power.")
     ] = None
 
 

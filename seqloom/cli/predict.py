@@ -50,7 +50,7 @@ def predict(
     obeying: RuleOptions,
     writing: WritingOptions,
     draw: Annotated[int, typer.Option(min=0, help="Draw this many answers instead of searching for the best.")] = 0,
-    max_length: Annotated[int, typer.Option(min=0, help="The most tokens to write; 0 is the recipe's.")] = 0,
+    max_length: Annotated[int, typer.Option(min=0, help="Maximum number of tokens; 0 is the recipe's.")] = 0,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Feed the run line by line from standard input; each is answered as it comes."),
@@ -58,7 +58,7 @@ def predict(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Answers to inputs given as arguments, in a file or folder, or on standard input; printed, or as a table."""
+    """Predict for inputs given as arguments, in a file or folder, or on standard input: text, JSON or a table."""
     check_predict_options(asking, table, as_json)
     if drawing != SamplingOptions() and not draw:
         raise RecipeError("temperature, top-k, top-p, min-p and seed apply only to sampling: add --draw 1 or more")
@@ -362,12 +362,12 @@ def generate(
     ] = None,
     into: Annotated[Path | None, typer.Option(help="A folder for files: texts, tunes to play, drawings.")] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Say which shares end, are well formed, and stand in the training texts.")
+        bool, typer.Option("--check", help="Report which shares end, are well formed, and occur in the training texts.")
     ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Texts written on from a beginning: drawn token by token or, with --beam, the best that a search finds."""
+    """Generate texts from a prompt: sampled token by token or, with --beam, the best of a beam search."""
     check_beam(searching, writing, tree)
     if writing.stream and asking.count > 1 and not as_json:
         raise RecipeError(f"{asking.count} texts at once cannot be streamed as plain text: use --count 1 or --json")

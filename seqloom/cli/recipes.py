@@ -35,7 +35,7 @@ def config(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Every setting of a recipe, its value and what it does: TOML that, saved, trains the same model."""
+    """Print every setting of a recipe, its value and what it does: TOML that trains the same model."""
     from ..config.recipe import Recipe
 
     found = Recipe.read(recipe, *(overrides or []))

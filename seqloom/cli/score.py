@@ -38,7 +38,7 @@ def score(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Scores of runs, each with its interval and its baselines; with --text, how probable sentences are to them."""
+    """Score runs, each score with its interval and baselines; with --text, the probability of given texts."""
     if asked != LikelihoodOptions() and not asked.text and asked.texts is None:
         raise RecipeError("--given, --tag and --tokens apply only to texts to score: add --text or --texts")
     for folder in runs:
@@ -80,7 +80,7 @@ def quantize(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """What weights of eight bits do to the scores of a run; predict --int8 and generate --int8 answer with them."""
+    """Compare the scores of a run with 8-bit weights and with all bits; predict --int8 uses the former."""
     check_begun(run)
     from ..runs.run import load
     from .terminal import show_table
@@ -98,7 +98,7 @@ def quantize(
 
 
 def certify(as_json: Json = False, debug: Debug = False) -> None:
-    """Hold every cell, attention and block against its equations, PyTorch and facts derived on paper."""
+    """Check every cell, attention and block against its equations, PyTorch and derived facts."""
     from ..certify.checks import all_certificates
     from .terminal import show_table
 

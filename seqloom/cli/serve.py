@@ -23,10 +23,12 @@ TOKEN = "SEQLOOM_TOKEN"  # not an option: what is typed can be read by everybody
 class LimitOptions:
     """What requests may take."""
 
-    memory: Annotated[int, typer.Option(min=1, help="Megabytes of weights that are kept loaded at most.")] = 4096
+    memory: Annotated[int, typer.Option(min=1, help="At most this many megabytes of weights are kept loaded.")] = 4096
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long an answer may take.")] = 30.0
-    header_seconds: Annotated[float, typer.Option(min=0.1, max=60, help="How long a client may take to ask.")] = 10.0
-    batch: Annotated[int, typer.Option(min=1, max=1024, help="Inputs that are answered together.")] = 64
+    header_seconds: Annotated[
+        float, typer.Option(min=0.1, max=60, help="How long a client may take to send a request.")
+    ] = 10.0
+    batch: Annotated[int, typer.Option(min=1, max=1024, help="Batch size: inputs answered together.")] = 64
 
     def limits(self) -> "Limits":
         from ..serve.limits import Limits
@@ -41,7 +43,7 @@ def serve(
     context: typer.Context,
     runs: Annotated[Path, typer.Argument(help="A run folder, or a folder of them.")],
     limits: LimitOptions,
-    host: Annotated[str, typer.Option(help="The address to listen on; all but this machine's own want a token.")] = (
+    host: Annotated[str, typer.Option(help="The address to listen on; any but this machine's own needs a token.")] = (
         LOOPBACK[0]
     ),
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
@@ -51,7 +53,7 @@ def serve(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Serve runs over HTTP: predictions, texts, sessions, reasons; three protocols, see /docs."""
+    """Serve runs over HTTP: predictions, generation, sessions, explanations; three protocols, see /docs."""
     stop: Stop = context.obj
     stop.watch(lambda: "stopped; what was in flight is answered")
     token = os.environ.get(TOKEN, "")

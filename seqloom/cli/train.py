@@ -16,35 +16,44 @@ if TYPE_CHECKING:
     from ..config.recipe import Recipe
 
 
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue from the newest checkpoint; train.steps=N sets a new end.")
+]
+ChangedData = Annotated[
+    bool, typer.Option("--changed-data", help="With --resume: continue although the data has changed.")
+]
+Processes = Annotated[
+    str,
+    typer.Option(
+        metavar="N|auto", help="Processes on this machine; auto measures whether several are faster than one."
+    ),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        min=2, max=1000, help="Train with this many seeds, each into its own folder: mean and spread of scores."
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        max=1000,
+        help="Cross-validate: this many folds, each the test part of one run; mean and spread of scores.",
+    ),
+]
+
+
 def train(
     context: typer.Context,
     recipe: Annotated[str | None, typer.Argument(help="A built-in recipe, or a TOML file.")] = None,
     overrides: Annotated[list[str] | None, typer.Argument(help="Changes, such as data.train=pairs.tsv.")] = None,
     into: Annotated[Path | None, typer.Option(help="The run folder; runs/NAME if not given.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the newest checkpoint; with train.steps=N, to so many steps.")
-    ] = False,
-    changed_data: Annotated[
-        bool, typer.Option("--changed-data", help="With --resume: go on although the data has changed.")
-    ] = False,
-    processes: Annotated[
-        str,
-        typer.Option(
-            metavar="N|auto", help="Processes on this machine; auto tries out whether several are faster than one."
-        ),
-    ] = "1",
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=2, max=1000, help="Train so many seeds into folders of their own: scores as mean and spread."),
-    ] = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            max=1000,
-            help="Cross-validate: so many folds, each of which is the test part of a run of its own; mean and spread.",
-        ),
-    ] = None,
+    resume: Resume = False,
+    changed_data: ChangedData = False,
+    processes: Processes = "1",
+    seeds: Seeds = None,
+    folds: Folds = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -56,11 +65,7 @@ def train(
     if resume and recipe and "=" in recipe:  # the recipe is the run's own
         changes, recipe = [recipe, *changes], None
     check_options(recipe, into, resume, changed_data)
-    if seeds and folds:
-        raise RecipeError("--seeds and --folds are both given: train.seed=N sets the seed of all folds")
-    if (seeds or folds) and (recipe is None or count != 1):
-        option = "--seeds" if seeds else "--folds"
-        raise RecipeError(f"{option} trains a recipe run by run in one process: name the recipe, without --processes")
+    check_repeats(recipe, count, seeds, folds)
     changes = [*changes, *[f"data.folds={folds}"] * bool(folds)]
     given = read_recipe(recipe, changes, resume) if recipe else None
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
@@ -87,6 +92,14 @@ def train(
     stop.check()
     if end is not None and not as_json:
         show_scores([{"run": str(folder)} | end.final])
+
+
+def check_repeats(recipe: str | None, processes: int, seeds: int | None, folds: int | None) -> None:
+    if seeds and folds:
+        raise RecipeError("--seeds and --folds are both given: train.seed=N sets the seed of all folds")
+    if (seeds or folds) and (recipe is None or processes != 1):
+        option = "--seeds" if seeds else "--folds"
+        raise RecipeError(f"{option} trains a recipe run by run in one process: name the recipe, without --processes")
 
 
 def read_recipe(name: str, changes: list[str], resume: bool) -> "Recipe":
@@ -169,19 +182,21 @@ def tune(
     over: Annotated[
         list[str] | None,
         typer.Option(
-            help="What is searched over: model.size=64..256, train.learning_rate=1e-4..1e-2:log, model.kind=gru,lstm."
+            help="Settings to search over: model.size=64..256, train.learning_rate=1e-4..1e-2:log, model.kind=gru,lstm."
         ),
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(min=1, max=10**6, help="How many runs, those cut short included; 20, or a whole grid."),
+        typer.Option(
+            min=1, max=10**6, help="Number of trials, pruned ones included; 20 if not given, or the whole grid."
+        ),
     ] = None,
     into: Annotated[Path | None, typer.Option(help="The folder of the search; runs/tune-NAME if not given.")] = None,
     storage: Annotated[str, typer.Option(help="The URL of a database that several machines share.")] = "",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Search over settings; said again, a search that was killed goes on. Lists of values alone make a grid."""
+    """Search over settings. The same command continues a search; lists of values alone make a grid."""
     stop: Stop = context.obj
     stop.watch(lambda: "stopped; the same command goes on")
     from ..config.ranges import is_list, is_range, parse_over
