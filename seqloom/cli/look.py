@@ -12,6 +12,18 @@ from ..runs.begun import check_begun
 from ..runs.json_output import print_whole
 from .options import Debug, Json
 
+Part = Annotated[
+    str,
+    typer.Option(help="One part of the model in the view: decoder.cross, encoder.self, encoder.1; all if not given."),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="With --view probe: a file of labels of your own; on each line an input, a tab, and one label or one for "
+        "each element."
+    ),
+]
+
 
 def look(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
@@ -23,21 +35,10 @@ def look(
         str | None,
         typer.Option(help="The view; all is one page with every view that fits; if not given, one that fits."),
     ] = None,
-    part: Annotated[
-        str,
-        typer.Option(
-            help="One part of the model in the view: decoder.cross, encoder.self, encoder.1; all if not given."
-        ),
-    ] = "",
+    part: Part = "",
     answer: Annotated[str | None, typer.Option(help="The answer to look at; the model's own if not given.")] = None,
     tag: Annotated[str | None, typer.Option(help="The language or style, for a model trained with data.tag.")] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="With --view probe: a file of labels of your own; on each line an input, a tab, and one label or one "
-            "for each element."
-        ),
-    ] = None,
+    labels: Labels = None,
     out: Annotated[Path | None, typer.Option(help="The file: .html .svg .png .json; with --view all, .html.")] = None,
     debug: Debug = False,
 ) -> None:

@@ -34,10 +34,15 @@ if TYPE_CHECKING:
     from ..runs.run import Run
     from ..search import Recorder
     from ..tasks.decoding_options import DecodingOptions
+    from ..tasks.generation import Piece
     from ..tasks.results import Predictions
 
 STDIN = "standard input"
 PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the first answers to come soon
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", help="Feed the run line by line from standard input; each is answered as it comes."),
+]
 
 
 @expand_groups
@@ -51,10 +56,7 @@ def predict(
     writing: WritingOptions,
     draw: Annotated[int, typer.Option(min=0, help="Draw this many answers instead of searching for the best.")] = 0,
     max_length: Annotated[int, typer.Option(min=0, help="Maximum number of tokens; 0 is the recipe's.")] = 0,
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Feed the run line by line from standard input; each is answered as it comes."),
-    ] = False,
+    follow: Follow = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -384,12 +386,7 @@ def generate(
     changes: dict[str, Any] = {"length": asking.length, "count": asking.count, "rules": obeying.rules()} | ways
     found = loaded.generate(asking.prompt, recorder=recorder, **changes)
     if writing.stream:
-        print("" if as_json else asking.prompt, end="", flush=True)
-        for piece in found:
-            if as_json:
-                print_line(make_piece_json(piece))
-            else:
-                print(piece.text, end="", flush=True)
+        stream_pieces(asking.prompt, found, as_json)
     texts = found.finish()
     say_if_late(asking.prompt, texts)
     if writing.stream and not as_json:
@@ -412,6 +409,15 @@ def generate(
         from .terminal import format_checks
 
         print("\n".join(format_checks(loaded.check(texts))))
+
+
+def stream_pieces(prompt: str, pieces: "Iterable[Piece]", as_json: bool) -> None:
+    print("" if as_json else prompt, end="", flush=True)
+    for piece in pieces:
+        if as_json:
+            print_line(make_piece_json(piece))
+        else:
+            print(piece.text, end="", flush=True)
 
 
 def check_beam(searching: BeamOptions, writing: WritingOptions, tree: Path | None) -> None:
