@@ -39,9 +39,10 @@ def train_all(folder: Path, data: Path) -> None:
     """A run of every task that the server treats in a way of its own."""
     (data / "text.txt").write_text(TEXT, encoding="utf-8")
     language = (f"data.train={data / 'text.txt'}", "model.size=16", "train.steps=6", "train.batch_tokens=64")
-    language = *language, "train.bptt_window=16", "train.validate_every=3"
+    language = *language, "train.bptt_window=16", "train.validate_every=3", "model.ngram=0"
     list(train(Recipe.read("language", *language, "model.kind=gru"), folder / "text"))
-    list(train(Recipe.read("language", *language, "data.documents=lines", "model.kind=lstm"), folder / "lines"))
+    lines = "data.documents=lines", "model.kind=lstm", "model.ngram=4"  # which is mixed in
+    list(train(Recipe.read("language", *language, *lines), folder / "lines"))
     list(train(Recipe.read("language", *language, "model.kind=transformer"), folder / "window"))
     list(train(small(data, "train.steps=30", "model.kind=gru"), folder / "backwards"))
     labeled, tagged = ({part: found for part in ("train", "validation", "test")} for found in (LABELED, TAGGED))
