@@ -6,12 +6,13 @@ https://platform.openai.com/docs/api-reference/completions; what this server doe
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from ..data.vocabulary import END, SPECIALS
 from ..errors import SeqloomError
 from ..runs.json_output import replace_nonfinite
 from .engine import Engine
@@ -42,6 +43,8 @@ class Choice:
         self.text += token.text
         self.written += generated
         self.finish = FINISHES[token.finish] if token.finish else None
+        if token.finish == "end":  # which was written, and harnesses leave out the last entry
+            token = replace(token, name=token.name or SPECIALS[END])
         if token.name:
             self.tokens.append(token)
 
