@@ -252,7 +252,7 @@ class Recipe(Section):
         """Characters of words are read where there are words, and settings of that are set where they are read."""
         data, model = self.data, self.model
         if model.one_hot:
-            learned = {
+            learned: dict[tuple[str, ...], Any] = {
                 ("data", "characters"): data.characters,
                 ("data", "vectors"): data.vectors,
                 ("data", "target_vectors"): data.target_vectors,
