@@ -150,7 +150,9 @@ class CrossAttention(MultiHeadLayer):
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         if memory is None:
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
-        project = self.key_value if torch.is_grad_enabled() or not eight_bits.get() else change_of(self.key_value)
+        project: Change = (
+            self.key_value if torch.is_grad_enabled() or not eight_bits.get() else change_of(self.key_value)
+        )
         return Shared((project(memory.values.flatten(0, 1)).unflatten(0, memory.values.shape[:2]), memory.mask))
 
     def look(self, x: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ there are native kernels, `native_steps.py` does the work. A law proves each equ
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, groupby
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -157,7 +157,8 @@ def read_through(layers: nn.ModuleList, x: Tensor, state: State, mask: Tensor) -
             after += state[len(after) : len(after) + len(parts)]
             continue
         for part in parts:
-            with RoundedProducts(part) if eight_bits.get() else nullcontext():
+            rounding: AbstractContextManager[Any] = RoundedProducts(part) if eight_bits.get() else nullcontext()
+            with rounding:
                 x, passed = part.fast_read(x, mask)
             after.append(passed)
     return x if full else zero_padding(x, mask), tuple(after)
