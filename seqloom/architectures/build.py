@@ -13,6 +13,7 @@ from ..layers.embeddings import find_token_table
 from ..layers.fast.dropout import Dropout
 from ..layers.heads import Head, MLPHead
 from ..layers.mixing import MixedLayers
+from ..layers.non_local import put_non_local
 from ..models import Generator, Labeler, Source
 
 
@@ -25,7 +26,8 @@ def build_seq2seq(
 ) -> Generator:
     """Writes about whatever the `first` layer makes vectors of; with a cell of one's `own` if given."""
     reads, writes = model.side("encoder"), model.side("decoder")
-    source = reads.without_biases(Source(first, reads.build_encoder(model.embedding, own=own)))
+    encoder = put_non_local(reads.build_encoder(model.embedding, own=own), model.embedding, model.non_local)
+    source = reads.without_biases(Source(first, encoder))
     decoder = writes.build_decoder(model.embedding, reads.width, source.encoder.layer.final_state_sizes, own)
     embed = make_embed()
     written = Generator(embed, decoder, tie(model, embed, make_head(writes.width)), dropout=writes.dropout)
@@ -64,11 +66,11 @@ def build_labeler(
     """
     reads = model.side("encoder")
     ahead = not model.causal
-    reader = reads.build_encoder(
-        inputs or model.embedding, ahead=ahead, pool=model.pool, queries=model.queries, own=own
-    )
+    features = inputs or model.embedding
+    reader = reads.build_encoder(features, ahead=ahead, pool=model.pool, queries=model.queries, own=own)
     if model.mix_layers:
-        reader.layer = mix_layers(reader.layer, inputs or model.embedding)
+        reader.layer = mix_layers(reader.layer, features)
+    reader = put_non_local(reader, features, model.non_local)
     return reads.without_biases(Labeler(embed, reader, build_head(model, reads.width, make), each, reads.dropout))
 
 

@@ -140,7 +140,17 @@ class Pooling(HiddenLayer):
         return self
 
 
-class Patches(Model):
+class NonLocalBlocks(Model):
+    non_local: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Non-local blocks between the patches of an image, or the frames of a video, and what reads them: "
+        "each looks at all others (Wang et al., 2018).",
+    )
+
+
+class Patches(NonLocalBlocks):
     patch: int = Field(
         default=4, ge=1, le=1024, description="The side, in pixels, of the squares that an image is cut into."
     )
@@ -163,7 +173,7 @@ class ClassifyModel(WordReading, Patches, Pooling, SegmentedModel, ReadingModel)
     """Reads a sequence and answers once."""
 
 
-class TagModel(WordReading, HiddenLayer, ReadingModel):
+class TagModel(WordReading, NonLocalBlocks, HiddenLayer, ReadingModel):
     crf: bool = Field(
         default=False, description="Whether tags depend on their neighbors: a conditional random field decides."
     )

@@ -295,6 +295,14 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _blocks_fit(self) -> Self:
+        if self.model.non_local and self.model.causal:
+            raise Misplaced(
+                ["model", "non_local"], "model.non_local is set, but with model.causal no element sees those behind it"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _directions_fit(self) -> Self:
         """Two directions that are taught apart have to be there, and each has a head for half of the features."""
         if self.task == "pretrain" and self.train.objective == "bidirectional":

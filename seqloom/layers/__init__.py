@@ -35,6 +35,7 @@ from .heads import Normal as Normal
 from .heads import Quantiles as Quantiles
 from .local_attention import MonotonicAttention as MonotonicAttention
 from .local_attention import PredictiveAttention as PredictiveAttention
+from .non_local import NonLocalLayer as NonLocalLayer
 from .recurrent import Bidirectional as Bidirectional
 from .recurrent import Recurrent as Recurrent
 from .recurrent import recurrent_decoder as recurrent_decoder

@@ -198,10 +198,16 @@ class NonLocal(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, channels, places …): an image has two axes of places, a video three."""
-        places = x.flatten(2).mT  # (B, N, channels)
+        return x + self.see(x.flatten(2).mT).mT.unflatten(2, x.shape[2:])
+
+    def see(self, places: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What each of the places (B, N, channels) sees of those that the mask (B, N) shows."""
         query, keys, values = self.project(places).chunk(3, -1)
+        shown = None if mask is None else mask[:, None]
         if self.weights.watched:
-            seen = self.weights((query @ keys.mT / self.inner**0.5).softmax(-1)) @ values
+            scores = query @ keys.mT / self.inner**0.5
+            seen = self.weights(scores.softmax(-1) if shown is None else weigh(scores, shown)) @ values
         else:
-            seen = F.scaled_dot_product_attention(query, keys, values)
-        return x + self.out(seen).mT.unflatten(2, x.shape[2:])
+            seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=shown)
+        found: Tensor = self.out(seen)
+        return found

@@ -25,6 +25,7 @@ from seqloom.layers.cells import CELLS, DecayGRUCell, ProjectedLSTMCell
 from seqloom.layers.convolution import convolution
 from seqloom.layers.heads import Categorical
 from seqloom.layers.local_attention import MonotonicAttention, PredictiveAttention
+from seqloom.layers.non_local import put_non_local
 from seqloom.layers.positions import LearnedPositions, NoRotation, Rotary, SinusoidalPositions
 from seqloom.layers.recurrent import FinalStateSizes, recurrent_decoder, recurrent_encoder
 from seqloom.layers.residual import RESIDUALS
@@ -76,6 +77,9 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
     "gru-d-one": lambda: Encoder(Stack(fields(), recurrent_encoder(DecayGRUCell, 9, SIZES, merge="none")), last_pool),
     "learned-start": lambda: Encoder(
         recurrent_encoder(CELLS["lstm"], D, [6, SIZE], initial_state="learned"), last_bidirectional_pool
+    ),
+    "non-local": lambda: put_non_local(
+        Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), last_bidirectional_pool), D, 2
     ),
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
     "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), max_pool),
