@@ -289,9 +289,9 @@ class Recipe(Section):
             ("model", "kind"): model.kind == "bag" and 'kind "bag" begins with whole words',
             ("task",): self.task == "pretrain" and "pretrain hides whole tokens",
         }
-        for path, why in faults.items():
+        for setting, why in faults.items():
             if why:
-                raise Misplaced(list(path), f"data.characters is {data.characters}, but {why}")
+                raise Misplaced(list(setting), f"data.characters is {data.characters}, but {why}")
         return self
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from seqloom.data.formats.series import Series
 from seqloom.data.samples.code import tokens
 from seqloom.data.samples.dates import dates
 from seqloom.data.samples.digits import digits
+from seqloom.data.samples.film import film
 from seqloom.data.samples.manual import manual
 from seqloom.data.samples.names import names
 from seqloom.data.samples.recall import recall
@@ -27,6 +28,7 @@ SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "manual": manual,
     "tunes": tunes,
     "recall": recall,
+    "film": film,
 }
 # Whole series, which are parted in time by whoever reads them.
 SERIES: dict[str, Callable[[], list[Series]]] = {"co2": co2, "sensors": sensors, "ball": ball}

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from seqloom.arrays import Doubles
 from seqloom.data.formats.series import Series
 from seqloom.errors import MissingExtra
 
@@ -48,6 +49,12 @@ def ball(throws: int = 40, rows: int = 150) -> list[Series]:
 
 
 def _throw(name: str, rows: int, chance: np.random.Generator) -> Series:
+    times, path = np.arange(rows, dtype=np.float64), throw_ball(rows, chance)
+    return Series(name, times, path + 0.003 * chance.standard_normal(path.shape), ("x", "y"), 0, "1.0")
+
+
+def throw_ball(rows: int, chance: np.random.Generator) -> Doubles:
+    """Where a ball is, moment after moment, in a box from 0 to 1: (rows, 2)."""
     place, speed = chance.uniform(0.2, 0.8, 2), chance.uniform(-0.06, 0.06, 2)
     path = np.empty((rows, 2))
     for row in range(rows):
@@ -57,5 +64,4 @@ def _throw(name: str, rows: int, chance: np.random.Generator) -> Series:
             if not 0 <= place[axis] <= 1:  # off the wall, as fast as it came, but for what the floor takes
                 place[axis] = -place[axis] if place[axis] < 0 else 2 - place[axis]
                 speed[axis] *= -0.98
-    times = np.arange(rows, dtype=np.float64)
-    return Series(name, times, path + 0.003 * chance.standard_normal(path.shape), ("x", "y"), 0, "1.0")
+    return path
