@@ -19,6 +19,7 @@ from seqloom.search.choosing import top_log_probabilities
 from seqloom.tasks.decoding_options import DecodingOptions, Rules
 from seqloom.tasks.generation import SamplingOptions
 from seqloom.tasks.task import Task
+from seqloom.tasks.text_writer import TextWriter
 from tests.preparing import prepare_task
 
 from ..search.exact import exact
@@ -28,10 +29,19 @@ PAIRS = [(" ".join(WORDS[n : n + 3]), " ".join(WORDS[n + 1 : n + 4])) for n in r
 SMALL = ("model.size=16", "model.dropout=0.0", "search.max_length=6")
 INPUTS = ["the red cat", "old hat", "on a blue mat"]
 SPECIAL = {"<pad>", "<sos>", "<unk>"}
+IMAGES = [np.random.default_rng(n).integers(0, 255, (1, 8, 8, 3), np.uint8) for n in range(3)]
+TUNES = ["X:1\nK:C\nCDEF GABc|", "X:2\nK:G\nGABc dedB|"] * 8
 CASES = {
     "seq2seq": ("seq2seq", PAIRS, ("data.source_tokenizer=words", "data.target_tokenizer=words", *SMALL)),
     "subwords": ("seq2seq", PAIRS, ("data.target_tokenizer=bpe", "data.vocabulary_size=300", *SMALL)),
     "language": ("language", [target for _, target in PAIRS], ("data.target_tokenizer=words", *SMALL[:2])),
+    "music": ("music", TUNES, SMALL[:2]),
+    "caption": (
+        "caption",
+        [(IMAGES[n % 3], target) for n, (_, target) in enumerate(PAIRS)],
+        ("model.patch=4", "data.target_tokenizer=words", *SMALL),
+    ),
+    "draw": ("draw", [(IMAGES[n % 3], str(n % 3)) for n in range(12)], ("data.square=4", *SMALL[:2])),
 }
 
 
@@ -58,10 +68,10 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ["seq2seq", "subwords"])
+@pytest.mark.parametrize("name", ["seq2seq", "subwords", "caption"])
 def test_no_special_symbol_is_in_any_answer(name, way):
     task, model = eager(name)
-    for answers in task.shape.answer(model, INPUTS, WAYS[way]):
+    for answers in task.shape.answer(model, IMAGES if name == "caption" else INPUTS, WAYS[way]):
         for one in answers:
             assert not SPECIAL & set(one.tokens)
             for step in one.alternatives:
@@ -99,15 +109,24 @@ def test_the_exact_search_finds_none_either():
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_no_special_symbol_is_in_any_text_that_is_written_on(temperature):
-    task, model = eager("language")
+def test_no_drawing_has_a_special_symbol(temperature):
+    task, model = eager("draw")
+    for one in task.writer.generate(model, "1", SamplingOptions(30, temperature, count=5)).finish():
+        assert one.tokens and not SPECIAL & set(one.tokens) and "<eos>" not in one.tokens
+
+
+@pytest.mark.parametrize("name", ["language", "music"])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_no_special_symbol_is_in_any_text_that_is_written_on(temperature, name):
+    task, model = eager(name)
     for rules in (Rules(), Rules(no_repeat=3)):
         for one in task.writer.generate(model, "the", SamplingOptions(30, temperature, count=5, rules=rules)).finish():
             assert not SPECIAL & set(one.tokens) and len(one.tokens) > 1
     [answers] = task.predict(model, ["the"], 1000)
     assert not SPECIAL & {one.output for one in answers}
     with torch.no_grad():
-        logits, _ = model(*task.writer.read_prompt(model, [task.writer.opening("the")]))
+        writer = TextWriter(task)
+        logits, _ = model(*writer.read_prompt(model, [writer.opening("the")]))
     unknown = float(logits[0, -1].double().softmax(-1)[UNKNOWN])
     assert sum(one.probability for one in answers) == pytest.approx(1 - unknown)
 
