@@ -86,7 +86,7 @@ def test_the_command_line_shuffles_and_reads_pairs(classifier, language, folder,
     for words, sentence in (
         (["--pairs", "pairs.tsv"], "pairs.tsv, line 1: 2 texts with tabs between them were expected"),
         (["--pairs", "pairs.tsv", "--shuffle"], "choose one"),
-        (["--meteor"], "does not write its answers"),
+        (["--meteor"], "does not generate its answers"),
     ):
         _, err, code = typed("score", classifier.folder, *words)
         assert code == 2 and sentence in err, err

@@ -147,7 +147,7 @@ def test_another_shape_or_tokenizer_beside_the_folder_is_refused(setting, says, 
 
 
 def test_a_folder_that_cannot_be_started_from_is_refused_in_a_sentence(folders, tmp_path):
-    with pytest.raises(RecipeError, match="that is no run folder and no Hugging Face folder"):
+    with pytest.raises(RecipeError, match="that is neither a run folder nor a Hugging Face folder"):
         Recipe.read("classify", f"model.from={tmp_path}")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
     with pytest.raises(RunError, match="'model_type' is 'llama', but a run can start from bert"):
