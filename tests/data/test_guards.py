@@ -190,7 +190,7 @@ def test_given_parts_that_share_examples_are_said_with_counts(tmp_path, typed):
     write(tmp_path, PLAIN)
     (tmp_path / "rows.csv").rename(tmp_path / "test.csv")
     write(tmp_path, PLAIN[:50] + [row | {"text": row["text"] + " new"} for row in PLAIN[50:]])
-    small = ("model.kind=gru", "model.size=4", "train.steps=2", "--into", "run")
+    small = ("model.kind=bag", "model.size=4", "train.steps=2", "--into", "run")
     _, err, code = typed("train", "classify", *SETTINGS, "data.test=test.csv", *small)
     assert code == 0 and "of 200 test examples (" in err and "have a source that is one of training" in err
     saved = json.loads((tmp_path / "run" / "data.json").read_text())["report"]["splits"]["test"]["overlap"]

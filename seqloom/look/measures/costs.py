@@ -89,8 +89,10 @@ def _run_forward(layer: Layer, x: Tensor) -> None:
 
 
 def _run_training_step(layer: Layer, x: Tensor) -> None:
+    """Gradients of the weights, of which a bag has none, and of the input, which an embedding below learns from."""
+    x = x.detach().requires_grad_()
     y, _ = layer(x, layer.initial_state(len(x)))
-    torch.autograd.grad(y.sum(), [p for p in layer.parameters() if p.requires_grad], allow_unused=True)
+    torch.autograd.grad(y.sum(), [x, *(p for p in layer.parameters() if p.requires_grad)], allow_unused=True)
 
 
 def _count_saved_bytes(layer: Layer, x: Tensor) -> int:
