@@ -42,6 +42,7 @@ def examine_run(
     outside = Checkup(recipe, NOTHING, read_curves(known.records), skipped, known.scores, known.data)
     if prepared is None:
         return outside
+    task.prepared = prepared  # a bag begins as naive Bayes, which counts the examples
     fresh = build_untrained(task, recipe)
     shown = fresh if model is None else model
     batches, drawn = pick_batches(task, prepared, recipe), pick_batches(task, prepared, enable_shuffling(recipe))
