@@ -1,7 +1,6 @@
 """A training step of a minGRU by the parallel scan over time beside the same by a loop over its steps.
 
-Words on the command line as for the other benchmarks: `busy` for processor time, `page` to write the table into
-docs/benchmarks.md.
+One thread, by processor time; `page` writes the table into docs/benchmarks.md.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""All races of docs/benchmarks.md whose tables are written by a script: decoding, cells, whole training.
+"""All races of docs/benchmarks.md whose tables are written by a script: decoding, cells, scans, whole training.
 
 `python benchmarks/speed.py [quick] [1] [2]` runs them one after another, with one thread by processor time and with two
-by wall time, and writes each table into the page when it is there. `quick` makes fewer rounds. Words of the three
+by wall time, and writes each table into the page when it is there. `quick` makes fewer rounds. Words of the
 scripts, such as a section or a case, choose among what they have.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 RACES = {
     "decoding.py": ("small", "recurrent", "language", "large"),
     "cells.py": ("step", "lengths", "training"),
+    "scan.py": ("scan",),
     "training.py": ("imdb-lstm", "multi30k-gru", "imdb-transformer", "multi30k-transformer"),
 }
 
