@@ -150,10 +150,10 @@ class CrossAttention(MultiHeadLayer):
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         if memory is None:
             raise ValueError("attention needs a memory to look at, but the layer was started without one")
-        project: Change = (
-            self.key_value if torch.is_grad_enabled() or not eight_bits.get() else change_of(self.key_value)
-        )
-        return Shared((project(memory.values.flatten(0, 1)).unflatten(0, memory.values.shape[:2]), memory.mask))
+        if eight_bits.get() and not torch.is_grad_enabled():
+            rows = change_of(self.key_value)(memory.values.flatten(0, 1))
+            return Shared((rows.unflatten(0, memory.values.shape[:2]), memory.mask))
+        return Shared((self.key_value(memory.values), memory.mask))
 
     def look(self, x: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
         return self.attend(self.attend.split(self.query(x)), *self.attend.split_keys_values(keys_values), mask)
