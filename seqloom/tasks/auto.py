@@ -29,7 +29,7 @@ SHORT_TEXT = 300_000  # tokens
 SEASONS = {60_000: 60, 600_000: 144, 900_000: 96, 1_800_000: 48, 3_600_000: 24, 86_400_000: 7, 604_800_000: 52}  # by ms
 MONTHS = 12
 
-RATES = {"transformer": 1e-3, "linear": 1e-3}  # what other nets learn at is too fast for these
+RATES = {"transformer": 1e-3, "linear": 5e-3}  # where it is not what other nets learn at
 
 Values = dict[str, Any]  # settings by their dotted name
 

@@ -10,8 +10,6 @@ from seqloom.config.recipe import Recipe
 from seqloom.look.charts.base import render
 from seqloom.runs.run import load, train
 
-from .test_runs import command
-
 QUICK = ("model.size=16", "train.steps=2")
 
 
@@ -47,7 +45,7 @@ def settings(folder, case):
 
 
 @pytest.mark.parametrize("case", ["image-lstm", "image-transformer", "chords", "tagged"])
-def test_every_view_that_fits_is_drawn(folder, case, tmp_path):
+def test_every_view_that_fits_is_drawn(folder, case, tmp_path, typed):
     list(train(Recipe.read(*settings(folder, case), *QUICK), tmp_path / "run"))
     look = load(tmp_path / "run").look()
     assert {"model", "gradients", "curves", "field"} <= set(look.views)
@@ -57,12 +55,12 @@ def test_every_view_that_fits_is_drawn(folder, case, tmp_path):
     if case == "tagged":
         assert {"<same>", "<turned>", "a"} <= set(look.measure("embedding").symbols)
         assert look.names.source[0] in ("<same>", "<turned>")
-    done = command("look", str(tmp_path / "run"), "--view", "model", "--out", str(tmp_path / "model.svg"))
-    assert done.returncode == 0 and (tmp_path / "model.svg").stat().st_size > 1000, done.stderr
+    _, err, code = typed("look", "run", "--view", "model", "--out", "model.svg")
+    assert code == 0 and (tmp_path / "model.svg").stat().st_size > 1000, err
 
 
-def test_chords_are_read_as_they_are_written(folder, tmp_path):
+def test_chords_are_read_as_they_are_written(folder, tmp_path, typed):
     list(train(Recipe.read(*settings(folder, "chords"), *QUICK), tmp_path / "run"))
     assert load(tmp_path / "run").look("60 64\n62 65\n-").batch.mask.shape == (1, 3)
-    wrong = command("look", str(tmp_path / "run"), "sixty", "--view", "model")
-    assert wrong.returncode == 2 and wrong.stderr.startswith("error: line 1: 'sixty'"), wrong.stderr
+    _, err, code = typed("look", "run", "sixty", "--view", "model")
+    assert code == 2 and err.startswith("error: line 1: 'sixty'"), err
