@@ -311,6 +311,7 @@ of the marks are meant for two cores. Settings were chosen on validation example
   were chosen by accuracy.
 - `wikitext`: a first run, with a draw of 8,192 words instead of 2,048 and twice the batch, had a perplexity of 181.6.
 - `flickr8k`: a first run, cut short by other work on the machine, had BLEU 8.1 and chrF 22.2 after 1,927 steps.
+- What pre-training pays with few labels of IMDB: [Pre-training](pretraining.md#what-it-pays-on-imdb).
 - `tunes`: well formed at a temperature of 0.5, which was settled on after three had been tried with an earlier model
   (17 % at 1, 74 % at 0.5, 89 % at 0.3); at a temperature of 1 this model has 63 %, and misses the mark.
 

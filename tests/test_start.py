@@ -77,7 +77,7 @@ def test_a_recipe_of_a_file_takes_what_it_does_not_say(written, tmp_path):
     file.write_text(f'task = "classify"\n[model]\nfrom = "{written}"\nsize = 10\n', encoding="utf-8")
     with pytest.raises(RecipeError, match="model.size is 10, but .*has 8"):
         Recipe.read(file)
-    with pytest.raises(RecipeError, match="no run folder"):
+    with pytest.raises(RecipeError, match="neither a run folder nor a Hugging Face folder"):
         classify(tmp_path)
 
 
@@ -111,7 +111,7 @@ def test_a_causal_body_reads_a_text_as_the_language_model_does(kind, tmp_path):
     mask = torch.ones_like(ids).bool()
     with torch.no_grad():
         memory = run.model.encoder(run.model.embed(ids), mask)
-        expected, _ = start.model.features(ids, start.model.initial_state(1), mask)
+        expected, _ = start.net.features(ids, start.net.initial_state(1), mask)
     torch.testing.assert_close(memory.values, expected)
 
 
