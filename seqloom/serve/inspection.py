@@ -44,7 +44,9 @@ def list_next(model: Model, given: Any) -> dict[str, Any]:
     """What may come after a text, the likeliest first: all tokens, or as many as are sent; and what the others have."""
     found = model.language.predict(model.generator, [model.read_input(given)], TOKENS)[0]
     logs = np.array([one.score for one in found])
-    left = max(0.0, 1.0 - float(np.exp(logs).sum())) if len(found) == TOKENS else 0.0
+    left = max(
+        0.0, 1.0 - float(np.exp(logs).sum())
+    )  # of those beyond the first TOKENS, and of <unk>, which is no answer
     return {
         "tokens": [one.output for one in found],
         "logs": replace_nonfinite(np.round(logs, 4).tolist()),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqloom.data.vocabulary import UNKNOWN
 from seqloom.errors import RunError
 from seqloom.layers.tap import recording
 from seqloom.look.measures.gates import record_traces
@@ -67,7 +68,12 @@ def test_attention_is_that_of_the_look(client, offline):
 
 def test_what_comes_next_is_the_whole_distribution(client, offline):
     told = ask(client, "/next", run="text", input="7 green bot")
-    assert sum(map(math.exp, told["logs"])) == pytest.approx(1, abs=1e-2) and told["left_out"] == 0
+    run = offline("text")
+    with torch.no_grad():
+        logits, _ = run.model(torch.tensor([run.task.writer.opening("7 green bot")]), run.model.initial_state(1))
+    unknown = float(logits[0, -1].double().softmax(-1)[UNKNOWN])  # is no answer, and not listed
+    assert told["left_out"] == pytest.approx(unknown, abs=1e-3) and unknown > 0.01
+    assert sum(map(math.exp, told["logs"])) + told["left_out"] == pytest.approx(1, abs=1e-3)
     assert told["logs"] == sorted(told["logs"], reverse=True)
     best = offline("text").predict("7 green bot")[0]
     assert told["tokens"][0] == best.output and told["logs"][0] == pytest.approx(best.score, abs=1e-3)
