@@ -2,7 +2,8 @@
 
 Trains small runs and both studies into runs/pictures (ten minutes on two cores; what is there already is used), looks
 into them and writes docs/pictures/*.svg and *.png: what `seqloom look RUN INPUT --view NAME --out FILE` writes, and
-`seqloom study NAME`. The page is photographed in Debian's Chromium.
+`seqloom study NAME`. Every view is drawn once for the gallery, docs/pictures/views, from the first run that it fits.
+The page is photographed in Debian's Chromium.
 """
 
 import shutil
@@ -16,7 +17,9 @@ from PIL import Image
 from playwright.sync_api import Error, sync_playwright
 
 from seqloom import Recipe, load, train
+from seqloom.look import Look
 from seqloom.look.charts.base import save
+from seqloom.look.views import VIEWS
 from seqloom.runs.folder import SCORES
 from seqloom.runs.run import Run
 from seqloom.runs.studies import show_study, train_study
@@ -55,6 +58,7 @@ MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
         "The statement is executed",
         ("next",),
     ),
+    "gaps": (("gaps",), None, ()),
 }
 DRAWN = {("shapes", "attention"): "caption"}  # where the name of the view says too little
 STUDIES = {
@@ -74,13 +78,30 @@ def trained(name: str, changes: tuple[str, ...]) -> Run:
     return load(folder)
 
 
+def draw_gallery(looks: list[Look]) -> None:
+    """Every view of the first look that has it; as pixels where a drawing would be too large."""
+    for view in VIEWS:
+        look = next((one for one in looks if view in one.views), None)
+        if look is None:
+            print(f"{view}: fits none of the runs")
+            continue
+        path = save(look.views[view](), HERE / "pictures" / "views" / f"{view}.svg")
+        if path.stat().st_size > LARGEST:
+            path.unlink()
+            path = save(look.views[view](), path.with_suffix(".png"))
+        told(path)
+
+
 def main() -> None:
+    looks = []
     for name, (changes, given, pictures) in MADE.items():
         look = trained(name, changes).look(given)
+        looks.append(look)
         views = look.views
         for view in pictures:
             drawn = DRAWN.get((name, view), view)
             told(save(views[view](), HERE / "pictures" / f"{drawn}{ENDINGS.get(drawn, '.svg')}"))
+    draw_gallery(looks)
     for name, pictures in STUDIES.items():
         for record in train_study(name, RUNS / f"study-{name}"):
             print(record)
