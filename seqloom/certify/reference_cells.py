@@ -143,7 +143,7 @@ def gru_d(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
     values, observed, gaps = x[:channels], x[channels : 2 * channels], x[2 * channels :]
     seen, kept = [], []
     for k in range(channels):
-        fading = torch.exp(-relu(p["fade_x"][0, k] * gaps[k] + p["fade_x"][1, k]))
+        fading = torch.exp(-relu(p["fade_x"][0, k] * gaps[k] + p["fade_x"][1:, k].sum()))
         missing = fading * last[k] + (1 - fading) * p["mean"][k]
         seen.append(values[k] if observed[k] == 1 else missing)
         kept.append(values[k] if observed[k] == 1 else last[k])
