@@ -104,10 +104,10 @@ def test_a_missing_or_cut_file_is_seen(run, name):
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path):
-    refused(tmp_path / "nothing", "no run folder")
-    refused(tmp_path, "no run folder")
+    refused(tmp_path / "nothing", "not a run folder")
+    refused(tmp_path, "not a run folder")
     (tmp_path / "file").write_text("x")
-    refused(tmp_path / "file", "no run folder")
+    refused(tmp_path / "file", "not a run folder")
 
 
 def test_a_newer_version_is_refused(run):
