@@ -5,8 +5,9 @@ its own in results/pretraining/, and one that was killed is taken up where it wa
 do these alone, `page` writes the table of docs/pretraining.md and its chart from benchmarks/pretraining.json.
 
 The last tenth of the training part is for validation: reviews of one film stand close together, so it shares hardly a
-film with the rest. Settings were chosen by judgment, and the test part is scored once. No checkpoint is chosen: the
-weights of the last step count, so no label is used beside the `n` of a job. The pre-training reads no label at all.
+film with the rest. No checkpoint is chosen: the weights of the last step count, so no label is used beside the `n` of a
+job. The pre-training reads no label at all. A job that is done again after its test score is known is no longer honest:
+the page says where that happened.
 """
 
 import gzip
