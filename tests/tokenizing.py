@@ -7,7 +7,9 @@ from seqloom.fields import TEXTS, Text
 
 
 def learn_tokenizer(kind: str, texts, *, lowercase=False, max_size=0, min_count=1, breaks=False) -> Text:
-    settings = SimpleNamespace(lowercase=lowercase, vocabulary_size=max_size, min_count=min_count, line_breaks=breaks)
+    settings = SimpleNamespace(
+        lowercase=lowercase, vocabulary_size=max_size, min_count=min_count, line_breaks=breaks, characters=0
+    )
     return TEXTS[kind].fit(texts, settings)
 
 

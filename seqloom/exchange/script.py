@@ -200,6 +200,7 @@ def predict(example):
     if FIELDS["window"] and len(ids) >= FIELDS["window"]:  # what knows no more reads half of it
         ids = ids[-max(1, FIELDS["window"] // 2) :]
     logits, _ = step(np.array([ids]), START(rows=np.array([1])))
+    logits[..., 1] = -np.inf  # an unknown token is no answer
     return TARGET["names"][int(logits[0, -1].argmax())]
 '''
 

@@ -394,7 +394,7 @@ CHANGES = {
     "max_length": 99, "too_long": "cut", "validation_share": 0.2, "test_share": 0.2, "split_seed": 1,
     "shared": True, "tag": "x", "source_type": "numbers", "series": "x", "vectors": "x", "header": "yes",
     "decimal": "comma", "split_duplicates": "apart", "group": "1", "split_blocks": 9, "split_time": "1", "folds": 5,
-    "fold": 1, "time_format": "%Y",
+    "fold": 1, "time_format": "%Y", "characters": 8, "target_vectors": "x",
 }  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def test_every_view_of_a_run_is_drawn_from_the_real_tokens(runs, task, kind):
     views = look.views
     assert {"model", "gradients", "field", "attribution"} <= set(views)
     assert ("gates" in views) == (kind == "lstm") and ("heads" in views) == (kind == "transformer")
-    assert ("beam" in views) == (task == "seq2seq")
+    assert ("beam" in views) == (task in ("seq2seq", "language"))
     read = [name for name in look.names.source or look.names.inputs if name != "<start>"]
     assert "".join(read).replace("␣", "") == "goodfilm"
     for name, draw in views.items():

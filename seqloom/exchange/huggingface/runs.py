@@ -52,8 +52,8 @@ def check_shape(recipe: Recipe, family: str) -> None:
     tasks = ("language", "pretrain") if generates else ("classify",)
     if recipe.task not in tasks or (recipe.task == "pretrain" and recipe.train.objective != "causal"):
         raise RunError(
-            f"a run of the task {recipe.task} has no counterpart among the classes of {family} that are written: only "
-            f"{' and '.join(tasks)} have (of pretrain, with train.objective causal)"
+            f"a run of the task {recipe.task} has no counterpart in transformers that is written here: classify is "
+            "written as BERT and its relatives, language and pretrain with train.objective causal as GPT-2"
         )
     if model.kind != "transformer":
         raise RunError(f"a {model.kind} is not in the shape of one of these families: {', '.join(FAMILIES)}")

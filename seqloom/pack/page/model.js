@@ -4,7 +4,7 @@ import {argmax, sigmoid} from "./operators.js";
 import {Tensor, count} from "./tensor.js";
 import {decode, elements, makeEncoder, nameOf} from "./texts.js";
 
-const START = 2, END = 3;
+const UNKNOWN = 1, START = 2, END = 3;
 
 export class Model {
   constructor({fields, tokenizers, longest}, graphs) {
@@ -175,11 +175,11 @@ function start(model, input) {
   return recent(model.fields.documents ? [START, ...ids] : ids.length ? ids : [model.fields.begin], model.fields.window);
 }
 
-// Every token that may come next, with its log-probability.
+// Every token that may come next, with its log-probability; an unknown one is no answer.
 function next(model, input, record) {
   const ids = start(model, input), [{data, dims}] = step(model, whole([1, ids.length], ids), begin(model), record);
   const chances = likelihoods(data.subarray(-dims.at(-1))).map((chance, token) => ({token, output: model.target.names[token], score: Math.log(chance)}));
-  return chances.sort((a, b) => b.score - a.score || a.token - b.token);
+  return chances.filter(one => one.token !== UNKNOWN).sort((a, b) => b.score - a.score || a.token - b.token);
 }
 
 // Goes on with a text, token by token: gives the text so far after each. A token that is drawn by chance is `draw`n from
@@ -188,7 +188,7 @@ export function* continueText(model, input, most, draw) {
   const ids = start(model, input), written = [];
   let [{data, dims}, known] = step(model, whole([1, ids.length], ids), begin(model));
   while (written.length < most) {
-    const logs = likelihoods(data.subarray(-dims.at(-1))).map(Math.log), token = draw(logs);
+    const logs = likelihoods(data.subarray(-dims.at(-1))).map((chance, token) => token === UNKNOWN ? -Infinity : Math.log(chance)), token = draw(logs);
     if (token === END) return;
     written.push(token);
     yield decode(model.target, written);
