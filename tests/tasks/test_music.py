@@ -219,7 +219,7 @@ def test_a_run_says_what_its_tunes_have_from_training_as_long_as_that_is_there(t
     list(train(recipe, tmp_path / "run"))
     run = load(tmp_path / "run")
     assert {"copied", "longest copied run"} < set(run.scores["scores"])
-    texts = run.generate(length=20, count=2).finish()
+    texts = run.generate(length=80, count=2).finish()
     assert run.check(texts)["copied"]["mean share"] > 0
     (tmp_path / "tunes.abc").write_text(tunes + "\n\n" + TUNE)
     assert "copied" not in run.check(texts)
