@@ -4,7 +4,7 @@
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 # What the demo needs, and what everything else does.
 DEMO    := samples,look,serve
-ALL     := $(DEMO),track,tune,music,images,parquet,excel,hf,onnx,meteor,dev
+ALL     := $(DEMO),track,tune,music,images,sound,parquet,excel,hf,onnx,meteor,dev
 # One thread a worker: two workers with two threads each on two cores only wait for one another.
 PYTEST  := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist worksteal -rs
 NAME    ?=

@@ -190,11 +190,11 @@ def open_inputs(loaded: "Run", asking: InputOptions, skipped: "Skipped") -> "Ite
 
 
 def given_inputs(loaded: "Run", given: list[str] | None) -> "InputFile":
-    """Arguments, which are texts or names of images, or else the lines of standard input."""
-    from ..data.inputs import ALONE, Input, InputFile, picture_input
+    """Arguments, which are texts or names of images or sounds, or else the lines of standard input."""
+    from ..data.inputs import ALONE, Input, InputFile, file_input
 
-    if loaded.task.reads_images and given:
-        return InputFile((ALONE,), iter([picture_input(file, number) for number, file in enumerate(given, 1)]))
+    if loaded.task.reads_named_files and given:
+        return InputFile((ALONE,), iter([file_input(file, number) for number, file in enumerate(given, 1)]))
     if not loaded.task.reads_text:
         raise DataError("this model reads no text: name a file of inputs with --file")
     where = "the arguments" if given else STDIN

@@ -257,6 +257,55 @@ class NumberData(Data):
     )
 
 
+class SoundData(NumberData, SourceData):
+    """Examples that may be numbers or sounds."""
+
+    source_type: Literal["tokens", "numbers", "image", "sound"] = Field(
+        default="tokens",
+        description="What the source is: text, numbers (a column for each, or series), an image, or a sound file "
+        "(.wav, .flac).",
+    )
+    sounds: Text = Field(
+        default="", description="The folder in which sound files lie; without it, the one of the table that names them."
+    )
+    sample_rate: int = Field(
+        default=16000,
+        ge=100,
+        le=10**6,
+        description="Samples a second that sounds are read with; files of another rate are resampled.",
+    )
+    mel_bands: int = Field(
+        default=40, ge=1, le=1000, description="Bands of the mel scale in a frame of sound: the numbers that are read."
+    )
+    frame_length: float = Field(
+        default=25.0, gt=0, le=10**4, description="Milliseconds of sound that a frame is made from."
+    )
+    frame_hop: float = Field(
+        default=10.0, gt=0, le=10**4, description="Milliseconds from the beginning of a frame to that of the next."
+    )
+
+    @model_validator(mode="after")
+    def _frames_meet(self) -> Self:
+        if self.frame_hop > self.frame_length:
+            raise ValueError(
+                f"data.frame_hop is {self.frame_hop:g} ms, more than data.frame_length, {self.frame_length:g} ms: what "
+                "lies between two frames would never be read"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _sound_is_read(self) -> Self:
+        if self.source_type == "sound" and len(self.source) > 1:
+            raise ValueError(f"data.source is {shown(self.source)}, but one column names the sound files")
+        if self.source_type != "sound":
+            for name in ("sounds", "sample_rate", "mel_bands", "frame_length", "frame_hop"):
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(
+                        f'data.{name} is {shown(getattr(self, name))}, but only data.source_type "sound" reads it'
+                    )
+        return self
+
+
 class WordVectors(Data):
     vectors: Text = Field(
         default="",
@@ -310,7 +359,7 @@ class LabelNames(Data):
 # --- by task ---------------------------------------------------------------------------------------------------------
 
 
-class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, NumberData, LengthLimit, SourceData):
+class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, SoundData, LengthLimit, SourceData):
     tag: Tag = Field(
         default="",
         description="The column with the language or style of the target, told to the model before it reads.",
@@ -346,7 +395,7 @@ class ClassifyTokens(SpelledWords, WordVectors):
     )
 
 
-class ClassifyData(LabelNames, ClassifyTokens, ImageData, NumberData, LengthLimit, SourceData):
+class ClassifyData(LabelNames, ClassifyTokens, ImageData, SoundData, LengthLimit, SourceData):
     target_type: Literal["label", "labels", "number"] = Field(
         default="label", description="What a classified source gets: one label, any of several at once, or a number."
     )

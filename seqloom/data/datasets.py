@@ -14,7 +14,7 @@ from seqloom.config.data import are_parallel
 from seqloom.data.files import digest_file, find_files_by_part
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.tables import Skipped, detect_format, parse_split
-from seqloom.data.readers import Example, read_files
+from seqloom.data.readers import READERS, Example, find_sound_folder, read_cells, read_files
 from seqloom.data.schema import COLUMN_SEPARATOR, Schema, Side
 from seqloom.errors import DataError
 
@@ -54,9 +54,17 @@ class Files(Dataset):
 
     def _digests(self, files: Sequence[str], format: str) -> list[str]:
         if format != "sheets":
-            return [format, *map(digest_file, files)]
+            return [format, *map(digest_file, files), *self._digest_named(files, format)]
         index, split = parse_split(files[0])
         return [format, split, digest_file(index), digest_file(files[1])]
+
+    def _digest_named(self, files: Sequence[str], format: str) -> list[str]:
+        """Of the sound files that a table names: they may change while the table does not."""
+        if self._schema.data.source_type != "sound" or format in READERS:
+            return []
+        rows = (row for row in read_cells(files, self._schema, Skipped()) if not isinstance(row, Fault))
+        named = (find_sound_folder(self._schema, file) / name for (name, *_), file, _ in rows)
+        return [digest_file(str(path)) if path.is_file() else "" for path in named]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         schema = self._schema.with_keys() if part == "train" else self._schema

@@ -6,7 +6,7 @@ Every input comes with its row, so that the answers can be written beside it. No
 import gzip
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path, PurePath
@@ -16,7 +16,7 @@ from seqloom.config.recipe import Data
 from seqloom.data.formats.conll import ConllReading, parse_conll
 from seqloom.data.formats.delimited import PAIR, skip_blank_lines
 from seqloom.data.formats.dialects import SAMPLED, Dialect, open_table
-from seqloom.data.formats.folders import is_image, read_text
+from seqloom.data.formats.folders import read_text
 from seqloom.data.formats.lines import Fault, check_file, find_line_fault, read_lines
 from seqloom.data.formats.numerals import detect_decimal
 from seqloom.data.formats.parquet import count_rows, list_plain_columns
@@ -80,11 +80,12 @@ def read_inputs(file: str, schema: Schema, said: InputReading, skipped: Skipped)
         schema = replace(schema, sides=sides)
     if os.path.isdir(os.path.expanduser(file)):
         return read_folder(file, schema, side)
-    if schema.pictured and is_image(file):
-        return InputFile((ALONE,), iter([picture_input(file)]))
+    endings = schema.sides[side].field.endings
+    if has_ending(file, endings):
+        return InputFile((ALONE,), iter([file_input(file)]))
     format = input_format(file, said.format, schema)
     if format in TABLES:
-        read = read_image_names if schema.pictured else read_rows
+        read = read_file_names if endings else read_rows
         return read(file, format, schema, notes)
     if format in ("conll", "conllu"):
         return InputFile((ALONE,), read_sentences(file, format, schema), count_lines(file))
@@ -211,28 +212,30 @@ def read_numbers(
         yield Input(name, one_or_all(found[0]), cells, row.file, row.line)
 
 
-def read_image_names(file: str, format: str, schema: Schema, notes: list[str]) -> InputFile:
-    """Images that a table names, which lie beside it or in the folder of the recipe."""
-    named = next(iter(schema.sides.values())).columns[0]
-    column = make_image_reading(schema).image if named == "source" else named
+def read_file_names(file: str, format: str, schema: Schema, notes: list[str]) -> InputFile:
+    """Images or sounds that a table names, which lie beside it or in the folder of the recipe."""
+    column, data = next(iter(schema.sides.values())).columns[0], schema.data
+    if schema.pictured and column == "source":
+        column = make_image_reading(schema).image
+    what = "images" if schema.pictured else "sounds"
     reading = Reading.of(schema.data, (column,))
     columns, rows, last = open_rows(file, format, reading, notes)
     found = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
     first = next(found, None)
     root = Path(os.path.expanduser(file)).parent
-    if isinstance(first, Row) and schema.data.images and not (root / first.values[0]).is_file():
-        root = Path(os.path.expanduser(schema.data.images))
-        notes.append(f"{file}: its images are looked for in {root}, as data.images of the run says")
+    if isinstance(first, Row) and (folder := getattr(data, what)) and not (root / first.values[0]).is_file():
+        root = Path(os.path.expanduser(folder))
+        notes.append(f"{file}: its {what} are looked for in {root}, as data.{what} of the run says")
     inside = chain([] if first is None else [first], found)
-    return InputFile(columns, (image_input(row, root, columns) for row in inside), last)
+    return InputFile(columns, (named_input(row, root, columns, what) for row in inside), last)
 
 
-def image_input(row: Row | Fault, root: Path, columns: Sequence[str]) -> Input | Fault:
+def named_input(row: Row | Fault, root: Path, columns: Sequence[str], what: str) -> Input | Fault:
     if isinstance(row, Fault):
         return row
     name, path = row.values[0], Path(os.path.realpath(root / row.values[0]))
     if not path.is_relative_to(os.path.realpath(root)):
-        sentence = f"the name {name[:60]!r} leads out of the folder of images"
+        sentence = f"the name {name[:60]!r} leads out of the folder of {what}"
         return Fault("outside", sentence, row.file, row.line)
     return Input(name, path, row_of(row, columns), row.file, row.line)
 
@@ -241,23 +244,28 @@ def image_input(row: Row | Fault, root: Path, columns: Sequence[str]) -> Input |
 
 
 def read_folder(folder: str, schema: Schema, side: str) -> InputFile:
-    """A text or an image a file, of a folder and all folders within it."""
+    """A text, an image or a sound a file, of a folder and all folders within it."""
     root = Path(os.path.expanduser(folder))
     files = sorted(path for path in root.rglob("*") if path.is_file() and not path.name.startswith("."))
-    if schema.pictured:
-        files = [path for path in files if is_image(path)]
+    if endings := schema.sides[side].field.endings:
+        files = [path for path in files if has_ending(path, endings)]
     if not files:
-        raise DataError(f"the folder holds no {'images' if schema.pictured else 'files'}", folder)
-    if not schema.pictured and schema.data.source_type == "numbers" and side == "source":
+        what = "images" if schema.pictured else "sounds" if endings else "files"
+        raise DataError(f"the folder holds no {what}", folder)
+    if not endings and schema.data.source_type == "numbers" and side == "source":
         raise DataError("this is a folder of files, but this run reads tables of numbers: name one of them", folder)
     found = enumerate(map(str, files), 1)
-    if schema.pictured:
-        return InputFile((ALONE,), (picture_input(file, number) for number, file in found), len(files))
+    if endings:
+        return InputFile((ALONE,), (file_input(file, number) for number, file in found), len(files))
     encoding = schema.data.encoding
     return InputFile((ALONE,), (document_input(file, number, encoding) for number, file in found), len(files))
 
 
-def picture_input(file: str, number: int = 1) -> Input:
+def has_ending(file: str | Path, endings: Collection[str]) -> bool:
+    return PurePath(file).suffix.lower() in endings
+
+
+def file_input(file: str, number: int = 1) -> Input:
     return Input(file, Path(os.path.expanduser(file)), {ALONE: file}, file, number)
 
 

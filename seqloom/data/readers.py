@@ -4,7 +4,9 @@ Tables are read row by row, or with `data.series` as sequences of rows; sentence
 have them. What cannot be used is raised with its file and line, or counted. Knows formats, not what is learned.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, chain, groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,15 @@ import numpy as np
 from seqloom.data.formats.conll import ConllReading, read_conll
 from seqloom.data.formats.delimited import PAIR
 from seqloom.data.formats.dialects import SAMPLED
-from seqloom.data.formats.folders import read_classes
+from seqloom.data.formats.folders import read_classes, read_text
 from seqloom.data.formats.idx import read_idx, read_labeled
-from seqloom.data.formats.images import ImageReading, read_captioned, read_sheets
+from seqloom.data.formats.images import ImageReading, open_image, read_captioned, read_sheets
 from seqloom.data.formats.lines import Fault
 from seqloom.data.formats.numerals import detect_decimal, normalize
+from seqloom.data.formats.sounds import SoundReading
 from seqloom.data.formats.tables import Reading, Row, Skipped, detect_format, drop_faults, parse_split, read_rows
 from seqloom.data.formats.ts import read_ts
+from seqloom.data.log_mel import LogMel, LogMelSettings
 from seqloom.data.numbers import LARGEST, explain_no_number, parse_number_or_gap
 from seqloom.data.pretokenized import SEPARATOR
 from seqloom.data.schema import COLUMN_SEPARATOR, Raw, Schema
@@ -35,6 +39,9 @@ def read_files(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterat
     skip, format = schema.data.on_bad_row == "skip", detect_format(files, schema.data.format)
     if format in ("ts", "idx") and schema.data.source_type == "tokens" and not schema.pictured:
         raise DataError(f'the format {format} holds numbers: set data.source_type to "numbers"', files[0])
+    if schema.data.source_type == "sound" and format in READERS and format != "folders":
+        expected = "a table that names sound files, or a folder of classes, was expected"
+        raise DataError(f"data.source_type is sound, but the format is {format}: {expected}", files[0])
     if schema.keys and format in (*READERS, "lines", "txt"):
         [(name, column), *_] = schema.keys.items()
         setting = "data.group" if name == "group" else "data.split_time"
@@ -55,6 +62,31 @@ def _check(placed: PlacedExample | Fault, schema: Schema) -> Example | Fault:
 
 
 def read_tables(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
+    """Rows of texts, or of numbers or named sound files in the source and texts in the other sides."""
+    rows = read_cells(files, schema, skipped)
+    return read_named_sounds(rows, schema, skipped) if schema.data.source_type == "sound" else rows
+
+
+def read_named_sounds(
+    rows: Iterable[PlacedExample | Fault], schema: Schema, skipped: Skipped
+) -> Iterator[PlacedExample | Fault]:
+    """The sounds in the place of the names of their files."""
+    reading = SoundReading(LogMel(LogMelSettings.of(schema.data)), skipped.notes)
+    for found in rows:
+        if isinstance(found, Fault):
+            yield found
+            continue
+        (name, *others), file, line = found
+        sound = reading.read(name, find_sound_folder(schema, file), file, line)
+        yield sound if isinstance(sound, Fault) else ((sound, *others), file, line)
+
+
+def find_sound_folder(schema: Schema, table: str) -> Path:
+    """Where the files lie that a table names: beside it, or where the recipe says."""
+    return Path(os.path.expanduser(schema.data.sounds or os.path.dirname(table)))
+
+
+def read_cells(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """Rows of texts, or of numbers in the source and texts in the other sides."""
     data = schema.data
     numeric = data.source_type == "numbers"
@@ -221,17 +253,22 @@ def read_contact_sheets(files: Sequence[str], schema: Schema, skipped: Skipped) 
 
 
 def read_folders(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
-    """A text or an image a file, labeled by the folder it lies in."""
-    data = schema.data
+    """A text, an image or a sound a file, labeled by the folder it lies in."""
     if list(schema.sides) != ["source", "target"] or schema.task != "classify":
         raise DataError("this is a folder, whose folders would be classes: only classify reads those", files[0])
-    size = make_image_reading(schema).size if schema.pictured else None
-    for found in read_classes(files[0], data.encoding, size, skipped.notes):
-        if isinstance(found, Fault):
-            yield found
-        else:
-            content = found.content if isinstance(found.content, str) else found.content[None]
-            yield (content, found.label), found.file, 1
+    for found in read_classes(files[0], make_file_reader(schema, skipped.notes), skipped.notes):
+        yield found if isinstance(found, Fault) else ((found.content, found.label), found.file, 1)
+
+
+def make_file_reader(schema: Schema, notes: list[str]) -> Callable[[Path], Raw | Fault]:
+    """What reads a file that is one example."""
+    if schema.pictured:
+        size = make_image_reading(schema).size
+        return lambda path: image if isinstance(image := open_image(path, size), Fault) else image[None]
+    if schema.data.source_type == "sound":
+        sounds = SoundReading(LogMel(LogMelSettings.of(schema.data)), notes)
+        return lambda path: sounds.read(path.name, path.parent, str(path), 1)
+    return partial(read_text, encoding=schema.data.encoding)
 
 
 def make_image_reading(schema: Schema) -> ImageReading:

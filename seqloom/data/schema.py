@@ -52,6 +52,7 @@ class FieldKind(Protocol):
     kind: str
     is_image: bool
     per_element: bool
+    endings: frozenset[str]
 
     def fit(self, raws: Iterator[Raw], settings: Data, /) -> Any: ...
 
@@ -68,6 +69,7 @@ class KnownField:
     def __init__(self, kind: FieldKind, field: FittedField) -> None:
         self.field = field
         self.kind, self.is_image, self.per_element = kind.kind, kind.is_image, kind.per_element
+        self.endings = kind.endings
         self.from_json, self.check, self.convert = kind.from_json, kind.check, kind.convert
 
     def fit(self, raws: Iterator[Raw], settings: Data, /) -> Any:

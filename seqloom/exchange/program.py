@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from ..data.formats.chorales import LOWEST
+from ..data.log_mel import FLOOR, LogMel, LogMelSettings
 from ..data.vocabulary import END, SPECIALS, START, UNKNOWN
 from ..errors import RunError
 from ..fields.subwords import PIECE
@@ -97,7 +98,7 @@ def element_of(values: dict[str, Any], whole: bool) -> list[int]:
     match values["kind"]:
         case "spelled":
             return [1 + values["longest"]]
-        case "numbers":
+        case "numbers" | "sound":
             return [len(values["mean"]) * (3 if whole else 1)]
     return []
 
@@ -106,6 +107,10 @@ def read_source(program: Program, values: dict[str, Any], recipe: Any) -> tuple[
     """The program's way to read an input, and what of it goes to the model."""
     whole = bool(values.get("gaps")) or recipe.model.side("encoder").kind == "gru-d"
     add_side(program, "source", values)
+    if values["kind"] == "sound":
+        log_mel = LogMel(LogMelSettings(*(values[name] for name in LogMelSettings._fields)))
+        more = {"span": log_mel.span, "step": log_mel.hop, "bins": log_mel.bins, "floor": FLOOR}
+        program.fields["source"] = values | more
     program.fields |= {"whole": whole, "element": element_of(values, whole), "max_length": recipe.data.max_length}
     program.features = (element_of(values, whole) or [0])[0]
     if values["kind"] == "image":
@@ -118,7 +123,9 @@ def read_source(program: Program, values: dict[str, Any], recipe: Any) -> tuple[
 def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: str = '"an input" …') -> Program:
     """The program put together; what is no text is typed as JSON."""
     kind = program.fields.get("source", program.fields.get("target", {})).get("kind")
-    if kind in ("numbers", "image", None):
+    if kind == "sound":
+        main, example = script.MAIN_JSON, "'[0.1, …]'"
+    elif kind in ("numbers", "image", None):
         main, example = script.MAIN_JSON, "'[[0.5, …], …]'"
     else:
         main = script.MAIN_TEXT

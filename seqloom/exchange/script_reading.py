@@ -99,6 +99,28 @@ def encode(image):
     return np.moveaxis(scaled, -1, 0).astype(np.float32)
 """
 
+# Samples are read as frames: the power in bands of the mel scale, as logarithms; frames are read as they are.
+SOUND = """
+
+def to_frames(samples):
+    rate, bins = SIDE["rate"], SIDE["bins"]
+    corners = 700 * (10 ** (np.linspace(0, 2595 * np.log10(1 + rate / 1400), SIDE["bands"] + 2) / 2595) - 1)
+    low, middle, high, frequency = corners[:-2], corners[1:-1], corners[2:], np.fft.rfftfreq(bins, 1 / rate)[:, None]
+    filters = np.minimum((frequency - low) / (middle - low), (high - frequency) / (high - middle)).clip(0)
+    window = np.sin(np.pi * np.arange(SIDE["span"]) / SIDE["span"]) ** 2
+    steps = max(1, 1 + -(-(len(samples) - len(window)) // SIDE["step"]))
+    whole = np.pad(samples, (0, (steps - 1) * SIDE["step"] + len(window) - len(samples)))
+    spans = np.lib.stride_tricks.sliding_window_view(whole, len(window))[:: SIDE["step"]]
+    power = np.abs(np.fft.rfft(spans * window, bins)) ** 2 / window.sum() ** 2
+    return np.log(power @ filters + SIDE["floor"])
+
+
+def encode(sound):
+    frames = np.array(sound, np.float64)
+    frames = to_frames(frames) if frames.ndim == 1 else frames
+    return ((frames - np.float32(SIDE["mean"])) / np.float32(SIDE["spread"])).astype(np.float32)
+"""
+
 READ = {
     "characters": CHARACTERS,
     **dict.fromkeys(("words", "spaced"), WORDS),
@@ -108,6 +130,7 @@ READ = {
     "spelled": SPELLED,
     "numbers": NUMBERS,
     "image": IMAGE,
+    "sound": SOUND,
 }
 
 # What a graph reads of a sequence, which is at least one element wide, and of an image.

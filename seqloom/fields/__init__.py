@@ -11,6 +11,7 @@ from .labels import Label, LabelSet, Number, Tags
 from .ngrams import WordPairs
 from .numbers import Numbers
 from .series import TimeSeries
+from .sound import Sound
 from .text import TEXTS, Text
 from .word_list import SpelledWordList, WordList
 
@@ -27,6 +28,7 @@ __all__ = [
     "Number",
     "Numbers",
     "Prediction",
+    "Sound",
     "SpelledWordList",
     "SymbolField",
     "Tags",
@@ -52,10 +54,10 @@ def text_side(columns: tuple[str, ...], tokenizer: str) -> Side:
 
 
 def source_side(data: Data) -> Side:
-    """The source of a recipe that reads whole texts, numbers or images."""
+    """The source of a recipe that reads whole texts, numbers, images or sounds."""
     if data.source_type == "tokens":
         return text_side(data.source, data.source_tokenizer)
-    return Side(data.source, Numbers if data.source_type == "numbers" else Image)
+    return Side(data.source, {"numbers": Numbers, "image": Image, "sound": Sound}[data.source_type])
 
 
 def word_side(data: Data) -> Side:

@@ -74,6 +74,7 @@ class Field(ABC):
     symbols: tuple[str, ...] = ()  # by number, where numbers stand for symbols
     is_text: ClassVar[bool] = False  # whether a raw value is a text that a person can type
     is_image: ClassVar[bool] = False
+    endings: ClassVar[frozenset[str]] = frozenset()  # of the names of files that hold one raw value each
     per_element: ClassVar[bool] = False  # whether a raw value has a part for each element of the side beside it
 
     # --- learning ---

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..arrays import Bytes
 from ..config.recipe import Data, Model
+from ..data.formats.folders import IMAGES
 from ..data.formats.images import explain_no_image, fit_image, read_image, to_pixels
 from ..data.ragged import Ragged
 from ..data.schema import Raw
@@ -22,6 +23,7 @@ class ImageField(ArrayField):
     """A raw value is an image, (height, width, channels) of bytes, or with an axis of 1 in front."""
 
     is_image = True
+    endings = IMAGES
 
     @classmethod
     def check(cls, raw: Raw) -> str:

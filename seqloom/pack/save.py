@@ -47,6 +47,8 @@ def pack(run: Run, path: Path | str, examples: object = None) -> dict[str, Any]:
     notes = run.drop_mixture()
     if not isinstance(run.model, Labeler | Generator):
         raise RunError(f"a {type(run.model).__name__} is neither a labeler nor a generator, so it cannot be packed")
+    if run.recipe.data.source_type == "sound":
+        raise RunError("this run reads sound, which the page cannot: export it (--to onnx), or serve it")
     program, rounded = describe_run(run), Run(run.folder, run.task, round_weights(run.model))
     graphs, weights = write_graphs(rounded.model, program)
     part, chosen, why = choose_examples(run, examples)

@@ -15,7 +15,6 @@ from ..arguments import check_path as path_of
 from ..arrays import Doubles, Floats
 from ..config.recipe import Recipe
 from ..config.tasks import USES
-from ..data.formats.folders import is_image
 from ..data.formats.tables import Skipped, drop_faults
 from ..data.schema import FieldKind
 from ..data.vocabulary import NEVER_WRITTEN
@@ -138,7 +137,7 @@ class Run:
 
     def _split(self, given: Any) -> list[Any] | None:
         """Several inputs from Python one by one; None if it is one."""
-        if isinstance(given, Path) and not (self.task.reads_images and is_image(given)):
+        if isinstance(given, Path) and not self.task.reads_file(given):
             faulty, skip = Skipped(), self.recipe.data.on_bad_row == "skip"
             found = self.task.read_inputs(str(given), skipped=faulty).inputs
             return [one.value for one in drop_faults(found, str(given), skip, faulty, "inputs")]

@@ -74,7 +74,7 @@ def label_baselines(task: Task, inputs: Sequence[Any]) -> Answers:
             cut = list if task.recipe.data.source_tokenizer == "characters" else split_words
             answers["bag of pairs"] = NaiveBayes.fit(sources, labels, cut).predict(inputs)
             answers["NB-SVM"] = NBSVM.fit(sources, labels, cut).predict(inputs)
-        elif task.recipe.data.source_type == "numbers":
+        elif task.recipe.data.source_type in ("numbers", "sound"):
             answers["nearest mean"] = NearestCentroid.fit(sources, labels).predict(inputs)
     return answers
 

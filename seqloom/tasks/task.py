@@ -4,6 +4,7 @@ To add one: a file with a function that declares it, a line in `TASKS`, a recipe
 below (training, models) knows a task only by what stands here.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -277,6 +278,15 @@ class Task:
     @property
     def reads_images(self) -> bool:
         return "source" in self.fields and bool(self.source.is_image)
+
+    @property
+    def reads_named_files(self) -> bool:
+        """Whether a file of its own holds an input."""
+        return "source" in self.fields and bool(self.source.endings)
+
+    def reads_file(self, file: str | os.PathLike[str]) -> bool:
+        """Whether a file with such a name is one input: an image, or a sound."""
+        return "source" in self.fields and os.path.splitext(os.fspath(file))[1].lower() in self.source.endings
 
     @property
     def classes(self) -> tuple[str, ...]:

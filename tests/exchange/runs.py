@@ -45,6 +45,11 @@ def numbers(count: int = 24, missing: float = 0.2) -> list[Any]:
     return [np.where(chance.random(one.shape) < missing, np.nan, one) for one in made]
 
 
+def sounds(count: int = 24) -> list[Any]:
+    chance = np.random.default_rng(0)
+    return [chance.uniform(-1, 1, int(chance.integers(20, 400))).astype(np.float32) for _ in range(count)]
+
+
 def parts(examples: Any) -> dict[str, Any]:
     return {part: examples for part in ("train", "validation", "test")}
 
@@ -79,6 +84,11 @@ def cases(folder: Path) -> dict[str, Case]:
             ("task=classify", "data.source_type=numbers", "model.pool=max"),
             parts([(one, ("a", "b")[len(one) % 2]) for one in numbers()]),
             numbers(3),
+        ),
+        "classify-sound": (
+            ("task=classify", "data.source_type=sound", "data.sample_rate=2000", "data.mel_bands=6", "model.pool=max"),
+            parts([(one, ("a", "b")[len(one) % 2]) for one in sounds()]),
+            sounds(3),
         ),
         "tag": (("task=tag",), parts(list(zip(texts, tags, strict=True))), [*asked[:2], "Mat\tcat"]),
         "tag-numbers": (

@@ -35,6 +35,7 @@ EVERY = ("classify", "classify-numbers", "tag-crf", "seq2seq", "language", "fore
 CASES = (
     *("classify", "classify-labels", "classify-number", "classify-numbers", "tag", "tag-numbers", "tag-crf", "seq2seq"),
     *("seq2seq-luong", "caption", "draw", "language", "language-documents", "music", "forecast", "forecast-alone"),
+    "classify-sound",
 )
 
 

@@ -18,6 +18,7 @@ from seqloom.fields import (
     LabelSet,
     Number,
     Numbers,
+    Sound,
     SpelledWordList,
     SymbolField,
     Tags,
@@ -29,6 +30,7 @@ SENTENCES = ["the cat sat", "a", "the dog, the cat and a mouse"]
 IMAGES = [CHANCE.integers(0, 256, (1, 6, 4, 3), dtype=np.uint8) for _ in range(3)]
 SERIES = [CHANCE.standard_normal((steps, 2)).astype(np.float32) for steps in (3, 1, 5)]
 GAPS = [np.where(CHANCE.random(one.shape) < 0.3, np.nan, one).astype(np.float32) for one in SERIES]
+SOUNDS = [CHANCE.uniform(-1, 1, samples).astype(np.float32) for samples in (1200, 300, 2500)]
 FRAMES = [(CHANCE.random((steps, 88)) < 0.1).astype(np.uint8) for steps in (3, 1, 5)]
 RECIPE = Recipe.of({"task": "classify"}).override("model.size=8", "data.source_type=image", "model.patch=2").resolved()
 SETTINGS = RECIPE.data.model_copy(update={"characters": 6, "square": 2})
@@ -41,6 +43,7 @@ READ = {  # raw values of each field that can be read
     "numbers with gaps": (Numbers, GAPS),
     "image": (Image, IMAGES),
     "frames": (Frames, FRAMES),
+    "sound": (Sound, SOUNDS),
 }
 ANSWERED = {
     "label": (Label, ["x", "y", "x"]),

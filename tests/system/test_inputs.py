@@ -103,6 +103,34 @@ def test_images_from_python_train_a_classifier_and_ask_it_in_any_size(tmp_path, 
         run.predict("nowhere.png")
 
 
+# --- sounds -------------------------------------------------------------------------------------------------------
+
+
+def test_sounds_from_python_train_a_writer_that_answers_arrays_files_tables_and_folders(seqloom, tmp_path):
+    soundfile = pytest.importorskip("soundfile", reason="the extra sound is not installed")
+    sounds = [0.5 * np.sin(np.arange(500 + 100 * n) * (0.3 + 0.9 * (n % 2))).astype(np.float32) for n in range(12)]
+    examples = [(sound, "high" if n % 2 else "low") for n, sound in enumerate(sounds)]
+    run = trained(tmp_path, "seq2seq", examples, "data.source_type=sound", "data.sample_rate=8000", "data.mel_bands=8")
+    (tmp_path / "some").mkdir()
+    for number in range(3):
+        soundfile.write(tmp_path / "some" / f"{number}.flac", sounds[number], 8000, subtype="PCM_24")
+    first, *_ = files = [tmp_path / "some" / f"{number}.flac" for number in range(3)]
+    np.testing.assert_allclose(run.task.accept_input(first), run.task.accept_input(sounds[0]), atol=1e-3)
+    frames = run.task.accept_input(sounds[0])
+    assert run.predict(frames)[0].score == pytest.approx(run.predict(sounds[0])[0].score)
+    several = (files, sounds[:3], tmp_path / "some", np.stack([frames] * 3))
+    assert [len(run.predict(given)) for given in several] == [3] * 4
+    code, said, error = seqloom("predict", tmp_path / "run", *files)
+    assert code == 0 and len(said.splitlines()) == 3, error
+    assert seqloom("predict", tmp_path / "run", "--file", tmp_path / "some")[1] == said
+    (tmp_path / "some" / "t.csv").write_text("id,source\n1,0.flac\n2,1.flac\n3,2.flac\n")
+    assert seqloom("predict", tmp_path / "run", "--file", tmp_path / "some" / "t.csv")[1] == said
+    wrong = {"no sound file": "nowhere.wav", "5 bands": np.zeros((3, 5)), "-1 and 1": np.full(9, 2.0)}
+    for sentence, given in wrong.items():
+        with pytest.raises(DataError, match=sentence):
+            run.predict(given)
+
+
 # --- tags, labels, numbers, texts ----------------------------------------------------------------------------------
 
 

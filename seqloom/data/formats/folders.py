@@ -1,12 +1,12 @@
-"""A folder whose folders are classes: pos/ and neg/ with a text or an image a file."""
+"""A folder whose folders are classes: pos/ and neg/ with a text, an image or a sound a file."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from seqloom.data.formats.images import Pixels, open_image
 from seqloom.data.formats.lines import Fault, find_line_fault, read_lines
+from seqloom.data.formats.sounds import is_sound
 from seqloom.errors import DataError
 
 UNLABELED = frozenset(["unsup", "unsupervised", "unlabeled", "unlabelled"])  # folders of no class
@@ -19,7 +19,7 @@ def is_image(file: str | os.PathLike[str]) -> bool:
 
 
 class ClassFile(NamedTuple):
-    content: str | Pixels
+    content: Any  # a text, pixels, or frames of sound
     label: str
     file: str
 
@@ -44,19 +44,19 @@ def list_classes(folder: str, notes: list[str]) -> dict[str, list[Path]]:
     return found
 
 
-def read_classes(
-    folder: str, encoding: str, size: tuple[int, int] | None, notes: list[str]
-) -> Iterator[ClassFile | Fault]:
-    """Every file with the name of its folder: as a text, or with a size as an image."""
+def read_classes(folder: str, read: Callable[[Path], Any], notes: list[str]) -> Iterator[ClassFile | Fault]:
+    """Every file, read as said, with the name of its folder."""
     for label, files in list_classes(folder, notes).items():
         for path in files:
-            content = open_image(path, size) if size else read_text(path, encoding)
+            content = read(path)
             yield content if isinstance(content, Fault) else ClassFile(content, label, str(path))
 
 
 def read_text(path: Path, encoding: str) -> str | Fault:
     if is_image(path):
         return Fault("an image", "the file is an image: data.source_type=image reads images", str(path), 1)
+    if is_sound(path):
+        return Fault("a sound", "the file is a sound: data.source_type=sound reads sounds", str(path), 1)
     lines = []
     for line in read_lines(str(path), encoding):
         if fault := find_line_fault(line, str(path), encoding):
