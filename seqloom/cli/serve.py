@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,14 +56,15 @@ def serve(
 ) -> None:
     """Serve runs over HTTP: predictions, generation, sessions, explanations; three protocols, see /docs."""
     stop: Stop = context.obj
-    stop.watch(lambda: "stopped; what was in flight is answered")
+    stop.watch(lambda: "stopped before everything was answered")
     token = os.environ.get(TOKEN, "")
     if host not in LOOPBACK and not token:
         raise RecipeError(f"--host {host} can be reached from elsewhere, so a token is needed: set {TOKEN}")
     if not runs.is_dir():
         raise RunError(f"{runs}: is no folder")
     try:
-        from ..serve.app import create_app, create_server
+        from ..serve.app import create_app
+        from ..serve.server import create_server
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "starlette", "h11"):
             raise
@@ -76,5 +78,7 @@ def serve(
     print(json.dumps({"url": url}) if as_json else f"{url} serves {runs}; /docs says what can be asked", flush=True)
     stop.check()
     server.run()
+    if stop.is_set():
+        print("stopped; what was in flight is answered", file=sys.stderr)
     if not server.started:
         raise RecipeError(f"{url} cannot be listened on: is something else there? Name another --port")

@@ -80,14 +80,18 @@ class Batcher:
         """Whether the thread is there and has come around lately: a request may take its time, no more."""
         return self._thread.is_alive() and time.monotonic() - self._beat < self.limits.seconds
 
+    def check_room(self, inputs: int = 1) -> None:
+        """Refuse what would be refused later: any thread may ask, and it costs nothing."""
+        if self._closing:
+            raise Refused(503, "closing", "the server is shutting down", retry_after=5)
+        if (waiting := len(self._waiting)) + inputs > self.limits.queue:
+            sentence = f"{waiting} inputs are waiting, and at most {self.limits.queue} may"
+            raise Refused(429, "queue", sentence, retry_after=1)
+
     def submit(self, jobs: Sequence[Job]) -> None:
         """Let these wait for their turn: all of them, or none."""
         with self._changed:
-            if self._closing:
-                raise Refused(503, "closing", "the server is shutting down", retry_after=5)
-            if len(self._waiting) + len(jobs) > self.limits.queue:
-                sentence = f"{len(self._waiting)} inputs are waiting, and at most {self.limits.queue} may"
-                raise Refused(429, "queue", sentence, retry_after=1)
+            self.check_room(len(jobs))
             self._waiting.extend(jobs)
             self._changed.notify()
 

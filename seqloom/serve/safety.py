@@ -6,7 +6,7 @@ endless bodies and headers, and by work that went on after its client had left. 
 
 import asyncio
 import secrets
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,9 +30,15 @@ class Guard:
         hosts: Collection[str] = LOCAL,
         token: str = "",
         public: Collection[str] = (),
+        check_room: Callable[[], None] = lambda: None,
     ) -> None:
-        """`public` are paths that need no token: the files of the page, which asks for it."""
+        """`public` are paths that need no token: the files of the page, which asks for it.
+
+        `check_room` refuses work that cannot be taken now; it is asked before a body is looked into, so that to refuse
+        is cheap when there is no time.
+        """
         self.app, self.limits, self.metrics, self.public = app, limits, metrics, public
+        self.check_room = check_room
         self.hosts, self.token = {host.lower() for host in hosts}, token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,6 +104,7 @@ class Guard:
             if body:
                 raise Refused(400, "body", f"a {method} request has no body")
             return body
+        self.check_room()
         # A page can send a body without a type and without asking first, but not without saying that it is a page.
         plain = not {"origin", "sec-fetch-site", "referer"} & headers.keys()
         said = headers.get("content-type", JSON if plain else "")

@@ -12,8 +12,9 @@ import pytest
 from seqloom.config.recipe import Recipe
 from seqloom.runs.folder import RECORDS, SCORES
 from seqloom.runs.run import train
-from seqloom.serve.app import create_app, create_server
+from seqloom.serve.app import create_app
 from seqloom.serve.limits import Limits
+from seqloom.serve.server import create_server
 
 from ..browser import chromium
 from .conftest import FEW, LABELED, Server

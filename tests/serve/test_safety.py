@@ -196,6 +196,13 @@ def test_a_token_is_asked_for(serving):
     assert client.get("/v1/models").json()["error"]["type"] == "authentication_error"
 
 
+def test_a_full_queue_refuses_before_it_looks_into_the_body(serving):
+    client = serving(queue=0)
+    answer = client.post("/predict", content=b"{" * 1000, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+    assert client.get("/runs").status_code == 200  # what only reads is answered
+
+
 def test_what_takes_too_long_is_given_up(serving, monkeypatch):
     from seqloom.serve import explaining
 
