@@ -201,6 +201,13 @@ class LanguageModel(WordReading, GeneratorModel):
         description="The order of an n-gram model of the training text that is mixed into what the network expects, "
         "with weights learned on the validation part; 0 is none.",
     )
+    cache: int = Field(
+        default=0,
+        ge=0,
+        le=10_000,
+        description="The number of tokens read last that a continuous cache keeps: they become more probable in states "
+        "like those in which they came. Its weight is learned on the validation part; 0 is no cache.",
+    )
 
 
 class PretrainModel(SegmentedModel, GeneratorModel):

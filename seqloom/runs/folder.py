@@ -4,7 +4,7 @@ recipe.toml        resolved: defaults are never consulted again
 config.json        what the weights fit: the format, the vocabulary sizes, the number of parameters
 task.json          what was learned about reading: tokenizers and their vocabularies
 model.safetensors  the best weights
-ngram.safetensors  an n-gram model that is mixed in, and how much it is believed, where the recipe wants one
+mixture.safetensors  a cache or an n-gram model that is mixed in, and how much it is believed, where the recipe wants it
 data.json          the data's report and fingerprint
 records.jsonl      what training said, a record a line
 scores.json        the final scores, each with its baselines
@@ -56,7 +56,7 @@ from .json_output import to_line
 FORMAT = 3  # of the layout; a folder of another one is refused
 SETTLED = ("recipe.toml", "config.json", "task.json", "data.json", "version")  # written once, before step 1
 WEIGHTS, RECORDS, SCORES, CARD = "model.safetensors", "records.jsonl", "scores.json", "README.md"
-NGRAM = "ngram.safetensors"
+MIXTURE = "mixture.safetensors"
 INT8 = "int8.json"
 LEFTOVERS = (RECORDS, *SETTLED, LOCK)  # what a beginning that was killed leaves, without a manifest
 
@@ -265,10 +265,10 @@ def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
 
 def reopen(folder: Path, recipe: Recipe) -> None:
     """Let a run go on to the steps of this recipe, one that has ended, too: nothing vouches for its end any more."""
-    over = (SCORES, CARD, RECORDS, INT8, NGRAM)
+    over = (SCORES, CARD, RECORDS, INT8, MIXTURE)
     write_manifest(folder, {name: sums for name, sums in read_manifest(folder).items() if name not in over})
     replace_file(folder, "recipe.toml", recipe.to_toml(comments=False).encode())
-    for name in (SCORES, CARD, INT8, NGRAM):
+    for name in (SCORES, CARD, INT8, MIXTURE):
         remove_quietly(folder / name)
 
 

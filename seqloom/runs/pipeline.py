@@ -40,7 +40,7 @@ from ..training.tensors import copy_weights, load_weights, read_tensors, tensor_
 from .data_report import describe_all
 from .folder import (
     CARD,
-    NGRAM,
+    MIXTURE,
     RECORDS,
     SCORES,
     SETTLED,
@@ -422,9 +422,10 @@ class Pipeline:
         net: Any = self.model.eval()
         model, mixture = net, None
         if fitted := task.fit_mixture(net, self.prepared):
-            mixture, sentence = fitted
+            mixture, sentences = fitted
             model = mixture.wrap(net)
-            yield self.note(sentence)
+            for sentence in sentences:
+                yield self.note(sentence)
         # Where nothing was kept apart for the test, what was validated on is the best there is, and said to be that.
         parts = {part: task.examples(self.prepared, part) for part in ("test", "validation")}
         part = "test" if len(parts["test"]) else "validation"
@@ -443,7 +444,7 @@ class Pipeline:
             events.add_text("card", text, end.step)
         contents = {SCORES: json_bytes(result), CARD: text.encode()}
         if mixture is not None:
-            contents[NGRAM] = tensor_bytes(
+            contents[MIXTURE] = tensor_bytes(
                 {name: torch.from_numpy(array) for name, array in mixture.to_arrays().items()}
             )
         for name, content in contents.items():

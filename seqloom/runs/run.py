@@ -24,7 +24,7 @@ from ..models import Batch, device_of
 from ..search import Recorder, Tree
 from ..tasks.decoding_options import DecodingOptions
 from ..tasks.generation import Continuation, Generation, SamplingOptions
-from ..tasks.ngram_mixture import Mixture
+from ..tasks.mixture import Mixture
 from ..tasks.results import Example, Likelihood, Predictions
 from ..tasks.task import Prepared, Task, Writer
 from ..training.devices import choose_device
@@ -33,7 +33,7 @@ from ..training.manifests import check_manifest, read_checked, read_manifest, re
 from ..training.tensors import Allowance, count_max_bytes, count_tensors, load_weights, parse_tensors
 from .folder import (
     INT8,
-    NGRAM,
+    MIXTURE,
     RECORDS,
     SETTLED,
     WEIGHTS,
@@ -84,9 +84,9 @@ class Run:
         """Answer with the net alone, for forms that hold nothing else; what that leaves out, in a sentence."""
         if self.mixture is None:
             return []
-        self.mixture = None
+        left, self.mixture = " and ".join(self.mixture.settings), None
         self.use(self.net)
-        return ["the n-gram model (model.ngram) is left out: these are the answers of the network alone"]
+        return [f"{left}: what is mixed in is left out; these are the answers of the network alone"]
 
     @property
     def recipe(self) -> Recipe:
@@ -534,7 +534,7 @@ def load(
     check_version(folder)
     if WEIGHTS not in read_manifest(folder):
         raise RunError(f"{folder}: has no trained model yet; continue with: seqloom train --into {folder} --resume")
-    sums = check_manifest(folder, SETTLED, later=[WEIGHTS, *([NGRAM] if NGRAM in read_manifest(folder) else [])])
+    sums = check_manifest(folder, SETTLED, later=[WEIGHTS, *([MIXTURE] if MIXTURE in read_manifest(folder) else [])])
     task = read_task(folder, read_recipe(folder), cell, fields)
     if read_config(folder).vocabularies != task.sizes():
         raise RunError(f"{folder}: the vocabularies in task.json are not of the sizes that config.json says")
@@ -542,9 +542,9 @@ def load(
     data = read_checked(folder / WEIGHTS, sums[WEIGHTS], count_max_bytes(model))
     load_weights(model, parse_tensors(data, folder / WEIGHTS), folder / WEIGHTS)
     mixture = None
-    if NGRAM in sums:
-        path, size = folder / NGRAM, len(task.target) - len(NEVER_WRITTEN)
-        mixture = Mixture.from_tensors(parse_tensors(read_checked(path, sums[NGRAM]), path), size, path)
+    if MIXTURE in sums:
+        path, size = folder / MIXTURE, len(task.target) - len(NEVER_WRITTEN)
+        mixture = Mixture.from_tensors(parse_tensors(read_checked(path, sums[MIXTURE]), path), size, path)
     run = Run(folder, task, model.to(choose_device(device)).eval(), mixture)
     if int8:
         run.use(quantize_model(run, run.net))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Doubles
+from ..arrays import Doubles, Integers
 from ..baselines.language import NGram, compute_uniform_losses
 from ..config.recipe import Recipe
 from ..data.cache import release
@@ -18,8 +18,10 @@ from ..fields import text_side
 from ..metrics import Score, bits_per_character, perplexity
 from ..models import Generator
 from ..schemas import SymbolCounts
+from .continuous_cache import ContinuousCache
 from .free_generation import FreeGeneration
-from .ngram_mixture import Mixture, number_tokens
+from .mixture import Mixture
+from .ngram_mixture import NGramMixture, number_tokens
 from .scoring import Metric
 from .shape import Encoded
 from .task import Declaration, Task, check_per_symbol
@@ -78,24 +80,46 @@ def baselines(task: Task, encoded: Encoded) -> dict[str, Doubles]:
     return losses
 
 
-def fit_mixture(task: Task, model: Generator, prepared: Any) -> tuple[Mixture, str] | None:
-    """An n-gram model of the training text, believed as much as the validation part says; and what that brings."""
-    field, order = task.target, task.recipe.model.ngram
-    text, held_out = (field.places(prepared.splits[part].ids["target"]) for part in ("train", "validation"))
-    counted = np.arange(min(len(text), COUNTED))
-    if not order or len(counted) < order or not len(held_out):
+def fit_mixture(task: Task, net: Generator, prepared: Any) -> tuple[Mixture, list[str]] | None:
+    """What is mixed in, believed as much as the validation part says; and what each brings, in a sentence."""
+    settings, held_out = task.recipe.model, prepared.splits["validation"].ids
+    if not (settings.cache or settings.ngram) or not len(task.target.places(held_out["target"])):
         return None
-    numbers = number_tokens(len(field))
-    ngram = NGram.fit(numbers[text.targets(counted)], len(field) - len(NEVER_WRITTEN), order)
+    losses, cache, ngram, sentences = task.shape.losses(net, held_out), None, None, []
+    if settings.cache:
+        alone, bare = losses, net
+        cache = ContinuousCache.fit(settings.cache, alone, lambda tried: task.shape.losses(tried.wrap(bare), held_out))
+        net = cache.wrap(net)
+        losses = task.shape.losses(net, held_out)
+        sentences.append(
+            f"a cache of {cache.length:,} tokens is mixed in with a weight of {cache.share:.2f}: on validation the "
+            f"perplexity is {np.exp(losses.mean()):.3f} with it and {np.exp(alone.mean()):.3f} without"
+        )
+    if settings.ngram and (counted := count_ngrams(task, prepared)) is not None:
+        held = losses, *read_contexts(task, counted, held_out)
+        ngram = NGramMixture.fit(counted, *held)
+        sentences.append(ngram.describe(*held))
+    return (Mixture(cache, ngram), sentences) if sentences else None
+
+
+def count_ngrams(task: Task, prepared: Any) -> NGram | None:
+    """An n-gram model of the training text, if that is long enough for one."""
+    field, order = task.target, task.recipe.model.ngram
+    text = field.places(prepared.splits["train"].ids["target"])
+    counted = np.arange(min(len(text), COUNTED))
+    if len(counted) < order:
+        return None
+    return NGram.fit(number_tokens(len(field))[text.targets(counted)], len(field) - len(NEVER_WRITTEN), order)
+
+
+def read_contexts(task: Task, ngram: NGram, encoded: Encoded) -> tuple[Integers, Integers]:
+    """For every place of a text what an n-gram model knows of what stands before it, and what comes."""
+    places, numbers = task.target.places(encoded["target"]), number_tokens(len(task.target))
     pieces = []
-    for first, last in pairwise(held_out.begins):
-        read = numbers[held_out.inputs(np.arange(first, last))]
+    for first, last in pairwise(places.begins):
+        read = numbers[places.inputs(np.arange(first, last))]
         pieces.append(ngram.read(read[None], ngram.begin(1))[0])
-    targets = numbers[held_out.targets(np.arange(len(held_out)))]
-    losses = task.shape.losses(model, prepared.splits["validation"].ids)
-    held = losses, np.concatenate(pieces), targets
-    mixture = Mixture.fit(ngram, *held)
-    return mixture, mixture.describe(*held)
+    return np.concatenate(pieces), numbers[places.targets(np.arange(len(places)))]
 
 
 def metrics(task: Task, encoded: Encoded, examples: Sequence[Sequence[str]]) -> Mapping[str, Metric]:

@@ -43,8 +43,9 @@ def declare(recipe: Recipe) -> Declaration:
 
 
 def declare_chords(recipe: Recipe) -> Declaration:
-    if recipe.model.ngram:
-        raise RecipeError(f"model.ngram is {recipe.model.ngram}, but chords are no tokens that could be counted: say 0")
+    for name, value in (("ngram", recipe.model.ngram), ("cache", recipe.model.cache)):
+        if value:
+            raise RecipeError(f"model.{name} is {value}, but chords are no tokens that could be counted: say 0")
     side = Side((recipe.data.target,), Frames)
     return Declaration(
         schema=Schema("polyphony", recipe.data, {"target": side}, dataset=Pieces, limited=False),

@@ -1,17 +1,15 @@
 """An n-gram model of the training text, mixed into what a language model expects.
 
 A net of a laptop's size has not seen enough of the text to know its rare phrases by heart; counting has. How much each
-of the two is believed depends on how well the n-gram model knows what came before, and is learned on the validation
-part. Together they are a `Generator` like any other: its embedding hands the token itself on, beside it its decoder
-carries the contexts of the n-gram model, and its head mixes.
+of the two
+is believed depends on how well the n-gram model knows what came before, and is learned on the validation part.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..arrays import Doubles, Integers
 from ..baselines.language import UNSEEN, NGram, Order
@@ -20,23 +18,24 @@ from ..errors import RunError
 from ..layers.base import Layer, Memory
 from ..layers.description import Child
 from ..layers.fast.steps import Step, prepare_step
-from ..layers.heads import Head, Loss, select_valid, sum_and_count
+from ..layers.heads import Head
 from ..layers.state import State
 from ..models import Generator
+from .wrapping import MixingHead, TokenBeside
 
 PASSED = (0.1, 0.3, 0.6)  # what a context passes on to shorter ones: the less, the better it is known
 ROUNDS = 50  # of expectation and maximization: the shares stand still long before
 EXACT = 1 << 24  # whole numbers that single precision holds
 
 
-class Mixture(NamedTuple):
+class NGramMixture(NamedTuple):
     """An n-gram model over the tokens that can be written, and how much of what the net says is believed beside it."""
 
     ngram: NGram
     shares: Doubles  # (orders, len(PASSED) + 1): of the net, by the longest context that is known, and how well it is
 
     @classmethod
-    def fit(cls, ngram: NGram, net: Doubles, contexts: Integers, tokens: Integers) -> "Mixture":
+    def fit(cls, ngram: NGram, net: Doubles, contexts: Integers, tokens: Integers) -> "NGramMixture":
         """Learn the shares from the losses (N,) of the net on held-out tokens (N,) after these contexts (N, n)."""
         ngram = NGram(ngram.vocabulary, tuple(map(round_tables, ngram.orders)))
         mixture = cls(ngram, np.full((len(ngram.orders), len(PASSED) + 1), 0.5))
@@ -79,7 +78,7 @@ class Mixture(NamedTuple):
         outputs = self.ngram.vocabulary + len(NEVER_WRITTEN)
         numbers = number_tokens(outputs)
         made = Generator(
-            TokenBeside(net.embed), ContextBeside(net.decoder, self.ngram, numbers), MixedHead(net.head, self)
+            TokenBeside(net.embed), ContextBeside(net.decoder, self.ngram, numbers), CountedHead(net.head, self)
         )
         made.eight_bits = net.eight_bits
         return made.eval()
@@ -99,7 +98,7 @@ class Mixture(NamedTuple):
         return arrays
 
     @classmethod
-    def from_tensors(cls, tensors: dict[str, Tensor], vocabulary: int, place: object) -> "Mixture":
+    def from_tensors(cls, tensors: dict[str, Tensor], vocabulary: int, place: object) -> "NGramMixture":
         """What `to_arrays` gave; RunError if it cannot be that."""
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         count = (len(arrays) - 1) // 3
@@ -136,18 +135,6 @@ def number_tokens(size: int) -> Integers:
     numbers = np.cumsum(~np.isin(np.arange(size), NEVER_WRITTEN)) - 1
     numbers[START] = numbers[END]
     return np.maximum(numbers, 0)
-
-
-class TokenBeside(nn.Module):
-    """An embedding with one feature more: the token itself."""
-
-    def __init__(self, embed: nn.Module) -> None:
-        super().__init__()
-        self.embed = embed
-
-    def forward(self, y: Tensor) -> Tensor:
-        vectors: Tensor = self.embed(y)
-        return torch.cat([vectors, y[..., None].to(vectors.dtype)], -1)
 
 
 class ContextBeside(Layer):
@@ -196,59 +183,27 @@ class ContextBeside(Layer):
         return step
 
 
-class MixedHead(Head):
-    """What the net expects and what the n-gram model expects, mixed."""
+class CountedHead(MixingHead):
+    """What the net expects and what the n-gram model expects."""
 
-    def __init__(self, head: Head, mixture: Mixture) -> None:
-        super().__init__()
-        self.head, self.mixture, self.outcome = head, mixture, head.outcome
-        self.contexts = len(mixture.ngram.orders)
+    def __init__(self, head: Head, mixture: NGramMixture) -> None:
+        super().__init__(head, len(mixture.ngram.orders))
+        self.mixture = mixture
         self.written = np.setdiff1d(np.arange(mixture.ngram.vocabulary + len(NEVER_WRITTEN)), NEVER_WRITTEN)
 
-    def split(self, features: Tensor) -> tuple[Tensor, Integers]:
-        """What the net has made of an element, and its context (…, n)."""
-        return features[..., : -self.contexts], features[..., -self.contexts :].long().cpu().numpy()
-
-    def forward(self, features: Tensor) -> Tensor:
-        own, contexts = self.split(features)
-        return self.mix(self.head(own), contexts)
-
-    def mix(self, logits: Tensor, contexts: Integers) -> Tensor:
-        """Log-probabilities of the mixture (…, V)."""
-        flat = contexts.reshape(-1, self.contexts)
-        counted = np.zeros((len(flat), len(self.written) + len(NEVER_WRITTEN)))
-        counted[:, self.written] = self.mixture.ngram.distributions(flat)
-        shares = torch.from_numpy(self.mixture.shares_after(flat))[:, None]
-        chances = logits.reshape(len(flat), -1).double().softmax(-1).cpu() * shares
+    def mix(self, logits: Tensor, extra: Tensor) -> Tensor:
+        contexts = extra.long().cpu().numpy().reshape(-1, self.extra)
+        counted = np.zeros((len(contexts), len(self.written) + len(NEVER_WRITTEN)))
+        counted[:, self.written] = self.mixture.ngram.distributions(contexts)
+        shares = torch.from_numpy(self.mixture.shares_after(contexts))[:, None]
+        chances = logits.reshape(len(contexts), -1).double().softmax(-1).cpu() * shares
         mixed = (chances + torch.from_numpy(counted) * (1 - shares)).log()
         return mixed.view(logits.shape).to(logits)
 
-    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
-        own, contexts = self.split(features)
-        losses = self.head.negative_log_likelihood(own, target)
+    def mix_losses(self, losses: Tensor, extra: Tensor, target: Tensor) -> Tensor:
+        contexts = extra.long().cpu().numpy()
         numbers = number_tokens(len(self.written) + len(NEVER_WRITTEN))[target.cpu().numpy()]
         counted = torch.from_numpy(self.mixture.ngram.chances(contexts, numbers))
         shares = torch.from_numpy(self.mixture.shares_after(contexts))
         mixed = -(losses.double().cpu().neg().exp() * shares + counted * (1 - shares)).log()
         return mixed.to(losses)
-
-    def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
-        return sum_and_count(self.negative_log_likelihood(*select_valid(features, target, mask)))
-
-    def log_probability(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
-        return self.head.log_probability(expected, target, mask)
-
-    def log_probabilities(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
-        return self.head.log_probabilities(expected, target, mask)
-
-    def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
-        return self.head.sample(expected, temperature, mask)
-
-    def fast_answer(self) -> Callable[[Tensor], Any]:
-        answer = self.head.fast_answer()
-
-        def mixed(y: Tensor) -> Tensor:
-            own, contexts = self.split(y)
-            return self.mix(answer(own), contexts)
-
-        return mixed

@@ -27,7 +27,7 @@ from ..schemas import Shape as JsonShape
 from ..schemas import checked
 from ..training.probe import Stopped
 from .generation import Continuation, Generation, SamplingOptions
-from .ngram_mixture import Mixture
+from .mixture import Mixture
 from .results import Example, Inspection, Predictions, Scored
 from .scoring import Metric
 from .shape import Shape
@@ -107,7 +107,9 @@ class Declaration:
     quick: Mapping[str, Any] | None = None  # what a validation measures beside the loss
     more_scores: "Callable[[Task, Any, Any], dict[str, Scored]] | None" = None
     writer: "Callable[[Task], Any] | None" = None  # of what writes freely
-    mix: "Callable[[Task, Any, Any], tuple[Mixture, str] | None] | None" = None  # what is fitted beside a trained net
+    mix: "Callable[[Task, Any, Any], tuple[Mixture, list[str]] | None] | None" = (
+        None  # what is fitted beside a trained net
+    )
     illustrate: "Callable[[Task, Any, Any], str] | None" = None  # what the model can do now, for a person
     check: "Callable[[Task], None] | None" = None  # that facts from a file fit the fields
     load: Load = load_rows
@@ -236,7 +238,7 @@ class Task:
         illustrate = self.declaration.illustrate
         return illustrate(self, model, prepared) if illustrate is not None else ""
 
-    def fit_mixture(self, model: Any, prepared: Any) -> "tuple[Mixture, str] | None":
+    def fit_mixture(self, model: Any, prepared: Any) -> "tuple[Mixture, list[str]] | None":
         """What is mixed into what a trained net expects, where the recipe wants that; and what it brings."""
         mix = self.declaration.mix
         return None if mix is None else mix(self, model, prepared)

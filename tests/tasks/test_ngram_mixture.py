@@ -16,7 +16,7 @@ from seqloom.layers.heads import Categorical
 from seqloom.runs.export import export_run
 from seqloom.runs.run import load, train
 from seqloom.tasks import declare
-from seqloom.tasks.ngram_mixture import Mixture, number_tokens
+from seqloom.tasks.ngram_mixture import NGramMixture, number_tokens
 from seqloom.training.manifests import replace_file
 from seqloom.training.tensors import tensor_bytes
 
@@ -38,7 +38,7 @@ def mixed(request):
     net = build_generator(model, TokenEmbedding(TOKENS, 16), head).double().eval()
     ngram = NGram.fit(draw_text(300), len(WRITTEN), ORDER)
     shares = np.random.default_rng(1).uniform(0.1, 0.9, (ORDER, 4))
-    mixture = Mixture(ngram, shares)
+    mixture = NGramMixture(ngram, shares)
     return net, mixture, mixture.wrap(net)
 
 
@@ -105,7 +105,7 @@ def test_the_shares_make_held_out_text_as_likely_as_shares_can():
     ngram, held = NGram.fit(draw_text(300), len(WRITTEN), ORDER), draw_text(400, seed=5)
     contexts = np.concatenate([ngram.begin(1)[:, None], ngram.read(held[None, :-1], ngram.begin(1))], 1)[0]
     net = np.random.default_rng(3).exponential(1.5, len(held))
-    fitted = Mixture.fit(ngram, net, contexts, held)
+    fitted = NGramMixture.fit(ngram, net, contexts, held)
     counted, cells = fitted.ngram.chances(contexts, held), fitted.find_cells(contexts)
 
     def surprise(shares):
@@ -145,7 +145,7 @@ def test_a_text_of_ones_own_is_at_least_as_well_known_as_by_counting(run):
 def test_what_is_stored_answers_as_before(run):
     folder, _ = run
     first, again = load(folder), load(folder)
-    assert first.mixture is not None and len(first.mixture.ngram.orders) == 6
+    assert first.mixture is not None and len(first.mixture.ngram.ngram.orders) == 6
     texts = [one.generate("3 green", length=30, seed=4).finish()[0].output for one in (first, again)]
     assert texts[0] == texts[1]
     step, read = first.predict("1 green bottles hang"), first.follow()
@@ -155,7 +155,7 @@ def test_what_is_stored_answers_as_before(run):
 
 def test_an_export_holds_the_network_alone_and_says_so(run, tmp_path):
     summary = export_run(run[0], "torch", tmp_path / "torch")
-    assert summary["notes"] and "n-gram" in summary["notes"][0]
+    assert summary["notes"] and "model.ngram" in summary["notes"][0]
 
 
 def test_tables_that_are_none_are_refused(run, tmp_path):
@@ -166,8 +166,8 @@ def test_tables_that_are_none_are_refused(run, tmp_path):
         shutil.copytree(run[0], folder)
         changed = {key: value.clone() for key, value in tensors.items()}
         change(changed)
-        replace_file(folder, "ngram.safetensors", tensor_bytes(changed))
-        with pytest.raises(RunError, match=r"ngram\.safetensors"):
+        replace_file(folder, "mixture.safetensors", tensor_bytes(changed))
+        with pytest.raises(RunError, match=r"mixture\.safetensors"):
             load(folder)
 
     damage("missing", lambda found: found.pop("2.keys"))

@@ -1,0 +1,150 @@
+"""A continuous cache (Grave, Joulin and Usunier, 2017): a word that was read a while ago is likely to come again.
+
+The last tokens are kept, each with the state of the net that it came after. The more alike the present state is to one
+of those, the more probable is the token that came then. Nothing is trained: how sharply states are compared, and how
+much the cache is believed, is fitted on the validation part.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from ..arrays import Doubles
+from ..data.vocabulary import NEVER_WRITTEN
+from ..layers.base import Layer, Memory
+from ..layers.description import Child
+from ..layers.fast.steps import Step, prepare_step
+from ..layers.heads import Head
+from ..layers.state import State
+from ..models import Generator, device_of
+from .wrapping import MixingHead, TokenBeside
+
+SHARPNESS = (2.0, 5.0, 10.0, 20.0, 40.0)  # that are tried: what the cosine of two states is multiplied by
+ROUNDS = 50  # of expectation and maximization: the share stands still long before
+MAX_LENGTH = 10_000  # tokens
+NOTHING = -1  # the token of a place that is empty
+
+
+class ContinuousCache(NamedTuple):
+    """How many tokens are kept, how sharply their states are compared, and how much the cache is believed."""
+
+    length: int
+    sharpness: float
+    share: float
+
+    @classmethod
+    def fit(cls, length: int, net: Doubles, measure: "Callable[[ContinuousCache], Doubles]") -> "ContinuousCache":
+        """By the losses (N,) of the net on held-out tokens, and by those that `measure` finds of a cache alone."""
+        chances, best, least = np.exp(-net), cls(length, SHARPNESS[0], 0.5), np.inf
+        for sharpness in SHARPNESS:
+            cached, share = np.exp(-measure(cls(length, sharpness, 1.0))), 0.5
+            for _ in range(ROUNDS):
+                believed = share * cached / (share * cached + (1 - share) * chances)
+                share = (believed.sum() + 1) / (
+                    len(net) + 2
+                )  # one token more for each of the two: never all or nothing
+            if (loss := -np.log(share * cached + (1 - share) * chances).mean()) < least:
+                best, least = cls(length, sharpness, float(share)), loss
+        return best
+
+    def wrap(self, net: Generator) -> Generator:
+        """The net with the cache beside it; the net stays as it is."""
+        with torch.no_grad():  # what one token gives says how wide a state is
+            first = torch.zeros(1, 1, dtype=torch.long, device=device_of(net))
+            seen, _ = net.features(first, net.initial_state(1))
+        made = Generator(TokenBeside(net.embed), CacheBeside(net.decoder, self, seen[0, 0]), CachedHead(net.head, self))
+        made.eight_bits = net.eight_bits
+        return made.eval()
+
+
+class CacheBeside(Layer):
+    """A decoder whose outputs have behind them the weights of the tokens in the cache, and these tokens."""
+
+    def __init__(self, layer: Layer, cache: ContinuousCache, like: Tensor) -> None:
+        super().__init__()
+        self.layer, self.cache, self.like = layer, cache, like
+        self.final_state_sizes = layer.final_state_sizes
+
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        keys = self.like.new_zeros(batch, self.cache.length, len(self.like))
+        tokens = torch.full(keys.shape[:2], NOTHING, device=keys.device)
+        return self.layer.initial_state(batch, memory), keys, tokens, keys.new_zeros(batch, len(self.like))
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        inner, keys, tokens, last = state
+        y, inner = self.layer(x[..., :-1], inner, mask)
+        known = torch.ones_like(x[..., 0], dtype=torch.bool) if mask is None else mask
+        weights, seen, kept = self.look_back(y, x[..., -1].long(), known, keys, tokens, last)
+        return torch.cat([y, weights * known[..., None], seen.to(y)], -1), (inner, *kept)
+
+    def look_back(
+        self, y: Tensor, read: Tensor, known: Tensor, keys: Tensor, tokens: Tensor, last: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """The weights (B, T, length) of what is in the cache at each place, its tokens, and what is carried on."""
+        length = self.cache.length
+        order = torch.argsort(~known, dim=1, stable=True)  # what is read comes first, padding after it
+        states = normalize(y, dim=-1).gather(1, order[..., None].expand_as(y))
+        before = torch.cat([last[:, None], states], 1)  # the state that each token came after, and the last one
+        came = read.gather(1, order)
+        never = torch.isin(came, torch.tensor(NEVER_WRITTEN, device=came.device)) | ~before[:, :-1].any(-1)
+        keys, tokens = torch.cat([keys, before[:, :-1]], 1), torch.cat([tokens, came.masked_fill(never, NOTHING)], 1)
+        # A place sees the `length` tokens up to its own: its number among those that are read says where they begin.
+        rank = (known.cumsum(1) - 1).clamp(min=0)
+        places = rank[..., None] + 1 + torch.arange(length, device=y.device)
+        alike = (normalize(y, dim=-1) @ keys.transpose(1, 2)).gather(2, places)
+        seen = tokens[:, None].expand(-1, y.shape[1], -1).gather(2, places)
+        weights = (self.cache.sharpness * alike).masked_fill(seen == NOTHING, -torch.inf).softmax(-1).nan_to_num(0)
+        count = known.sum(1)[:, None]
+        carried = count + torch.arange(length, device=y.device)
+        return (
+            weights,
+            seen,
+            (
+                keys.gather(1, carried[..., None].expand(-1, -1, keys.shape[-1])),
+                tokens.gather(1, carried),
+                before.gather(1, count[..., None].expand(-1, -1, before.shape[-1]))[:, 0],
+            ),
+        )
+
+    def children_in_order(self) -> list[Child]:
+        return [Child("layer", self.layer)]
+
+    def fast_step(self) -> Step:
+        move = prepare_step(self.layer)
+
+        def step(x: Tensor, state: State) -> tuple[Tensor, State]:
+            y, inner = move(x[:, :-1], state[0])
+            known = torch.ones_like(x[:, :1], dtype=torch.bool)
+            weights, seen, kept = self.look_back(y[:, None], x[:, -1:].long(), known, *state[1:])
+            return torch.cat([y, weights[:, 0], seen[:, 0].to(y)], -1), (inner, *kept)
+
+        return step
+
+
+class CachedHead(MixingHead):
+    """What the net expects, and the tokens of the cache by their weights."""
+
+    def __init__(self, head: Head, cache: ContinuousCache) -> None:
+        super().__init__(head, 2 * cache.length)
+        self.share = cache.share
+
+    def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
+        if self.share < 1:
+            return super().negative_log_likelihood(features, target)
+        own, extra = self.split(features)  # the cache alone: what the net expects need not be computed
+        return self.mix_losses(own.new_zeros(target.shape), extra, target)
+
+    def mix(self, logits: Tensor, extra: Tensor) -> Tensor:
+        weights, tokens = extra.double().view(*logits.shape[:-1], -1).chunk(2, -1)
+        chances = logits.double().softmax(-1) * (1 - self.share * weights.sum(-1, keepdim=True))
+        return chances.scatter_add(-1, tokens.long().clamp(min=0), self.share * weights).log().to(logits)
+
+    def mix_losses(self, losses: Tensor, extra: Tensor, target: Tensor) -> Tensor:
+        weights, tokens = extra.double().chunk(2, -1)
+        cached = torch.where(tokens == target[..., None], weights, 0).sum(-1)
+        chances = losses.double().neg().exp() * (1 - self.share * weights.sum(-1))
+        return -(chances + self.share * cached).log().to(losses)
