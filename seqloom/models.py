@@ -6,11 +6,12 @@ A `Labeler` reads and answers; a `Generator` writes, one element at a time. The 
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from .batch import Batch as Batch
 from .layers.base import Encoder, Layer, Memory
 from .layers.cells import Cell
 from .layers.description import Described
@@ -41,7 +42,7 @@ class Labeler(nn.Module):
     """
 
     source: None = None
-    generates = False
+    generates: Literal[False] = False
 
     def __init__(self, embed: nn.Module, encoder: Encoder, head: Head, per_element: bool, dropout: float = 0.0) -> None:
         super().__init__()
@@ -69,7 +70,7 @@ class Labeler(nn.Module):
     def embedding_of(self, side: str) -> nn.Module:
         return self.embed
 
-    def read(self, batch: "Batch", vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
+    def read(self, batch: Batch, vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
         """What the head sees of a batch: (B, T, D), or (B, D) for one label a sequence.
 
         `vectors` (B, T, D) take the place of what the embedding makes of this side.
@@ -154,7 +155,7 @@ class Generator(nn.Module):
     """
 
     per_element = True
-    generates = True
+    generates: Literal[True] = True
 
     def __init__(
         self, embed: nn.Module, decoder: Layer, head: Head, source: Source | None = None, dropout: float = 0.0
@@ -198,7 +199,7 @@ class Generator(nn.Module):
     def embedding_of(self, side: str) -> nn.Module:
         return self.source.embed if side == SOURCE and self.source is not None else self.embed
 
-    def read(self, batch: "Batch", vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
+    def read(self, batch: Batch, vectors: Tensor | None = None, side: str = INPUTS) -> Tensor:
         """What the head sees of a batch (B, T, D); `vectors` take the place of what the embedding makes of a side."""
         if vectors is None:
             return self.features(batch.inputs, self.initial_state(len(batch.inputs), *batch.source), batch.mask)[0]
@@ -274,70 +275,15 @@ class Stepper:
             return None if decoder is None else decoder.begin(last, state, rows, wanted, banned)
 
 
-class Batch(NamedTuple):
-    """Rows side by side: what is read, what is to be told, and what it is about."""
-
-    inputs: Tensor  # (B, T, ...)
-    mask: Tensor  # (B, T), true where the inputs are read and the target counts
-    target: Tensor  # (B, T, ...) or, for a label per sequence, (B,)
-    source: tuple[Tensor, ...] = ()  # what is written about: its elements and their mask
-    starts_sequence: bool = True  # whether the rows begin here; else they go on from the batch before
-    teacher_forced: Tensor | None = (
-        None  # (B, T), false where a generator reads its own last element instead; none: nowhere
-    )
-    loss_mask: Tensor | None = None  # (B, T), where the target counts, if that is not everywhere that is read
-    follows: Tensor | None = None  # (B,), 1 where the second segment of a row follows the first, 0 where it does not
-
-    @classmethod
-    def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
-        """Every element of y is to be told from those before it."""
-        return cls(y[:, :-1], mask[:, :-1] & mask[:, 1:], y[:, 1:], source)
-
-    def windows(self, length: int) -> list["Batch"]:
-        """The batch in pieces, for truncated backpropagation."""
-        spans = [slice(start, start + length) for start in range(0, max(1, self.mask.shape[1]), length)]
-        return [
-            self._replace(
-                inputs=self.inputs[:, span],
-                mask=self.mask[:, span],
-                target=self.target[:, span],
-                starts_sequence=self.starts_sequence and number == 0,
-                teacher_forced=None if self.teacher_forced is None else self.teacher_forced[:, span],
-                loss_mask=None if self.loss_mask is None else self.loss_mask[:, span],
-            )
-            for number, span in enumerate(spans)
-        ]
-
-    def to(self, device: torch.device) -> "Batch":
-        """The batch on this device."""
-        return self._replace(
-            inputs=self.inputs.to(device),
-            mask=self.mask.to(device),
-            target=self.target.to(device),
-            source=tuple(each.to(device) for each in self.source),
-            teacher_forced=None if self.teacher_forced is None else self.teacher_forced.to(device),
-            loss_mask=None if self.loss_mask is None else self.loss_mask.to(device),
-            follows=None if self.follows is None else self.follows.to(device),
-        )
-
-    def rows(self, part: slice | Tensor) -> "Batch":
-        """Some of the rows."""
-        return self._replace(
-            inputs=self.inputs[part],
-            mask=self.mask[part],
-            target=self.target[part],
-            source=tuple(each[part] for each in self.source),
-            teacher_forced=None if self.teacher_forced is None else self.teacher_forced[part],
-            loss_mask=None if self.loss_mask is None else self.loss_mask[part],
-            follows=None if self.follows is None else self.follows[part],
-        )
-
-
 class Objective(nn.Module):
     """What is made small in training: a sum over so many elements."""
 
     model: Labeler | Generator
     carries: bool = False  # whether a batch can go on from the state of the one before
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
 
     @abstractmethod
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
@@ -346,10 +292,6 @@ class Objective(nn.Module):
 
 class LabelingObjective(Objective):
     model: Labeler
-
-    def __init__(self, model: Labeler) -> None:
-        super().__init__()
-        self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch = batch.to(device_of(self))
@@ -362,10 +304,6 @@ class NextSentenceObjective(Objective):
     """The mean loss of the masked tokens and that of whether the second segment follows, added."""
 
     model: NextSentenceModel
-
-    def __init__(self, model: NextSentenceModel) -> None:
-        super().__init__()
-        self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch, model = batch.to(device_of(self)), self.model
@@ -381,10 +319,6 @@ class BidirectionalObjective(Objective):
 
     model: BidirectionalLanguageModel
 
-    def __init__(self, model: BidirectionalLanguageModel) -> None:
-        super().__init__()
-        self.model = model
-
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch = batch.to(device_of(self))
         features = torch.stack(self.model.directions(batch.inputs, batch.mask))
@@ -395,10 +329,6 @@ class BidirectionalObjective(Objective):
 class GenerationObjective(Objective):
     model: Generator
     carries = True
-
-    def __init__(self, model: Generator) -> None:
-        super().__init__()
-        self.model = model
 
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch = batch.to(device_of(self))

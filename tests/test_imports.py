@@ -23,6 +23,7 @@ LEVELS = (
     ("tasks", "look", "exchange"),
     ("fields", "training", "architectures", "metrics", "baselines"),
     ("models", "search", "data"),
+    ("batch",),
     ("layers",),
 )
 # Known to all but the layers, which are to be usable on their own; here too each knows only what stands below it.

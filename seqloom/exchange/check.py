@@ -11,10 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import RunError
-from ..layers.character_embeddings import CharacterWordEmbedding, SpelledVocabulary
-from ..layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
+from ..layers.embeddings import Inputs, describe_inputs
 from ..layers.padding import lengths_to_mask
-from ..layers.positions import LearnedPositions
 from ..models import Generator, Labeler
 
 Array = Any
@@ -55,10 +53,8 @@ def check_model(
     longest = longest_of(model)
     sizes = [(batch, steps or max(1, min(length, longest - 1))) for batch, length in SIZES]
     with torch.no_grad():
-        if isinstance(model, Labeler):
-            gaps = list(check_labeler(model, graph, sizes, features))
-        else:
-            gaps = list(check_generator(model, graph, sizes, features, least))
+        check = check_generator if model.generates else check_labeler
+        gaps = list(check(model, graph, sizes, features, least))
     checks = [Check(*size, gap) for size, gap in zip(sizes, gaps, strict=True)]
     for one in checks:
         if not one.gap <= MOST:
@@ -74,8 +70,8 @@ def draw_source(
 ) -> tuple[dict[str, Array], tuple[Tensor, Tensor]]:
     """A batch of rows of unequal lengths, as a graph and as a model reads it."""
     x = draw_inputs(embed, batch, length, draw, features)
-    if isinstance(embed, PatchEmbedding):
-        patches = -(-x.shape[2] // embed.side) * -(-x.shape[3] // embed.side)
+    if side := describe_inputs(embed).side:
+        patches = -(-x.shape[2] // side) * -(-x.shape[3] // side)
         return {INPUTS: x}, (torch.from_numpy(x), torch.ones(batch, patches, dtype=torch.bool))
     lengths = draw.integers(min(least, length), length + 1, batch)
     lengths[0] = length
@@ -83,18 +79,20 @@ def draw_source(
     return {INPUTS: x, LENGTHS: lengths}, (torch.from_numpy(x), mask)
 
 
-def check_labeler(model: Labeler, graph: OpenGraph, sizes: list[tuple[int, int]], features: int) -> Iterator[float]:
+def check_labeler(
+    model: Any, graph: OpenGraph, sizes: list[tuple[int, int]], features: int, least: int
+) -> Iterator[float]:
     answer, draw = graph(LABELER), np.random.default_rng(0)
     for batch, length in sizes:
-        least = length if isinstance(model.embed, nn.Identity) else 0  # such windows are always whole
-        arrays, tensors = draw_source(model.embed, batch, length, draw, features, least)
+        whole = length if describe_inputs(model.embed) == Inputs() else least  # such windows are always whole
+        arrays, tensors = draw_source(model.embed, batch, length, draw, features, whole)
         expected = model(*tensors)
         parts = expected if isinstance(expected, tuple) else (expected,)
         yield max(gap_between(*pair) for pair in zip(answer(**arrays).values(), parts, strict=True))
 
 
 def check_generator(
-    model: Generator, graph: OpenGraph, sizes: list[tuple[int, int]], features: int, least: int
+    model: Any, graph: OpenGraph, sizes: list[tuple[int, int]], features: int, least: int
 ) -> Iterator[float]:
     """All elements at once, and then one more from the state that this has left."""
     first, step = graph(START if model.source is None else ENCODER), graph(DECODER)
@@ -129,35 +127,21 @@ def draw_inputs(
     embed: nn.Module, batch: int, length: int, draw: np.random.Generator, features: int = 0
 ) -> "np.ndarray[Any, Any]":
     """A batch as this first layer takes it; `features` are those of an element that goes in as it is."""
-    match embed:
-        case (
-            TokenEmbedding(weight=weight)
-            | nn.Embedding(weight=weight)
-            | SegmentEmbedding(tokens=nn.Module(weight=weight))
-        ):
-            return draw.integers(0, len(weight), (batch, length))
-        case SpelledVocabulary(spellings=spellings):
-            return draw.integers(0, len(spellings), (batch, length))
-        case CharacterWordEmbedding(words=words, letters=letters):
-            known: Any = letters.embed
-            spelled = draw.integers(1, len(known.weight), (batch, length, 6))
-            spelled[np.arange(6) >= draw.integers(0, 7, (batch, length, 1))] = 0
-            return np.concatenate([draw.integers(0, len(words.weight), (batch, length, 1)), spelled], -1)
-        case NumberEmbedding(product=product):
-            return draw.standard_normal((batch, length, product.in_features)).astype(np.float32)
-        case NoteEmbedding(product=product):
-            return draw.integers(0, 2, (batch, length, product.in_features)).astype(np.float32)
-        case PatchEmbedding(product=product, side=side):
-            # Two rows of patches, the last of which are not whole.
-            channels, across = product.in_features // side**2, max(1, length // 2)
-            size = (batch, channels, 2 * side - side // 2 if length > 1 else side, across * side)
-            return draw.standard_normal(size).astype(np.float32)
-        case nn.Identity():
-            return draw.standard_normal((batch, length, features)).astype(np.float32)
-    raise RunError(f"the first layer is a {type(embed).__name__}, which cannot be exported")
+    about = describe_inputs(embed, features)
+    if about.letters:
+        spelled = draw.integers(1, about.letters, (batch, length, 6))
+        spelled[np.arange(6) >= draw.integers(0, 7, (batch, length, 1))] = 0
+        return np.concatenate([draw.integers(0, about.symbols, (batch, length, 1)), spelled], -1)
+    if about.symbols:
+        return draw.integers(0, about.symbols, (batch, length))
+    if about.binary:
+        return draw.integers(0, 2, (batch, length, about.features)).astype(np.float32)
+    size: tuple[int, ...] = (batch, length, about.features)
+    if side := about.side:  # two rows of patches, the last of which are not whole
+        size = (batch, about.features, 2 * side - side // 2 if length > 1 else side, max(1, length // 2) * side)
+    return draw.standard_normal(size).astype(np.float32)
 
 
 def longest_of(model: nn.Module) -> int:
     """How many elements a model can read: any number, but for learned positions."""
-    tables = [part for part in model.modules() if isinstance(part, LearnedPositions)]
-    return min((len(one.table) - one.offset for one in tables), default=10**6)
+    return min(filter(None, (getattr(part, "longest", None) for part in model.modules())), default=10**6)

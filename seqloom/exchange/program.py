@@ -7,28 +7,27 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from torch import nn
-
 from ..data.formats.chorales import LOWEST
 from ..data.log_mel import FLOOR, LogMel, LogMelSettings
 from ..data.vocabulary import END, SPECIALS, START, UNKNOWN
 from ..errors import RunError
 from ..fields.subwords import PIECE
 from ..fields.text import SUBWORDS
-from ..layers.crf import CRF
-from ..layers.heads import MLPHead
-from ..models import Generator, Labeler
+from ..models import Labeler
 from . import script, script_reading
 
 
 class Run(Protocol):
     """What is asked of a run."""
 
-    model: nn.Module
+    model: Any
     task: Any
 
     @property
     def recipe(self) -> Any: ...
+
+
+RUNTIMES = {"onnx": ("onnxruntime", script.ONNXRUNTIME), "torch": ("torch", script.TORCH)}
 
 
 @dataclass
@@ -43,8 +42,9 @@ class Program:
     features: int = 0  # of an element that goes in as it is
     steps: int = 0  # the only length there is
 
-    def write(self, runtime: str, code: str) -> bytes:
-        """predict.py, with the lines by which this runtime opens a graph by its name."""
+    def write(self, format: str) -> bytes:
+        """predict.py, with the lines by which the runtime of this format opens a graph by its name."""
+        runtime, code = RUNTIMES[format]
         modules = ["numpy", runtime, *(["tokenizers"] if self.files else [])]
         imports = {"numpy": "import numpy as np", "tokenizers": "from tokenizers import Tokenizer"}
         lines = [imports.get(module, f"import {module}") for module in modules]
@@ -63,9 +63,8 @@ def describe_run(run: Run) -> Program:
         raise RunError(
             "a pre-trained body is not exported by itself: train a task from it (model.from), and export that run"
         )
-    if isinstance(run.model, Labeler):
+    if not run.model.generates:
         return describe_labeler(run.model, fields, recipe)
-    assert isinstance(run.model, Generator)
     if fields["target"]["kind"] == "frames":
         return describe_frames(fields, recipe)
     return (
@@ -145,11 +144,10 @@ def describe_labeler(model: Labeler, fields: dict[str, Any], recipe: Any) -> Pro
     if target != "tags":
         answer = {"label": script.LABEL, "labels": script.LABELS, "number": script.NUMBER}[target]
         return finish(program, recipe, opened, read, answer, cut=cut)
-    head = model.head.head if isinstance(model.head, MLPHead) else model.head
-    best = script.BEST_TAGS
-    if isinstance(head, CRF):
+    readout, best = model.head.readout(), script.BEST_TAGS
+    if readout is not None and readout.path:
         best = script.BEST_PATH
-        program.fields["crf"] = {name: getattr(head, name).tolist() for name in ("pairs", "first", "last")}
+        program.fields["crf"] = {name: scores.tolist() for name, scores in readout.path.items()}
     return finish(program, recipe, opened, read, best, script.TAGS, cut=cut)
 
 
@@ -212,7 +210,7 @@ def describe_frames(fields: dict[str, Any], recipe: Any) -> Program:
 def describe_forecast(run: Run, facts: dict[str, Any]) -> Program:
     recipe = run.recipe
     model, data = recipe.model, recipe.data
-    if not isinstance(run.model, Labeler):
+    if run.model.generates:
         raise RunError("a forecaster that writes its forecast step by step cannot be exported")
     fields = {
         "names": facts["variables"],

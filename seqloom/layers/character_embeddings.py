@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from .base import last_bidirectional_pool, max_pool
 from .cells import GRUCell
-from .embeddings import TokenEmbedding
+from .embeddings import Inputs, TokenEmbedding
 from .fast.dropout import Dropout
 from .recurrent import recurrent_encoder
 
@@ -56,6 +56,9 @@ class CharacterWordEmbedding(nn.Module):
         self.words, self.letters = TokenEmbedding(words, size), letters
         self.join, self.dropout = nn.Linear(size + spelled, size), Dropout(dropout)
 
+    def inputs(self) -> Inputs:
+        return Inputs(len(self.words.weight), letters=len(self.letters.embed.weight))
+
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, 1 + K): a word's number, then those of its letters -> (B, T, size)."""
         joined = self.join(torch.cat([self.words(x[..., 0]), read_letters(self.letters, x)], -1))
@@ -86,6 +89,9 @@ class SpelledVocabulary(nn.Module):
         super().__init__()
         self.compose = compose
         self.register_buffer("spellings", spellings, persistent=False)  # the field knows them
+
+    def inputs(self) -> Inputs:
+        return Inputs(len(self.spellings))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, T) -> (B, T, size)."""

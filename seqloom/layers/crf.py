@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from .heads import Head, Loss
+from .heads import Head, Loss, Readout
 from .padding import full_mask, gather_steps, last_step, take_steps, to_front, zero_padding
 from .state import single
 
@@ -20,6 +20,10 @@ class CRF(Head):
         self.project = nn.Linear(inputs, tags)
         self.pairs = nn.Parameter(torch.zeros(tags, tags))  # from, to
         self.first, self.last = nn.Parameter(torch.zeros(tags)), nn.Parameter(torch.zeros(tags))
+
+    def readout(self) -> Readout:
+        path = {"pairs": self.pairs, "first": self.first, "last": self.last}
+        return Readout("logits", self.project.weight, self.project.bias, (self.project.out_features,), path=path)
 
     def forward(self, features: Tensor) -> Tensor:
         scores: Tensor = self.project(features)

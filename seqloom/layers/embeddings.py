@@ -1,5 +1,7 @@
 """From what a batch holds to vectors: the first layer."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -7,6 +9,25 @@ from .fast.dropout import Dropout
 from .fast.native_decoder import Lookup
 from .fast.steps import Change
 from .positions import frequencies, sinusoids
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a first layer reads of each element: the number of a symbol, that of a word and those of its letters,
+    numbers, or nothing but the squares of an image (channels, height, width)."""
+
+    symbols: int = 0
+    letters: int = 0  # symbols of the letters behind a word's number
+    features: int = 0
+    binary: bool = False  # whether they are 0 or 1
+    side: int = 0  # of a square, in pixels; the features are those of a pixel
+
+
+def describe_inputs(embed: nn.Module, features: int = 0) -> Inputs:
+    """As the layer says; PyTorch's own say it by what they are. `features` are those of what goes in as it is."""
+    if not hasattr(embed, "inputs"):
+        return Inputs(embed.num_embeddings) if hasattr(embed, "num_embeddings") else Inputs(features=features)
+    return embed.inputs()  # type: ignore[operator]
 
 
 class TokenEmbedding(nn.Module):
@@ -17,6 +38,9 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(symbols, size) * size**-0.5)
         self.dropout, self.scale = Dropout(dropout), size**0.5 if scaled else 1.0
+
+    def inputs(self) -> Inputs:
+        return Inputs(len(self.weight))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, T) -> (B, T, size)."""
@@ -48,6 +72,9 @@ class SegmentEmbedding(nn.Module):
         self.tokens = tokens
         self.weight = nn.Parameter(torch.randn(segments, tokens.weight.shape[1]) * 0.02)
 
+    def inputs(self) -> Inputs:
+        return self.tokens.inputs()
+
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens (B, T), all of segment 0, or tokens and their segments (B, T, 2) -> (B, T, size)."""
         if tokens.dim() == 2:
@@ -69,6 +96,9 @@ class NoteEmbedding(nn.Module):
         super().__init__()
         self.product, self.dropout = nn.Linear(keys, size), Dropout(dropout)
 
+    def inputs(self) -> Inputs:
+        return Inputs(features=self.product.in_features, binary=True)
+
     def forward(self, frames: Tensor) -> Tensor:
         """Frames (B, T, keys) of 0 and 1 -> (B, T, size)."""
         return self.dropout(self.product(frames))
@@ -88,6 +118,9 @@ class PatchEmbedding(nn.Module):
         self.register_buffer("right", frequencies(size // 2), persistent=False)
         self.down: Tensor
         self.right: Tensor
+
+    def inputs(self) -> Inputs:
+        return Inputs(features=self.product.in_features // self.side**2, side=self.side)
 
     def forward(self, image: Tensor) -> Tensor:
         """Image (B, channels, height, width) -> (B, patches, size). A square at the edge is filled up with zeros."""
@@ -109,6 +142,9 @@ class NumberEmbedding(nn.Module):
     def __init__(self, numbers: int, size: int) -> None:
         super().__init__()
         self.product = nn.Linear(numbers, size)
+
+    def inputs(self) -> Inputs:
+        return Inputs(features=self.product.in_features)
 
     def forward(self, values: Tensor) -> Tensor:
         """Values (B, T, numbers) -> (B, T, size)."""

@@ -1,7 +1,8 @@
 """The last layer: a distribution over the next element, with its loss and its samples."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,6 +17,19 @@ from .fast.steps import change_of
 from .state import single
 
 Loss = tuple[Tensor, Tensor]  # the sum of the surprises, and of how many
+
+
+@dataclass(frozen=True)
+class Readout:
+    """How a head makes what it answers of features, for programs that compute it elsewhere: hidden layers, a product,
+    and what is done with it."""
+
+    form: str  # "logits", "values", "normal" (a mean and a spread that is squashed) or "quantiles" (sorted)
+    weight: Tensor
+    bias: Tensor | None
+    shape: tuple[int, ...]  # of the answer to one element
+    hidden: tuple[Any, ...] = ()  # modules, one after the other
+    path: Mapping[str, Tensor] = field(default_factory=dict)  # the scores of neighbors, where a best path is searched
 
 
 class Head(nn.Module):
@@ -55,6 +69,10 @@ class Head(nn.Module):
 
     def native_answer(self) -> native_decoder.Answer | None:
         """What native code has to know to choose among the answers, if it can."""
+        return None
+
+    def readout(self) -> Readout | None:
+        """How it is computed, for exports; none if it cannot be said so."""
         return None
 
 
@@ -105,6 +123,9 @@ class Categorical(Head):
         """With minus infinity for what is impossible: closed here, it costs nothing where there are many logits."""
         bias = self.project.bias
         return bias.index_fill(0, self.impossible, -torch.inf) if len(self.impossible) else bias
+
+    def readout(self) -> Readout:
+        return Readout("logits", self.project.weight, self.bias, (self.project.out_features,))
 
     def forward(self, features: Tensor) -> Tensor:
         return F.linear(features, self.project.weight, self.bias)
@@ -168,6 +189,9 @@ class Bernoulli(Head):
         super().__init__()
         self.project = nn.Linear(inputs, notes)
 
+    def readout(self) -> Readout:
+        return Readout("logits", self.project.weight, self.project.bias, (self.project.out_features,))
+
     def forward(self, features: Tensor) -> Tensor:
         return self.project(features)
 
@@ -189,6 +213,9 @@ class Normal(Head):
     def __init__(self, inputs: int, channels: int) -> None:
         super().__init__()
         self.project = nn.Linear(inputs, 2 * channels)
+
+    def readout(self) -> Readout:
+        return Readout("normal", self.project.weight, self.project.bias, (self.project.out_features // 2,))
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
         mean, spread = single(self.project(features)).chunk(2, -1)
@@ -216,6 +243,9 @@ class Quantiles(Head):
         self.shape = steps, channels, len(levels)
         self.project = nn.Linear(inputs, steps * channels * len(levels))
         self.register_buffer("levels", torch.tensor(levels), persistent=False)
+
+    def readout(self) -> Readout:
+        return Readout("quantiles", self.project.weight, self.project.bias, self.shape)
 
     def forward(self, features: Tensor) -> Tensor:
         """(..., steps, channels, levels), increasing on the last axis."""
@@ -247,6 +277,9 @@ class Mean(Head):
         self.shape = steps, channels
         self.project = nn.Linear(inputs, steps * channels)
 
+    def readout(self) -> Readout:
+        return Readout("values", self.project.weight, self.project.bias, self.shape)
+
     def forward(self, features: Tensor) -> Tensor:
         """(..., steps, channels)"""
         return single(self.project(features)).unflatten(-1, self.shape)
@@ -276,6 +309,10 @@ class MLPHead(Head):
         self.hidden = nn.Sequential(nn.Linear(inputs, hidden), *(after or (nn.ReLU(), Dropout(dropout))))
         self.head = head
         self.outcome = head.outcome
+
+    def readout(self) -> Readout | None:
+        inner = self.head.readout()
+        return None if inner is None else replace(inner, hidden=(*self.hidden, *inner.hidden))
 
     def forward(self, features: Tensor) -> Any:
         return self.head(self.hidden(features))

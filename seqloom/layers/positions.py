@@ -38,9 +38,28 @@ class Positions(Layer):
     """
 
     count_padding: bool = False
+    longest: int | None = None  # how many positions there are; none is any number
+
+    @abstractmethod
+    def tabulate(self, length: int) -> tuple[str, Tensor]:
+        """What these positions are called, and the vectors of the first of them (length, size)."""
+
+    @abstractmethod
+    def table_to(self, furthest: int, x: Tensor) -> Tensor | None:
+        """Vectors (…, size) for x (B, size) by position, up to the furthest; none if there are not so many."""
 
     def describe(self) -> Description:
         return Description("positions", EACH, count_parameters(self), POSITIONS)
+
+    def fast_step(self) -> steps.Step:
+        return steps.step_positions(self.table_to, steps.plain_step(self))  # which says why it cannot be
+
+    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        read = steps.read_positions(self, self.table_to, x, mask)
+        return super().fast_read(x, mask) if read is None else read
+
+    def decoder_parts(self) -> native_decoder.Parts | None:
+        return [(native_decoder.PositionTable(self.table_to, steps.plain_step(self)), ())]
 
 
 class SinusoidalPositions(Positions):
@@ -63,23 +82,11 @@ class SinusoidalPositions(Positions):
         return zero_padding(x + sinusoids(positions, self.rate, x.shape[2], self.halves), mask), state
 
     def tabulate(self, length: int) -> tuple[str, Tensor]:
-        """What these positions are called, and the vectors of the first of them (length, size)."""
         positions = torch.arange(length, device=self.rate.device)
         return "sinusoidal positions", sinusoids(positions, self.rate, 2 * len(self.rate), self.halves)
 
     def table_to(self, furthest: int, x: Tensor) -> Tensor:
-        """Vectors (…, size) for x (B, size) by position, up to the furthest."""
         return sinusoids(torch.arange(2 * furthest + 64, device=x.device), self.rate, x.shape[-1], self.halves)
-
-    def fast_step(self) -> steps.Step:
-        return steps.step_positions(self.table_to, steps.plain_step(self))  # which says why it cannot be
-
-    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
-        read = steps.read_positions(self, self.table_to, x, mask)
-        return super().fast_read(x, mask) if read is None else read
-
-    def decoder_parts(self) -> native_decoder.Parts | None:
-        return [(native_decoder.PositionTable(self.table_to, steps.plain_step(self)), ())]
 
 
 class LearnedPositions(Positions):
@@ -89,34 +96,23 @@ class LearnedPositions(Positions):
     def __init__(self, size: int, longest: int, offset: int = 0) -> None:
         super().__init__()
         self.table, self.offset = nn.Parameter(torch.randn(offset + longest, size) * 0.02), offset
+        self.longest: int = longest
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         return torch.zeros(batch, dtype=torch.long, device=self.table.device)
 
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         positions, state = count_positions(x, state, None if self.count_padding else mask)
-        longest = len(self.table) - self.offset
-        if x.shape[1] and int(positions.max()) >= longest:
-            raise ValueError(f"{int(positions.max()) + 1} elements are more than the {longest} positions learned")
+        if x.shape[1] and int(positions.max()) >= self.longest:
+            raise ValueError(f"{int(positions.max()) + 1} elements are more than the {self.longest} positions learned")
         return zero_padding(x + self.table[positions.clamp(min=0) + self.offset], mask), state
 
     def tabulate(self, length: int) -> tuple[str, Tensor]:
         return "learned positions", self.table[self.offset :][:length]
 
     def table_to(self, furthest: int, x: Tensor) -> Tensor | None:
-        """Vectors (…, size) for x (B, size) by position, up to the furthest; none if there are not so many."""
         known = self.table[self.offset :]
         return known if furthest < len(known) else None
-
-    def fast_step(self) -> steps.Step:
-        return steps.step_positions(self.table_to, steps.plain_step(self))  # which says why it cannot be
-
-    def fast_read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
-        read = steps.read_positions(self, self.table_to, x, mask)
-        return super().fast_read(x, mask) if read is None else read
-
-    def decoder_parts(self) -> native_decoder.Parts | None:
-        return [(native_decoder.PositionTable(self.table_to, steps.plain_step(self)), ())]
 
 
 class Rotation(nn.Module):

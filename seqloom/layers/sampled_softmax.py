@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .heads import Categorical, Head, Loss, select_valid, sum_and_count
+from .heads import Categorical, Head, Loss, Readout, select_valid, sum_and_count
 
 
 class SampledSoftmax(Head):
@@ -29,6 +29,9 @@ class SampledSoftmax(Head):
         drawn = -torch.expm1(draws * torch.log1p(-chances)) if classes > 1 else torch.ones_like(chances)
         self.register_buffer("chances", chances, persistent=False)
         self.register_buffer("weight", drawn.log().float(), persistent=False)
+
+    def readout(self) -> Readout:
+        return self.head.readout()
 
     def forward(self, features: Tensor) -> Tensor:
         return self.head(features)

@@ -14,11 +14,10 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from ..errors import MissingExtra, RunError, SeqloomError
-from ..exchange.folder import refuse_existing
+from ..exchange.folder import check_exportable, refuse_existing
 from ..exchange.program import Program, describe_run
 from ..layers.quantization import quantize_weight
 from ..look.charts.picture import encode_png
-from ..models import Generator, Labeler
 from ..runs.folder import read_scores
 from ..runs.json_output import replace_nonfinite
 from ..runs.model_card import describe_network
@@ -45,8 +44,7 @@ def pack(run: Run, path: Path | str, examples: object = None) -> dict[str, Any]:
         raise RunError(f"{path}: a packed model is a page, whose name ends with {ENDING}")
     refuse_existing(path)
     notes = run.drop_mixture()
-    if not isinstance(run.model, Labeler | Generator):
-        raise RunError(f"a {type(run.model).__name__} is neither a labeler nor a generator, so it cannot be packed")
+    check_exportable(run.model, "packed")
     if run.recipe.data.source_type == "sound":
         raise RunError("this run reads sound, which the page cannot: export it (--to onnx), or serve it")
     program, rounded = describe_run(run), Run(run.folder, run.task, round_weights(run.model))

@@ -1,16 +1,15 @@
 """BERT (Devlin et al., 2019): the table of its names, and how it is built."""
 
 from collections.abc import Mapping
-from typing import Literal
+from functools import partial
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from ...layers.base import first_pool
 from ...models import Labeler
-from .encoders import EncoderConfig, Pooler, build_body, build_embedding, build_head, number_blocks
-from .family import Activation, Depth, Family, Parts, Share, Size
+from .encoders import BertConfig, Pooler, build_body, build_embedding, build_head, number_blocks, number_positions
+from .family import Family, Parts, Size
 from .model import EncoderModel
 from .table import Row, repeat_rows
 
@@ -50,20 +49,8 @@ EXTRAS = {
 }
 
 
-class Config(EncoderConfig):
+class Config(BertConfig):
     vocabulary: Size = Field(30522, alias="vocab_size")
-    size: Size = Field(768, alias="hidden_size")
-    depth: Depth = Field(12, alias="num_hidden_layers")
-    heads: Depth = Field(12, alias="num_attention_heads")
-    hidden: Size = Field(3072, alias="intermediate_size")
-    activation: Activation = Field("gelu", alias="hidden_act")
-    dropout: Share = Field(0.1, alias="hidden_dropout_prob")
-    attention_dropout: Share = Field(0.1, alias="attention_probs_dropout_prob")
-    head_dropout: Share | None = Field(None, alias="classifier_dropout")
-    positions: Size = Field(512, alias="max_position_embeddings")
-    epsilon: float = Field(1e-12, alias="layer_norm_eps", gt=0, lt=1)
-    segments: Size = Field(2, alias="type_vocab_size")
-    tied: Literal[True] = Field(True, alias="tie_word_embeddings")
 
 
 def build(config: Config, head: str, extras: frozenset[str]) -> Parts:
@@ -89,10 +76,6 @@ def ties(config: Config) -> Mapping[str, str]:
     }
 
 
-def constants(config: Config) -> Mapping[str, Tensor | None]:
-    return {"bert.embeddings.position_ids": torch.arange(config.positions)[None]}
-
-
 BERT = Family(
     name="bert",
     prefix="bert.",
@@ -114,5 +97,5 @@ BERT = Family(
     build=build,
     rows=rows,
     ties=ties,
-    constants=constants,
+    constants=partial(number_positions, "bert."),
 )

@@ -1,15 +1,14 @@
 """DistilBERT (Sanh et al., 2019): BERT's shape without segments and pooler, under names of its own."""
 
 from collections.abc import Mapping
-from typing import Literal
+from functools import partial
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from ...layers.base import first_pool
 from ...models import Labeler
-from .encoders import EncoderConfig, build_body, build_embedding, build_head, number_blocks
+from .encoders import EncoderConfig, build_body, build_embedding, build_head, number_blocks, number_positions
 from .family import Activation, Depth, Family, Parts, Share, Size
 from .model import EncoderModel
 from .table import Row, repeat_rows
@@ -60,7 +59,6 @@ class Config(EncoderConfig):
     head_dropout: Share | None = Field(0.2, alias="seq_classif_dropout")
     positions: Size = Field(512, alias="max_position_embeddings")
     epsilon: float = 1e-12  # theirs is fixed
-    tied: Literal[True] = Field(True, alias="tie_word_embeddings")
 
 
 def build(config: Config, head: str, extras: frozenset[str]) -> Parts:
@@ -76,10 +74,6 @@ def rows(config: Config, head: str, extras: frozenset[str]) -> list[Row]:
 
 def ties(config: Config) -> Mapping[str, str]:
     return {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"}
-
-
-def constants(config: Config) -> Mapping[str, Tensor | None]:
-    return {"distilbert.embeddings.position_ids": torch.arange(config.positions)[None]}
 
 
 DISTILBERT = Family(
@@ -98,5 +92,5 @@ DISTILBERT = Family(
     build=build,
     rows=rows,
     ties=ties,
-    constants=constants,
+    constants=partial(number_positions, "distilbert."),
 )

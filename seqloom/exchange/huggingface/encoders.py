@@ -4,9 +4,11 @@ The layers of the body are the positions, the norm of the embeddings, and then t
 net. The names below are what the families' tables call ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from ...layers.attention import MultiHeadAttention
@@ -16,7 +18,7 @@ from ...layers.heads import Categorical, Head, MLPHead
 from ...layers.positions import LearnedPositions, NoRotation
 from ...layers.residual import PostNorm
 from ...layers.transformer import SelfAttention, set_epsilon
-from .family import ACTIVATIONS, FolderConfig
+from .family import ACTIVATIONS, Activation, Depth, FolderConfig, Share, Size
 from .model import NoHead
 
 
@@ -35,11 +37,28 @@ class EncoderConfig(FolderConfig):
     positions: int
     epsilon: float
     segments: int = 0
+    tied: Literal[True] = Field(True, alias="tie_word_embeddings")
 
     @property
     def offset(self) -> int:
         """Rows of the table of positions that belong to no place."""
         return 0
+
+
+class BertConfig(EncoderConfig):
+    """As BERT and RoBERTa call them."""
+
+    size: Size = Field(768, alias="hidden_size")
+    depth: Depth = Field(12, alias="num_hidden_layers")
+    heads: Depth = Field(12, alias="num_attention_heads")
+    hidden: Size = Field(3072, alias="intermediate_size")
+    activation: Activation = Field("gelu", alias="hidden_act")
+    dropout: Share = Field(0.1, alias="hidden_dropout_prob")
+    attention_dropout: Share = Field(0.1, alias="attention_probs_dropout_prob")
+    head_dropout: Share | None = Field(None, alias="classifier_dropout")
+    positions: Size = Field(512, alias="max_position_embeddings")
+    epsilon: float = Field(1e-12, alias="layer_norm_eps", gt=0, lt=1)
+    segments: Size = Field(2, alias="type_vocab_size")
 
 
 class Pooler(nn.Module):
@@ -101,3 +120,8 @@ def build_head(config: EncoderConfig, head: str, tokens: TokenEmbedding, bend: S
 def number_blocks(depth: int) -> list[dict[str, int]]:
     """Where the layers of each block stand in the stack."""
     return [{"n": n, "attention": 2 + 2 * n, "net": 3 + 2 * n} for n in range(depth)]
+
+
+def number_positions(prefix: str, config: EncoderConfig) -> Mapping[str, Tensor | None]:
+    """The numbers of the positions, which old folders hold besides the weights."""
+    return {f"{prefix}embeddings.position_ids": torch.arange(config.positions)[None]}

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import RunError
-from ...layers.positions import Positions
 from ...schemas import checked
 from ...training.files import json_bytes, read_json
 from ..folder import refuse_existing, write_folder
@@ -69,9 +68,9 @@ def load(folder: str | Path, count_padding: bool = False) -> PretrainedModel:
     settings = read_settings(family, {**config, **read_generation(folder)}, folder / "config.json")
     model = build(family, settings, architecture, extras | family.needed.get(architecture, frozenset()))
     model.config = config
-    for part in model.modules():
-        if isinstance(part, Positions):
-            part.count_padding = count_padding and family is not ROBERTA
+    positions: list[Any] = [part for part in model.modules() if hasattr(part, "count_padding")]
+    for part in positions:
+        part.count_padding = count_padding and family is not ROBERTA
     fill(model, read_weights(model.rows, drop_copies(family, settings, found, folder), shapes_of(model), folder))
     model.tokenizer = read_tokenizer(folder, family.name)
     if model.tokenizer is not None and model.tokenizer.largest_id >= settings.vocabulary:

@@ -14,7 +14,6 @@ from ...errors import DataError, RunError
 from ...layers.base import Memory
 from ...layers.heads import Head, Loss
 from ...layers.padding import full_mask
-from ...layers.positions import LearnedPositions
 from ...models import Generator, Labeler
 from ...search import Banned, BannedPhrases, BeamOptions, Constraint, Hypothesis, StopTokens, beam, greedy
 from .family import Family
@@ -67,10 +66,9 @@ class PretrainedModel(nn.Module):
         if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < symbols:
             worst = int(ids.max()) if int(ids.min()) >= 0 else int(ids.min())
             raise DataError(f"the id {worst} is beyond the {symbols} tokens that this model has vectors for")
-        most = min(
-            (len(one.table) - one.offset for one in body.modules() if isinstance(one, LearnedPositions)), default=0
-        )
-        counted = any(one.count_padding for one in body.modules() if isinstance(one, LearnedPositions))
+        tables: list[Any] = [part for part in body.modules() if getattr(part, "longest", None)]
+        most = min((part.longest for part in tables), default=0)
+        counted = any(part.count_padding for part in tables)
         longest = ids.shape[1] if counted else int(seen.sum(1).max()) if len(ids) else 0
         if most and longest > most:
             raise DataError(f"{longest} tokens are more than the {most} positions that this model has")

@@ -1,17 +1,16 @@
 """RoBERTa (Liu et al., 2019): BERT's body under another name, with positions that begin after the padding's."""
 
 from collections.abc import Mapping
-from typing import Literal
+from functools import partial
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from ...layers.base import first_pool
 from ...models import Labeler
 from . import bert
-from .encoders import EncoderConfig, Pooler, build_body, build_embedding, build_head, number_blocks
-from .family import Activation, Depth, Family, Parts, Share, Size, Token
+from .encoders import BertConfig, Pooler, build_body, build_embedding, build_head, number_blocks, number_positions
+from .family import Family, Parts, Size, Token
 from .model import EncoderModel
 from .table import Row, repeat_rows
 
@@ -35,21 +34,9 @@ HEADS: Mapping[str, tuple[Row, ...]] = {
 }
 
 
-class Config(EncoderConfig):
+class Config(BertConfig):
     vocabulary: Size = Field(50265, alias="vocab_size")
-    size: Size = Field(768, alias="hidden_size")
-    depth: Depth = Field(12, alias="num_hidden_layers")
-    heads: Depth = Field(12, alias="num_attention_heads")
-    hidden: Size = Field(3072, alias="intermediate_size")
-    activation: Activation = Field("gelu", alias="hidden_act")
-    dropout: Share = Field(0.1, alias="hidden_dropout_prob")
-    attention_dropout: Share = Field(0.1, alias="attention_probs_dropout_prob")
-    head_dropout: Share | None = Field(None, alias="classifier_dropout")
-    positions: Size = Field(512, alias="max_position_embeddings")
-    epsilon: float = Field(1e-12, alias="layer_norm_eps", gt=0, lt=1)
-    segments: Size = Field(2, alias="type_vocab_size")
     padding: Token = Field(1, alias="pad_token_id")
-    tied: Literal[True] = Field(True, alias="tie_word_embeddings")
 
     @property
     def offset(self) -> int:
@@ -76,10 +63,6 @@ def ties(config: Config) -> Mapping[str, str]:
     }
 
 
-def constants(config: Config) -> Mapping[str, Tensor | None]:
-    return {"roberta.embeddings.position_ids": torch.arange(config.positions)[None]}
-
-
 ROBERTA = Family(
     name="roberta",
     prefix="roberta.",
@@ -96,5 +79,5 @@ ROBERTA = Family(
     build=build,
     rows=rows,
     ties=ties,
-    constants=constants,
+    constants=partial(number_positions, "roberta."),
 )

@@ -1,15 +1,13 @@
-"""A run as a folder of ONNX graphs: checked against the run first, then written whole or not at all."""
+"""A run as a folder of ONNX graphs."""
 
-from copy import deepcopy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import MissingExtra, RunError
-from ...models import Generator, Labeler, device_of
-from ...training.files import json_bytes
-from ..folder import refuse_existing, write_folder
-from ..program import Run, describe_run
-from ..script import ONNXRUNTIME
+from ...errors import MissingExtra
+from ..check import Check
+from ..folder import export_run
+from ..program import Program, Run
 
 
 def save(run: Run, folder: str | Path) -> dict[str, Any]:
@@ -24,24 +22,10 @@ def save(run: Run, folder: str | Path) -> dict[str, Any]:
         if (error.name or "").split(".")[0] not in ("onnx", "onnxruntime"):
             raise
         raise MissingExtra(str(error.name), "onnx") from None
-    model = run.model
-    if not isinstance(model, Labeler | Generator):
-        raise RunError(f"a {type(model).__name__} is neither a labeler nor a generator, so it cannot be exported")
-    refuse_existing(Path(folder))
-    program = describe_run(run)
-    model = (model if device_of(model).type == "cpu" else deepcopy(model).cpu()).eval()
-    graphs = write_model(model)
-    checks = check_model(model, graphs, program.features, program.steps)
-    files = {
-        **{f"{name}.onnx": data for name, data in graphs.items()},
-        **program.files,
-        "fields.json": json_bytes(program.fields),
-        "predict.py": program.write("onnxruntime", ONNXRUNTIME),
-    }
-    write_folder(Path(folder), files)
-    return {
-        "folder": str(folder),
-        "format": "onnx",
-        "files": {name: len(data) for name, data in files.items()},
-        "checks": [one._asdict() for one in checks],
-    }
+
+    def write(model: Any, program: Program) -> tuple[dict[str, bytes], Sequence[Check]]:
+        graphs = write_model(model)
+        checks = check_model(model, graphs, program.features, program.steps)
+        return {f"{name}.onnx": data for name, data in graphs.items()}, checks
+
+    return export_run(run, Path(folder), "onnx", write)

@@ -10,14 +10,13 @@ from onnx import TensorProto
 from torch import nn
 
 from ...layers.base import Encoder
-from ...layers.character_embeddings import CharacterWordEmbedding, SpelledVocabulary
-from ...layers.embeddings import NoteEmbedding, NumberEmbedding, PatchEmbedding, SegmentEmbedding, TokenEmbedding
+from ...layers.embeddings import describe_inputs
 from ...layers.materialize import materialize
 from ...models import Generator, Labeler
 from ..check import DECODER, ENCODER, INPUTS, LABELER, LENGTHS, ROWS, START
 from .graph import Graph, Shape, Value
 from .layers import Source, final_states, write_layer, write_start
-from .modules import refuse, write_embedding, write_head
+from .modules import write_embedding, write_head
 from .pools import write_pool
 from .state import Leaf, Reading, State, map_leaves
 
@@ -27,28 +26,22 @@ Graphs = dict[str, bytes]  # by name
 def write_model(model: Labeler | Generator) -> Graphs:
     """The graphs of a model, as bytes."""
     model = materialize(model)
-    return write_labeler(model) if isinstance(model, Labeler) else write_generator(model)
+    return write_generator(model) if model.generates else write_labeler(model)
 
 
 def shape_of_inputs(embed: nn.Module) -> Shape:
-    match embed:
-        case TokenEmbedding() | SegmentEmbedding() | SpelledVocabulary() | nn.Embedding():
-            return Shape(("batch", "time"), TensorProto.INT64)
-        case CharacterWordEmbedding():
-            return Shape(("batch", "time", "letters"), TensorProto.INT64)
-        case NumberEmbedding(product=product) | NoteEmbedding(product=product):
-            return Shape(("batch", "time", product.in_features))
-        case PatchEmbedding(product=product, side=side):
-            return Shape(("batch", product.in_features // side**2, "height", "width"))
-        case nn.Identity():
-            return Shape(("batch", "time", "features"))
-    raise refuse(embed, "the first layer")
+    about = describe_inputs(embed)
+    if about.symbols:
+        return Shape(("batch", "time", *(["letters"] if about.letters else [])), TensorProto.INT64)
+    if about.side:
+        return Shape(("batch", about.features, "height", "width"))
+    return Shape(("batch", "time", about.features or "features"))
 
 
 def read_inputs(graph: Graph, embed: nn.Module) -> tuple[Value, Reading]:
     """The vectors of what a graph reads, and which of them are there. Of an image all are."""
     x = write_embedding(graph, embed, graph.input(INPUTS, shape_of_inputs(embed)))
-    if isinstance(embed, PatchEmbedding):
+    if describe_inputs(embed).side:
         lengths = graph.add("Expand", x.length(1), x.length(0))
     else:
         lengths = graph.input(LENGTHS, Shape(("batch",), TensorProto.INT64))

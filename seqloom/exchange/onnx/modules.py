@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from ...errors import RunError
 from ...layers.character_embeddings import CharacterCNN, CharacterRNN, CharacterWordEmbedding, SpelledVocabulary
-from ...layers.crf import CRF
 from ...layers.embeddings import (
     NoteEmbedding,
     NumberEmbedding,
@@ -19,8 +18,7 @@ from ...layers.embeddings import (
     TokenEmbedding,
 )
 from ...layers.fast.dropout import Dropout
-from ...layers.heads import Bernoulli, Categorical, Mean, MLPHead, Normal, Quantiles
-from ...layers.sampled_softmax import SampledSoftmax
+from ...layers.heads import Head, Readout
 from ...layers.transformer import SwiGLU
 from .graph import Graph, Value
 
@@ -221,50 +219,31 @@ def write_embedding(graph: Graph, embed: nn.Module, x: Value) -> Value:
 Outputs = dict[str, tuple[Value, tuple[int, ...]]]  # by name, each with the sizes of its last axes
 
 
-def write_logits(graph: Graph, head: Categorical, x: Value) -> Outputs:
-    logits = x @ graph.transposed(head.project.weight) + graph.weight(head.bias)
-    return {"logits": (logits, (head.project.out_features,))}
-
-
-def write_projected(graph: Graph, head: Bernoulli | CRF, x: Value) -> Outputs:
-    return {"logits": (write_linear(graph, head.project, x), (head.project.out_features,))}
-
-
-def write_normal(graph: Graph, head: Normal, x: Value) -> Outputs:
-    channels = head.project.out_features // 2
-    mean, spread = write_linear(graph, head.project, x).split(channels, channels)
+def write_normal(graph: Graph, readout: Readout, y: Value) -> Outputs:
+    [channels] = readout.shape
+    mean, spread = y.split(channels, channels)
     return {"mean": (mean, (channels,)), "spread": (spread.softplus() + 1e-4, (channels,))}
 
 
-def write_quantiles(graph: Graph, head: Quantiles, x: Value) -> Outputs:
-    quantiles = write_linear(graph, head.project, x).reshape(0, *head.shape)
-    count = graph.integers((head.shape[-1],))
+def write_quantiles(graph: Graph, readout: Readout, y: Value) -> Outputs:
+    quantiles, count = y.reshape(0, *readout.shape), graph.integers((readout.shape[-1],))
     increasing, _ = graph.add_many("TopK", 2, quantiles, count, largest=0, sorted=1)
-    return {"quantiles": (increasing, head.shape)}
+    return {"quantiles": (increasing, readout.shape)}
 
 
-def write_mean(graph: Graph, head: Mean, x: Value) -> Outputs:
-    return {"values": (write_linear(graph, head.project, x).reshape(0, *head.shape), head.shape)}
-
-
-def write_hidden(graph: Graph, head: MLPHead, x: Value) -> Outputs:
-    return write_head(graph, head.head, write_module(graph, head.hidden, x))
-
-
-HEADS: dict[type[nn.Module], Callable[[Graph, Any, Value], Outputs]] = {
-    Categorical: write_logits,
-    SampledSoftmax: lambda graph, head, x: write_head(graph, head.head, x),
-    Bernoulli: write_projected,
-    CRF: write_projected,
-    Normal: write_normal,
-    Quantiles: write_quantiles,
-    Mean: write_mean,
-    MLPHead: write_hidden,
+FORMS: dict[str, Callable[[Graph, Readout, Value], Outputs]] = {
+    "logits": lambda graph, readout, y: {"logits": (y, readout.shape)},
+    "values": lambda graph, readout, y: {"values": (y.reshape(0, *readout.shape), readout.shape)},
+    "normal": write_normal,
+    "quantiles": write_quantiles,
 }
 
 
-def write_head(graph: Graph, head: nn.Module, x: Value) -> Outputs:
-    write = HEADS.get(type(head))
-    if write is None:
+def write_head(graph: Graph, head: Head, x: Value) -> Outputs:
+    readout = head.readout()
+    if readout is None:
         raise refuse(head, "the head")
-    return write(graph, head, x)
+    for module in readout.hidden:
+        x = write_module(graph, module, x)
+    y = x @ graph.transposed(readout.weight)
+    return FORMS[readout.form](graph, readout, y if readout.bias is None else y + graph.weight(readout.bias))

@@ -1,6 +1,5 @@
 """A run as a folder of plain PyTorch: code, weights, and a program that answers; checked against the run first."""
 
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +7,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from ...errors import RunError
-from ...models import Generator, Labeler, device_of
-from ...training.files import json_bytes
+from ...models import Generator, Labeler
 from ..check import DECODER, ENCODER, LABELER, START, Check, Graph, check_model
-from ..folder import refuse_existing, write_folder
-from ..program import Run, describe_run
-from ..script import TORCH
+from ..folder import export_run
+from ..program import Program, Run
 from .model import write_model
 from .parts import is_transformer
 
@@ -27,28 +23,13 @@ def save(run: Run, folder: str | Path) -> dict[str, Any]:
 
     What was written, and how far it is from the run at five sizes of batch and length.
     """
-    model = run.model
-    if not isinstance(model, Labeler | Generator):
-        raise RunError(f"a {type(model).__name__} is neither a labeler nor a generator, so it cannot be exported")
-    refuse_existing(Path(folder))
-    program = describe_run(run)
-    model = (model if device_of(model).type == "cpu" else deepcopy(model).cpu()).eval()
-    text, weights = write_model(model, program.title)
-    checks = check_code(model, text, weights, program.features, program.steps)
-    files = {
-        "model.py": text.encode(),
-        WEIGHTS: safetensors.torch.save(weights),
-        **program.files,
-        "fields.json": json_bytes(program.fields),
-        "predict.py": program.write("torch", TORCH),
-    }
-    write_folder(Path(folder), files)
-    return {
-        "folder": str(folder),
-        "format": "torch",
-        "files": {name: len(data) for name, data in files.items()},
-        "checks": [one._asdict() for one in checks],
-    }
+
+    def write(model: Any, program: Program) -> tuple[dict[str, bytes], list[Check]]:
+        text, weights = write_model(model, program.title)
+        checks = check_code(model, text, weights, program.features, program.steps)
+        return {"model.py": text.encode(), WEIGHTS: safetensors.torch.save(weights)}, checks
+
+    return export_run(run, Path(folder), "torch", write)
 
 
 def check_code(
@@ -71,5 +52,5 @@ def check_code(
 
         return run
 
-    attends = isinstance(model, Generator) and is_transformer(model.decoder)
+    attends = model.generates and is_transformer(model.decoder)
     return check_model(model, opened, features, steps, least=int(attends))

@@ -1,20 +1,28 @@
 """A whole model as the text of model.py and its weights."""
 
 from textwrap import indent
-from typing import Any
 
 from torch import Tensor, nn
 
 from ...layers.base import Encoder
-from ...layers.crf import CRF
-from ...layers.embeddings import NoteEmbedding
-from ...layers.heads import Bernoulli, Categorical, Mean, MLPHead, Normal, Quantiles
+from ...layers.embeddings import describe_inputs
+from ...layers.heads import Head
 from ...layers.materialize import materialize
 from ...layers.recurrent import BridgedState, CopiedState, Recurrent, ZeroState
-from ...layers.sampled_softmax import SampledSoftmax
 from ...models import Generator, Labeler
 from . import code
-from .parts import Body, Part, Weights, body_of, embedding_part, linear_part, pool_code, recurrent_levels, refuse
+from .parts import (
+    Body,
+    Part,
+    Weights,
+    body_of,
+    embedding_part,
+    linear_part,
+    pool_code,
+    product_part,
+    recurrent_levels,
+    refuse,
+)
 
 
 class Module:
@@ -59,7 +67,7 @@ def write_model(model: Labeler | Generator, title: str) -> tuple[str, dict[str, 
     """The text of model.py, and the weights by name; refused where torch.nn lacks something."""
     model = materialize(model)
     module = Module()
-    if isinstance(model, Labeler):
+    if not model.generates:
         write_labeler(module, model)
     elif model.source is None:
         write_language_model(module, model)
@@ -75,39 +83,33 @@ def add_embedding(module: Module, name: str, embed: nn.Module) -> str:
     return applied.replace("NAME", name)
 
 
-def add_head(module: Module, head: Any) -> list[str]:
+FORMS = {
+    "logits": ['outputs = {"logits": self.head(y)}'],
+    "values": ['outputs = {"values": self.head(y).unflatten(-1, SHAPE)}'],
+    "normal": [
+        "mean, spread = self.head(y).chunk(2, -1)",
+        'outputs = {"mean": mean, "spread": nn.functional.softplus(spread) + 1e-4}',
+    ],
+    "quantiles": ['outputs = {"quantiles": self.head(y).unflatten(-1, SHAPE).sort(-1).values}'],
+}
+
+
+def add_head(module: Module, head: Head) -> list[str]:
     """The head's modules, and the lines that give the outputs from features y."""
-    match head:
-        case SampledSoftmax():
-            return add_head(module, head.head)
-        case MLPHead():
-            hidden: Any = head.hidden
-            if len(hidden) % 3 or not all(isinstance(part, nn.ReLU) for part in hidden[1::3]):
-                raise refuse(head, "the head")
-            lines = []
-            for number, product in enumerate(hidden[::3], 1):
-                name = f"hidden_{number}" if number > 1 else "hidden"
-                module.add(name, linear_part(product))
-                lines.append(f"y = self.{name}(y).relu()")
-            return [*lines, *add_head(module, head.head)]
-        case Categorical():
-            part = linear_part(head.project)
-            module.add("head", Part(part.code, part.weights | {"bias": head.bias.detach()}))
-            return ['outputs = {"logits": self.head(y)}']
-        case Bernoulli() | CRF():
-            module.add("head", linear_part(head.project))
-            return ['outputs = {"logits": self.head(y)}']
-        case Normal():
-            module.add("head", linear_part(head.project))
-            lines = ["mean, spread = self.head(y).chunk(2, -1)"]
-            return [*lines, 'outputs = {"mean": mean, "spread": nn.functional.softplus(spread) + 1e-4}']
-        case Quantiles(shape=shape):
-            module.add("head", linear_part(head.project))
-            return [f'outputs = {{"quantiles": self.head(y).unflatten(-1, {tuple(shape)}).sort(-1).values}}']
-        case Mean(shape=shape):
-            module.add("head", linear_part(head.project))
-            return [f'outputs = {{"values": self.head(y).unflatten(-1, {tuple(shape)})}}']
-    raise refuse(head, "the head")
+    readout = head.readout()
+    if (
+        readout is None
+        or len(readout.hidden) % 3
+        or not all(isinstance(part, nn.ReLU) for part in readout.hidden[1::3])
+    ):
+        raise refuse(head, "the head")
+    lines = []
+    for number, product in enumerate(readout.hidden[::3], 1):
+        name = f"hidden_{number}" if number > 1 else "hidden"
+        module.add(name, product_part(product.weight, product.bias))
+        lines.append(f"y = self.{name}(y).relu()")
+    module.add("head", product_part(readout.weight, readout.bias))
+    return [*lines, *(line.replace("SHAPE", str(tuple(readout.shape))) for line in FORMS[readout.form])]
 
 
 def reading_lines(module: Module, encoder: Encoder, embed: nn.Module, name: str) -> list[str]:
@@ -135,7 +137,8 @@ def write_labeler(module: Module, model: Labeler) -> None:
 
 def write_language_model(module: Module, model: Generator) -> None:
     if (body := body_of("decoder", model.decoder)).transformer:
-        element = f", {model.embed.product.in_features}" if isinstance(model.embed, NoteEmbedding) else ""
+        features = describe_inputs(model.embed).features
+        element = f", {features}" if features else ""
         module.method("start(self, rows)", f'return {{"state.0": torch.zeros(int(rows), 0{element})}}')
         write_transformer_step(module, model, body, "")
         return

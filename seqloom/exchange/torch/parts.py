@@ -68,12 +68,14 @@ def weights_of(module: nn.Module) -> Weights:
     return {name: value.detach() for name, value in module.state_dict().items()}
 
 
+def product_part(weight: Tensor, bias: Tensor | None) -> Part:
+    (outputs, inputs), more = weight.shape, "" if bias is not None else ", bias=False"
+    weights = {"weight": weight.detach()} | ({} if bias is None else {"bias": bias.detach()})
+    return Part(f"nn.Linear({inputs}, {outputs}{more})", weights)
+
+
 def linear_part(module: nn.Linear) -> Part:
-    bias = "" if module.bias is not None else ", bias=False"
-    weights = {"weight": module.weight.detach()}
-    if module.bias is not None:
-        weights["bias"] = module.bias.detach()
-    return Part(f"nn.Linear({module.in_features}, {module.out_features}{bias})", weights)
+    return product_part(module.weight, module.bias)
 
 
 def embedding_part(embed: nn.Module) -> tuple[Part | None, str]:

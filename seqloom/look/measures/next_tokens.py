@@ -65,7 +65,7 @@ def predict_next_tokens(
         torch.stack(shown).numpy(),
         torch.stack([_compute_entropy(one) for one in heated]).numpy(),
         came.numpy(),
-        isinstance(model, Labeler),
+        not model.generates,
     )
 
 
