@@ -113,6 +113,7 @@ def read_recipe(folder: str | Path) -> "Recipe":
     longest = found["max_positions"]
     window = min(WINDOW, longest) if isinstance(longest, int) else WINDOW
     if post:
+        model["output_transform"] = True
         return Recipe.of({"task": "pretrain", "model": model, "data": {**data, "window": window}}).resolved()
     own = {"model": {**model, "output_bias": False}, "data": data, "train": {"bptt_window": window}}
     return Recipe.of({"task": "language", **own}).resolved()

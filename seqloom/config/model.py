@@ -205,8 +205,8 @@ class LanguageModel(WordReading, GeneratorModel):
         default=0,
         ge=0,
         le=10_000,
-        description="The number of tokens read last that a continuous cache keeps: they become more probable in states "
-        "like those in which they came. Its weight is learned on the validation part; 0 is no cache.",
+        description="The number of tokens read last that a continuous cache keeps, which makes them more probable in "
+        "states like those in which they came, with a weight learned on the validation part; 0 is no cache.",
     )
 
 
@@ -214,6 +214,12 @@ class PretrainModel(SegmentedModel, GeneratorModel):
     """A body that reads text, with a head that predicts tokens."""
 
     reads_ahead: ClassVar[bool] = True
+
+    output_transform: bool = Field(
+        default=False,
+        description="Whether a hidden layer with a norm stands before the output layer that predicts masked tokens, as "
+        "in BERT.",
+    )
 
 
 class EncoderDecoderModel(GeneratorModel):

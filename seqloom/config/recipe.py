@@ -307,6 +307,11 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _directions_fit(self) -> Self:
         """Two directions that are taught apart have to be there, and each has a head for half of the features."""
+        if self.task == "pretrain" and self.model.output_transform and self.train.objective != "masked":
+            raise Misplaced(
+                ["model", "output_transform"],
+                f'model.output_transform goes with train.objective "masked", not with {literal(self.train.objective)}',
+            )
         if self.task == "pretrain" and self.train.objective == "bidirectional":
             if "merge" not in type(self.model).model_fields:
                 raise Misplaced(

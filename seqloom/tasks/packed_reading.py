@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..architectures.build import tie
 from ..config.recipe import Recipe
@@ -25,7 +25,8 @@ from ..data.vocabulary import NEVER_WRITTEN
 from ..errors import DataError, RecipeError
 from ..fields import Prediction, Text
 from ..fields.base import pick_evenly
-from ..layers.heads import Categorical
+from ..layers.heads import Categorical, MLPHead
+from ..layers.transformer import ACTIVATIONS
 from ..metrics import blocks
 from ..metrics.labels import accuracy
 from ..models import Batch, BidirectionalLanguageModel, Labeler, NextSentenceModel, device_of
@@ -201,6 +202,10 @@ class MaskedReading(PackedReading):
         body, embed = model.side("encoder"), self.target.embedding(model)
         reader = body.build_encoder(model.embedding, own=self.task.cell)
         head = tie(model, embed, self.target.head(body.width, self.recipe))
+        if model.output_transform:
+            activation = ACTIVATIONS[getattr(body, "activation", "gelu")]()
+            norm = nn.LayerNorm(body.width, getattr(body, "norm_epsilon", 1e-5))
+            head = MLPHead(body.width, body.width, head, after=[activation, norm])
         if self.recipe.train.next_sentence:
             return NextSentenceModel(embed, reader, head, Categorical(body.width, 2), body.dropout)
         return Labeler(embed, reader, head, per_element=True, dropout=body.dropout)

@@ -203,6 +203,45 @@ def test_an_ordinary_run_in_the_shape_of_gpt2_opens_in_transformers(tmp_path):
     close(found[..., 3:], wanted[..., 3:], atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+def test_a_masked_model_is_taught_on_and_opens_in_transformers(kind, folders, tmp_path):
+    still = fit("pretrain", folders[kind], tmp_path / "still", "train.learning_rate=1e-12", "data.window=16")
+    moved = fit("pretrain", folders[kind], tmp_path / "moved", "data.window=16")
+    export_run(moved.folder, "huggingface", tmp_path / "there")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "there")
+    field = moved.task.target
+    rows = torch.from_numpy(field.rows)
+    for run, folder in ((still, folders[kind]), (moved, tmp_path / "there")):
+        theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+        for text in TEXTS:
+            ids = torch.from_numpy(field.encode(text)).long()[None]
+            found = run.net(ids, torch.ones_like(ids, dtype=torch.bool))[..., rows >= 0]
+            wanted = theirs(**tokenizer(text, return_tensors="pt")).logits[..., rows[rows >= 0]]
+            may = found.isfinite()
+            close(found[may], wanted[may], atol=1e-5, rtol=0)
+            assert may.float().mean() > 0.9
+
+
+def test_an_ordinary_masked_run_in_the_shape_of_bert_opens_in_transformers(tmp_path):
+    own = ("model.norm=post", "model.embedding_norm=true", "model.norm_epsilon=1e-12", "model.output_transform=true")
+    recipe = Recipe.read("pretrain", "data.sample=", *SHAPE, *own, "model.tied=true", "data.window=16", *FEW)
+    list(train(recipe, tmp_path / "run", examples=LINES))
+    run = load(tmp_path / "run")
+    export_run(run.folder, "huggingface", tmp_path / "there")
+    theirs = transformers.BertForMaskedLM.from_pretrained(tmp_path / "there").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "there")
+    asked = tokenizer(f"The{tokenizer.mask_token} is a flightless bird.", return_tensors="pt")
+    wanted = theirs(**asked).logits.detach()
+    found = run.net(asked["input_ids"], torch.ones_like(asked["input_ids"], dtype=torch.bool))
+    close(found[..., 3:], wanted[..., 3:], atol=1e-5, rtol=0)
+    place = int((asked["input_ids"][0] == tokenizer.mask_token_id).nonzero())
+    logs = found[0, place].log_softmax(-1)
+    for filled in run.fill("The ___ is a flightless bird.", 3)[0]:
+        token = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(f" {filled.output}"))
+        assert len(token) == 1 and 0 < logs[token[0]].exp() <= filled.probability + 1e-6
+    assert len(huggingface.load(tmp_path / "there").logits(asked["input_ids"])) == 1
+
+
 def test_a_run_of_another_shape_is_refused_with_the_setting(tmp_path):
     recipe = Recipe.read("classify", "data.sample=", "data.source_tokenizer=words", "model.kind=transformer",
                          "model.size=16", "model.heads=2", *FEW)  # fmt: skip

@@ -35,6 +35,9 @@ class NoHead(Head):
         return self(expected)
 
 
+MASKED = "masked"  # what a head answers that predicts masked tokens
+
+
 class PretrainedModel(nn.Module):
     """What `load` gives: `network`, and beside it the configuration and the tokenizer of the folder."""
 
@@ -43,14 +46,19 @@ class PretrainedModel(nn.Module):
         self.family, self.settings, self.architecture, self.extras = family, settings, architecture, extras
         self.config: dict[str, Any] = {}  # what config.json says, whether it matters here or not
         self.tokenizer: FolderTokenizer | None = None
-        parts = family.build(self.settings, family.architectures[architecture], extras)
+        parts = family.build(self.settings, self.answers, extras)
         self.network: Any = parts.network
         self.others = nn.ModuleDict(parts.others)
 
     @property
     def rows(self) -> list[Any]:
         """The table of names for all of its weights."""
-        return self.family.rows(self.settings, self.family.architectures[self.architecture], self.extras)
+        return self.family.rows(self.settings, self.answers, self.extras)
+
+    @property
+    def answers(self) -> str:
+        """What its head answers: masked tokens, a label a text or a token, what comes next, or nothing."""
+        return self.family.architectures[self.architecture]
 
     def count_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

@@ -15,14 +15,13 @@ from ...errors import RunError
 from .encoders import Pooler
 from .field import FolderText
 from .folder import FAMILIES, create
-from .model import PretrainedModel
+from .model import MASKED, PretrainedModel
 from .shapes import pair_bodies, tables
 from .tokenizer_file import write_tokenizer
 
 ROBERTA_OFFSET = 2  # rows of the table of positions in front of the first, with padding 1
-CLASSIFYING = {family: f"{name}ForSequenceClassification" for family, name in (
-    ("bert", "Bert"), ("distilbert", "DistilBert"), ("roberta", "Roberta"),
-)}  # fmt: skip
+READERS = {"bert": "Bert", "distilbert": "DistilBert", "roberta": "Roberta"}
+ANSWERS = {"classify": "ForSequenceClassification", "pretrain": "ForMaskedLM"}
 
 
 def convert_run(run: Any) -> PretrainedModel:
@@ -32,7 +31,7 @@ def convert_run(run: Any) -> PretrainedModel:
     family = choose_family(recipe, field)
     check_shape(recipe, family)
     config = write_config(recipe, family, field, task)
-    made = create(config, "" if family == "gpt2" else CLASSIFYING[family])
+    made = create(config, "" if family == "gpt2" else READERS[family] + ANSWERS[recipe.task])
     with torch.no_grad():
         copy_weights(run.net, made, field)
     made.tokenizer = field.tokenizer if field.kind == FolderText.kind else write_tokenizer(field)
@@ -49,11 +48,13 @@ def choose_family(recipe: Recipe, field: Any) -> str:
 def check_shape(recipe: Recipe, family: str) -> None:
     """Refuse a run that transformers has no class for."""
     model, generates = recipe.model, family == "gpt2"
-    tasks = ("language", "pretrain") if generates else ("classify",)
-    if recipe.task not in tasks or (recipe.task == "pretrain" and recipe.train.objective != "causal"):
+    objective = recipe.train.objective if recipe.task == "pretrain" else ""
+    known = {"language", "causal"} if generates else {"classify", "masked"}
+    if (objective or recipe.task) not in known:
         raise RunError(
-            f"a run of the task {recipe.task} has no counterpart in transformers that is written here: classify is "
-            "written as BERT and its relatives, language and pretrain with train.objective causal as GPT-2"
+            f"a run of the task {recipe.task} has no counterpart in transformers that is written here: classify and "
+            "pretrain with train.objective masked are written as BERT and its relatives, language and pretrain with "
+            "train.objective causal as GPT-2"
         )
     if model.kind != "transformer":
         raise RunError(f"a {model.kind} is not in the shape of one of these families: {', '.join(FAMILIES)}")
@@ -72,6 +73,8 @@ def check_shape(recipe: Recipe, family: str) -> None:
     }
     if generates:
         wanted |= {"output_bias": False}
+    elif objective:
+        wanted |= {"output_transform": True, "output_bias": True, "tied": True}
     else:
         wanted |= {"causal": False, "pool": "first", "hidden": model.size, "hidden_layers": 1}
         wanted |= {"hidden_activation": HEADS[family]}
@@ -117,6 +120,8 @@ def write_config(recipe: Recipe, family: str, field: Any, task: Any) -> dict[str
         }
     if not foreign:
         config |= {"pad_token_id": PAD}
+    if recipe.task != "classify":
+        return {"model_type": family, **config}
     names = task.target.symbols
     config |= {"id2label": {str(number): name for number, name in enumerate(names)}}
     return {"model_type": family, **config, "label2id": {name: number for number, name in enumerate(names)}}
@@ -135,6 +140,10 @@ def copy_weights(model: Any, made: PretrainedModel, field: Any) -> None:
     head, answer = model.head, made.network.head
     if model.generates:
         answer.project.weight[rows[known]] = head.project.weight[known]
+        return
+    if made.answers == MASKED:
+        answer.hidden.load_state_dict(head.hidden.state_dict())
+        answer.head.project.bias[rows[known]] = head.head.project.bias[known]
         return
     pool = made.network.encoder.pool
     hidden, last = (pool.dense, answer) if isinstance(pool, Pooler) else (answer.hidden[0], answer.head)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from .field import FolderText
-from .model import PretrainedModel
+from .model import MASKED, PretrainedModel
 
 
 def body_of(model: Any) -> nn.Module:
@@ -46,7 +46,7 @@ def copy_tables(model: Any, found: PretrainedModel, field: FolderText) -> None:
     if model.generates and head.project.weight is not tokens:
         head.project.weight.zero_()[known] = found.network.head.project.weight[rows[known]]
     elif not model.generates:
-        head.project.bias.zero_()
-        bias = getattr(getattr(found.network.head, "head", None), "project", None)
-        if bias is not None and len(bias.bias) == field.size:
-            head.project.bias[known] = bias.bias[rows[known]]
+        head.head.project.bias.zero_()
+        if found.answers == MASKED:
+            head.hidden.load_state_dict(found.network.head.hidden.state_dict())
+            head.head.project.bias[known] = found.network.head.head.project.bias[rows[known]]

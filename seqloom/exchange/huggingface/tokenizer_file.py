@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ...data.masking import MASK
 from ...data.vocabulary import SPECIALS
 from ...fields import Text
 from ...fields.subwords import UNIT
@@ -10,6 +11,7 @@ from ...training.files import json_bytes
 from .tokenizer import LibraryTokenizer
 
 ROLES = {"pad_token": SPECIALS[0], "unk_token": SPECIALS[1], "bos_token": SPECIALS[2], "eos_token": SPECIALS[3]}
+ROLES |= {"mask_token": SPECIALS[MASK]}
 
 
 def write_tokenizer(field: Text) -> LibraryTokenizer | None:
