@@ -22,9 +22,9 @@ from seqloom import Recipe, load, train
 from seqloom.architectures.base import ATTENTIONS
 from seqloom.architectures.pooling import POOLS
 from seqloom.cli import main as command_line
-from seqloom.config.data import ClassifyData
 from seqloom.config.model import ClassifyModel
 from seqloom.config.optimizers import OPTIMIZERS
+from seqloom.config.task_data import ClassifyData
 from seqloom.config.tasks import USES, Use
 from seqloom.config.train import ShuffledTrain
 from seqloom.data import readers

@@ -17,9 +17,10 @@ from .data import data
 from .embed import embed
 from .export import export
 from .fill import fill
+from .generate import generate
 from .look import doctor, look, study
 from .pack import pack
-from .predict import generate, predict
+from .predict import predict
 from .recipes import config, recipes
 from .score import certify, quantize, score
 from .serve import serve

@@ -19,8 +19,9 @@ from ..arguments import describe_value
 from ..errors import RecipeError
 from . import owners, toml
 from .builtin import builtin, read_builtin
+from .contradictions import CHECKS, LABELERS
 from .data import Data as Data
-from .messages import Misplaced, Setting, fault, literal, plain, settings, shown, wrong_choice
+from .messages import Misplaced, Setting, fault, plain, settings, shown, wrong_choice
 from .model import SIDES, model_class, model_union
 from .model import Model as Model
 from .names import RENAMED_RECIPES
@@ -200,156 +201,10 @@ class Recipe(Section):
         return USES[self.task]
 
     @model_validator(mode="after")
-    def _losses_fit(self) -> Self:
-        """What changes the loss of single labels has no effect on that of a whole path."""
-        if self.task == "tag" and self.model.crf:
-            for name in ("label_smoothing", "class_weights"):
-                if getattr(self.train, name):
-                    raise Misplaced(
-                        ["train", name],
-                        f"train.{name} is set, but with model.crf the loss is that of a whole path: choose one",
-                    )
-        return self
-
-    @model_validator(mode="after")
-    def _numbers_fit(self) -> Self:
-        """What reads numbers gets them, in pieces that fit."""
-        kinds = {self.model.kind, *(self.model.side(side).kind for side in SIDES)}
-        if any(ARCHITECTURES[kind].only_numbers for kind in kinds):
-            if self.task != "forecast" and (self.task not in LABELERS or self.data.source_type != "numbers"):
-                but = f", and data.source_type is {literal(self.data.source_type)}" if self.task in LABELERS else ""
-                raise Misplaced(
-                    ["model", "kind"],
-                    'model.kind "gru-d" reads numbers of which some are missing, as series have them, '
-                    f"but this is a recipe whose task is to {self.use.does}{but}",
-                )
-            if self.model.patch_length > 1:
-                raise Misplaced(
-                    ["model", "patch_length"],
-                    'model.patch_length is set, but kind "gru-d" reads one row after the other',
-                )
-        if any(ARCHITECTURES[kind].only_classifies for kind in kinds):
-            if self.task != "classify" or self.data.source_type != "tokens":
-                raise Misplaced(
-                    ["model", "kind"], 'model.kind "bag" sums up the tokens of a text: only classify reads that'
-                )
-            if self.model.embedding not in (0, self.model.size):
-                raise Misplaced(
-                    ["model", "embedding"],
-                    f'model.embedding is {self.model.embedding}, but what kind "bag" sums up are embeddings: '
-                    f"they have model.size, {self.model.size}, features",
-                )
-        if self.task == "forecast" and self.data.context % self.model.patch_length:
-            raise Misplaced(
-                ["model", "patch_length"],
-                f"model.patch_length is {self.model.patch_length}, which does not divide data.context, "
-                f"{self.data.context}, evenly",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _spelling_fits(self) -> Self:
-        """Characters of words are read where there are words, and settings of that are set where they are read."""
-        data, model = self.data, self.model
-        if model.one_hot:
-            learned: dict[tuple[str, ...], Any] = {
-                ("data", "characters"): data.characters,
-                ("data", "vectors"): data.vectors,
-                ("data", "target_vectors"): data.target_vectors,
-                ("data", "tag"): data.tag,
-                ("model", "tied"): model.tied,
-            }
-            for path, given in learned.items():
-                if given:
-                    raise Misplaced(
-                        list(path), f"{'.'.join(path)} is set, but with model.one_hot no embedding is learned"
-                    )
-            if model.kind == "bag":
-                raise Misplaced(["model", "one_hot"], 'model.one_hot is set, but kind "bag" is a mean of embeddings')
-        if not data.characters:
-            for name in ("spelling", "word_vectors"):
-                if name in type(model).model_fields and getattr(model, name) != type(model).model_fields[name].default:
-                    raise Misplaced(
-                        ["model", name],
-                        f"model.{name} is set, but data.characters is 0: no characters of words are read",
-                    )
-            return self
-        cut = {"classify": [data.source_tokenizer], "tag": ["words"]}.get(
-            self.task, [data.target_tokenizer] + [data.source_tokenizer] * (self.task == "seq2seq")
-        )
-        if data.source_type != "tokens":
-            if self.task == "tag":  # whose recipe reads characters: with numbers in the place of words there are none
-                return self
-            cut = cut[:1] if self.task == "seq2seq" else []
-        faults = {
-            ("data", "characters"): not {"words", "spaced"} & set(cut) and "nothing that is read is cut into words",
-            ("model", "tied"): model.tied and "what is composed of characters cannot serve as an output layer",
-            ("data", "tag"): bool(data.tag) and "a tag has no characters",
-            ("data", "vectors"): bool(data.vectors or data.target_vectors)
-            and not model.word_vectors
-            and "model.word_vectors is false: there are none to begin with",
-            ("model", "kind"): model.kind == "bag" and 'kind "bag" begins with whole words',
-            ("task",): self.task == "pretrain" and "pretrain hides whole tokens",
-        }
-        for setting, why in faults.items():
-            if why:
-                raise Misplaced(list(setting), f"data.characters is {data.characters}, but {why}")
-        return self
-
-    @model_validator(mode="after")
-    def _blocks_fit(self) -> Self:
-        if self.model.non_local and self.model.causal:
-            raise Misplaced(
-                ["model", "non_local"], "model.non_local is set, but with model.causal no element sees those behind it"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _directions_fit(self) -> Self:
-        """Two directions that are taught apart have to be there, and each has a head for half of the features."""
-        if self.task == "pretrain" and self.model.output_transform and self.train.objective != "masked":
-            raise Misplaced(
-                ["model", "output_transform"],
-                f'model.output_transform goes with train.objective "masked", not with {literal(self.train.objective)}',
-            )
-        if self.task == "pretrain" and self.train.objective == "bidirectional":
-            if "merge" not in type(self.model).model_fields:
-                raise Misplaced(
-                    ["train", "objective"],
-                    f'train.objective "bidirectional" teaches two recurrent directions, but model.kind is '
-                    f'"{self.model.kind}": say "masked", or a recurrent kind',
-                )
-            if self.model.tied:
-                raise Misplaced(
-                    ["model", "tied"],
-                    'model.tied is set, but with train.objective "bidirectional" the output layer reads half of the '
-                    "features",
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _embeddings_fit(self) -> Self:
-        """Segments and the scale are of tokens, and telling whether texts follow each other needs two segments."""
-        if self.task in LABELERS and self.data.source_type != "tokens":
-            for name, usual in (("segments", 0), ("scaled_embedding", True)):
-                if getattr(self.model, name, usual) != usual:
-                    raise Misplaced(
-                        ["model", name],
-                        f"model.{name} is set, but data.source_type is {literal(self.data.source_type)}: there are no "
-                        "tokens",
-                    )
-        if self.task == "pretrain" and self.train.next_sentence:
-            if self.train.objective != "masked":
-                raise Misplaced(
-                    ["train", "next_sentence"],
-                    f'train.next_sentence goes with train.objective "masked", not with {literal(self.train.objective)}',
-                )
-            if self.model.segments < 2:
-                raise Misplaced(
-                    ["train", "next_sentence"],
-                    f"train.next_sentence needs two segments, but the body has {self.model.segments or 'none'}: "
-                    "say model.segments=2",
-                )
+    def _tables_fit(self) -> Self:
+        """Settings of different tables do not contradict each other."""
+        for check in CHECKS:
+            check(self)
         return self
 
     def check_data(self) -> None:
@@ -392,9 +247,6 @@ class Recipe(Section):
     @classmethod
     def explain_unknown(cls, path: Sequence[str]) -> str:
         return owners.explain_unknown(cls.task_name(), cls.kinds(), path, settings(cls))
-
-
-LABELERS = ("classify", "tag")  # tasks that answer with labels, whatever is read
 
 
 def fitting_kinds(task: str) -> tuple[str, ...]:

@@ -2,14 +2,15 @@
 
 from typing import Literal, NamedTuple
 
-from . import data, model, train
+from . import model, task_data, train
+from .data import Data
 
 
 class Use(NamedTuple):
     """What a task makes of a recipe."""
 
     does: str
-    data: type[data.Data]
+    data: type[Data]
     model: type[model.Model]
     train: type[train.Train]
     search: type[train.Search] = train.Search
@@ -24,7 +25,7 @@ DEFAULT = "seq2seq"
 USES: dict[str, Use] = {
     "seq2seq": Use(
         "turn one sequence of tokens into another",
-        data.Seq2SeqData,
+        task_data.Seq2SeqData,
         model.Seq2SeqModel,
         train.Seq2SeqTrain,
         train.TextSearch,
@@ -32,7 +33,7 @@ USES: dict[str, Use] = {
     ),
     "caption": Use(
         "tell in words what is on an image",
-        data.CaptionData,
+        task_data.CaptionData,
         model.Seq2SeqModel,
         train.Seq2SeqTrain,
         train.TextSearch,
@@ -40,17 +41,17 @@ USES: dict[str, Use] = {
     ),
     "classify": Use(
         "give a sequence a label, several, or a number",
-        data.ClassifyData,
+        task_data.ClassifyData,
         model.ClassifyModel,
         train.LabelTrain,
         best="score",  # a net that has grown too sure of itself is punished by the loss long before its labels suffer
     ),
     "tag": Use(
-        "give every element of a sequence a label", data.TagData, model.TagModel, train.LabelTrain, best="score"
+        "give every element of a sequence a label", task_data.TagData, model.TagModel, train.LabelTrain, best="score"
     ),
     "language": Use(
         "write text, one token after the other",
-        data.LanguageData,
+        task_data.LanguageData,
         model.LanguageModel,
         train.LanguageTrain,
         encodes=False,
@@ -59,14 +60,14 @@ USES: dict[str, Use] = {
     ),
     "pretrain": Use(
         "learn from text without labels, for other tasks to start from",
-        data.PretrainData,
+        task_data.PretrainData,
         model.PretrainModel,
         train.PretrainTrain,
     ),
-    "forecast": Use("continue series of numbers", data.ForecastData, model.ForecastModel, train.ShuffledTrain),
+    "forecast": Use("continue series of numbers", task_data.ForecastData, model.ForecastModel, train.ShuffledTrain),
     "music": Use(
         "write music, tunes or chord by chord",
-        data.MusicData,
+        task_data.MusicData,
         model.LanguageModel,
         train.MusicTrain,
         encodes=False,
@@ -75,7 +76,7 @@ USES: dict[str, Use] = {
     ),
     "draw": Use(
         "draw an image, square by square, from its name",
-        data.DrawData,
+        task_data.DrawData,
         model.EncoderDecoderModel,
         train.Seq2SeqTrain,
         train.BeamSearch,

@@ -11,7 +11,8 @@ import numpy as np
 from ..config.recipe import Data
 from ..data.ragged import Ragged
 from ..data.vocabulary import UNKNOWN, Vocabulary
-from .text import MOST_COUNTED, SILENT, WORD, Text
+from .cutting import MOST_COUNTED, WORD
+from .text import SILENT, Text
 
 BETWEEN = " "  # the words of a pair; no word holds one
 

@@ -15,8 +15,9 @@ from ..data.schema import Raw
 from ..data.vocabulary import PAD, UNKNOWN, Vocabulary
 from ..errors import RunError
 from .base import Body, Field
+from .cutting import count_characters, visible
 from .spelling import compose_words, cut_word
-from .text import Characters, Text, count_characters, visible
+from .text import Characters, Text
 from .vectors import load_vectors
 
 

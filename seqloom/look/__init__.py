@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
     from .charts.drawing import Drawing
 
 
+@dataclass(frozen=True)
+class RunContext:
+    """What a run knows beside a model and one example."""
+
+    history: History | None = None
+    load_batches: Callable[[], Sequence[Batch]] = tuple  # further examples, for what needs several
+    picture: Picture | None = None  # which is described
+    search: Callable[[], Tree] | None = None  # for the answer, recorded
+    forecast: Callable[[], ForecastFan] | None = None  # what is known, what is forecast and what came
+    snapshots: Callable[[], Iterable[tuple[int | None, Any]]] | None = None  # of the model in training, by step
+
+
 class Look:
     """One input and one answer, ready to be looked at.
 
@@ -37,19 +50,12 @@ class Look:
         title: str,
         read_symbols: Sequence[str] = (),
         target_symbols: Sequence[str] = (),
-        history: History | None = None,
-        load_batches: Callable[[], Sequence[Batch]] = tuple,
-        picture: Picture | None = None,
-        search: Callable[[], Tree] | None = None,
-        forecast: Callable[[], ForecastFan] | None = None,
-        snapshots: Callable[[], Iterable[tuple[int | None, Any]]] | None = None,
+        context: RunContext | None = None,
     ) -> None:
         """The example is a batch of one row, the names of the elements it reads, and those of its target.
 
         The symbols of both vocabularies, in order, name what is not in the example; without them, numbers do. A run
-        adds its `history`, further batches for what needs several, and the picture that is described.
-        It also says how to `search` for the answer, how to `forecast` what is known beside what came, and which
-        `snapshots` of the model there are from its training, by step.
+        adds what it knows besides.
         """
         self.model, self.title = model, title
         self.batch, read, target = example
@@ -58,8 +64,9 @@ class Look:
         self.side = SOURCE if about else INPUTS
         self.read, self.target = read, target
         self.read_symbols, self.target_symbols = read_symbols, target_symbols
-        self.history, self.picture, self._load_batches = history, picture, load_batches
-        self.search, self.forecast_fan, self.snapshots = search, forecast, snapshots
+        around = context or RunContext()
+        self.history, self.picture, self.search = around.history, around.picture, around.search
+        self.forecast_fan, self.snapshots, self._load_batches = around.forecast, around.snapshots, around.load_batches
         self._measured: dict[tuple[Any, ...], Any] = {}
 
     @cached_property

@@ -4,7 +4,7 @@ The one list that the command line, Python and the report go by. To add a view: 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .charts.beam import beam_chart
@@ -64,13 +64,9 @@ from .conditions import (
     require,
     use_search,
 )
-from .history import History
-from .measures.attention import OVER_SOURCE, AttentionMap, compute_attention_maps
-from .measures.attribution import METHODS, Attribution, find_decision
-from .measures.costs import LENGTHS, Cost, list_comparable_bodies, measure_body_costs
-from .measures.faithfulness import Faithfulness, measure_faithfulness
-from .measures.gates import Trace, list_unit_values, record_traces
-from .measures.gradients import GradientFlow, compute_gradient_flow, compute_query_key_value
+from .measures.attention import compute_attention_maps
+from .measures.gates import list_unit_values
+from .measures.gradients import compute_gradient_flow, compute_query_key_value
 from .measures.jacobians import compute_decays
 from .measures.next_tokens import predict_next_tokens
 from .measures.norms import measure_shrinkage
@@ -78,15 +74,26 @@ from .measures.order import measure_order_sensitivity, measure_swaps
 from .measures.positions import compute_position_vectors
 from .measures.probes import fit_probes, label_elements
 from .measures.receptive_field import compute_receptive_field
-from .measures.spectra import ScalarDecay, compute_scalar_decay, compute_spectra
-from .measures.vectors import Neighbors, Vectors, get_symbol_vectors
+from .measures.spectra import compute_spectra
+from .measuring import (
+    history_of,
+    list_by_length,
+    measure_attention,
+    measure_attributions,
+    measure_best_faithfulness,
+    measure_costs,
+    measure_gradient_history,
+    measure_neighbors,
+    measure_scalar,
+    measure_traces,
+    measure_vectors,
+)
 
 if TYPE_CHECKING:
     from . import Look
 
 INSIDE, TRAINING, SCORES, ANSWERS = "inside", "training", "scores", "answers"  # sections of a report
 CHOSEN = ("forecast", "attention", "gates", "next", "attribution")  # what is drawn if nobody asks for a view
-NEIGHBORS = 12  # symbols whose neighbors are shown together
 
 
 @dataclass(frozen=True)
@@ -102,81 +109,6 @@ class View:
     def of_training(self) -> bool:
         """Whether it shows how training went, rather than the example."""
         return self.section == TRAINING
-
-
-# --- measures that need more than the model, its example and its names ---
-
-
-def history_of(look: "Look") -> History:
-    assert look.history is not None, "a model that was given alone has no history"
-    return look.history
-
-
-def list_by_length(look: "Look") -> dict[str, Any]:
-    """The final scores that are known for examples of each length."""
-    scores = look.history.scores if look.history is not None else {}
-    return {name: score for name, score in scores.items() if score.get("by_length")}
-
-
-def measure_traces(look: "Look") -> list[Trace]:
-    return record_traces(look.model, look.batch, look.names)
-
-
-def measure_attributions(look: "Look", step: int | None = None) -> list[tuple[Attribution, Faithfulness]]:
-    """What drove the answer, or one step of it, by every method, each with its faithfulness."""
-    asked = find_decision(look.model, look.batch, look.names, step)
-    return [(found, measure_faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
-
-
-def measure_best_faithfulness(look: "Look", step: int | None = None) -> Faithfulness:
-    """Of the attribution that is most to be trusted."""
-    return max((trust for _, trust in look.measure("attribution", step)), key=lambda trust: trust.score)
-
-
-def measure_vectors(look: "Look") -> Vectors:
-    """The learned vectors of what is read."""
-    weight = get_symbol_vectors(look.model, look.side)
-    assert weight is not None, "it reads no symbols"
-    known = list(look.read_symbols)[: len(weight)]
-    symbols = [*known, *map(str, range(len(known), len(weight)))]
-    return Vectors(weight, symbols, [name for name in look.names.of(look.side) if name in set(symbols)])
-
-
-def measure_neighbors(look: "Look", *symbols: str) -> list[Neighbors]:
-    """Which vectors are nearest to those of these symbols, or of the example's."""
-    vectors: Vectors = look.measure("embedding")
-    read = [name for name in look.names.of(look.side) if name in set(vectors.symbols)]
-    asked = list(dict.fromkeys(symbols or read))[:NEIGHBORS] or vectors.symbols[-1:]
-    return [vectors.neighbors(symbol) for symbol in asked]
-
-
-def measure_scalar(look: "Look") -> tuple[ScalarDecay, float]:
-    """For some weights, and for the stretch of this model's own matrices."""
-    own = max(one.norm if one.radius is None else one.radius for one in look.measure("spectrum"))
-    return compute_scalar_decay([0.5, 0.9, 1.0, 1.1]), own
-
-
-def measure_costs(look: "Look", lengths: tuple[int, ...] = LENGTHS) -> list[Cost]:
-    """What this run's body costs beside others; it is measured now, here."""
-    recipe = history_of(look).recipe
-    inputs = recipe.model.embedding or recipe.model.side("encoder").width or 1
-    return measure_body_costs(list_comparable_bodies(recipe, inputs), inputs, lengths, batch=4, repeats=2)
-
-
-def measure_gradient_history(look: "Look") -> list[tuple[str, list[GradientFlow]]]:
-    """The gradient over time and layers for this example: before training, at each kept checkpoint, and of the run."""
-    assert look.snapshots is not None, "a model that was given alone has no checkpoints"
-    return [
-        ("the run" if step is None else f"step {step}", compute_gradient_flow(model, look.batch, look.names))
-        for step, model in look.snapshots()
-    ]
-
-
-def measure_attention(look: "Look") -> AttentionMap | None:
-    """Over the source if the model attends to one, else of the first kind there is."""
-    maps: list[AttentionMap] = look.measure("heads")
-    over_source = [replace(one, picture=look.picture) for one in maps if one.kind == OVER_SOURCE]
-    return next((replace(one, example=look.title) for one in (*over_source, *maps)), None)
 
 
 VIEWS = {

@@ -3,7 +3,7 @@
 Knows how a run folder is laid out, not how it is trained; the page itself is made in `look.report`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,15 @@ def prepare_own_data(folder: Path, task: Task, examples: object = None) -> Prepa
             f"{folder}: the data has changed since this run was trained; name an input, or a file of your own"
         )
     return prepared
+
+
+def read_training_texts(folder: Path, task: Task) -> Iterable[str]:
+    """The texts that the model was trained on, if the recipe's files are there and still the same."""
+    try:
+        prepared: Any = prepare_own_data(folder, task)
+    except SeqloomError:
+        return ()
+    return prepared.splits["train"].raws["target"] if task.target.is_text else ()
 
 
 def pick_examples(task: Task, prepared: Prepared, at_most: int) -> tuple[str, list[Example]]:

@@ -1,9 +1,9 @@
 """Free generation from a beginning: its options, and texts while they are still coming. Knows no model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..arguments import check_real, check_whole, describe_value
 from ..errors import SearchError
@@ -31,6 +31,13 @@ class SamplingOptions:
     groups: int = 1  # of the beam, which avoid each other's tokens …
     diversity: float = 0.5  # … so strongly
     length_penalty: float = 1.0  # the power of its length that a text's score is divided by
+
+    def changed(self, changes: Mapping[str, Any]) -> "SamplingOptions":
+        """With some of them changed, by name."""
+        known = [one.name for one in fields(self)]
+        for name in changes.keys() - set(known):
+            raise SearchError(f"there is no option {name!r} of generating; there are {', '.join(known)}")
+        return replace(self, **changes)
 
     def __post_init__(self) -> None:
         whole = {"length": 1, "count": 1, "alternatives": 0, "beam_size": 0, "best": 0, "groups": 1}

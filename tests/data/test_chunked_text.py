@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqloom.config.data import LanguageData
+from seqloom.config.task_data import LanguageData
 from seqloom.data import chunked_text as onward
 from seqloom.data import documents, sides
 from seqloom.data import preprocess as building

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqloom.config.data import Seq2SeqData
+from seqloom.config.task_data import Seq2SeqData
 from seqloom.data import cache as stores
 from seqloom.data import prepare as prepare_module
 from seqloom.data import preprocess as building

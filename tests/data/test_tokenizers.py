@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from seqloom.data.vocabulary import END, PAD, SPECIALS, START, UNKNOWN
 from seqloom.errors import RecipeError, RunError
+from seqloom.fields import cutting, subwords
 from seqloom.fields import id_table as units
-from seqloom.fields import subwords
-from seqloom.fields import text as tokenizers
+from seqloom.fields.cutting import JOINER
 from seqloom.fields.subwords import BYTE_OF, byte_names
-from seqloom.fields.text import JOINER
 from tests.tokenizing import learn_tokenizer, read_tokenizer
 
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -195,15 +194,15 @@ def test_words_are_what_the_expression_finds(text):
 
 def test_words_are_counted_as_if_each_text_were_cut_alone(monkeypatch):
     texts = [" ".join(random.Random(n).choices(["a", "b.", "c-d", "(e)", "f"], k=20)) for n in range(50)]
-    expected = Counter(token for text in texts for word in text.split() for token in tokenizers.parts(word))
-    assert tokenizers.count_words(texts, tokenizers.Cut()) == expected
-    monkeypatch.setattr(tokenizers, "MOST_UNITS", 2)  # emptied after every text
-    assert tokenizers.count_words(texts, tokenizers.Cut()) == expected
+    expected = Counter(token for text in texts for word in text.split() for token in cutting.parts(word))
+    assert cutting.count_words(texts, cutting.Cut()) == expected
+    monkeypatch.setattr(cutting, "MOST_UNITS", 2)  # emptied after every text
+    assert cutting.count_words(texts, cutting.Cut()) == expected
 
 
 def test_counting_forgets_the_rarest_words_first_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(tokenizers, "MOST_COUNTED", 3)
-    counts = tokenizers.count_words(["a a a b b c c d e"], tokenizers.Cut())
+    monkeypatch.setattr(cutting, "MOST_COUNTED", 3)
+    counts = cutting.count_words(["a a a b b c c d e"], cutting.Cut())
     assert counts == {"a": 3, "b": 2, "c": 2}
 
 
@@ -347,7 +346,7 @@ def test_a_line_of_millions_of_characters_is_no_catastrophe(kind, unit):
 
 
 def test_a_word_longer_than_any_word_comes_back_too(monkeypatch):
-    monkeypatch.setattr(tokenizers, "PIECE", 4)
+    monkeypatch.setattr(cutting, "PIECE", 4)
     monkeypatch.setattr(subwords, "PIECE", 4)
     text = "abcdefghij .....,,,,, x"
     for kind in ("words", *SUBWORDS):

@@ -18,7 +18,8 @@ from ...data.ragged import Ragged
 from ...data.vocabulary import END, SPECIALS, START, UNKNOWN, Vocabulary
 from ...errors import RecipeError, RunError
 from ...fields import TEXT_KINDS
-from ...fields.text import SILENT, Text, visible
+from ...fields.cutting import visible
+from ...fields.text import SILENT, Text
 from ...schemas import MOST_SYMBOLS
 from .tokenizer import LibraryTokenizer, build_tokenizer, name_special
 

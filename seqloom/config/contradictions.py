@@ -1,0 +1,160 @@
+"""Settings of different tables that contradict each other, each refused with a sentence and its place."""
+
+from typing import TYPE_CHECKING, Any
+
+from ..architectures import ARCHITECTURES
+from .messages import Misplaced, literal
+from .model import SIDES
+
+if TYPE_CHECKING:
+    from .recipe import Recipe
+
+LABELERS = ("classify", "tag")  # tasks that answer with labels, whatever is read
+
+
+def check_losses(recipe: "Recipe") -> None:
+    """What changes the loss of single labels has no effect on that of a whole path."""
+    if recipe.task == "tag" and recipe.model.crf:
+        for name in ("label_smoothing", "class_weights"):
+            if getattr(recipe.train, name):
+                raise Misplaced(
+                    ["train", name],
+                    f"train.{name} is set, but with model.crf the loss is that of a whole path: choose one",
+                )
+
+
+def check_numbers(recipe: "Recipe") -> None:
+    """What reads numbers gets them, in pieces that fit."""
+    kinds = {recipe.model.kind, *(recipe.model.side(side).kind for side in SIDES)}
+    if any(ARCHITECTURES[kind].only_numbers for kind in kinds):
+        if recipe.task != "forecast" and (recipe.task not in LABELERS or recipe.data.source_type != "numbers"):
+            but = f", and data.source_type is {literal(recipe.data.source_type)}" if recipe.task in LABELERS else ""
+            raise Misplaced(
+                ["model", "kind"],
+                'model.kind "gru-d" reads numbers of which some are missing, as series have them, '
+                f"but this is a recipe whose task is to {recipe.use.does}{but}",
+            )
+        if recipe.model.patch_length > 1:
+            raise Misplaced(
+                ["model", "patch_length"],
+                'model.patch_length is set, but kind "gru-d" reads one row after the other',
+            )
+    if any(ARCHITECTURES[kind].only_classifies for kind in kinds):
+        if recipe.task != "classify" or recipe.data.source_type != "tokens":
+            raise Misplaced(
+                ["model", "kind"], 'model.kind "bag" sums up the tokens of a text: only classify reads that'
+            )
+        if recipe.model.embedding not in (0, recipe.model.size):
+            raise Misplaced(
+                ["model", "embedding"],
+                f'model.embedding is {recipe.model.embedding}, but what kind "bag" sums up are embeddings: '
+                f"they have model.size, {recipe.model.size}, features",
+            )
+    if recipe.task == "forecast" and recipe.data.context % recipe.model.patch_length:
+        raise Misplaced(
+            ["model", "patch_length"],
+            f"model.patch_length is {recipe.model.patch_length}, which does not divide data.context, "
+            f"{recipe.data.context}, evenly",
+        )
+
+
+def check_spelling(recipe: "Recipe") -> None:
+    """Characters of words are read where there are words, and settings of that are set where they are read."""
+    data, model = recipe.data, recipe.model
+    if model.one_hot:
+        learned: dict[tuple[str, ...], Any] = {
+            ("data", "characters"): data.characters,
+            ("data", "vectors"): data.vectors,
+            ("data", "target_vectors"): data.target_vectors,
+            ("data", "tag"): data.tag,
+            ("model", "tied"): model.tied,
+        }
+        for path, given in learned.items():
+            if given:
+                raise Misplaced(list(path), f"{'.'.join(path)} is set, but with model.one_hot no embedding is learned")
+        if model.kind == "bag":
+            raise Misplaced(["model", "one_hot"], 'model.one_hot is set, but kind "bag" is a mean of embeddings')
+    if not data.characters:
+        for name in ("spelling", "word_vectors"):
+            if name in type(model).model_fields and getattr(model, name) != type(model).model_fields[name].default:
+                raise Misplaced(
+                    ["model", name],
+                    f"model.{name} is set, but data.characters is 0: no characters of words are read",
+                )
+        return
+    cut = {"classify": [data.source_tokenizer], "tag": ["words"]}.get(
+        recipe.task, [data.target_tokenizer] + [data.source_tokenizer] * (recipe.task == "seq2seq")
+    )
+    if data.source_type != "tokens":
+        if recipe.task == "tag":  # whose recipe reads characters: with numbers in the place of words there are none
+            return
+        cut = cut[:1] if recipe.task == "seq2seq" else []
+    faults = {
+        ("data", "characters"): not {"words", "spaced"} & set(cut) and "nothing that is read is cut into words",
+        ("model", "tied"): model.tied and "what is composed of characters cannot serve as an output layer",
+        ("data", "tag"): bool(data.tag) and "a tag has no characters",
+        ("data", "vectors"): bool(data.vectors or data.target_vectors)
+        and not model.word_vectors
+        and "model.word_vectors is false: there are none to begin with",
+        ("model", "kind"): model.kind == "bag" and 'kind "bag" begins with whole words',
+        ("task",): recipe.task == "pretrain" and "pretrain hides whole tokens",
+    }
+    for setting, why in faults.items():
+        if why:
+            raise Misplaced(list(setting), f"data.characters is {data.characters}, but {why}")
+
+
+def check_blocks(recipe: "Recipe") -> None:
+    if recipe.model.non_local and recipe.model.causal:
+        raise Misplaced(
+            ["model", "non_local"], "model.non_local is set, but with model.causal no element sees those behind it"
+        )
+
+
+def check_directions(recipe: "Recipe") -> None:
+    """Two directions that are taught apart have to be there, and each has a head for half of the features."""
+    if recipe.task == "pretrain" and recipe.model.output_transform and recipe.train.objective != "masked":
+        raise Misplaced(
+            ["model", "output_transform"],
+            f'model.output_transform goes with train.objective "masked", not with {literal(recipe.train.objective)}',
+        )
+    if recipe.task == "pretrain" and recipe.train.objective == "bidirectional":
+        if "merge" not in type(recipe.model).model_fields:
+            raise Misplaced(
+                ["train", "objective"],
+                f'train.objective "bidirectional" teaches two recurrent directions, but model.kind is '
+                f'"{recipe.model.kind}": say "masked", or a recurrent kind',
+            )
+        if recipe.model.tied:
+            raise Misplaced(
+                ["model", "tied"],
+                'model.tied is set, but with train.objective "bidirectional" the output layer reads half of the '
+                "features",
+            )
+
+
+def check_embeddings(recipe: "Recipe") -> None:
+    """Segments and the scale are of tokens, and telling whether texts follow each other needs two segments."""
+    if recipe.task in LABELERS and recipe.data.source_type != "tokens":
+        for name, usual in (("segments", 0), ("scaled_embedding", True)):
+            if getattr(recipe.model, name, usual) != usual:
+                raise Misplaced(
+                    ["model", name],
+                    f"model.{name} is set, but data.source_type is {literal(recipe.data.source_type)}: there are no "
+                    "tokens",
+                )
+    if recipe.task == "pretrain" and recipe.train.next_sentence:
+        if recipe.train.objective != "masked":
+            raise Misplaced(
+                ["train", "next_sentence"],
+                f'train.next_sentence goes with train.objective "masked", not with {literal(recipe.train.objective)}',
+            )
+        if recipe.model.segments < 2:
+            raise Misplaced(
+                ["train", "next_sentence"],
+                f"train.next_sentence needs two segments, but the body has {recipe.model.segments or 'none'}: "
+                "say model.segments=2",
+            )
+
+
+CHECKS = (check_losses, check_numbers, check_spelling, check_blocks, check_directions, check_embeddings)
