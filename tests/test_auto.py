@@ -113,5 +113,6 @@ def test_a_forecast_of_hours(typed, tmp_path):
     rows = [f"2024-01-{1 + n // 24:02d} {n % 24:02d}:00,{n % 24}" for n in range(24 * 28)]
     (tmp_path / "hours.csv").write_text("date,load\n" + "\n".join(rows) + "\n")
     settings = json.loads(typed("data", "forecast", "data.train=hours.csv", "--json")[0])["settings"]
-    assert settings["data"]["season"] == 24 and settings["data"]["context"] % 1 == 0
-    assert settings["data"]["context"] + settings["data"]["horizon"] <= 24 * 28 // 10
+    data, model = settings["data"], settings["model"]
+    assert data["season"] == 24 and data["horizon"] <= 24 * 28 // 10 < data["context"] < 24 * 28 // 2
+    assert model["kind"] == "linear" and model["relative"] == "none" and not model["channel_independent"]

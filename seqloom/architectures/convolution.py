@@ -86,6 +86,11 @@ class WholeWindow(Architecture):
     kind: Literal["linear"] = "linear"
     size: ClassVar[int] = 0  # type: ignore[misc]
     bias: bool = Field(default=True, description=BIAS)
+    least_squares: bool = Field(
+        default=True,
+        description="Whether weights begin with the mean of an autoregression and of ridge regressions, as far as "
+        "model.relative and model.channel_independent let them, which training then improves.",
+    )
 
     @property
     def shape(self) -> str:

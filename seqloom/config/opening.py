@@ -16,7 +16,11 @@ OPENABLE: dict[str, tuple[str, ...]] = {
     "seq2seq": ("data.source_tokenizer", "data.target_tokenizer", *LENGTH[1:], *NET),
     "language": ("model.dropout", "model.ngram", "train.steps"),
     "music": ("model.dropout", "model.ngram", "train.steps"),
-    "forecast": ("data.context", "data.horizon", "data.season", "model.channel_independent", *NET),
+    "forecast": (
+        *("data.context", "data.horizon", "data.season"),
+        *("model.channel_independent", "model.relative"),
+        *NET,
+    ),
 }
 
 

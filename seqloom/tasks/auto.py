@@ -29,6 +29,7 @@ SHORT_TEXT = 300_000  # tokens
 SEASONS = {60_000: 60, 600_000: 144, 900_000: 96, 1_800_000: 48, 3_600_000: 24, 86_400_000: 7, 604_800_000: 52}  # by ms
 MONTHS = 12
 
+MOST_WEIGHTS = 1 << 22  # of a linear forecaster that reads all variables together
 RATES = {"transformer": 1e-3, "linear": 5e-3}  # where it is not what other nets learn at
 
 Values = dict[str, Any]  # settings by their dotted name
@@ -243,21 +244,28 @@ def settle_forecast(recipe: Recipe, said: Mapping[str, Any], declaration: Declar
     season = said.get("data.season") or find_season(series[0].step, shortest)
     room = max(shortest // 10, 2)  # the smallest part must hold a window
     horizon = said.get("data.horizon") or clip(season if season > 3 else 24, 1, min(96, max(room // 3, 1)))
-    context = said.get("data.context") or max(min(4 * max(season, horizon), room - horizon), 1)
-    context -= 0 if "data.context" in said else context % recipe.model.patch_length
     kind = said.get("model.kind", "linear")
+    seasons = 7 if kind == "linear" else 4
+    context = said.get("data.context") or max(min(seasons * max(season, horizon), shortest // 8), 1)
+    context -= 0 if "data.context" in said else context % recipe.model.patch_length
     batch = clip(64 * context, 1024, 32768)
+    variables = len(series[0].columns) - len(recipe.data.inputs)
+    fits = context * horizon * variables**2 * max(len(recipe.model.quantiles), 1) <= MOST_WEIGHTS
+    # At least squares there is hardly anything left to learn: more than a touch unlearns what validation has chosen.
+    begun = kind == "linear" and recipe.model.hidden == 0 and said.get("model.relative") != "mean"
+    begun = begun and said.get("model.least_squares", True) and said.get("model.bias", True)
     return {
         "data.context": context,
         "data.horizon": horizon,
         "data.season": season,
         "model.kind": kind,
-        "model.channel_independent": kind == "linear",
+        "model.channel_independent": kind == "linear" and not fits,
+        "model.relative": "none" if kind == "linear" and fits else "last",
         "model.size": 64,
         "model.dropout": 0.1,
         "train.batch_tokens": batch,
-        "train.learning_rate": RATES.get(kind, 3e-3),
-        "train.steps": choose_steps(20, rows, context, batch, 300, 3000),
+        "train.learning_rate": 1e-6 if begun else RATES.get(kind, 3e-3),
+        "train.steps": 100 if begun else choose_steps(20, rows, context, batch, 300, 3000),
     }
 
 

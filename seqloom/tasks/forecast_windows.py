@@ -1,6 +1,6 @@
 """A shape: from the last rows of a series to the next ones, of all its variables at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..architectures.build import build_forecaster
 from ..arrays import Doubles
+from ..baselines.numbers import LinearAutoregression
 from ..config.recipe import Recipe
 from ..data.formats.series import Series
 from ..data.formats.tables import Skipped
@@ -26,6 +27,7 @@ from ..fields.base import format_numbers, pick_evenly
 from ..layers.padding import full_mask
 from ..models import Batch, Labeler
 from .forecast_inputs import ForecastInputs, WindowInputs
+from .least_squares import begin_with, fit_maps, spread_residuals
 from .results import Example, Inspection, Predictions
 from .shape import Shape, check_positions
 
@@ -85,6 +87,33 @@ class ForecastWindows(Shape):
         elements = recipe.data.context // recipe.model.patch_length
         head = partial(self.series.head, recipe=recipe)
         return build_forecaster(recipe.model, self.inputs.features, elements, head, self.task.cell)
+
+    def initialize(self, model: Labeler, note: Callable[[str], object]) -> None:
+        """A linear forecaster begins at least squares."""
+        settings, prepared, inputs = self.recipe.model, self.task.prepared, self.inputs
+        if settings.kind != "linear" or not settings.least_squares:
+            return
+        if fault := self.find_no_start():
+            note(f"model.least_squares begins nothing: {fault}")
+            return
+        parts, facts = prepared.parts, self.task.facts
+        levels = inputs.relative == "none" and not inputs.alone
+        known = LinearAutoregression(np.array(facts.weights)[..., None], np.array(facts.center)) if levels else None
+        maps, sentence = fit_maps(parts["train"], parts["validation"], inputs.variables, inputs.alone, known)
+        spread = spread_residuals(maps, parts["validation"], settings.quantiles or (0.5,))
+        begin_with(model.head.project, maps, spread, inputs.alone, inputs.features // inputs.span)
+        note(f"the linear forecaster begins with {sentence}, chosen on validation")
+
+    def find_no_start(self) -> str:
+        """Why a linear forecaster cannot begin at least squares; nothing if it can."""
+        settings = self.recipe.model
+        if settings.relative == "mean":
+            return "what is relative to the spread of a window is no linear function of it (model.relative)"
+        if settings.hidden:
+            return "model.hidden puts a layer before the forecast"
+        if not settings.bias:
+            return "model.bias is false"
+        return "" if self.task.prepared is not None else "the training examples are not at hand"
 
     def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
         """Windows in a drawn order, or as they stand. What one takes in a batch is what is read of it, in elements."""
