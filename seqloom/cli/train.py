@@ -14,6 +14,7 @@ from .options import Debug, Json
 
 if TYPE_CHECKING:
     from ..config.recipe import Recipe
+    from ..runs.tune import Search
 
 
 Resume = Annotated[
@@ -211,7 +212,7 @@ def tune(
     folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
     overs = [parse_over(text, given) for text in ranges]
     from ..runs.tune import TRIALS, Search
-    from .terminal import notes, show_search
+    from .terminal import notes
 
     search = Search(given, overs, folder, storage)
     stop.check()
@@ -223,13 +224,20 @@ def tune(
         settings = "  ".join(f"{name}={value}" for name, value in trial.settings.items())
         notes.print(f"trial {trial.number}: {trial.state}, validation {trial.measure} {value}  {settings}")
     stop.check()
-    found, importances = search.trials(), search.importances()
-    best = next((trial for trial in found if trial.state == "complete"), None)
+    print_trials(search, recipe, changes, as_json)
+
+
+def print_trials(search: "Search", recipe: str, changes: list[str], as_json: bool) -> None:
+    """All trials, what they say about the settings, and the command that trains the best one again."""
+    from .terminal import show_search
+
+    trials, importances = search.trials(), search.importances()
+    best = next((trial for trial in trials if trial.state == "complete"), None)
     command = search.best_command(recipe, changes, best) if best else ""
     if as_json:
-        listed = [asdict(trial) | {"folder": str(trial.folder)} for trial in found]
+        listed = [asdict(trial) | {"folder": str(trial.folder)} for trial in trials]
         print_whole({"trials": listed, "importances": importances, "command": command})
         return
-    show_search(found, importances)
+    show_search(trials, importances)
     if best:
         print(f"the best is in {best.folder}; this trains it again:\n{command}")

@@ -11,9 +11,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..fields import Prediction
     from ..tasks.generation import Continuation, Piece
     from ..tasks.results import Likelihood, Scored
+    from ..tasks.task import Task
     from ..training.records import Record
 
 
@@ -68,16 +71,16 @@ def make_piece_json(piece: "Piece") -> dict[str, Any]:
     return asdict(piece)
 
 
-def make_scores_json(
-    run: str, task: str, split: str, examples: int, cut: int, scores: "Mapping[str, Scored]"
+def make_score_report(
+    folder: "Path", task: "Task", split: str, examples: Sequence[Any], scores: "Mapping[str, Scored]"
 ) -> dict[str, Any]:
-    """The scores of a run; `cut` is of how many examples not all was read."""
+    """The scores of a run, as they are stored and as `score --json` prints them."""
     return {
-        "run": run,
-        "task": task,
+        "run": str(folder),
+        "task": task.recipe.task,
         "split": split,
-        "examples": examples,
-        "cut": cut,
+        "examples": len(examples),
+        "cut": task.count_cut(examples),  # of how many examples not all was read
         "scores": {name: make_score_json(one) for name, one in drop_undefined(scores).items()},
     }
 

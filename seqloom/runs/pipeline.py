@@ -5,7 +5,7 @@ All that is said on the way is a record: it is written to records.jsonl and yiel
 
 import resource
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from math import isfinite
@@ -16,24 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..arguments import check_path, describe_value
 from ..config.recipe import Recipe, Train, seconds
-from ..data.documents import settle_documents
 from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
 from ..schemas import Start as StartShape
 from ..tasks.auto import settle
-from ..tasks.results import Scored
 from ..tasks.task import Feed, Prepared, Task
 from ..training.checkpoints import Checkpoints
-from ..training.devices import Machine, choose_device, choose_machine, use_threads
+from ..training.devices import Machine, choose_device
 from ..training.events import Events
 from ..training.files import json_bytes, read_json, sha256, write_atomically
 from ..training.loop import evaluation_mode, fit
-from ..training.manifests import check_manifest, compute_sums, read_manifest, replace_file, write_manifest
-from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time
-from ..training.processes import ProcessGroup, join_process_group, shutdown
+from ..training.manifests import compute_sums, read_manifest, replace_file, write_manifest
+from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time, format_duration
+from ..training.processes import ProcessGroup, shutdown
 from ..training.records import Record
 from ..training.schedules import learning_rate_at
 from ..training.tensors import copy_weights, load_weights, read_tensors, tensor_bytes
@@ -48,77 +45,19 @@ from .folder import (
     RecordLog,
     build_report,
     check_cell,
-    check_recipe,
-    hold_folder,
     read_config,
     read_data,
     read_last_change,
-    read_recipe,
     read_task,
     reopen,
     write_header,
 )
 from .foreign import declare_run
-from .json_output import drop_undefined, make_record_json, make_scores_json
+from .json_output import drop_undefined, make_record_json, make_score_report
 from .model_card import make_example_command, write_card
 from .notes import Note, yield_notes
 from .start import Start, declare_with_start, describe_start
-from .workers import choose_watch, run_worker
-
-
-def train(
-    recipe: Recipe | None,
-    into: Path | str,
-    *,
-    examples: object = None,
-    resume: bool = False,
-    cell: MakeCell | None = None,
-    fields: Mapping[str, FieldKind] | None = None,
-    changed_data: bool = False,
-    stop: threading.Event | None = None,
-) -> Iterator[Record]:
-    """Train into a folder and yield what happens; with `resume`, go on where the folder's newest checkpoint stands.
-
-    `examples` from Python take the place of the recipe's files: a list of (source, target), a data frame with the
-    recipe's columns, or either by part: {"train": …, "validation": …, "test": …}. Resuming needs them again.
-    Data that has changed since the run began is refused, unless `changed_data` allows it: then the next epoch begins.
-    A `cell` of one's own takes the place of the recipe's recurrent one, and `fields` of one's own, by side, take the
-    place of those that the recipe names; `load` needs them again.
-    Set `stop` to end after the step that is under way, with a checkpoint; before the first step, with nothing. The
-    last record of a run that comes to its end holds the final scores.
-    """
-    if recipe is not None and not isinstance(recipe, Recipe):
-        raise RecipeError(f"the recipe is {describe_value(recipe)}, but a Recipe was expected, as Recipe.read gives it")
-    if recipe is not None and examples is not None:
-        recipe = settle_documents(recipe, examples)
-    folder, processes = check_path("the run folder", into), join_process_group()
-    if not processes.first:
-        run_worker(processes, cell, fields, stop)
-        return
-    if recipe is None and not (resume and (folder / "manifest.json").exists()):
-        raise RunError(f"{folder}: there is nothing to resume: it holds no run that has begun")
-    with hold_folder(folder, resume) as begun:
-        before = None
-        if begun:
-            sums = check_manifest(folder, SETTLED)
-            own = read_recipe(folder)
-            recipe, before = own if recipe is None else check_recipe(own, recipe, folder), own.train.steps
-            if SCORES in sums and recipe.train.steps == before:
-                processes.broadcast(json_bytes({}))
-                yield Record("note", recipe.train.steps, text=f"{folder} is finished: nothing is left to train")
-                return
-        assert recipe is not None
-        if examples is None:
-            recipe.check_data()
-        machine = choose_machine(recipe.train.device, recipe.train.precision, processes.count)
-        if begun:
-            machine = replace(machine, threads=read_config(folder).machine.threads)
-        with use_threads(machine.threads):
-            pipeline = Pipeline(folder, machine, processes, stop, fields)
-            try:
-                yield from pipeline.run(recipe, examples, cell, before, changed_data)
-            except Stopped:
-                return
+from .workers import choose_watch
 
 
 class Pipeline:
@@ -455,15 +394,3 @@ class Pipeline:
         sums = {name: known[name] for name in (*SETTLED, WEIGHTS)} | compute_sums(contents)
         write_manifest(folder, sums | {RECORDS: [sha256(folder / RECORDS)]})
         yield record
-
-
-def format_duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{rest} s" if not minutes else f"{minutes} min {rest} s" if minutes < 60 else f"{minutes / 60:.1f} h"
-
-
-def make_score_report(
-    folder: Path, task: Task, split: str, examples: Sequence[Any], scores: dict[str, Scored]
-) -> dict[str, Any]:
-    """Scores as they are stored and as `score --json` prints them."""
-    return make_scores_json(str(folder), task.recipe.task, split, len(examples), task.count_cut(examples), scores)

@@ -38,7 +38,8 @@ from .folder import (
     read_task,
 )
 from .following import Follower
-from .pipeline import make_score_report, train
+from .json_output import make_score_report
+from .training import train
 from .weights import load_mixture, load_model
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from .base import (
     Constraint,
     Hypothesis,
     Patience,
+    Rows,
     Step,
     Stop,
     Written,
@@ -63,49 +64,97 @@ def stream(
     quick = choose is likeliest and banned is not None and not (alternatives and banned)
     with torch.no_grad():
         likely = likeliest_rows(step, last, state, 1, max(1, alternatives), banned or []) if quick else None
-    rows, history = list(range(len(last))), History(len(last), last.device)
+    choices: QuickChoices | Choices = (
+        Choices(step, choose, last, state, constraints, alternatives)
+        if likely is None
+        else QuickChoices(likely, last, alternatives)
+    )
+    rows = list(range(len(last)))
     tokens: list[list[int]] = [[] for _ in rows]
-    newest: Integers = last[:, 0].cpu().numpy()
     for count in range(1, steps + 1):
         if not rows:
             return
         begun = perf_counter()
         with torch.no_grad():
-            if likely is not None:
-                values, places = likely.advance(newest)
-                newest, worth = places[:, 0], []
-                chosen, gains = newest.tolist(), values[:, 0].tolist()
-                others = list_alternatives(values, places) if alternatives else []
-            else:
-                logits, state = step(last, state)
-                logs = log_probabilities(logits)
-                allowed = apply_constraints(logs, history.written, constraints) if constraints else logs
-                last = choose(allowed, rows, count)[:, None]
-                chosen = last[:, 0].tolist()
-                worth = allowed.gather(1, last)[:, 0].tolist() if constraints else []
-                gains = logs.gather(1, last)[:, 0].tolist()
-                others = list_alternatives(*largest(logs, min(alternatives, logs.shape[1]))) if alternatives else []
+            chosen, gains, allowed, others = choices.advance(rows, count)
         late = patience is not None and patience.ends(begun)
         spent = "length" if count == steps else "time" if late else ""
         picks = []
         for place, (row, token, log) in enumerate(zip(rows, chosen, gains, strict=True)):
-            if not (worth[place] if worth else log) > -torch.inf:
+            if not (allowed[place] if allowed else log) > -torch.inf:
                 refuse_impossible(row, count, log)
             tokens[row].append(token)
             kept, finish = check_finish(tokens[row], end, stops, spent)
             picks.append(Pick(row, token, log, kept, finish, others[place] if others else ()))
         yield picks
-        history = history.append(last) if banned is None else history
         going = [place for place, pick in enumerate(picks) if not pick.finish]
-        if len(going) < len(rows):
+        if len(going) < len(rows):  # those that are finished leave the batch
             rows = [rows[place] for place in going]
-            if rows and likely is not None:  # those that are finished leave the batch
-                index = np.array(going)
-                newest = newest[index]
-                likely.select(index)
-            elif rows:
-                stay = torch.tensor(going, dtype=torch.long, device=last.device)
-                last, state, history = last[stay], select(state, stay), history.select_rows(stay)
+            if rows:
+                choices.select(going)
+
+
+class Chosen(NamedTuple):
+    """The next token of each row, its log-probability, and that under the constraints, if there are any."""
+
+    tokens: list[int]
+    logs: list[float]
+    allowed: list[float]
+    alternatives: list[Alternatives]  # if they were asked for
+
+
+class QuickChoices:
+    """Steps of a search that needs nothing of the distribution but the likeliest tokens."""
+
+    def __init__(self, rows: Rows, last: Tensor, alternatives: int) -> None:
+        self.rows, self.alternatives = rows, alternatives
+        self.newest: Integers = last[:, 0].cpu().numpy()
+
+    def advance(self, rows: Sequence[int], count: int) -> Chosen:
+        values, places = self.rows.advance(self.newest)
+        self.newest = places[:, 0]
+        others = list_alternatives(values, places) if self.alternatives else []
+        return Chosen(self.newest.tolist(), values[:, 0].tolist(), [], others)
+
+    def select(self, going: Sequence[int]) -> None:
+        index = np.array(going)
+        self.newest = self.newest[index]
+        self.rows.select(index)
+
+
+class Choices:
+    """Steps of a search that chooses from the whole distribution."""
+
+    def __init__(
+        self,
+        step: Step,
+        choose: Choose,
+        last: Tensor,
+        state: State,
+        constraints: Sequence[Constraint],
+        alternatives: int,
+    ) -> None:
+        self.step, self.choose, self.last, self.state = step, choose, last, state
+        self.constraints, self.alternatives = constraints, alternatives
+        self.history = History(len(last), last.device)
+        self.remembers = list_fixed_bans(constraints) is None  # whether a constraint wants to know what was written
+
+    def advance(self, rows: Sequence[int], count: int) -> Chosen:
+        logits, self.state = self.step(self.last, self.state)
+        logs = log_probabilities(logits)
+        allowed = apply_constraints(logs, self.history.written, self.constraints) if self.constraints else logs
+        self.last = last = self.choose(allowed, rows, count)[:, None]
+        if self.remembers:
+            self.history.append(last)
+        worth = allowed.gather(1, last)[:, 0].tolist() if self.constraints else []
+        most = min(self.alternatives, logs.shape[1])
+        others = list_alternatives(*largest(logs, most)) if self.alternatives else []
+        return Chosen(last[:, 0].tolist(), logs.gather(1, last)[:, 0].tolist(), worth, others)
+
+    def select(self, going: Sequence[int]) -> None:
+        stay = torch.tensor(going, dtype=torch.long, device=self.last.device)
+        self.last, self.state = self.last[stay], select(self.state, stay)
+        self.history.select_rows(stay)
 
 
 def check_finish(tokens: list[int], end: int | None, stops: Sequence[Stop], spent: str) -> tuple[int, str]:
@@ -135,16 +184,14 @@ class History:
     def written(self) -> Written:
         return Written(self.room[:, : self.length], self.rows)
 
-    def append(self, last: Tensor) -> "History":
+    def append(self, last: Tensor) -> None:
         if self.length == self.room.shape[1]:
             self.room = torch.cat([self.room, torch.empty_like(self.room)], 1)
         self.room[:, self.length] = last[:, 0]
         self.length += 1
-        return self
 
-    def select_rows(self, places: Tensor) -> "History":
+    def select_rows(self, places: Tensor) -> None:
         self.room, self.rows = self.room[places], self.rows[places]
-        return self
 
 
 def write(

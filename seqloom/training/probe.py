@@ -121,3 +121,8 @@ def leave_untouched(objective: Objective) -> Iterator[None]:
         load_weights(objective, weights, "probe")
         objective.zero_grad()
         objective.train(mode)
+
+
+def format_duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{rest} s" if not minutes else f"{minutes} min {rest} s" if minutes < 60 else f"{minutes / 60:.1f} h"

@@ -149,15 +149,15 @@ def test_a_graph_of_other_weights_is_refused_and_nothing_is_left(tmp_path, monke
 @pytest.mark.parametrize("how", ["reset", "reverse"])
 def test_what_exporters_get_wrong_is_seen(how, monkeypatch):
     """The other form of the reset gate, and a backward reading that begins in the padding."""
-    from seqloom.exchange.onnx import cells, layers
+    from seqloom.exchange.onnx import cells, recurrences
 
     if how == "reset":
         plain = cells.gru_operator
         monkeypatch.setitem(cells.OPERATORS, GRUCell, lambda cell: plain(cell)._replace(attributes={}))
         name = "gru-one"
     else:
-        plain = layers.run_operator
-        monkeypatch.setattr(layers, "run_operator", lambda *given: plain(*given[:5], None, *given[6:]))
+        plain = recurrences.run_operator
+        monkeypatch.setattr(recurrences, "run_operator", lambda *given: plain(*given[:5], None, *given[6:]))
         name = "lstm-both"
     model = Labeler(nn.Embedding(12, zoo.D), zoo.encoder(name), zoo.stirred(Categorical(zoo.SIZE, 5)), True).eval()
     with pytest.raises(RunError, match="away from the run"):

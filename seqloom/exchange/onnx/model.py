@@ -15,10 +15,10 @@ from ...layers.materialize import materialize
 from ...models import Generator, Labeler
 from ..check import DECODER, ENCODER, INPUTS, LABELER, LENGTHS, ROWS, START
 from .graph import Graph, Shape, Value
-from .layers import Source, final_states, write_layer, write_start
+from .layers import final_states, write_layer, write_start
 from .modules import write_embedding, write_head
 from .pools import write_pool
-from .state import Leaf, Reading, State, map_leaves
+from .state import Leaf, Reading, Source, State, map_leaves
 
 Graphs = dict[str, bytes]  # by name
 

@@ -42,3 +42,16 @@ def map_leaves(change: Callable[[Leaf, bool], Leaf], state: State, fixed: bool =
     if isinstance(state, Fixed):
         return Fixed(tuple(map_leaves(change, leaf, True) for leaf in state.leaves))
     return tuple(map_leaves(change, part, fixed) for part in state)
+
+
+class Source(NamedTuple):
+    """An encoded source, as `Memory`."""
+
+    values: Value
+    mask: Value
+    summary: Value
+    final_states: tuple[tuple[Value, ...], ...]
+
+
+def zero_padding(graph: Graph, x: Value, reading: Reading | None) -> Value:
+    return x if reading is None else graph.where(reading.mask.unsqueeze(-1), x, 0.0)
