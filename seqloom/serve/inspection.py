@@ -107,8 +107,9 @@ def list_examples(model: Model) -> dict[str, Any]:
     """Examples of the test part, as they are asked, with the right answers; or why there are none."""
     try:
         return model.remember(read_examples)
-    except SeqloomError as error:
-        return {"part": "", "examples": [], "why": str(error).replace(str(model.run.folder), model.name)}
+    except SeqloomError as error:  # of which the reason is told, not what a person at a terminal would type
+        reason = str(error).replace(str(model.run.folder), model.name).removeprefix(f"{model.name}: ")
+        return {"part": "", "examples": [], "why": reason.partition(";")[0]}
 
 
 def read_examples(model: Model) -> dict[str, Any]:

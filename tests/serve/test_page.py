@@ -283,7 +283,31 @@ def test_a_picture_has_its_words_and_light_on_its_squares(browser, site):
         page.get_by_role("heading", name="What it attended to").wait_for()
         page.locator(".chips .chip").first.hover()
         inks = page.locator(".over .grid span").evaluate_all("all => all.map(one => Number(one.style.opacity))")
-        assert len(inks) == 4 and max(inks) == 0.75  # four squares of the image
+        assert len(inks) == 4 and min(inks) == 0 < max(inks) < 0.85  # the most attended is the lightest
+        row, column = divmod(inks.index(0), 2)
+        said = page.locator("section p[role=status]").inner_text()
+        assert f"the square in row {row + 1}, column {column + 1}" in said
+
+
+def test_gates_are_read_under_the_cursor(browser, site, offline):
+    """The step that the mouse is nearest to is marked in every panel, with its element, the gate's mean and band."""
+    [trace, *_] = [one for one in offline("text").look("7 green").measure("gates") if one.gates]
+    with opened(browser, site, "#/runs/text/pictures") as page:
+        page.get_by_label("Type or paste").fill("7 green")
+        page.get_by_role("button", name="Gates", exact=True).click()
+        words = "figure .mark-text.role-mark text"
+        page.wait_for_function(
+            f"many => document.querySelectorAll('{words}').length === many", arg=2 * len(trace.steps)
+        )
+        page.locator("figure .chart").scroll_into_view_if_needed()
+        place = page.locator("figure .mark-symbol path").nth(2).bounding_box()
+        page.mouse.move(place["x"], place["y"])
+        page.mouse.move(place["x"] + 1, place["y"] + 1)
+        shown = "all => all.filter(one => one.getAttribute('opacity') === '1').map(one => one.textContent)"
+        page.wait_for_function(f"() => ({shown})([...document.querySelectorAll('{words}')]).length === 2")
+        told = page.locator(words).evaluate_all(shown)
+        numbers = [[trace.mean(gate)[2], *(edge[2] for edge in trace.quantiles(gate))] for gate in trace.gates]
+        assert told == [f"{trace.steps[2]}: {mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in numbers]
 
 
 def test_by_keyboard_alone(browser, site):

@@ -1,5 +1,6 @@
 """Curves over steps and lags: gates, what a memory keeps, Jacobians, spectra, cost."""
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,23 +61,39 @@ def states_chart(traces: Sequence[Trace], title: str = "Values of the states at 
 def _band_panels(
     rows: Sequence[tuple[Trace, dict[str, str], list[str]]], label: str, domain: list[float] | None = None
 ) -> Any:
-    """A row of panels for each layer, one for each of its gates or states."""
+    """A row for each layer, a panel for each of its gates or states; a cursor moves through those that read alike."""
     alt = import_altair()
-    lines = [
-        alt.hconcat(
-            *(_band_panel(trace, name, words.get(name, name), label, domain) for name in names), title=trace.name
+    cursors: dict[tuple[str, ...], Any] = {}
+    for trace, _, _ in rows:
+        name = f"cursor_{len(cursors)}"
+        cursors.setdefault(
+            tuple(trace.steps),
+            alt.selection_point(
+                name=name, fields=["step"], on="pointermove", nearest=True, empty=False, clear="pointerout"
+            ),
         )
-        for trace, words, names in rows
-        if len(trace.steps)
-    ]
-    return alt.vconcat(*(lines or [_make_empty_chart()]))
+    with warnings.catch_warnings():  # panels share a cursor on purpose
+        warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
+        lines = [
+            alt.hconcat(
+                *(
+                    _band_panel(trace, name, words.get(name, name), label, domain, cursors[tuple(trace.steps)])
+                    for name in names
+                ),
+                title=trace.name,
+            )
+            for trace, words, names in rows
+            if len(trace.steps)
+        ]
+        return alt.vconcat(*(lines or [_make_empty_chart()]))
 
 
-def _band_panel(trace: Trace, name: str, words: str, label: str, domain: list[float] | None) -> Any:
+def _band_panel(trace: Trace, name: str, words: str, label: str, domain: list[float] | None, cursor: Any) -> Any:
     alt = import_altair()
     mean, (low, high) = trace.mean(name), trace.quantiles(name)
     rows = [
-        {"step": n, "token": trace.steps[n], "mean": round_number(m), "low": round_number(a), "high": round_number(b)}
+        {"step": n, "mean": round_number(m), "low": round_number(a), "high": round_number(b)}
+        | {"said": f"{trace.steps[n]}: {m:.2f} ({a:.2f} to {b:.2f})"}
         for n, (m, a, b) in enumerate(zip(mean, low, high, strict=True))
     ]
     scale = alt.Scale(domain=domain) if domain else alt.Scale(zero=False)
@@ -86,9 +103,16 @@ def _band_panel(trace: Trace, name: str, words: str, label: str, domain: list[fl
     )
     band = base.mark_area(opacity=0.2, color=color).encode(y=alt.Y("low:Q", title=label, scale=scale), y2="high:Q")
     line = base.mark_line(point={"color": color} if len(trace.steps) <= LABELS else False, color=color).encode(
-        y=alt.Y("mean:Q", title=label, scale=scale), tooltip=["token:N", "mean:Q", "low:Q", "high:Q"]
+        y=alt.Y("mean:Q", title=label, scale=scale)
     )
-    chart = alt.layer(band, line).properties(width=min(420, max(160, 16 * len(trace.steps))), height=120)
+    width = min(420, max(160, 16 * len(trace.steps)))
+    dots = base.mark_point(opacity=0).encode(y="mean:Q").add_params(cursor)
+    here = alt.condition(cursor, alt.value(1), alt.value(0))
+    rule = base.mark_rule(color="#888888").encode(opacity=here)
+    said = base.mark_text(align="right", style="guide-label").encode(
+        x=alt.value(width - 4), y=alt.value(10), text="said:N", opacity=here
+    )
+    chart = alt.layer(band, line, rule, said, dots).properties(width=width, height=120)
     return chart.interactive(name=zoom(f"{trace.name} {name}"), bind_y=False) if len(trace.steps) > LABELS else chart
 
 

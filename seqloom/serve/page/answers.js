@@ -26,7 +26,7 @@ function body(best, others, target) {
     .map(([name, value]) => ({name, value, label: percent(value), own: value > 0.5})), 1);
   if (best.value !== undefined) return el("p", {}, `${number(best.value)}, give or take ${number(best.spread)} (one standard deviation)`);
   if (best.tokens) return [el("p", {class: "soft small"}, "Token by token: the stronger the color, the surer."), tokens(best),
-    others.length ? el("details", {}, el("summary", {}, `${others.length} other answers that the beam kept`),
+    others.length ? el("details", {}, el("summary", {}, `${others.length} other answer${others.length > 1 ? "s" : ""} that the beam kept`),
       el("ol", {}, others.map(one => el("li", {}, one.output, " ", el("span", {class: "soft small"}, `score ${number(one.score)}`))))) : null];
   if (best.probability !== undefined) return bars([best, ...others].map((one, place) =>
     ({name: one.output, value: one.probability, label: percent(one.probability), own: place === 0})), 1);

@@ -16,12 +16,15 @@ function load() {
   return library;
 }
 
+// The width of a chart that is drawn here: the place's own, without what axes and a legend need.
+export const widthOf = (place, most, beside = 80) => Math.max(180, Math.min(most, place.clientWidth - beside));
+
 export async function draw(place, spec) {
   await load();
   drawn.set(place, spec);
   const options = {ast: true, renderer: "svg", actions: false, defaultStyle: false, theme: dark.matches ? "dark" : undefined,
-    tooltip: {disableDefaultStyle: true}, 
-    config: {background: "transparent", axis: {labelFontSize: 12, titleFontSize: 13}, legend: {labelFontSize: 12, titleFontSize: 13},
+    tooltip: {disableDefaultStyle: true},
+    config: {background: "transparent", axis: {labelFontSize: 12, titleFontSize: 13, ...(dark.matches ? {gridColor: "#45474d"} : {})}, legend: {labelFontSize: 12, titleFontSize: 13},
       header: {labelFontSize: 12}, title: {fontSize: 13}}};
   await window.vegaEmbed(place, spec, options);
 }

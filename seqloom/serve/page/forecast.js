@@ -1,6 +1,6 @@
 // A series and its forecast: what was read, with gaps marked, the forecast and its intervals; a panel a variable.
 
-import {draw} from "./chart.js";
+import {draw, widthOf} from "./chart.js";
 
 const SHOWN = 6;  // variables
 
@@ -20,7 +20,7 @@ export async function forecastChart(place, best, input, truth) {
     const bands = levels.filter(level => level < 0.5 && levels.some(other => Math.abs(1 - level - other) < 1e-9));
     const x = {field: "step", type: "quantitative", title: "steps from now"};
     const y = field => ({field, type: "quantitative", title: name, scale: {zero: false}});
-    return {width: 560, height: 170, layer: [
+    return {width: widthOf(place, 560), height: 170, layer: [
       ...bands.map(level => ({data: {values: ahead}, mark: {type: "area", opacity: 0.22, color: "#D55E00", tooltip: true},
         encoding: {x, y: y(`q${Math.round(1000 * level)}`), y2: {field: `q${Math.round(1000 * (1 - level))}`}}})),
       {data: {values: known}, mark: {type: "line", color: "#0072B2", point: known.length < 80 && {color: "#0072B2"}, tooltip: true}, encoding: {x, y: y("value")}},

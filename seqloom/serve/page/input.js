@@ -57,7 +57,7 @@ export async function inputForm(run, changed, signal) {
     el("div", {}, el("label", {class: "block", for: "input"}, text ? "Type or paste" :
       "Type or paste rows of numbers: a line a step, a comma between columns, nothing where a value is missing"), area),
     told.examples.length ? el("div", {class: "row"}, el("label", {class: "small", for: "example"}, "Examples:"), choose, another)
-      : el("p", {class: "soft small"}, `No test examples to pick from: ${told.why ?? "the test part is empty"}.`),
+      : el("p", {class: "soft small"}, `Type an input of your own; there are no test examples to pick from (${told.why ?? "the test part is empty"}).`),
     picture, truth, fault);
   const begin = () => {
     if (run.task === "music" && text) { area.value = "X:1\n"; typed(); }

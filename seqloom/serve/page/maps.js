@@ -12,7 +12,7 @@ export function chooseMap(place, maps, chosen, remember) {
     lay(words, maps[number], maps[number].image);
   }}, maps.map((one, number) => el("option", {value: number, selected: number === chosen}, one.words)));
   fill(place, el("h2", {}, "What it attended to"), el("p", {},
-    "Point at a word of the answer, or move to it with Tab: the stronger the color above, the more it was attended to."),
+    `Point at a word of the answer, or move to it with Tab: the ${maps[chosen].image ? "lighter the square" : "stronger the color above"}, the more it was attended to.`),
   maps.length > 1 ? choose : null, words);
   lay(words, maps[chosen], maps[chosen].image);
 }
@@ -37,7 +37,8 @@ function lay(place, map, image) {
     paint(sources, weights);
     over?.paint(weights);
     targets[row].classList.add("on");
-    note.textContent = `“${visible(map.target[row])}” attended most to “${visible(map.source[most(weights)])}” (${percent(Math.max(...weights))}).`;
+    const best = most(weights), source = over ? over.name(best) : `“${visible(map.source[best])}”`;
+    note.textContent = `“${visible(map.target[row])}” attended most to ${source} (${percent(weights[best])}).`;
   };
   const fromSource = column => {
     const weights = map.weights.map(row => row[column]);
@@ -53,13 +54,14 @@ function lay(place, map, image) {
   fromTarget(0);
 }
 
-// The image that was read, with light on the squares that are attended to.
+// The image that was read: the less a square is attended to, the darker it is.
 function overlay({picture, grid: [rows, columns]}) {
   const cells = Array.from({length: rows * columns}, () => el("span")), grid = el("div", {class: "grid", "aria-hidden": "true"}, cells);
   grid.style.gridTemplateColumns = `repeat(${columns}, 1fr)`;
   const paint = weights => {
     const most = Math.max(...weights);
-    cells.forEach((cell, at) => { cell.style.opacity = String(0.75 * weights[at] / most); });
+    cells.forEach((cell, at) => { cell.style.opacity = String(0.85 * (1 - weights[at] / most)); });
   };
-  return {place: el("div", {class: "over"}, el("img", {class: "pixels", src: picture, alt: "the image that is read"}), grid), paint};
+  const name = at => `the square in row ${Math.floor(at / columns) + 1}, column ${at % columns + 1}`;
+  return {name, place: el("div", {class: "over"}, el("img", {class: "pixels", src: picture, alt: "the image that is read"}), grid), paint};
 }

@@ -12,7 +12,8 @@ const STATES = {trained: "trained", training: "training now", unfinished: "not f
 
 export function about(run) {
   const size = run.parameters ? ` · ${run.parameters.toLocaleString("en")} parameters` : "";
-  return `${run.task}: ${run.title || TASKS[run.task]} · ${run.network}${size}`;
+  const title = run.title || TASKS[run.task];
+  return `${title.startsWith(`${run.task}:`) ? "" : `${run.task}: `}${title} · ${run.network}${size}`;
 }
 
 // The scores of one run: a bar for the model and one for each baseline, and in words whether it beats them.
@@ -76,7 +77,7 @@ function cards(runs) {
       el("span", {class: `state ${run.state === "trained" ? "soft" : "good"}`}, STATES[run.state])),
     el("p", {class: "small"}, `${run.task}: ${TASKS[run.task] ?? ""}`), el("p", {class: "soft small"}, run.network),
     scores(run, 1), runs.length > 1 ? tick(run.name) : null))),
-  runs.length > 1 ? el("div", {class: "row"}, compare) : null];
+  runs.length > 1 ? el("div", {class: "row pinned"}, compare) : null];
 }
 
 function firstRun(folder) {

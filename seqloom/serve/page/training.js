@@ -1,7 +1,7 @@
 // Scores and curves of a run, of two side by side, and of one that trains right now.
 
 import {get, runPath} from "./api.js";
-import {draw} from "./chart.js";
+import {draw, widthOf} from "./chart.js";
 import {el, fill, number, table} from "./dom.js";
 import {about, scores} from "./runs.js";
 
@@ -29,16 +29,16 @@ const points = (name, records) => records.filter(one => one.kind !== "note").fla
   ...(one.loss == null ? [] : [{run: name, step: one.step, loss: one.loss, what: "training"}]),
   ...(one.scores?.loss == null ? [] : [{run: name, step: one.step, loss: one.scores.loss, what: "validation"}])]);
 
-function curves(values, names) {
+function curves(place, values, names) {
   const several = names.length > 1;
   return {
-    data: {values}, width: 560, height: 260, mark: {type: "line", interpolate: "linear", tooltip: true, point: values.length < 60},
+    data: {values}, width: widthOf(place, 560), height: 260, mark: {type: "line", interpolate: "linear", tooltip: true, point: values.length < 60},
     encoding: {
       x: {field: "step", type: "quantitative", title: "step"},
       y: {field: "loss", type: "quantitative", title: "loss", scale: {zero: false}},
-      color: {field: several ? "run" : "what", type: "nominal", title: null,
+      color: {field: several ? "run" : "what", type: "nominal", title: null, legend: {orient: "bottom"},
         scale: {domain: several ? names : ["training", "validation"], range: COLORS}},
-      ...(several ? {strokeDash: {field: "what", type: "nominal", title: null}} : {}),
+      ...(several ? {strokeDash: {field: "what", type: "nominal", legend: null}} : {}),
     },
   };
 }
@@ -61,7 +61,7 @@ export async function showTraining(place, run, signal) {
   showScores(run);
   await follow(run.name, async (records, told) => {
     state.textContent = (told.state === "training" ? "Live: " : "") + progress(records, told);
-    if (records.length) await draw(chart, curves(points(run.name, records), [run.name]));
+    if (records.length) await draw(chart, curves(chart, points(run.name, records), [run.name]));
     const sentences = records.filter(one => one.kind === "note").map(one => one.text);
     const open = notes.querySelector("details")?.open ?? false;
     fill(notes, sentences.length ? el("details", {open}, el("summary", {}, `${sentences.length} notes that training made`),
@@ -97,7 +97,7 @@ export async function showComparison(place, first, second, signal) {
   const seen = {};
   const redraw = (name, records) => {
     seen[name] = points(name, records);
-    return Object.keys(seen).length === 2 ? draw(chart, curves(Object.values(seen).flat(), [first, second])) : null;
+    return Object.keys(seen).length === 2 ? draw(chart, curves(chart, Object.values(seen).flat(), [first, second])) : null;
   };
   await Promise.all(runs.map(run => follow(run.name, records => redraw(run.name, records), signal)));
 }

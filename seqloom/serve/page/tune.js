@@ -1,7 +1,7 @@
 // A tune: its notes over time, and a button that plays them. The sound is made here, by the browser.
 
 import {post} from "./api.js";
-import {draw} from "./chart.js";
+import {draw, widthOf} from "./chart.js";
 import {el, fill} from "./dom.js";
 
 export async function showTune(place, text, signal) {
@@ -22,7 +22,7 @@ export async function showTune(place, text, signal) {
   });
   signal.addEventListener("abort", stop);
   fill(place, el("div", {class: "row"}, button, el("span", {class: "soft small"}, `${sounds.length} notes`)), chart);
-  await draw(chart, {data: {values: sounds}, width: 640, height: 220, mark: {type: "bar", height: 5, cornerRadius: 2, tooltip: true},
+  await draw(chart, {data: {values: sounds}, width: widthOf(chart, 640), height: 220, mark: {type: "bar", height: 5, cornerRadius: 2, tooltip: true},
     encoding: {x: {field: "start", type: "quantitative", title: "seconds"}, x2: {field: "end"},
       y: {field: "pitch", type: "quantitative", title: "pitch", scale: {zero: false}, axis: {tickMinStep: 1}}, color: {value: "#0072B2"}}});
 }
