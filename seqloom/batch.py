@@ -49,11 +49,12 @@ class Batch(NamedTuple):
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         """Every tensor changed."""
-        optional = {name: getattr(self, name) for name in ("teacher_forced", "loss_mask", "follows")}
         return self._replace(
             inputs=change(self.inputs),
             mask=change(self.mask),
             target=change(self.target),
             source=tuple(map(change, self.source)),
-            **{name: None if tensor is None else change(tensor) for name, tensor in optional.items()},
+            teacher_forced=None if self.teacher_forced is None else change(self.teacher_forced),
+            loss_mask=None if self.loss_mask is None else change(self.loss_mask),
+            follows=None if self.follows is None else change(self.follows),
         )

@@ -23,7 +23,7 @@ from .layers.heads import Head
 from .layers.padding import gather_steps, last_step
 from .layers.quantization import in_eight_bits, quantize_weights
 from .layers.state import State
-from .layers.tap import watched
+from .layers.tap import is_watched
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -268,7 +268,7 @@ class Stepper:
         """From here on in native code, where that knows the whole model: for a search of up to so many rows that asks
         for nothing but so many of the likeliest tokens a row, none of them banned."""
         model = self.model
-        if model.training or watched(model):
+        if model.training or is_watched(model):
             return None
         with in_eight_bits(model.eight_bits), torch.no_grad():
             decoder = prepare_once(model, model.native_decoder, model.embed, model.decoder, model.head)
@@ -296,8 +296,8 @@ class LabelingObjective(Objective):
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch = batch.to(device_of(self))
         features = self.model.features(batch.inputs, batch.mask)
-        told = batch.mask if batch.loss_mask is None else batch.loss_mask
-        return *self.model.head.loss(features, batch.target, told if self.model.per_element else None), None
+        counted = batch.mask if batch.loss_mask is None else batch.loss_mask
+        return *self.model.head.loss(features, batch.target, counted if self.model.per_element else None), None
 
 
 class NextSentenceObjective(Objective):
@@ -355,14 +355,14 @@ class GenerationObjective(Objective):
         return self.model.features(mix_teacher_forcing(given, batch.inputs, before), state, batch.mask)
 
     def _one_by_one(self, batch: Batch, given: Tensor, state: State) -> tuple[Tensor, State]:
-        told, before = [], batch.inputs[:, :1]
+        outputs, before = [], batch.inputs[:, :1]
         for number in range(batch.inputs.shape[1]):
             step = slice(number, number + 1)
             element = mix_teacher_forcing(given[:, step], batch.inputs[:, step], before)
             features, state = self.model.features(element, state, batch.mask[:, step])
             before = self._likeliest(features)
-            told.append(features)
-        return torch.cat(told, 1), state
+            outputs.append(features)
+        return torch.cat(outputs, 1), state
 
     @torch.no_grad()
     def _likeliest(self, features: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class Shape(BaseModel):
 Shaped = TypeVar("Shaped", bound=BaseModel)
 
 
-def checked(shape: type[Shaped], values: object, place: str) -> Shaped:
+def check_shape(shape: type[Shaped], values: object, place: str) -> Shaped:
     """The values in their shape; RunError with the first that does not fit."""
     try:
         return shape.model_validate(values)

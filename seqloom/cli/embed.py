@@ -51,7 +51,7 @@ def embed(
     if file is not None and out is not None:
         from ..runs.vector_files import write_vectors
 
-        tell(write_vectors(opened, file, out, layer, words), as_json)
+        print_vectors(write_vectors(opened, file, out, layer, words), as_json)
     if nearest is None and analogy is None and questions is None:
         return
     lexicon = opened.lexicon
@@ -63,7 +63,7 @@ def embed(
         show_questions(lexicon, questions, as_json)
 
 
-def tell(said: dict[str, Any], as_json: bool) -> None:
+def print_vectors(said: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_line(said)
         return

@@ -5,13 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from .messages import shown
+from .messages import format_value
 from .section import Family, Text, Texts, as_tuple
 
 
 def _check_files(names: tuple[str, ...]) -> tuple[str, ...]:
     if any(not name.strip() or "\0" in name for name in names):
-        raise ValueError(f"{shown(names)} holds a name that no file can have")
+        raise ValueError(f"{format_value(names)} holds a name that no file can have")
     return names
 
 
@@ -34,7 +34,7 @@ def _check_column(name: str) -> str:
 
 def _check_separator(text: str) -> str:
     if not text or "\n" in text or "\r" in text:
-        raise ValueError(f"{shown(text)} cannot stand between two texts on one line")
+        raise ValueError(f"{format_value(text)} cannot stand between two texts on one line")
     return text
 
 
@@ -43,7 +43,7 @@ def _check_encoding(name: str) -> str:
         "".encode(name)
     except (LookupError, ValueError):
         raise ValueError(
-            f'{shown(name)} is not a text encoding; "utf-8", "latin-1" and "utf-16" are examples'
+            f'{format_value(name)} is not a text encoding; "utf-8", "latin-1" and "utf-16" are examples'
         ) from None
     return name
 
@@ -154,7 +154,7 @@ def check_columns(data: Data, *settings: str) -> None:
         named += [columns] * bool(columns) if isinstance(columns, str) else columns
     if twice := [name for name in named if named.count(name) > 1]:
         *others, last = (f"data.{name}" for name in settings)
-        raise ValueError(f"the column {shown(twice[0])} is named twice in {', '.join(others)} and {last}")
+        raise ValueError(f"the column {format_value(twice[0])} is named twice in {', '.join(others)} and {last}")
 
 
 # --- what some tasks have --------------------------------------------------------------------------------------------
@@ -296,12 +296,13 @@ class SoundData(NumberData, SourceData):
     @model_validator(mode="after")
     def _sound_is_read(self) -> Self:
         if self.source_type == "sound" and len(self.source) > 1:
-            raise ValueError(f"data.source is {shown(self.source)}, but one column names the sound files")
+            raise ValueError(f"data.source is {format_value(self.source)}, but one column names the sound files")
         if self.source_type != "sound":
             for name in ("sounds", "sample_rate", "mel_bands", "frame_length", "frame_hop"):
                 if getattr(self, name) != type(self).model_fields[name].default:
                     raise ValueError(
-                        f'data.{name} is {shown(getattr(self, name))}, but only data.source_type "sound" reads it'
+                        f"data.{name} is {format_value(getattr(self, name))}, "
+                        'but only data.source_type "sound" reads it'
                     )
         return self
 

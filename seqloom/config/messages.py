@@ -31,18 +31,18 @@ def literal(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{plain(str(key))} = {literal(inner)}' for key, inner in value.items())}}}"
+        return f"{{{', '.join(f'{escape_text(str(key))} = {literal(inner)}' for key, inner in value.items())}}}"
     if isinstance(value, int) and abs(value) >= 10**100:
         return hex(value)  # Python refuses to write very long ones in tens
-    return plain(repr(value))
+    return escape_text(repr(value))
 
 
-def plain(text: str) -> str:
+def escape_text(text: str) -> str:
     """A text without quotes, on one line."""
     return "".join(map(_printable, text))
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value within a sentence."""
     return _cut(literal(value))
 
@@ -154,7 +154,7 @@ def fault(model: type[Section], error: ValidationError) -> tuple[tuple[str, ...]
         given = max(faults, key=lambda one: len(one["loc"]) if one["loc"][: len(known)] == known else 0)["input"]
         return known, wrong_value(name, declared[name].allowed, declared[name].choices, given)
     if first["type"] == "model_type":
-        return path, f"{'.'.join(path) or 'a recipe'} must be a table of settings, not {shown(given)}"
+        return path, f"{'.'.join(path) or 'a recipe'} must be a table of settings, not {format_value(given)}"
     return path, unknown(model, (*path, str(given)))  # a key that is not even Unicode
 
 
@@ -162,7 +162,7 @@ def wrong_value(name: str, allowed: str, choices: Sequence[str], given: object) 
     """The sentence for a value that is not allowed."""
     near = get_close_matches(given, choices, 1) if isinstance(given, str) else []
     hint = f"; did you mean {literal(near[0])}?" if near else ""
-    return f"{name} must be {allowed}, not {shown(given)}{hint}"
+    return f"{name} must be {allowed}, not {format_value(given)}{hint}"
 
 
 def wrong_choice(path: Sequence[str], choices: Sequence[str], given: object) -> "Misplaced":
@@ -177,7 +177,7 @@ def unknown(model: type[Section], path: Sequence[str]) -> str:
     simple = all(part.isidentifier() for part in path)
     if why := model.explain_unknown(path):
         return why
-    there_is = f"there is no setting {_cut(name) if simple else shown(name)}"
+    there_is = f"there is no setting {_cut(name) if simple else format_value(name)}"
     if near := _nearest(path, names):
         return f"{there_is}; did you mean {near}?"
     if section and (here := _children(names, section)):

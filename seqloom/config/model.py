@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, model
 
 from ..architectures import ARCHITECTURES, Architecture
 from ..architectures.pooling import POOLS
-from .messages import shown
+from .messages import format_value
 from .section import Family, OneOf, Section, Text, as_tuple
 
 Side = Literal["encoder", "decoder"]
@@ -119,7 +119,7 @@ class HiddenLayer(Model):
     def _hidden_layers_exist(self) -> Self:
         for name in ("hidden_layers", "hidden_activation"):
             if (value := getattr(self, name)) != type(self).model_fields[name].default and not self.hidden:
-                raise ValueError(f"model.{name} is {shown(value)}, but model.hidden is 0: there are none")
+                raise ValueError(f"model.{name} is {format_value(value)}, but model.hidden is 0: there are none")
         return self
 
 
@@ -238,7 +238,7 @@ class EncoderDecoderModel(GeneratorModel):
 
     def same_as_above(self, table: str) -> set[str]:
         side: Architecture = getattr(self, table)
-        same = {name for name in inherited(type(self), type(side)) if getattr(self, name) == getattr(side, name)}
+        same = {name for name in list_inherited(type(self), type(side)) if getattr(self, name) == getattr(side, name)}
         return same | ({"kind"} if self.kind == side.kind else set())
 
     @model_validator(mode="before")
@@ -251,7 +251,7 @@ class EncoderDecoderModel(GeneratorModel):
         for name in SIDES:
             own, side = values.get(name, {}), cls.model_fields[name].annotation
             if isinstance(own, dict) and isinstance(side, type):
-                above = {key: values[key] for key in inherited(cls, side) if key in values}
+                above = {key: values[key] for key in list_inherited(cls, side) if key in values}
                 listed = own.get("size")
                 if isinstance(listed, list | tuple) and above.get("depth") != len(listed):
                     above.pop("depth", None)
@@ -263,7 +263,7 @@ class EncoderDecoderModel(GeneratorModel):
         for name in SIDES:
             if wrong := getattr(self, name).fault():
                 raise ValueError(f"the {name} {wrong}")
-        read = {key for name in SIDES for key in inherited(type(self), type(getattr(self, name)))}
+        read = {key for name in SIDES for key in list_inherited(type(self), type(getattr(self, name)))}
         for key in side_class(ARCHITECTURES[self.kind], "both").model_fields:
             if key not in read | {"kind"} and getattr(self, key) != type(self).model_fields[key].default:
                 kinds = f"the encoder is {self.encoder.kind} and the decoder {self.decoder.kind}"
@@ -277,9 +277,9 @@ class Seq2SeqModel(WordReading, Patches, EncoderDecoderModel):
 
 def _check_levels(levels: tuple[float, ...]) -> tuple[float, ...]:
     if list(levels) != sorted(set(levels)):
-        raise ValueError(f"{shown(levels)} must increase")
+        raise ValueError(f"{format_value(levels)} must increase")
     if levels and 0.5 not in levels:
-        raise ValueError(f"{shown(levels)} lacks 0.5, which is the forecast itself")
+        raise ValueError(f"{format_value(levels)} lacks 0.5, which is the forecast itself")
     return levels
 
 
@@ -358,7 +358,7 @@ def model_union(shape: type[Model]) -> Any:
     return Union[tuple(compose(shape, own, *sides) for own in kinds)]  # noqa: UP007
 
 
-def inherited(model: type[Section], side: type[Section]) -> list[str]:
+def list_inherited(model: type[Section], side: type[Section]) -> list[str]:
     """What a side takes from [model]: the settings of architectures that both declare alike."""
     ours, theirs = model.model_fields, side.model_fields
     return [

@@ -70,7 +70,7 @@ ELSEWHERE = {
 UNITS = {"train.batch_tokens": "tokens, not examples", "train.steps": "steps, not epochs"}
 
 
-def renamed(name: str) -> str:
+def find_new_name(name: str) -> str:
     """The name that a setting has now; nothing if it never had another."""
     section, _, key = name.rpartition(".")
     side = section.startswith("model.")
@@ -78,7 +78,7 @@ def renamed(name: str) -> str:
     return f"{section}.{new.rpartition('.')[2]}" if new else ""
 
 
-def named_elsewhere(name: str) -> str:
+def find_foreign_name(name: str) -> str:
     """The setting that other tools give this name; nothing if none does."""
     section, _, key = name.rpartition(".")
     found = next((ours for ours, theirs in ELSEWHERE.items() if key in theirs.split()), "")

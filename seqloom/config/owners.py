@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from ..architectures import ARCHITECTURES, Architecture
 from .model import SIDES, side_class
-from .names import UNITS, named_elsewhere, renamed
+from .names import UNITS, find_foreign_name, find_new_name
 from .tasks import USES
 
 
@@ -13,9 +13,9 @@ def explain_unknown(task: str, kinds: dict[str, str], path: Sequence[str], known
     name, table, key = ".".join(path), ".".join(path[:-1]), path[-1]
     if not all(part.isidentifier() for part in path):
         return ""
-    if now := renamed(name):
+    if now := find_new_name(name):
         return f"{name} is now {now}"
-    ours = named_elsewhere(name)
+    ours = find_foreign_name(name)
     if ours in known:
         return f"there is no setting {name}; here it is {ours}" + (f" ({UNITS[ours]})" if ours in UNITS else "")
     if table in kinds and (sentence := _explain_kind(task, kinds, table, key)):

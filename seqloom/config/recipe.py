@@ -21,7 +21,7 @@ from . import owners, toml
 from .builtin import builtin, read_builtin
 from .contradictions import CHECKS, LABELERS
 from .data import Data as Data
-from .messages import Misplaced, Setting, fault, plain, settings, shown, wrong_choice
+from .messages import Misplaced, Setting, escape_text, fault, format_value, settings, wrong_choice
 from .model import SIDES, model_class, model_union
 from .model import Model as Model
 from .names import RENAMED_RECIPES
@@ -76,7 +76,7 @@ class Recipe(Section):
         try:
             recipe = _validate(values)
         except Misplaced as error:
-            raise RecipeError(f"{toml.located(text, place, error.path)}: {error}") from None
+            raise RecipeError(f"{toml.locate_setting(text, place, error.path)}: {error}") from None
         if recipe.model.start and "kind" not in values["model"]:  # else it says itself what it starts with
             said = {name: _find_value(recipe, name) for name in settings(type(recipe)) if _is_said(values, name)}
             check_given(adopt_settings(recipe.model.start, recipe.task), said, recipe.model.start)
@@ -177,7 +177,7 @@ class Recipe(Section):
             elif name not in news and table[key] != _default(type(self), name):
                 kind = chosen.kinds().get(name.rpartition(".")[0], "")
                 owner = kind if kind and kind != _table(_values(self), name).get("kind", kind) else chosen.task_name()
-                left.setdefault(owner, []).append(f"{name} = {shown(table[key])}")
+                left.setdefault(owner, []).append(f"{name} = {format_value(table[key])}")
         return fitting, [f"left out, as {owner} has no such setting: {', '.join(all)}" for owner, all in left.items()]
 
     @property
@@ -361,7 +361,7 @@ def _find(name_or_path: str | Path) -> tuple[str, str]:
         return read_builtin(given), f"recipe {given}"
     if not os.path.isfile(given):
         _refuse_unknown(given, names)
-    return toml.read(Path(given)), plain(given)
+    return toml.read(Path(given)), escape_text(given)
 
 
 def _refuse_unknown(given: str, names: list[str]) -> None:
@@ -375,4 +375,4 @@ def _refuse_unknown(given: str, names: list[str]) -> None:
         near = get_close_matches(given, names, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         choices = f"built in are {', '.join(names)}, and a file's name ends in .toml"
-        raise RecipeError(f"there is no recipe {shown(given)}; {hint}{choices}")
+        raise RecipeError(f"there is no recipe {format_value(given)}; {hint}{choices}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..architectures import ARCHITECTURES
 from ..errors import RecipeError
 from .foreign import HEADS, is_foreign, read_family, read_recipe
-from .messages import plain, settings, shown
+from .messages import escape_text, format_value, settings
 from .model import side_class
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def read_start(folder: str) -> "Recipe":
     path = Path(folder) / "recipe.toml"
     if "\0" in folder or not path.is_file():
         raise RecipeError(
-            f"{FROM} is {shown(folder)}, but that is neither a run folder nor a Hugging Face folder: there is no "
-            "recipe.toml and no config.json of such a model in it"
+            f"{FROM} is {format_value(folder)}, but that is neither a run folder nor a Hugging Face folder: there is "
+            "no recipe.toml and no config.json of such a model in it"
         )
     return Recipe.read(path).resolved()
 
@@ -95,6 +95,6 @@ def check_given(adopted: Mapping[str, Any], given: Mapping[str, Any], folder: st
     for name in sorted(adopted.keys() & given.keys(), key=lambda name: not name.endswith("kind")):
         if given[name] != adopted[name]:
             raise RecipeError(
-                f"{name} is {shown(given[name])}, but {plain(folder)}, from which the model starts, has "
-                f"{shown(adopted[name])}: leave it out"
+                f"{name} is {format_value(given[name])}, but {escape_text(folder)}, from which the model starts, has "
+                f"{format_value(adopted[name])}: leave it out"
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RecipeError
-from .messages import Setting, literal, plain, settings, shown, unknown
+from .messages import Setting, escape_text, format_value, literal, settings, unknown
 from .opening import AUTO
 from .section import Section
 
@@ -24,7 +24,7 @@ WIDTH = 79  # columns of a comment
 
 def read(path: Path) -> str:
     """The text of a recipe's file."""
-    place = plain(str(path))
+    place = escape_text(str(path))
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
@@ -32,7 +32,7 @@ def read(path: Path) -> str:
         raise RecipeError(f"{place}: there is no such file") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise RecipeError(f"{place}: the file cannot be read ({plain(reason)})") from None
+        raise RecipeError(f"{place}: the file cannot be read ({escape_text(reason)})") from None
     if len(content) > LARGEST:
         raise RecipeError(f"{place}: the file is longer than {LARGEST:,} bytes, which is too long for a recipe")
     try:
@@ -51,12 +51,12 @@ def parse(text: str, place: str) -> dict[str, Any]:
     except ValueError as error:
         match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
         if not match:
-            raise RecipeError(f"{place}: this is not TOML ({plain(str(error))})") from None
+            raise RecipeError(f"{place}: this is not TOML ({escape_text(str(error))})") from None
         line = match[2] or text.rstrip().count("\n") + 1
-        raise RecipeError(f"{place}, line {line}: this is not TOML ({plain(match[1])})") from None
+        raise RecipeError(f"{place}, line {line}: this is not TOML ({escape_text(match[1])})") from None
 
 
-def located(text: str, place: str, path: Sequence[str]) -> str:
+def locate_setting(text: str, place: str, path: Sequence[str]) -> str:
     """The place with the line that gives a setting: where the shortest readable beginning of the text with it ends."""
     lines = text.split("\n")
     start = next((number for number, line in enumerate(lines, 1) if path[-1] in line), 1)
@@ -86,7 +86,7 @@ def split_assignment(text: str) -> tuple[str, str]:
     """The name and the text of the value in `section.key=value`."""
     name, sign, value = text.partition("=")
     if not sign:
-        raise RecipeError(f"{shown(text)} has no =, but a setting is given as section.key=value")
+        raise RecipeError(f"{format_value(text)} has no =, but a setting is given as section.key=value")
     return name.strip(), value
 
 

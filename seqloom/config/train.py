@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from ..errors import RecipeError
-from .messages import shown
+from .messages import format_value
 from .optimizers import MOMENTUM, OPTIMIZERS
 from .section import Family, OneOf, ReadIf, Text, Texts, find_idle
 
@@ -20,7 +20,7 @@ def seconds(text: str) -> int:
     hours, minutes, rest = (int(number or 0) for number in match.groups()) if match else (0, 0, 0)
     total = 3600 * hours + 60 * minutes + rest
     if not total:
-        raise RecipeError(f'{shown(text)} is not a duration; write "90s", "5m", "1h" or "1h30m"')
+        raise RecipeError(f'{format_value(text)} is not a duration; write "90s", "5m", "1h" or "1h30m"')
     return total
 
 
@@ -182,7 +182,7 @@ class Train(Family):
     def _all_read(self) -> Self:
         if idle := find_idle(self):
             name, limit = idle
-            raise ValueError(f"train.{name} is {shown(getattr(self, name))}, but it is read only {limit.words}")
+            raise ValueError(f"train.{name} is {format_value(getattr(self, name))}, but it is read only {limit.words}")
         return self
 
     @model_validator(mode="after")

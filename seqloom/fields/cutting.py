@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .id_table import MOST_UNITS
-from .subwords import PIECE, batched, pieces
+from .subwords import PIECE, pieces, split_batches
 
 JOINER = "￭"  # in front of a token that follows the one before it without white space
 WORD = re.compile(r"\w+|[^\w\s]")  # every character that is not white space is in exactly one match
@@ -72,7 +72,7 @@ def code_points(texts: Sequence[str]) -> "np.ndarray[Any, np.dtype[np.uint32]]":
 
 def count_characters(texts: Iterable[str]) -> dict[str, int]:
     counts = np.zeros(CODE_POINTS, dtype=np.int64)
-    for batch in batched(texts):
+    for batch in split_batches(texts):
         counts += np.bincount(code_points(batch), minlength=CODE_POINTS)
     return {chr(code): int(counts[code]) for code in np.flatnonzero(counts)}
 

@@ -173,7 +173,7 @@ def typical(squares: Bytes, most: int) -> Bytes:
         kept = np.sort(chance.choice(len(different), DIFFERENT, replace=False, p=counts / counts.sum()))
         different, counts = different[kept], counts[kept]
     points, weights = different.astype(np.float32), counts.astype(np.float64)
-    centers = _scattered(points, weights, most, chance)
+    centers = _draw_scattered(points, weights, most, chance)
     for _ in range(ROUNDS):
         owner = nearest(different, centers)
         shares = np.bincount(owner, weights, most)
@@ -183,7 +183,7 @@ def typical(squares: Bytes, most: int) -> Bytes:
     return np.unique(centers.round().astype(np.uint8), axis=0)
 
 
-def _scattered(points: Singles, weights: NDArray[np.float64], most: int, chance: np.random.Generator) -> Singles:
+def _draw_scattered(points: Singles, weights: NDArray[np.float64], most: int, chance: np.random.Generator) -> Singles:
     """Points far from one another: each drawn by its squared distance from those before."""
     chosen = [int(weights.argmax())]
     distance = ((points - points[chosen[0]]) ** 2).sum(1)

@@ -16,7 +16,7 @@ from ..data.series_datasets import convert_series, read_histories
 from ..data.series_windows import Scale, compute_calendar
 from ..errors import DataError, RunError
 from ..layers.heads import Head, Mean, Quantiles
-from ..schemas import Number, Shape, checked
+from ..schemas import Number, Shape, check_shape
 from .base import Body, Field
 
 UNITS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}  # in milliseconds
@@ -69,7 +69,7 @@ class TimeSeries(Field):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        learned = checked(Learned, values, "task.json, series")
+        learned = check_shape(Learned, values, "task.json, series")
         columns = len(learned.variables) + len(learned.inputs)
         if not learned.variables or {len(learned.mean), len(learned.spread)} != {columns}:
             raise RunError("task.json does not hold one mean and one spread for each of its variables")

@@ -60,7 +60,7 @@ class Pieces(ABC):
     def encode(self, texts: Iterable[str]) -> Ragged:
         """The subwords of each text."""
         values, ends = array("i"), array("q", [0])
-        for batch in batched(texts):
+        for batch in split_batches(texts):
             cut = [list(pieces(text, self.longest or PIECE)) for text in batch]
             encodings = iter(self._library.encode_batch_fast([piece for parts in cut for piece in parts]))
             for parts in cut:
@@ -153,7 +153,7 @@ class BytePairs(Pieces):
         return built(lambda: models.BPE(vocab=numbers, merges=list(self.merges)))
 
 
-def batched(texts: Iterable[str]) -> Iterator[list[str]]:
+def split_batches(texts: Iterable[str]) -> Iterator[list[str]]:
     """The texts in lists of about BATCH characters."""
     batch: list[str] = []
     size = 0

@@ -15,7 +15,7 @@ from .fast import native_decoder, native_stack, native_steps, steps
 from .padding import first_step, full_mask, gather_steps, last_step, zero_padding
 from .state import Entries as Entries
 from .state import State
-from .tap import Tap, watched
+from .tap import Tap, is_watched
 
 
 class Memory(NamedTuple):
@@ -206,7 +206,7 @@ class Encoder(Described):
     def encode(self, x: Tensor, mask: Tensor) -> Memory:
         """`forward`; without gradient, the fast way."""
         layer = self.layer
-        if torch.is_grad_enabled() or layer.training or watched(layer):
+        if torch.is_grad_enabled() or layer.training or is_watched(layer):
             return self(x, mask)
         return self._remember(*layer.fast_read(x, mask), mask)
 

@@ -17,7 +17,7 @@ from .fast import cell_steps, kernels, native_kernels, native_stack
 from .materialize import materialize
 from .padding import zero_padding
 from .state import Entries, single
-from .tap import Tap, watched
+from .tap import Tap, is_watched
 
 
 class Cell(Described):
@@ -56,7 +56,7 @@ class Cell(Described):
         if torch.is_autocast_enabled(x.device.type):
             with torch.autocast(x.device.type, enabled=False):
                 return self.scan(single(x), tuple(map(single, entries)), mask)
-        unseen = not watched(self.taps)
+        unseen = not is_watched(self.taps)
         if x.shape[1] == 1 and mask is None and unseen:
             entries = self.once(x[:, 0], entries)
             return entries[0][:, None], entries

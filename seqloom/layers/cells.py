@@ -67,7 +67,7 @@ class LSTMCell(Cell):
     def kernel(self) -> kernels.Kernel | None:
         if self.candidate != "tanh":
             return None
-        whole = partial(lstm_kernels.by_pytorch, self.W, self.U)
+        whole = partial(lstm_kernels.run_pytorch_lstm, self.W, self.U)
         return kernels.Kernel(lstm_kernels.LSTM, (self.U.weight,), whole=whole)
 
     def once(self, x: Tensor, entries: Entries) -> Entries:

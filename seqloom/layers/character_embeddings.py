@@ -16,6 +16,8 @@ from .recurrent import recurrent_encoder
 class CharacterEncoder(nn.Module):
     """The letters of a word (N, K), 0 behind its end, to one vector (N, size)."""
 
+    embed: TokenEmbedding  # of the letters
+
     @abstractmethod
     def forward(self, letters: Tensor) -> Tensor: ...
 

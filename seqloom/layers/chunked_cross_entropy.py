@@ -69,14 +69,14 @@ def surprise(logits: Tensor, target: Tensor, weights: Tensor | None, smoothing: 
     own = logits.new_ones(len(logits)) if weights is None else weights[target]
     whole = own if weights is None else weights.mean().expand(len(own))
     mass = (1 - smoothing) * own + smoothing * whole  # Σ q
-    told = (1 - smoothing) * own * logits.gather(1, place)[:, 0]
+    target_score = (1 - smoothing) * own * logits.gather(1, place)[:, 0]
     if smoothing:
         logits.index_fill_(1, impossible, 0)
-        told = told + smoothing * (logits.sum(1) / classes if weights is None else logits @ (weights / classes))
+        target_score += smoothing * (logits.sum(1) / classes if weights is None else logits @ (weights / classes))
     logits.index_fill_(1, impossible, -torch.inf)
     top = logits.amax(1, keepdim=True)
     summed = logits.sub_(top).exp_().sum(1)
-    loss = (mass * (top[:, 0] + summed.log()) - told).sum()
+    loss = (mass * (top[:, 0] + summed.log()) - target_score).sum()
     logits.mul_((mass / summed)[:, None])
     if smoothing:
         logits.sub_(smoothing / classes * (1.0 if weights is None else weights))

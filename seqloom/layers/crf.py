@@ -34,12 +34,12 @@ class CRF(Head):
         logs = self.log_probability(self(zero_padding(features, mask)), target, mask)
         return -logs.sum(), mask.sum().to(logs)
 
-    def log_probability(self, expected: Tensor, told: Tensor, mask: Tensor) -> Tensor:
-        """Of the path `told` (B, T) among all paths of its length: (B,). Where nothing is to be told, it is certain."""
+    def log_probability(self, expected: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        """Of the path (B, T) among all paths of its length: (B,). Where nothing is to be told, it is certain."""
         order, _ = to_front(mask)
         scores, tags, mask = (
             single(take_steps(zero_padding(expected, mask), order)),
-            take_steps(told, order),
+            take_steps(target, order),
             take_steps(mask, order),
         )
         total = self.forwards(scores, mask, 1.0, torch.logsumexp)[:, -1] + self.last

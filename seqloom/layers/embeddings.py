@@ -1,6 +1,7 @@
 """From what a batch holds to vectors: the first layer."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +24,12 @@ class Inputs:
     side: int = 0  # of a square, in pixels; the features are those of a pixel
 
 
-def describe_inputs(embed: nn.Module, features: int = 0) -> Inputs:
+def describe_inputs(embed: Any, features: int = 0) -> Inputs:
     """As the layer says; PyTorch's own say it by what they are. `features` are those of what goes in as it is."""
     if not hasattr(embed, "inputs"):
         return Inputs(embed.num_embeddings) if hasattr(embed, "num_embeddings") else Inputs(features=features)
-    return embed.inputs()  # type: ignore[operator]
+    inputs: Inputs = embed.inputs()
+    return inputs
 
 
 class TokenEmbedding(nn.Module):

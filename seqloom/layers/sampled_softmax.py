@@ -49,8 +49,8 @@ class SampledSoftmax(Head):
         rivals = torch.addmm(shift - self.weight[drawn], features, others.T)
         rivals = rivals.masked_fill(drawn == target[:, None], -math.inf)
         truth = (features * own).sum(-1) + shift_own
-        told = torch.cat([truth[:, None], rivals], 1)
-        return sum_and_count(F.cross_entropy(told, torch.zeros_like(target), reduction="none"))
+        logits = torch.cat([truth[:, None], rivals], 1)
+        return sum_and_count(F.cross_entropy(logits, torch.zeros_like(target), reduction="none"))
 
     def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
         return self.head.negative_log_likelihood(features, target)

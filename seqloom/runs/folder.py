@@ -30,7 +30,7 @@ from ..config.recipe import Recipe
 from ..data.schema import FieldKind
 from ..errors import RecipeError, RunError
 from ..layers.cells import MakeCell
-from ..schemas import Config, Data, NoteLine, RecordLine, Scores, checked
+from ..schemas import Config, Data, NoteLine, RecordLine, Scores, check_shape
 from ..tasks.task import Prepared, Task
 from ..training.files import (
     LOCK,
@@ -307,7 +307,7 @@ def read_records(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
 def check_record(values: dict[str, Any], place: str) -> dict[str, Any]:
     """A line of records.jsonl, if it is one."""
     shape = NoteLine if values.get("kind") == "note" else RecordLine
-    return checked(shape, values, place).model_dump(exclude_unset=True)
+    return check_shape(shape, values, place).model_dump(exclude_unset=True)
 
 
 class RecordLog:

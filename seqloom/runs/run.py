@@ -96,8 +96,7 @@ class Run:
         Several are a list, a column or the rows of a data frame (by the columns of the run), an array with one axis
         more, or a `Path` of any file that `seqloom predict --file` reads.
         """
-        several = split_inputs(self.task, given)
-        if several is not None:
+        if (several := split_inputs(self.task, given)) is not None:
             return self.predict_many(several, beam)
         [answers] = self.predict_many([given], beam)
         return answers

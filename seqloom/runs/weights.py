@@ -17,7 +17,7 @@ from .folder import MIXTURE, WEIGHTS
 EXTRA_NUMBERS = 1 << 24  # numbers that a model may have which are not in its weights, such as tables of positions
 
 
-def load_model(folder: Path, task: Task, sums: Mapping[str, str]) -> nn.Module:
+def load_model(folder: Path, task: Task, sums: Mapping[str, list[str]]) -> nn.Module:
     """The model with its weights, which have to match their checksum."""
     model = build_model(folder, task)
     data = read_checked(folder / WEIGHTS, sums[WEIGHTS], count_max_bytes(model))
@@ -25,7 +25,7 @@ def load_model(folder: Path, task: Task, sums: Mapping[str, str]) -> nn.Module:
     return model
 
 
-def load_mixture(folder: Path, task: Task, sums: Mapping[str, str]) -> Mixture | None:
+def load_mixture(folder: Path, task: Task, sums: Mapping[str, list[str]]) -> Mixture | None:
     """What is mixed into the answers of the model, if anything is."""
     if MIXTURE not in sums:
         return None

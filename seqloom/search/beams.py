@@ -38,7 +38,7 @@ from .base import (
     refuse_impossible,
     score_of,
 )
-from .choosing import largest, likeliest_rows
+from .choosing import likeliest_rows, take_largest
 from .constraints import list_fixed_bans
 from .tree import Candidate, Recorder
 
@@ -229,7 +229,7 @@ class Beams:
             own = slice(first, first + options.places)
             mine = allowed[:, own].flatten(0, 1)
             judged = (allowed[:, own] - penalties[:, None]).flatten(0, 1) if number else mine
-            worth, tokens = largest(judged, min(options.places, logs.shape[1]))
+            worth, tokens = take_largest(judged, min(options.places, logs.shape[1]))
             told = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
             gains = to_doubles(mine.gather(1, tokens))
             found = Extensions(tokens.cpu().numpy(), to_doubles(told), gains, to_doubles(worth) if number else gains)

@@ -25,12 +25,12 @@ from .constraints import index_tensor
 # Log-probabilities (N, V), the rows they belong to, the number of the step -> a token for each (N,).
 Choose = Callable[[Tensor, Sequence[int], int], Tensor]
 
-COLUMNS = 25  # how many numbers `largest` compares at once before it sorts
+COLUMNS = 25  # how many numbers `take_largest` compares at once before it sorts
 WORTHWHILE = 50_000  # from how many numbers in all that pays
 MOST = 64  # so many are quicker found by inserting than by sorting
 
 
-def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def take_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """`values.topk(count)` for many long rows (N, V).
 
     The largest lie in the columns with the largest maxima: finding those is one quick pass, and the sorting is left
@@ -60,7 +60,7 @@ def top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = No
     most = min(count + (0 if banned is None else len(banned)), last.shape[1])  # so many are enough
     if most > MOST or not usable(last) or not last.is_contiguous():
         logs = log_probabilities(logits)
-        return largest(logs if banned is None else logs.index_fill_(1, banned, -torch.inf), count)
+        return take_largest(logs if banned is None else logs.index_fill_(1, banned, -torch.inf), count)
     values, tokens = native_steps.leading(last, most)
     if banned is not None:
         values = values.masked_fill_((tokens[..., None] == banned).any(-1), -torch.inf)
@@ -171,7 +171,7 @@ class Sampling:
 
 
 def keep_top_k(logs: Tensor, count: int) -> Tensor:
-    values, places = largest(logs, count)
+    values, places = take_largest(logs, count)
     return torch.full_like(logs, -torch.inf).scatter(1, places, values)
 
 

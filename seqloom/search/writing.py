@@ -29,7 +29,7 @@ from .base import (
     log_probabilities,
     refuse_impossible,
 )
-from .choosing import Choose, Sampling, largest, likeliest, likeliest_rows, quick_rows
+from .choosing import Choose, Sampling, likeliest, likeliest_rows, quick_rows, take_largest
 from .constraints import list_fixed_bans
 
 
@@ -39,7 +39,7 @@ class Pick(NamedTuple):
     row: int
     token: int
     log: float  # the model's own log-probability of it
-    kept: int  # how many of the row's tokens so far are output: the end is not, nor is a stop sequence
+    output_length: int  # how many of the row's tokens so far are output: the end is not, nor is a stop sequence
     finish: str = ""  # why the row ends with it: "end", "stop", "length" or "time"; nothing while it goes on
     alternatives: Sequence[tuple[int, float]] = ()  # the likeliest tokens of this step, where that was asked for
 
@@ -148,7 +148,7 @@ class Choices:
             self.history.append(last)
         worth = allowed.gather(1, last)[:, 0].tolist() if self.constraints else []
         most = min(self.alternatives, logs.shape[1])
-        others = list_alternatives(*largest(logs, most)) if self.alternatives else []
+        others = list_alternatives(*take_largest(logs, most)) if self.alternatives else []
         return Chosen(last[:, 0].tolist(), logs.gather(1, last)[:, 0].tolist(), worth, others)
 
     def select(self, going: Sequence[int]) -> None:
@@ -249,7 +249,7 @@ def collect_hypothesis(picks: Sequence[Pick]) -> Hypothesis:
     if not picks:
         return Hypothesis([], [], 0.0)
     logs, end = [pick.log for pick in picks], picks[-1]
-    tokens = [pick.token for pick in picks[: end.kept]]
+    tokens = [pick.token for pick in picks[: end.output_length]]
     others = [pick.alternatives for pick in picks] if end.alternatives else ()
     return Hypothesis(tokens, logs, sum(logs), end.finish, others)
 

@@ -24,7 +24,7 @@ from ..fields import Field, Prediction
 from ..layers.cells import MakeCell
 from ..models import Batch, Objective
 from ..schemas import Shape as JsonShape
-from ..schemas import checked
+from ..schemas import check_shape
 from ..training.probe import Stopped
 from .generation import Continuation, Generation, SamplingOptions
 from .mixture import Mixture
@@ -147,7 +147,7 @@ class Declaration:
         fields, facts, sides = saved.get("fields"), saved.get("facts"), self.schema.sides
         if not isinstance(fields, dict) or not isinstance(facts, dict) or set(fields) != set(sides):
             raise RunError(f"task.json does not hold facts, and fields of {' and '.join(sides)}")
-        facts = checked(self.facts, facts, "task.json, facts")
+        facts = check_shape(self.facts, facts, "task.json, facts")
         task = Task(self, recipe, self.schema.read_fields(fields), facts)
         if self.check is not None:
             self.check(task)

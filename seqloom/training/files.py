@@ -21,7 +21,7 @@ from stat import S_ISREG
 from typing import Any, TypeVar
 
 from ..errors import RunError
-from ..schemas import Shape, checked
+from ..schemas import Shape, check_shape
 
 Shaped = TypeVar("Shaped", bound=Shape)
 
@@ -147,7 +147,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_shaped(shape: type[Shaped], path: Path) -> Shaped:
     """The object in a JSON file, which is of this shape."""
-    return checked(shape, read_json(path), str(path))
+    return check_shape(shape, read_json(path), str(path))
 
 
 def parse_json(data: bytes, place: str) -> dict[str, Any]:

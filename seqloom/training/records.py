@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat
 
-from ..schemas import Count, checked
+from ..schemas import Count, check_shape
 from .watching import Observation
 
 Kind = Literal["note", "step", "validation", "end"]
@@ -87,7 +87,7 @@ class Progress(BaseModel):
 
     @classmethod
     def read(cls, values: dict[str, Any], place: str) -> "Progress":
-        return checked(cls, values, place)
+        return check_shape(cls, values, place)
 
     def judge(self, value: float, loss: float) -> bool:
         """Whether this validation is the best so far, the lowest; one that is not a number never is."""

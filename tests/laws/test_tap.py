@@ -13,7 +13,7 @@ from seqloom.layers.cell_weights import constrain_weights
 from seqloom.layers.cells import RNNCell
 from seqloom.layers.embeddings import TokenEmbedding
 from seqloom.layers.fast import kernels
-from seqloom.layers.tap import watched
+from seqloom.layers.tap import is_watched
 from seqloom.models import Generator
 from seqloom.search import likeliest, stream
 
@@ -49,7 +49,7 @@ def test_while_one_thread_records_another_goes_the_fast_way_and_is_not_recorded(
     with recording(model) as tape:
         found, ways = elsewhere(read)
         assert not tape and ways == fast and fast
-        assert not elsewhere(lambda: watched(model)) and watched(model)
+        assert not elsewhere(lambda: is_watched(model)) and is_watched(model)
         assert torch.equal(found, alone)
         _, ways = read()
         assert tape and len(ways) < len(fast)
@@ -89,13 +89,13 @@ def test_blocks_that_generators_hold_open_end_in_any_order_and_in_any_thread():
     assert [next(one), next(two), next(three)] == [4, 4, 4]
     assert next(one) == 16  # what the others did in between went through the same context
     one.close()
-    assert watched(cell) and not elsewhere(lambda: watched(cell))
+    assert is_watched(cell) and not elsewhere(lambda: is_watched(cell))
     elsewhere(two.close)
     three.close()
-    assert not watched(cell)
+    assert not is_watched(cell)
     with recording(cell) as tape:
         cell.scan(x, first)
-    assert len(tape["taps.h"]) == 4 and not watched(cell)
+    assert len(tape["taps.h"]) == 4 and not is_watched(cell)
 
 
 def test_a_stream_writes_the_same_wherever_it_is_opened_and_read():

@@ -77,7 +77,7 @@ FALL = 0.3 + 2 * np.exp(-np.arange(40) / 6)
 STUCK = history(2.0 + 0.3 * np.exp(-np.arange(40) / 3))
 EVIDENCE = Evidence(
     blind=2.0,
-    told=0.3,
+    loss=0.3,
     dropped=0.4,
     rows=32.0,
     mixed=0.97,
@@ -112,7 +112,7 @@ HEALTHY = Checkup(
     EVIDENCE,
     Tried(),
 )
-POOR = replace(HEALTHY, curves=STUCK, evidence=replace(EVIDENCE, told=1.95, dropped=1.95))  # for no reason
+POOR = replace(HEALTHY, curves=STUCK, evidence=replace(EVIDENCE, loss=1.95, dropped=1.95))  # for no reason
 
 
 def score(value, rival, better):
@@ -170,7 +170,7 @@ ILL = {
         HEALTHY,
         recipe=recipe("train.steps=9000", "train.patience=2"),
         curves=history(FALL + 0.9, FALL[::4] + 0.9),
-        evidence=replace(EVIDENCE, told=1.1),
+        evidence=replace(EVIDENCE, loss=1.1),
     ),
     "decay too strong": ill("train.weight_decay=5", evidence={"weights": Weights(0.1, 0.01, 0.6)}),
     "gradients clipped too much": ill("train.clip_norm=0.001"),

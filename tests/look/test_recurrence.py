@@ -106,7 +106,7 @@ def test_a_hand_made_lstm_shows_the_gates_it_was_given():
     c = 0.25 * np.tanh(1) * np.cumsum(0.5 ** np.arange(4))
     close(trace.mean("c"), c, rtol=1e-5)
     close(trace.mean("h"), 0.75 * np.tanh(c), rtol=1e-5)
-    close(trace.kept, np.repeat(0.5 ** np.arange(4)[::-1, None], 3, 1), rtol=1e-6)
+    close(trace.memory_path, np.repeat(0.5 ** np.arange(4)[::-1, None], 3, 1), rtol=1e-6)
     assert trace.name == "layer 1" and trace.saturated("f") == (0, 0)
     [decay] = compute_decays(model, make_batch(torch.randn(1, 4, 2)))
     assert decay.bound is None
@@ -124,13 +124,13 @@ def test_summaries_of_a_trace():
     close(low, [0, 0.01])
     close(high, [1, 0.99])
     with pytest.raises(ValueError, match="no gate"):
-        _ = trace.kept
+        _ = trace.memory_path
 
 
 def test_what_a_backward_reader_keeps_is_what_the_steps_before_left():
     gate = np.array([[0.5], [0.25], [1.0]])
-    close(Trace("a", list("xyz"), {"f": gate}, {}).kept[:, 0], [0.25, 1.0, 1.0])
-    close(Trace("a", list("xyz"), {"f": gate}, {}, backwards=True).kept[:, 0], [1.0, 0.5, 0.125])
+    close(Trace("a", list("xyz"), {"f": gate}, {}).memory_path[:, 0], [0.25, 1.0, 1.0])
+    close(Trace("a", list("xyz"), {"f": gate}, {}, backwards=True).memory_path[:, 0], [1.0, 0.5, 0.125])
 
 
 def test_spectra_of_every_gate():

@@ -9,7 +9,7 @@ import torch
 
 from seqloom.errors import SearchError
 from seqloom.search import Banned, Sampling, greedy, likeliest, sampled, score, stream, write
-from seqloom.search.choosing import draw_tokens, draw_uniform, largest, seeds_of
+from seqloom.search.choosing import draw_tokens, draw_uniform, seeds_of, take_largest
 
 from .toy import END, Toy, all_tokens
 
@@ -71,7 +71,7 @@ def test_a_stream_says_what_the_whole_says():
             assert not rows[pick.row] or not rows[pick.row][-1].finish
             rows[pick.row].append(pick)
     for one, picks in zip(whole, rows, strict=True):
-        assert [pick.token for pick in picks][: picks[-1].kept] == one.tokens
+        assert [pick.token for pick in picks][: picks[-1].output_length] == one.tokens
         assert [pick.log for pick in picks] == one.logs and picks[-1].finish == one.finish
 
 
@@ -226,7 +226,7 @@ def test_a_seed_for_each_row_or_one_for_all():
 def test_the_largest_of_many_are_those_that_sorting_finds(shape, count):
     values = torch.randn(shape, generator=torch.Generator().manual_seed(1))
     count = min(count, shape[1])
-    found, places = largest(values, count)
+    found, places = take_largest(values, count)
     expected = values.sort(-1, descending=True)[0][:, :count]
     assert torch.equal(found, expected) and torch.equal(values.gather(1, places), expected)
     assert torch.equal(likeliest(values, [], 1), values.argmax(-1))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import RunError
-from ...schemas import checked
+from ...schemas import check_shape
 from ...training.files import json_bytes, read_json
 from ..folder import refuse_existing, write_folder
 from .bert import BERT
@@ -108,7 +108,7 @@ def read_generation(folder: Path) -> dict[str, Any]:
 
 
 def read_settings(family: Family, config: Mapping[str, Any], place: Path | str) -> Any:
-    settings = checked(family.config, dict(config), str(place))
+    settings = check_shape(family.config, dict(config), str(place))
     for heads in ("heads", "encoder_heads", "decoder_heads"):
         if (number := getattr(settings, heads, 0)) and settings.size % number:
             raise RunError(f"{place}: {settings.size} features cannot be shared out evenly among {number} heads")

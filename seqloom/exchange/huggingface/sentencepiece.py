@@ -43,7 +43,7 @@ class MarianTokenizer:
         if text.startswith(">>") and "<<" in text:
             code, _, rest = text.partition("<<")
             code += "<<"
-        with guarded(self.place):
+        with refuse_panics(self.place):
             pieces = [code, *self.library.encode(rest).tokens] if code else self.library.encode(rest).tokens
         return [self.ids.get(piece, self.ids["<unk>"]) for piece in pieces] + [self.ids["</s>"]]
 
@@ -69,7 +69,7 @@ def build_library(pieces: list[tuple[str, float]], characters: bytes) -> "Librar
 
 
 @contextmanager
-def guarded(place: Path) -> Iterator[None]:
+def refuse_panics(place: Path) -> Iterator[None]:
     """Whatever the library makes of a hostile file is one sentence: it can panic, with what is no `Exception`."""
     try:
         yield

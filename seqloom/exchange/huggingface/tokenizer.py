@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import RunError
 from ...training.files import parse_json, read_bytes
-from .sentencepiece import MarianTokenizer, guarded
+from .sentencepiece import MarianTokenizer, refuse_panics
 from .weights import refuse_link
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class LibraryTokenizer:
 
     def __init__(self, library: "Library", place: Path, files: dict[str, bytes]) -> None:
         self.library, self.place, self.files = library, place, files
-        with guarded(place):
+        with refuse_panics(place):
             library.no_truncation()
             library.no_padding()
             # The special tokens around a text have ids of their own, which the vocabulary need not know.
@@ -57,36 +57,36 @@ class LibraryTokenizer:
         self.largest_id = max(ids, default=-1)
 
     def encode(self, text: str) -> list[int]:
-        with guarded(self.place):
+        with refuse_panics(self.place):
             return list(self.library.encode(text).ids)
 
     def encode_pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
         """The ids of two texts, and which of the two each belongs to: the segments."""
-        with guarded(self.place):
+        with refuse_panics(self.place):
             encoding = self.library.encode(first, second)
             return list(encoding.ids), list(encoding.type_ids)
 
     def encode_many(self, texts: Sequence[str], special: bool = True) -> list[list[int]]:
         """The ids of each text, with what the model expects around them unless that is not wanted."""
         whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # half a surrogate pair is no text
-        with guarded(self.place):
+        with refuse_panics(self.place):
             found = self.library.encode_batch(whole, add_special_tokens=special)
             return [list(encoding.ids) for encoding in found]
 
     def find_id(self, token: str) -> int | None:
         """The id of a token, such as "[MASK]"."""
-        with guarded(self.place):
+        with refuse_panics(self.place):
             found: int | None = self.library.token_to_id(token)
             return found
 
     def list_tokens(self) -> dict[str, int]:
         """Every token with its id."""
-        with guarded(self.place):
+        with refuse_panics(self.place):
             return dict(self.library.get_vocab(with_added_tokens=True))
 
     def decode(self, ids: Sequence[int], special: bool = False) -> str:
         """The text of these ids, without the special tokens unless they are asked for."""
-        with guarded(self.place):
+        with refuse_panics(self.place):
             return str(self.library.decode(list(ids), skip_special_tokens=not special))
 
 
@@ -116,11 +116,11 @@ def build_tokenizer(files: dict[str, bytes], family: str, folder: Path) -> Folde
     }
     for name, read in readers.items():
         if name in files:
-            with guarded(folder / name):
+            with refuse_panics(folder / name):
                 library = read()
             return LibraryTokenizer(library, folder / name, files)
     if "source.spm" in files:
-        with guarded(folder / "source.spm"):
+        with refuse_panics(folder / "source.spm"):
             return MarianTokenizer(files, folder)
     return None
 

@@ -88,7 +88,7 @@ def run(kernel: Kernel, shares: Tensor, counts: list[int], first: Entries) -> En
 # --- what the kernels are made of -------------------------------------------------------------------------------
 
 
-def cut(counts: list[int], *tensors: Tensor) -> list[tuple[Tensor, ...]]:
+def split_steps(counts: list[int], *tensors: Tensor) -> list[tuple[Tensor, ...]]:
     """Each step's part of each tensor (N, …)."""
     return list(zip(*(tensor.split(counts) for tensor in tensors), strict=True))
 
@@ -98,19 +98,19 @@ def going(tensor: Tensor, step: Tensor) -> Tensor:
     return tensor if len(tensor) == len(step) else tensor[: len(step)]
 
 
-def as_tanh(s: Tensor) -> Tensor:
+def sigmoid_to_tanh(s: Tensor) -> Tensor:
     """2 s − 1, in place: σ(2 z) becomes tanh(z)."""
     return torch.add(MINUS_ONE, s, alpha=2, out=s)
 
 
-def trail(first: Tensor, counts: list[int]) -> tuple[Tensor, Tensor]:
+def allocate_steps(first: Tensor, counts: list[int]) -> tuple[Tensor, Tensor]:
     """Room for an entry at all steps, behind the first one: the whole of it, and the room alone, (N, size)."""
     whole = first.new_empty(counts[0] + sum(counts), first.shape[1])
     whole[: counts[0]] = first[: counts[0]]
     return whole, whole[counts[0] :]
 
 
-def before(whole: Tensor, counts: list[int]) -> Tensor:
+def shift_steps(whole: Tensor, counts: list[int]) -> Tensor:
     """An entry (N, size) as each element finds it: the first one, then what the step before left."""
     if counts[0] == counts[-1]:
         return whole[: -counts[0]]
@@ -121,7 +121,7 @@ def before(whole: Tensor, counts: list[int]) -> Tensor:
     return torch.cat(pieces)
 
 
-def widened(gradient: Tensor, like: Tensor) -> Tensor:
+def pad_rows(gradient: Tensor, like: Tensor) -> Tensor:
     """The gradient of the first entries: rows that have no element get none."""
     if len(gradient) == len(like):
         return gradient
@@ -138,10 +138,10 @@ class RNN(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor) -> Tensor:
-        whole, outputs = trail(h, counts)
+        whole, outputs = allocate_steps(h, counts)
         now, ahead = h, 2 * U.t()
-        for here, output in cut(counts, x.detach().mul_(2), outputs):
-            now = as_tanh(torch.sigmoid(here.addmm_(going(now, here), ahead), out=output))
+        for here, output in split_steps(counts, x.detach().mul_(2), outputs):
+            now = sigmoid_to_tanh(torch.sigmoid(here.addmm_(going(now, here), ahead), out=output))
         ctx.save_for_backward(U, h, whole)
         ctx.counts = counts
         return outputs
@@ -152,13 +152,13 @@ class RNN(torch.autograd.Function):
         U, h, whole = ctx.saved_tensors
         outputs, d_x = whole[ctx.counts[0] :], torch.empty_like(d_outputs)
         later = d_x[:0]
-        for d_h, output, here in reversed(cut(ctx.counts, d_outputs, outputs, d_x)):
+        for d_h, output, here in reversed(split_steps(ctx.counts, d_outputs, outputs, d_x)):
             if len(later) == len(here):
                 torch.addmm(d_h, later, U, out=here)
             else:
                 here.copy_(d_h)[: len(later)].addmm_(later, U)
             later = bend_tanh(here, output, grad_input=here)
-        return d_x, None, d_x.t() @ before(whole, ctx.counts), widened(later @ U, h)
+        return d_x, None, d_x.t() @ shift_steps(whole, ctx.counts), pad_rows(later @ U, h)
 
 
 class GRU(torch.autograd.Function):
@@ -171,12 +171,12 @@ class GRU(torch.autograd.Function):
         gates[:, 2 * size :] *= 2
         gating, proposing, offset = U[: 2 * size].t(), 2 * U[2 * size :].t(), 2 * b[2 * size :]
         shares = torch.empty_like(gates[:, :size])  # 2 (U h + b) of the candidate, which the reset gate weighs
-        whole, outputs = trail(h, counts)
+        whole, outputs = allocate_steps(h, counts)
         blocks, now = gates.chunk(3, 1), h
-        for r_u, r, u, n, share, output in cut(counts, gates[:, : 2 * size], *blocks, shares, outputs):
+        for r_u, r, u, n, share, output in split_steps(counts, gates[:, : 2 * size], *blocks, shares, outputs):
             old = going(now, r)
             r_u.addmm_(old, gating).sigmoid_()
-            as_tanh(n.addcmul_(r, torch.addmm(offset, old, proposing, out=share)).sigmoid_())
+            sigmoid_to_tanh(n.addcmul_(r, torch.addmm(offset, old, proposing, out=share)).sigmoid_())
             now = torch.lerp(n, old, u, out=output)
         ctx.save_for_backward(gates, shares, U, h, whole)
         ctx.counts = counts
@@ -186,7 +186,7 @@ class GRU(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
         gates, shares, U, h, whole = ctx.saved_tensors
-        size, earlier = h.shape[1], before(whole, ctx.counts)
+        size, earlier = h.shape[1], shift_steps(whole, ctx.counts)
         r, u, n = gates.chunk(3, 1)
         # How n behind its reset, r, u and n before it (blocks 0 to 3) move with h, for all steps at once: the first
         # three are the gradient of the product U h + b, the last three, once h's is multiplied in, that of x.
@@ -199,13 +199,15 @@ class GRU(torch.autograd.Function):
         d_product, turned = moves[:, : 3 * size], torch.cat([U[2 * size :], U[: 2 * size]])
         d_hs = d_outputs.clone()
         later, carried, kept = d_product[:0], d_hs[:0], u[:0]
-        for d_h, blocks, product, share in reversed(cut(ctx.counts, d_hs, moves.unflatten(1, (4, size)), d_product, u)):
+        for d_h, blocks, product, share in reversed(
+            split_steps(ctx.counts, d_hs, moves.unflatten(1, (4, size)), d_product, u)
+        ):
             going(d_h, later).addmm_(later, turned).addcmul_(carried, kept)
             blocks.mul_(d_h[:, None])
             later, carried, kept = product, d_h, share
         d_first = torch.addcmul(later @ turned, carried, kept)
         d_U, d_b = d_product.t() @ earlier, d_product.sum(0)
-        return moves[:, size:], None, d_U.roll(2 * size, 0), d_b.roll(2 * size), widened(d_first, h)
+        return moves[:, size:], None, d_U.roll(2 * size, 0), d_b.roll(2 * size), pad_rows(d_first, h)
 
 
 class ResetBefore(torch.autograd.Function):
@@ -217,12 +219,12 @@ class ResetBefore(torch.autograd.Function):
         gates[:, 2 * size :] *= 2
         gating, proposing = U.t(), 2 * V.t()
         resets = torch.empty_like(gates[:, :size])  # r h
-        whole, outputs = trail(h, counts)
+        whole, outputs = allocate_steps(h, counts)
         blocks, now = gates.chunk(3, 1), h
-        for r_u, r, u, n, reset, output in cut(counts, gates[:, : 2 * size], *blocks, resets, outputs):
+        for r_u, r, u, n, reset, output in split_steps(counts, gates[:, : 2 * size], *blocks, resets, outputs):
             old = going(now, r)
             r_u.addmm_(old, gating).sigmoid_()
-            as_tanh(n.addmm_(torch.mul(r, old, out=reset), proposing).sigmoid_())
+            sigmoid_to_tanh(n.addmm_(torch.mul(r, old, out=reset), proposing).sigmoid_())
             now = torch.lerp(n, old, u, out=output)
         ctx.save_for_backward(gates, resets, U, V, h, whole)
         ctx.counts = counts
@@ -232,7 +234,7 @@ class ResetBefore(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor | None, ...]:
         gates, resets, U, V, h, whole = ctx.saved_tensors
-        size, earlier = h.shape[1], before(whole, ctx.counts)
+        size, earlier = h.shape[1], shift_steps(whole, ctx.counts)
         r, u, n = gates.chunk(3, 1)
         d_gates = torch.empty_like(gates)
         d_r, d_u, d_n = d_gates.chunk(3, 1)
@@ -241,11 +243,13 @@ class ResetBefore(torch.autograd.Function):
         bend_tanh(1 - u, n, grad_input=d_n)
         d_hs, d_r_u, d_u_n = d_outputs.clone(), d_gates[:, : 2 * size], d_gates[:, size:].unflatten(1, (2, size))
         later, passed = d_r_u[:0], d_hs[:0]
-        for d_h, of_r, of_u, r_u, u_n, of_n, d_reset in reversed(cut(ctx.counts, d_hs, r, u, d_r_u, d_u_n, d_n, d_r)):
+        for d_h, of_r, of_u, r_u, u_n, of_n, d_reset in reversed(
+            split_steps(ctx.counts, d_hs, r, u, d_r_u, d_u_n, d_n, d_r)
+        ):
             going(d_h, later).addmm_(later, U).add_(passed)
             u_n.mul_(d_h[:, None])
             back = of_n @ V
             d_reset.mul_(back)
             later, passed = r_u, torch.mul(d_h, of_u).addcmul_(back, of_r)
         d_first = (later @ U).add_(passed)
-        return d_gates, None, d_r_u.t() @ earlier, d_n.t() @ resets, widened(d_first, h)
+        return d_gates, None, d_r_u.t() @ earlier, d_n.t() @ resets, pad_rows(d_first, h)

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ..state import Entries
-from .kernels import as_tanh, before, bend_sigmoid, bend_tanh, cut, going, trail, widened
+from .kernels import allocate_steps, bend_sigmoid, bend_tanh, going, pad_rows, shift_steps, sigmoid_to_tanh, split_steps
 
 
-def by_pytorch(W: nn.Linear, U: nn.Linear, x: Tensor, entries: Entries) -> tuple[Tensor, Entries]:
+def run_pytorch_lstm(W: nn.Linear, U: nn.Linear, x: Tensor, entries: Entries) -> tuple[Tensor, Entries]:
     """The plain LSTM over a batch without padding, as `nn.LSTM` runs it: in single precision by oneDNN."""
     bias = U.weight.new_zeros(len(U.weight))
     weights = [W.weight, U.weight, bias if W.bias is None else W.bias, bias]
@@ -23,7 +23,7 @@ def by_pytorch(W: nn.Linear, U: nn.Linear, x: Tensor, entries: Entries) -> tuple
     return outputs, (h[0], c[0])
 
 
-def slopes(gates: Tensor, old: Tensor, squashed: Tensor) -> tuple[Tensor, Tensor]:
+def compute_slopes(gates: Tensor, old: Tensor, squashed: Tensor) -> tuple[Tensor, Tensor]:
     """Of i, f, g, o, the old c and tanh(c): how c moves with what i, f and g are squashed from and how h does with that
     of o, side by side; and how h moves with c."""
     (i, f, g, o), moves = gates.chunk(4, 1), torch.empty_like(gates)
@@ -35,12 +35,12 @@ def slopes(gates: Tensor, old: Tensor, squashed: Tensor) -> tuple[Tensor, Tensor
     return moves, torch.ops.aten.tanh_backward(o, squashed)
 
 
-def owned(gradient: Tensor | None, like: Tensor) -> Tensor:
+def copy_gradient(gradient: Tensor | None, like: Tensor) -> Tensor:
     """The gradient as something to write into; zeros where there is none."""
     return torch.zeros_like(like) if gradient is None else gradient.clone()
 
 
-def doubled(x: Tensor, U: Tensor, block: int) -> tuple[Tensor, Tensor]:
+def double_candidate(x: Tensor, U: Tensor, block: int) -> tuple[Tensor, Tensor]:
     """What the gates are squashed from, with the candidate's block twice as large: x itself and a copy of Uᵀ."""
     size, gates, ahead = U.shape[1], x.detach(), U.t().clone()
     for part in (gates, ahead):
@@ -48,7 +48,7 @@ def doubled(x: Tensor, U: Tensor, block: int) -> tuple[Tensor, Tensor]:
     return gates, ahead
 
 
-def retrace(
+def backpropagate_steps(
     counts: list[int], U: Tensor, moves: Tensor, through: Tensor, stays: Tensor, d_hs: Tensor, d_cs: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Backwards over all steps: `moves` becomes the gradient of the gates before they were squashed.
@@ -60,7 +60,7 @@ def retrace(
     by_c, by_h = moves[:, :-size].unflatten(1, (-1, size)), moves[:, -size:]
     later, carried, kept = moves[:0], d_cs[:0], stays[:0]
     for d_h, d_c, here, with_c, with_h, passes, stay in reversed(
-        cut(counts, d_hs, d_cs, moves, by_c, by_h, through, stays)
+        split_steps(counts, d_hs, d_cs, moves, by_c, by_h, through, stays)
     ):
         going(d_h, later).addmm_(later, U)
         going(d_c, later).addcmul_(carried, kept)
@@ -76,15 +76,17 @@ class LSTM(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        gates, ahead = doubled(x, U, 2)
-        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        gates, ahead = double_candidate(x, U, 2)
+        (whole_h, outputs), (whole_c, cells) = allocate_steps(h, counts), allocate_steps(c, counts)
         squashed = torch.empty_like(cells)
         now, cell = h, c
-        for here, i, f, g, o, new, squash, output in cut(counts, gates, *gates.chunk(4, 1), cells, squashed, outputs):
+        for here, i, f, g, o, new, squash, output in split_steps(
+            counts, gates, *gates.chunk(4, 1), cells, squashed, outputs
+        ):
             here.addmm_(going(now, here), ahead).sigmoid_()
-            as_tanh(g)
+            sigmoid_to_tanh(g)
             cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, g)
-            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            sigmoid_to_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o, squash, out=output)
         ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -96,11 +98,11 @@ class LSTM(torch.autograd.Function):
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
         gates, U, h, c, whole_h, whole_c, squashed = ctx.saved_tensors
         f = gates.chunk(4, 1)[1]
-        d_gates, through = slopes(gates, before(whole_c, ctx.counts), squashed)
-        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
-        d_h, d_c = retrace(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
-        d_U = d_gates.t() @ before(whole_h, ctx.counts)
-        return d_gates, None, d_U, widened(d_h, h), widened(d_c, c)
+        d_gates, through = compute_slopes(gates, shift_steps(whole_c, ctx.counts), squashed)
+        d_hs, d_cs = copy_gradient(d_outputs, squashed), copy_gradient(d_cells, squashed)
+        d_h, d_c = backpropagate_steps(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
+        d_U = d_gates.t() @ shift_steps(whole_h, ctx.counts)
+        return d_gates, None, d_U, pad_rows(d_h, h), pad_rows(d_c, c)
 
 
 class Coupled(torch.autograd.Function):
@@ -108,14 +110,16 @@ class Coupled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        gates, ahead = doubled(x, U, 1)
-        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        gates, ahead = double_candidate(x, U, 1)
+        (whole_h, outputs), (whole_c, cells) = allocate_steps(h, counts), allocate_steps(c, counts)
         squashed = torch.empty_like(cells)
         now, cell = h, c
-        for here, f, g, o, new, squash, output in cut(counts, gates, *gates.chunk(3, 1), cells, squashed, outputs):
+        for here, f, g, o, new, squash, output in split_steps(
+            counts, gates, *gates.chunk(3, 1), cells, squashed, outputs
+        ):
             here.addmm_(going(now, here), ahead).sigmoid_()
-            cell = torch.lerp(as_tanh(g), going(cell, here), f, out=new)
-            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            cell = torch.lerp(sigmoid_to_tanh(g), going(cell, here), f, out=new)
+            sigmoid_to_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o, squash, out=output)
         ctx.save_for_backward(gates, U, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -129,14 +133,14 @@ class Coupled(torch.autograd.Function):
         f, g, o = gates.chunk(3, 1)
         d_gates = torch.empty_like(gates)
         d_f, d_g, d_o = d_gates.chunk(3, 1)
-        bend_sigmoid(torch.sub(before(whole_c, ctx.counts), g, out=d_f), f, grad_input=d_f)
+        bend_sigmoid(torch.sub(shift_steps(whole_c, ctx.counts), g, out=d_f), f, grad_input=d_f)
         bend_tanh(1 - f, g, grad_input=d_g)
         bend_sigmoid(squashed, o, grad_input=d_o)
         through = torch.ops.aten.tanh_backward(o, squashed)
-        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
-        d_h, d_c = retrace(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
-        d_U = d_gates.t() @ before(whole_h, ctx.counts)
-        return d_gates, None, d_U, widened(d_h, h), widened(d_c, c)
+        d_hs, d_cs = copy_gradient(d_outputs, squashed), copy_gradient(d_cells, squashed)
+        d_h, d_c = backpropagate_steps(ctx.counts, U, d_gates, through, f, d_hs, d_cs)
+        d_U = d_gates.t() @ shift_steps(whole_h, ctx.counts)
+        return d_gates, None, d_U, pad_rows(d_h, h), pad_rows(d_c, c)
 
 
 class Peephole(torch.autograd.Function):
@@ -150,19 +154,19 @@ class Peephole(torch.autograd.Function):
         ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor]:
         size = h.shape[1]
-        gates, ahead = doubled(x, U, 2)
-        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        gates, ahead = double_candidate(x, U, 2)
+        (whole_h, outputs), (whole_c, cells) = allocate_steps(h, counts), allocate_steps(c, counts)
         squashed = torch.empty_like(cells)
         now, cell, (V_i, V_f, V_o) = h, c, V
-        for here, i_f_g, i, f, g, o, new, squash, output in cut(
+        for here, i_f_g, i, f, g, o, new, squash, output in split_steps(
             counts, gates, gates[:, : 3 * size], *gates.chunk(4, 1), cells, squashed, outputs
         ):
             old = going(cell, here)
             here.addmm_(going(now, here), ahead)
             i.addcmul_(V_i, old), f.addcmul_(V_f, old)
-            i_f_g.sigmoid_(), as_tanh(g)
+            i_f_g.sigmoid_(), sigmoid_to_tanh(g)
             cell = torch.mul(f, old, out=new).addcmul_(i, g)
-            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            sigmoid_to_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o.addcmul_(V_o, cell).sigmoid_(), squash, out=output)
         ctx.save_for_backward(gates, U, V, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -173,17 +177,17 @@ class Peephole(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
         gates, U, V, h, c, whole_h, whole_c, squashed = ctx.saved_tensors
-        old, cells = before(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
-        d_gates, through = slopes(gates, old, squashed)
+        old, cells = shift_steps(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
+        d_gates, through = compute_slopes(gates, old, squashed)
         d_i, d_f, _, d_o = d_gates.chunk(4, 1)
         through.addcmul_(d_o, V[2])  # h sees c, and so does the output gate
         # what c of a step says of c before: it stays by f, and the gates i and f have seen it
         stays = torch.addcmul(gates.chunk(4, 1)[1], d_i, V[0]).addcmul_(d_f, V[1])
-        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
-        d_h, d_c = retrace(ctx.counts, U, d_gates, through, stays, d_hs, d_cs)
+        d_hs, d_cs = copy_gradient(d_outputs, squashed), copy_gradient(d_cells, squashed)
+        d_h, d_c = backpropagate_steps(ctx.counts, U, d_gates, through, stays, d_hs, d_cs)
         d_V = torch.stack([(d_i * old).sum(0), (d_f * old).sum(0), (d_o * cells).sum(0)])
-        d_U = d_gates.t() @ before(whole_h, ctx.counts)
-        return d_gates, None, d_U, d_V, widened(d_h, h), widened(d_c, c)
+        d_U = d_gates.t() @ shift_steps(whole_h, ctx.counts)
+        return d_gates, None, d_U, d_V, pad_rows(d_h, h), pad_rows(d_c, c)
 
 
 class FullPeephole(torch.autograd.Function):
@@ -194,19 +198,19 @@ class FullPeephole(torch.autograd.Function):
         ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, V_o: Tensor, h: Tensor, c: Tensor
     ) -> tuple[Tensor, Tensor]:
         size, looking, looking_late = h.shape[1], V.t(), V_o.t()
-        gates, ahead = doubled(x, U, 2)
-        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        gates, ahead = double_candidate(x, U, 2)
+        (whole_h, outputs), (whole_c, cells) = allocate_steps(h, counts), allocate_steps(c, counts)
         squashed = torch.empty_like(cells)
         now, cell = h, c
-        for here, i_f_g, i_f, i, f, g, o, new, squash, output in cut(
+        for here, i_f_g, i_f, i, f, g, o, new, squash, output in split_steps(
             counts, gates, gates[:, : 3 * size], gates[:, : 2 * size], *gates.chunk(4, 1), cells, squashed, outputs
         ):
             old = going(cell, here)
             here.addmm_(going(now, here), ahead)
             i_f.addmm_(old, looking)
-            i_f_g.sigmoid_(), as_tanh(g)
+            i_f_g.sigmoid_(), sigmoid_to_tanh(g)
             cell = torch.mul(f, old, out=new).addcmul_(i, g)
-            as_tanh(torch.add(cell, cell, out=squash).sigmoid_())
+            sigmoid_to_tanh(torch.add(cell, cell, out=squash).sigmoid_())
             now = torch.mul(o.addmm_(cell, looking_late).sigmoid_(), squash, out=output)
         ctx.save_for_backward(gates, U, V, V_o, h, c, whole_h, whole_c, squashed)
         ctx.counts = counts
@@ -217,23 +221,23 @@ class FullPeephole(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
         gates, U, V, V_o, h, c, whole_h, whole_c, squashed = ctx.saved_tensors
-        size, old, cells = h.shape[1], before(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
+        size, old, cells = h.shape[1], shift_steps(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
         f = gates.chunk(4, 1)[1]
-        d_gates, through = slopes(gates, old, squashed)
+        d_gates, through = compute_slopes(gates, old, squashed)
         d_i_f, d_o, by_c = d_gates[:, : 2 * size], d_gates[:, 3 * size :], d_gates[:, : 3 * size].unflatten(1, (3, -1))
-        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
+        d_hs, d_cs = copy_gradient(d_outputs, squashed), copy_gradient(d_cells, squashed)
         later, later_i_f, carried, kept = d_gates[:0], d_i_f[:0], d_cs[:0], f[:0]
         for d_h, d_c, here, i_f, with_c, with_h, passes, stay in reversed(
-            cut(ctx.counts, d_hs, d_cs, d_gates, d_i_f, by_c, d_o, through, f)
+            split_steps(ctx.counts, d_hs, d_cs, d_gates, d_i_f, by_c, d_o, through, f)
         ):
             going(d_h, later).addmm_(later, U)
             going(d_c, later).addcmul_(carried, kept).addmm_(later_i_f, V)
             d_c.addcmul_(d_h, passes).addmm_(with_h.mul_(d_h), V_o)
             with_c.mul_(d_c[:, None])
             later, later_i_f, carried, kept = here, i_f, d_c, stay
-        d_U, d_V, d_V_o = d_gates.t() @ before(whole_h, ctx.counts), d_i_f.t() @ old, d_o.t() @ cells
+        d_U, d_V, d_V_o = d_gates.t() @ shift_steps(whole_h, ctx.counts), d_i_f.t() @ old, d_o.t() @ cells
         d_first = torch.addcmul(later_i_f @ V, carried, kept)
-        return d_gates, None, d_U, d_V, d_V_o, widened(later @ U, h), widened(d_first, c)
+        return d_gates, None, d_U, d_V, d_V_o, pad_rows(later @ U, h), pad_rows(d_first, c)
 
 
 class NormedLSTM(torch.autograd.Function):
@@ -258,21 +262,21 @@ class NormedLSTM(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         size, gates, ahead, epsilon = h.shape[1], x.detach(), U.t(), NormedLSTM.EPSILON
         products = torch.empty_like(gates)  # U h, before it is normalized
-        (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+        (whole_h, outputs), (whole_c, cells) = allocate_steps(h, counts), allocate_steps(c, counts)
         squashed, spreads = torch.empty_like(cells), []  # of each norm, mean and 1 / deviation
         gates[:, 2 * size : 3 * size] *= 2
         twice, twice_c, twice_shift = scale.clone(), 2 * scale_c, 2 * shift_c
         twice[2 * size : 3 * size] *= 2
         now, cell = h, c
-        for here, i, f, g, o, product, new, squash, output in cut(
+        for here, i, f, g, o, product, new, squash, output in split_steps(
             counts, gates, *gates.chunk(4, 1), products, cells, squashed, outputs
         ):
             torch.mm(going(now, here), ahead, out=product)
             normal, *spread = torch.native_layer_norm(product, [4 * size], twice, None, epsilon)
             here.add_(normal).sigmoid_()
-            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, as_tanh(g))
+            cell = torch.mul(f, going(cell, here), out=new).addcmul_(i, sigmoid_to_tanh(g))
             known, *spread_c = torch.native_layer_norm(cell, [size], twice_c, twice_shift, epsilon)
-            now = torch.mul(o, as_tanh(torch.sigmoid(known, out=squash)), out=output)
+            now = torch.mul(o, sigmoid_to_tanh(torch.sigmoid(known, out=squash)), out=output)
             spreads.append((*spread, *spread_c))
         saved = map(torch.cat, zip(*spreads, strict=True))
         ctx.save_for_backward(gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, *saved)
@@ -286,39 +290,41 @@ class NormedLSTM(torch.autograd.Function):
         gates, products, U, scale, scale_c, h, c, whole_h, whole_c, squashed, *spreads = ctx.saved_tensors
         size, counts = h.shape[1], ctx.counts
         cells, f = whole_c[counts[0] :], gates.chunk(4, 1)[1]
-        d_gates, through = slopes(gates, before(whole_c, counts), squashed)
+        d_gates, through = compute_slopes(gates, shift_steps(whole_c, counts), squashed)
         by_c, by_h = d_gates[:, : 3 * size].unflatten(1, (3, size)), d_gates[:, 3 * size :]
         d_products = torch.empty_like(gates)
-        d_hs, d_cs = owned(d_outputs, squashed), owned(d_cells, squashed)
+        d_hs, d_cs = copy_gradient(d_outputs, squashed), copy_gradient(d_cells, squashed)
         later, carried, kept = d_products[:0], d_cs[:0], f[:0]
         whole = (d_hs, d_cs, d_gates, by_c, by_h, through, f, products, cells, d_products, *spreads)
         for d_h, d_c, here, with_c, with_h, seen, stay, product, cell, d_product, *spread in reversed(
-            cut(counts, *whole)
+            split_steps(counts, *whole)
         ):
             going(d_h, later).addmm_(later, U)
             going(d_c, later).addcmul_(carried, kept)
             # `seen` becomes the gradient of the normalized c, kept for that of its scale
-            d_c.add_(unnormed(seen.mul_(d_h), cell, scale_c, spread[2:]))
+            d_c.add_(backpropagate_norm(seen.mul_(d_h), cell, scale_c, spread[2:]))
             with_c.mul_(d_c[:, None])
             with_h.mul_(d_h)
-            later = d_product.copy_(unnormed(here, product, scale, spread[:2]))
+            later = d_product.copy_(backpropagate_norm(here, product, scale, spread[:2]))
             carried, kept = d_c, stay
-        d_scale, _ = of_norm(d_gates, products, scale, spreads[:2])
-        d_scale_c, d_shift_c = of_norm(through, cells, scale_c, spreads[2:])
-        d_U = d_products.t() @ before(whole_h, counts)
-        first = widened(later @ U, h), widened(carried * kept, c)
+        d_scale, _ = compute_norm_gradients(d_gates, products, scale, spreads[:2])
+        d_scale_c, d_shift_c = compute_norm_gradients(through, cells, scale_c, spreads[2:])
+        d_U = d_products.t() @ shift_steps(whole_h, counts)
+        first = pad_rows(later @ U, h), pad_rows(carried * kept, c)
         return d_gates, None, d_U, d_scale, d_scale_c, d_shift_c, *first
 
 
 backwards = torch.ops.aten.native_layer_norm_backward
 
 
-def unnormed(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> Tensor:
+def backpropagate_norm(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> Tensor:
     """The gradient of what was normalized, from that of what came out."""
     return backwards(gradient, x, [x.shape[1]], *spread, scale, None, [True, False, False])[0]
 
 
-def of_norm(gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def compute_norm_gradients(
+    gradient: Tensor, x: Tensor, scale: Tensor, spread: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
     """The gradients of the scale and of the shift."""
     _, d_scale, d_shift = backwards(gradient, x, [x.shape[1]], *spread, scale, scale, [False, True, True])
     return d_scale, d_shift

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import kernels, lstm_kernels
-from .kernels import before, trail, widened
+from .kernels import allocate_steps, pad_rows, shift_steps
 from .native import library
 
 NAMES = {torch.float32: "float", torch.float64: "double"}
@@ -75,7 +75,7 @@ class RNN(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, h: Tensor) -> Tensor:
         shares, ahead = x.detach(), U.t()
-        whole, outputs = trail(h, counts)
+        whole, outputs = allocate_steps(h, counts)
         squash = bound("rnn_forward", h.shape[1], shares, whole)
         for place, old, new, rows in places(counts):
             shares[place : place + rows].addmm_(whole[old : old + rows], ahead)
@@ -95,7 +95,7 @@ class RNN(torch.autograd.Function):
             bend(place, new, rows, later)
             torch.mm(d_x[place : place + rows], U, out=back[:rows])
             later = rows
-        return d_x, None, d_x.t() @ before(whole, ctx.counts), widened(back[:later], h)
+        return d_x, None, d_x.t() @ shift_steps(whole, ctx.counts), pad_rows(back[:later], h)
 
 
 class GRU(torch.autograd.Function):
@@ -105,7 +105,7 @@ class GRU(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, b: Tensor, h: Tensor) -> Tensor:
         gates, ahead = x.detach(), U.t()
         product, shares = gates.new_empty(counts[0], gates.shape[1]), gates.new_empty(len(x), h.shape[1])
-        whole, outputs = trail(h, counts)
+        whole, outputs = allocate_steps(h, counts)
         gate = bound("gru_forward", h.shape[1], gates, product, b.detach(), shares, whole)
         for place, old, new, rows in places(counts):
             torch.mm(whole[old : old + rows], ahead, out=product[:rows])
@@ -127,14 +127,14 @@ class GRU(torch.autograd.Function):
             bend(place, old, rows, later)
             torch.mm(d_product[place : place + rows], turned, out=back[:rows])
             later = rows
-        d_first = widened(back[:later] + carry[:later], h)
-        d_U, d_b = d_product.t() @ before(whole, ctx.counts), d_product.sum(0)
+        d_first = pad_rows(back[:later] + carry[:later], h)
+        d_U, d_b = d_product.t() @ shift_steps(whole, ctx.counts), d_product.sum(0)
         return moves[:, size:], None, d_U.roll(2 * size, 0), d_b.roll(2 * size), d_first
 
 
 def lstm_forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, h: Tensor, c: Tensor) -> Any:
     gates, ahead = x.detach(), U.t()
-    (whole_h, outputs), (whole_c, cells) = trail(h, counts), trail(c, counts)
+    (whole_h, outputs), (whole_c, cells) = allocate_steps(h, counts), allocate_steps(c, counts)
     gate = bound("lstm_forward", h.shape[1], gates, V, whole_h, whole_c)
     for place, old, new, rows in places(counts):
         gates[place : place + rows].addmm_(whole_h[old : old + rows], ahead)
@@ -153,8 +153,8 @@ def lstm_backward(ctx: Any, d_outputs: Tensor, d_cells: Tensor) -> tuple[Tensor,
         bend(place, old, new, rows, later)
         torch.mm(d_gates[place : place + rows], U, out=back[:rows])
         later = rows
-    d_U = d_gates.t() @ before(whole_h, ctx.counts)
-    return d_gates, d_U, widened(back[:later], h), widened(carry[:later], c)
+    d_U = d_gates.t() @ shift_steps(whole_h, ctx.counts)
+    return d_gates, d_U, pad_rows(back[:later], h), pad_rows(carry[:later], c)
 
 
 class LSTM(torch.autograd.Function):
@@ -184,7 +184,7 @@ class Peephole(torch.autograd.Function):
         d_x, d_U, d_h, d_c = lstm_backward(ctx, d_outputs, d_cells)
         whole_c = ctx.saved_tensors[-1]
         d_i, d_f, _, d_o = d_x.chunk(4, 1)
-        old, new = before(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
+        old, new = shift_steps(whole_c, ctx.counts), whole_c[ctx.counts[0] :]
         d_V = torch.stack([(d_i * old).sum(0), (d_f * old).sum(0), (d_o * new).sum(0)])
         return d_x, None, d_U, d_V, d_h, d_c
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .kernels import before, bend_sigmoid, trail, widened
+from .kernels import allocate_steps, bend_sigmoid, pad_rows, shift_steps
 
 CACHE = 2**20  # numbers of a and b that stay in a processor's cache over all rounds
 WIDEST = 2**12  # numbers of one step from which arithmetic costs more than the calls that a scan saves
@@ -60,7 +60,7 @@ class Leaky(torch.autograd.Function):
         gates = x.detach()
         u, n = gates.chunk(2, 1)
         u.sigmoid_()
-        whole, outputs = trail(h, counts)
+        whole, outputs = allocate_steps(h, counts)
         decays = to_steps(u, counts)
         steps = scan_(decays, to_steps(n - u * n, counts), whole[: counts[0]], choose_block(decays))
         outputs.copy_(to_rows(steps, counts))
@@ -79,9 +79,9 @@ class Leaky(torch.autograd.Function):
         d_first, last = shares[0], shares.new_zeros(1, *shares.shape[1:])
         decays = torch.cat([last, shares[1:].flip(0)])
         d_hs = scan_(decays, to_steps(d_outputs, counts).flip(0), last[0], choose_block(decays)).flip(0)
-        d_first = widened(d_first * d_hs[0], h)
+        d_first = pad_rows(d_first * d_hs[0], h)
         d_h = to_rows(d_hs, counts)
-        torch.sub(before(whole, counts), n, out=d_u).mul_(d_h)
+        torch.sub(shift_steps(whole, counts), n, out=d_u).mul_(d_h)
         bend_sigmoid(d_u, u, grad_input=d_u)
         torch.addcmul(d_h, d_h, u, value=-1, out=d_n)
         return d_gates, None, d_first

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from ..padding import zero_padding
 from ..quantization import RoundedProducts, eight_bits, round_rows
 from ..state import State
-from ..tap import watched
+from ..tap import is_watched
 from . import native_stack, native_steps
 from .native import library
 from .native_kernels import usable
@@ -37,7 +37,7 @@ Prepared = TypeVar("Prepared")
 
 def prepare_step(layer: "Layer") -> Step:
     """The layer as a function of one element a row. Its weights must stay as they are meanwhile."""
-    return plain_step(layer) if layer.training or watched(layer) else layer.fast_step()
+    return plain_step(layer) if layer.training or is_watched(layer) else layer.fast_step()
 
 
 def plain_step(layer: "Layer") -> Step:

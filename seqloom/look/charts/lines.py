@@ -128,7 +128,7 @@ def memory_path_chart(
             {"step": n, "token": steps[n], "layer": trace.name, "left": round_number(v)}
             for trace in shown
             if tuple(trace.steps) == steps
-            for n, v in _thin(raise_zeros(trace.kept.mean(1)))
+            for n, v in _thin(raise_zeros(trace.memory_path.mean(1)))
         ]
         charts.append(
             _log_lines(

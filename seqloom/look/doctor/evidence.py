@@ -41,8 +41,8 @@ class Weights:
 @dataclass(frozen=True)
 class Evidence:
     blind: float  # the loss of the best answer that reads nothing
-    told: float  # the loss of the model's answers
-    dropped: float  # the same with features left out as in training
+    loss: float  # of the model's answers
+    dropped: float  # the same loss with features left out as in training
     rows: float  # examples a batch
     mixed: float | None  # within a batch, the share of all variety there is among the targets
     drawn: float | None  # the same if the order were drawn
@@ -92,9 +92,9 @@ def compute_mean_loss(model: Labeler | Generator, batches: Sequence[Batch], drop
 
 def compute_blind_loss(model: Labeler | Generator, batches: Sequence[Batch]) -> float:
     """The loss of the best answer that does not depend on what is read, whatever the head tells."""
-    told = [_get_targets(model, batch) for batch in batches]
+    targets = [_get_targets(model, batch) for batch in batches]
     if model.head.outcome == "class":
-        values = np.concatenate([target[mask].cpu().numpy().reshape(-1) for target, mask in told])
+        values = np.concatenate([target[mask].cpu().numpy().reshape(-1) for target, mask in targets])
         return compute_entropy(np.unique(values, return_counts=True)[1])
     return _fit_constant_answer(model, batches)
 

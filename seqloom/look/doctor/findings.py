@@ -81,7 +81,7 @@ class Checkup:
     @property
     def fitted(self) -> float:
         """The same of the training examples, as the kept weights answer them."""
-        return 0.0 if self.evidence is None else compute_saved_share(self.evidence.told, self.evidence.blind)
+        return 0.0 if self.evidence is None else compute_saved_share(self.evidence.loss, self.evidence.blind)
 
     @property
     def best_validation(self) -> float | None:

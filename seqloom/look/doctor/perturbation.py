@@ -89,8 +89,8 @@ def _measure_change(model: Labeler | Generator, batch: Batch, lag: int, lengths:
         return 0.0
     inputs[rows, places] = after
     asked = rows[changed]
-    told = compute_answers(model, batch._replace(inputs=inputs))
-    return float(compute_distance(model.head, told[asked], plain[asked]).mean())
+    answers = compute_answers(model, batch._replace(inputs=inputs))
+    return float(compute_distance(model.head, answers[asked], plain[asked]).mean())
 
 
 def compute_answers(model: Labeler | Generator, batch: Batch) -> Tensor:

@@ -49,11 +49,11 @@ class TriedRule:
         changes = [] if suspicion is None else [one for one in suspicion.changes if can_change(checkup.recipe, one)]
         if suspicion is None or not changes:
             return None
-        told = find_best_change(checkup, changes)
-        if told is None or (suspicion.slow and -suspicion.helps < told[1] < suspicion.helps):
+        best_change = find_best_change(checkup, changes)
+        if best_change is None or (suspicion.slow and -suspicion.helps < best_change[1] < suspicion.helps):
             says, change, measured = suspicion.says, changes[0], suspicion.measured
             return Finding(self.name, 0.6, says, measured, change, self.why) if suspicion.certain else None
-        change, gain = told
+        change, gain = best_change
         if gain < suspicion.helps:
             return None
         says = f"{suspicion.says} In a short trial, {change} left {gain:.0%} less of the loss."
@@ -192,7 +192,7 @@ def too_much_dropout(checkup: Checkup) -> Suspicion | None:
     name, share = max(((one, getattr(body, one, 0.0)) for one in names), key=lambda pair: pair[1])
     if share < 0.4 or (found is not None and checkup.fitted - checkup.skill > 0.1):
         return None
-    gap = 0.0 if found is None else (found.dropped - found.told) / max(abs(found.blind), 1e-9)
+    gap = 0.0 if found is None else (found.dropped - found.loss) / max(abs(found.blind), 1e-9)
     return Suspicion(
         f"With model.{name} {share:g} the loss in training is {gap:.0%} of the blind loss above the loss without it.",
         {name: share, "gap": gap},

@@ -63,12 +63,12 @@ def find_decision(
     batch = take_row(batch)
     names = number_positions(batch) if names is None else names
     side = INPUTS if model.source is None else SOURCE
-    told = batch.mask.clone()
+    answer_mask = batch.mask.clone()
     if step is not None and model.per_element:
-        if not 0 <= step < told.shape[1]:
-            raise DataError(f"step {step} is asked about, but the answer has the steps 0 to {told.shape[1] - 1}")
-        told[:] = False
-        told[0, step] = bool(batch.mask[0, step])
+        if not 0 <= step < answer_mask.shape[1]:
+            raise DataError(f"step {step} is asked about, but the answer has the steps 0 to {answer_mask.shape[1] - 1}")
+        answer_mask[:] = False
+        answer_mask[0, step] = bool(batch.mask[0, step])
     with disable_dropout(model), torch.no_grad():
         read, shown = (batch.inputs, batch.mask) if model.source is None else batch.source
         vectors = model.embedding_of(side)(read)
@@ -80,7 +80,7 @@ def find_decision(
 
     def answer(variants: Tensor) -> Tensor:
         rows = model.read(batch.rows(torch.zeros(len(variants), dtype=torch.long)), variants, side)
-        mask = told if rows.dim() == 3 else None
+        mask = answer_mask if rows.dim() == 3 else None
         return torch.stack([-model.head.loss(row[None], batch.target, mask)[0] for row in rows])
 
     elements = names.of(side)

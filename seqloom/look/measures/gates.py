@@ -55,7 +55,7 @@ class Trace:
         return next((gate for gate in KEEPING if gate in self.gates), "")
 
     @property
-    def kept(self) -> Floats:
+    def memory_path(self) -> Floats:
         """The memory's path, ∏ f over the steps read after t: how much of step t is left at the end. (T, units)"""
         if not self.keeping:
             raise ValueError(f"{self.name} has no gate that keeps its state")
