@@ -8,49 +8,17 @@ turns between batches. The thread's heartbeat is what the server's liveness mean
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..search import Abandoned, while_wanted
+from .jobs import Job
 from .limits import Limits, Refused
 from .metrics import Metrics
-from .models import Model
 from .runs import Runs
 
 TURN = 0.01  # seconds that a text is written before the next one is
 PULSE = 0.25  # seconds between heartbeats when there is nothing to do
-
-Work = Callable[[Model, Sequence[Any]], Any]  # one answer for each payload, in their order
-
-
-@dataclass(eq=False)
-class Job:
-    """One input that waits. Of the same `key`, the work of several is done by one call."""
-
-    run: str
-    work: Work
-    payload: Any = None
-    key: Hashable | None = None  # none: it is done by itself
-    size: int = 1  # its length
-    deliver: Callable[[Any], None] | None = None  # where items go one by one, if the work gives an iterator
-    future: "Future[Any]" = field(default_factory=Future)
-    born: float = field(default_factory=time.monotonic)
-    cancelled: bool = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-    def finish(self, answer: Any) -> None:
-        with suppress(InvalidStateError):  # nobody waits for it any more
-            self.future.set_result(answer)
-
-    def fail(self, error: BaseException) -> None:
-        """What is no Exception, such as a panic of a tokenizer, would end the web server's loop: it becomes one."""
-        with suppress(InvalidStateError):
-            self.future.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
 
 class Batcher:

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..errors import DataError
 from . import explaining
-from .batching import Batcher, Job, Work
+from .batching import Batcher
+from .jobs import Job, Work, results_of
 from .limits import Limits
 from .metrics import Metrics
 from .runs import Runs
@@ -118,27 +119,6 @@ class Engine:
         if how.alternatives > self.limits.alternatives:
             raise DataError(f"at most {self.limits.alternatives} other tokens are told, not {how.alternatives}")
         _ = how.sampling
-
-
-async def results_of(jobs: Sequence[Job]) -> list[Any]:
-    """The answers of all jobs, or the first mistake. Their thread wakes this one once, not once for each."""
-    if not jobs:
-        return []
-    loop, over, left = asyncio.get_running_loop(), asyncio.Event(), len(jobs)
-
-    def count(future: "Future[Any]") -> None:
-        nonlocal left
-        left -= 1
-        if (not left or future.exception() is not None) and not loop.is_closed():
-            loop.call_soon_threadsafe(over.set)
-
-    for job in jobs:
-        job.future.add_done_callback(count)
-    await over.wait()
-    for job in jobs:
-        if job.future.done():
-            job.future.result()  # which raises what went wrong
-    return [job.future.result() for job in jobs]
 
 
 def size_of(given: Any) -> int:

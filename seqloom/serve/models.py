@@ -18,6 +18,7 @@ from ..runs.run import load
 from ..tasks.decoding_options import DecodingOptions, Rules
 from ..tasks.task import Task
 from ..training.manifests import read_manifest
+from .inputs import read_input, shown
 from .writing import Token, Writing
 
 LOOKS = 4  # inputs whose measures are kept
@@ -79,23 +80,8 @@ class Model:
         return [make_prediction_json(shown(one), answers, answers.unread) for one, answers in told]
 
     def read_input(self, given: Any) -> Any:
-        """An input from JSON: a text, a text with its tag, or nested lists of numbers, where null is a gap.
-
-        A run that reads numbers or images takes a text for the name of a file, so none gets that far.
-        """
-        pair = isinstance(given, list) and len(given) == 2 and all(isinstance(one, str) for one in given)
-        if not self.reads_text and (isinstance(given, str) or pair):
-            raise DataError("an input is a text, but this run reads numbers: nested lists of them, where null is a gap")
-        if isinstance(given, str):
-            return given
-        if pair:
-            return tuple(given)
-        if self.reads_text:
-            raise DataError(f"an input is of type {type(given).__name__}, but this run reads text")
-        try:
-            return np.asarray(given, np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise DataError("an input is neither a text nor an array of numbers: its rows differ in length") from None
+        """An input from JSON."""
+        return read_input(given, self.reads_text)
 
     # --- texts ---
 
@@ -171,10 +157,3 @@ class Model:
         if measure not in self._remembered:
             self._remembered[measure] = measure(self)
         return self._remembered[measure]
-
-
-def shown(given: Any) -> str:
-    """An input as it is told again: its text, without a tag; numbers have none."""
-    while isinstance(given, list) and given:
-        given = given[0]
-    return given if isinstance(given, str) else ""

@@ -6,15 +6,13 @@ https://platform.openai.com/docs/api-reference/completions; what this server doe
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from ..data.vocabulary import END, SPECIALS
 from ..errors import SeqloomError
-from ..runs.json_output import replace_nonfinite
+from .choices import Choice, usage_of
 from .engine import Engine
 from .limits import Refused
 from .models import Model
@@ -24,50 +22,6 @@ from .wire import as_event, engine_of, error_of
 from .writing import Token
 
 router = APIRouter(prefix="/v1", tags=["OpenAI completions"])
-
-FINISHES = {"end": "stop", "stop": "stop", "length": "length", "time": "length"}
-
-
-@dataclass
-class Choice:
-    """One text on its way."""
-
-    index: int
-    start: int = 0  # the characters before it, for offsets
-    text: str = ""
-    finish: str | None = None
-    tokens: list[Token] = field(default_factory=list)
-    written: int = 0
-
-    def add(self, token: Token, generated: bool = True) -> None:
-        self.text += token.text
-        self.written += generated
-        self.finish = FINISHES[token.finish] if token.finish else None
-        if token.finish == "end":  # which was written, and harnesses leave out the last entry
-            token = replace(token, name=token.name or SPECIALS[END])
-        if token.name:
-            self.tokens.append(token)
-
-    def to_json(self, logprobs: bool) -> dict[str, Any]:
-        told: dict[str, Any] | None = None
-        if logprobs:
-            offsets, offset = [], self.start
-            for token in self.tokens:
-                offsets.append(offset)
-                offset += len(token.text)
-            told = {
-                "tokens": [token.name for token in self.tokens],
-                "token_logprobs": [token.log for token in self.tokens],
-                "top_logprobs": [token.alternatives for token in self.tokens],
-                "text_offset": offsets,
-            }
-        shown = {
-            "index": self.index,
-            "text": self.text,
-            "logprobs": replace_nonfinite(told),
-            "finish_reason": self.finish,
-        }
-        return shown
 
 
 @router.get("/models")
@@ -184,7 +138,3 @@ async def stream(
     except SeqloomError as error:
         yield as_event(error_of(error))
     yield b"data: [DONE]\n\n"
-
-
-def usage_of(read: int, written: int) -> dict[str, int]:
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}

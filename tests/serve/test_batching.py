@@ -8,8 +8,9 @@ import pytest
 
 from seqloom.errors import DataError
 from seqloom.search import Abandoned
-from seqloom.serve.batching import Batcher, Job
+from seqloom.serve.batching import Batcher
 from seqloom.serve.engine import Engine
+from seqloom.serve.jobs import Job
 from seqloom.serve.limits import Limits, Refused
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.runs import Runs
