@@ -32,10 +32,13 @@ from seqloom.data.formats import tables
 from seqloom.data.formats.lines import Fault
 from seqloom.data.schema import Schema, Side
 from seqloom.errors import DataError, RecipeError, RunError
+from seqloom.exchange.onnx.check import check_model
+from seqloom.exchange.onnx.folder import save
+from seqloom.exchange.onnx.model import write_model
 from seqloom.fields import Number, source_side
 from seqloom.layers.attention import Attention
 from seqloom.layers.base import first_pool
-from seqloom.layers.heads import Head, select_valid, sum_and_count
+from seqloom.layers.heads import Head, Readout, select_valid, sum_and_count
 from seqloom.metrics.numbers import mae
 from seqloom.metrics.score import ratio, score_sums
 from seqloom.runs.export import FORMATS
@@ -163,6 +166,9 @@ class Laplace(Head):
     def sample(self, expected, temperature=1.0, mask=None):
         return expected[0]
 
+    def readout(self):
+        return Readout("normal", self.project.weight, self.project.bias, (1,))
+
 
 class RobustNumber(Number):
     kind = "robust number"
@@ -178,8 +184,13 @@ def test_a_head_is_a_class_and_the_field_that_answers_with_it(tmp_path):
     *_, end = train(recipe, tmp_path / "run", examples=parts, fields=fields)
     error = end.final["scores"]["absolute error"]
     assert error["value"] < error["baselines"]["mean"]
-    [long], [short] = (load(tmp_path / "run", fields=fields).predict(text, beam=1) for text in ("aaaa", "a"))
+    run = load(tmp_path / "run", fields=fields)
+    [long], [short] = (run.predict(text, beam=1) for text in ("aaaa", "a"))
     assert long.value > short.value and long.spread > 0
+    assert all(check.gap < 1e-5 for check in check_model(run.model, write_model(run.model)))  # by its readout
+    with pytest.raises(RunError, match="no code is known for robust number"):
+        save(run, tmp_path / "onnx")
+    assert not (tmp_path / "onnx").exists()
 
 
 # --- training and tasks ----------------------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ class NumberData(Data):
 class SoundData(NumberData, SourceData):
     """Examples that may be numbers or sounds."""
 
-    source_type: Literal["tokens", "numbers", "image", "sound"] = Field(
+    source_type: Literal["tokens", "numbers", "image", "sound"] = Field(  # type: ignore[assignment]  # one more
         default="tokens",
         description="What the source is: text, numbers (a column for each, or series), an image, or a sound file "
         "(.wav, .flac).",

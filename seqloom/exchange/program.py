@@ -142,7 +142,8 @@ def describe_labeler(model: Labeler, fields: dict[str, Any], recipe: Any) -> Pro
     read, cut = read_source(program, fields["source"], recipe)
     opened = script.graphs(MODEL="model")
     if target != "tags":
-        answer = {"label": script.LABEL, "labels": script.LABELS, "number": script.NUMBER}[target]
+        answers = {"label": script.LABEL, "labels": script.LABELS, "number": script.NUMBER}
+        answer = script_reading.find_code(answers, target)
         return finish(program, recipe, opened, read, answer, cut=cut)
     readout, best = model.head.readout(), script.BEST_TAGS
     if readout is not None and readout.path:
@@ -168,7 +169,7 @@ def describe_generator(fields: dict[str, Any], recipe: Any) -> Program:
     answer = script.TEXT
     if "tag" in fields:
         program.fields["tag"], answer = fields["tag"], script.TEXT_WITH_TAG
-    return finish(program, recipe, *shared, script.DECODE[target["kind"]], answer, cut=cut)
+    return finish(program, recipe, *shared, script_reading.find_code(script.DECODE, target["kind"]), answer, cut=cut)
 
 
 def window_of(recipe: Any) -> int:

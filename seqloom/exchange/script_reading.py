@@ -1,5 +1,9 @@
 """How the program beside an exported model reads: `encode(example)` is the elements of an input."""
 
+from collections.abc import Mapping
+
+from ..errors import RunError
+
 LOWER = '    text = text.lower() if SIDE["lowercase"] else text\n'
 
 CHARACTERS = f"""
@@ -150,7 +154,14 @@ def batch(image):
 """
 
 
+def find_code(codes: Mapping[str, str], kind: str) -> str:
+    """What is written for a kind of field; there is nothing for one of a person's own."""
+    if kind not in codes:
+        raise RunError(f"no code is known for {kind}, a field of your own, so this run cannot be exported")
+    return codes[kind]
+
+
 def write_reading(kind: str, side: str) -> str:
     """How a side of this kind is read."""
-    code = READ[kind].replace("SIDE.tokenizer.json", f"{side.lower()}.tokenizer.json")
+    code = find_code(READ, kind).replace("SIDE.tokenizer.json", f"{side.lower()}.tokenizer.json")
     return code.replace("SIDE[", f"{side}[").replace("SIDE.get", f"{side}.get")
