@@ -262,4 +262,4 @@ def list_picks(row: int, found: Hypothesis, end: int) -> list[Pick]:
 def renumber(pick: Pick, row: int, done: int, length: int) -> Pick:
     """A pick as one of all, not of those since the last break."""
     finish = "" if pick.finish == "length" and done < length else pick.finish
-    return pick._replace(row=row, kept=done - (finish == "end"), finish=finish)
+    return pick._replace(row=row, output_length=done - (finish == "end"), finish=finish)
