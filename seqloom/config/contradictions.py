@@ -9,7 +9,7 @@ from .model import SIDES
 if TYPE_CHECKING:
     from .recipe import Recipe
 
-LABELERS = ("classify", "tag")  # tasks that answer with labels, whatever is read
+LABELERS = ("classify", "tag", "transcribe")  # tasks that answer from what they read, whatever it is
 
 
 def check_losses(recipe: "Recipe") -> None:

@@ -67,7 +67,20 @@ Encoding = Annotated[Text, AfterValidator(_check_encoding)]
 Tokens = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "folder"]
 SourceTokenizer = Literal["characters", "words", "spaced", "bpe", "wordpiece", "unigram", "ngrams", "folder"]
 Sample = Literal[
-    "", "dates", "names", "tokens", "shapes", "digits", "manual", "tunes", "recall", "film", "co2", "sensors", "ball"
+    "",
+    "dates",
+    "names",
+    "tokens",
+    "shapes",
+    "digits",
+    "manual",
+    "tunes",
+    "recall",
+    "film",
+    "tones",
+    "co2",
+    "sensors",
+    "ball",
 ]
 Share = Annotated[float, Field(ge=0, lt=1)]
 

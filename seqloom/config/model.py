@@ -179,6 +179,10 @@ class TagModel(WordReading, NonLocalBlocks, HiddenLayer, ReadingModel):
     )
 
 
+class TranscribeModel(NonLocalBlocks, HiddenLayer, ReadingModel):
+    """Reads a sequence and writes the tokens that its elements say, in their order."""
+
+
 class GeneratorModel(EmbeddingModel):
     tied: bool = Field(default=False, description="Whether the output layer has the weights of the embedding.")
     output_bias: bool = Field(default=True, description="Whether the output layer has a bias; GPT-2's has none.")

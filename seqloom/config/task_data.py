@@ -51,6 +51,13 @@ class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, Sound
         return self
 
 
+class TranscribeData(TargetTokens, SourceTokens, SoundData, LengthLimit, SourceData):
+    source_type: Literal["tokens", "numbers", "sound"] = Field(
+        default="sound",
+        description="What the source is: text, numbers (a column for each, or series), or a sound file (.wav, .flac).",
+    )
+
+
 class CaptionData(TargetVectors, TargetTokens, ImageData, LengthLimit, SourceData):
     """Images and sentences."""
 

@@ -39,6 +39,13 @@ USES: dict[str, Use] = {
         train.TextSearch,
         decodes=True,
     ),
+    "transcribe": Use(
+        "write what a sequence says in its order, such as speech or notes, by CTC",
+        task_data.TranscribeData,
+        model.TranscribeModel,
+        train.ShuffledTrain,
+        train.BeamWidth,
+    ),
     "classify": Use(
         "give a sequence a label, several, or a number",
         task_data.ClassifyData,

@@ -323,10 +323,13 @@ class Search(Family):
     """How an output is searched for. Only tasks that write about a source have settings of it."""
 
 
-class BeamSearch(Search):
+class BeamWidth(Search):
     beam_size: int = Field(
         default=4, ge=1, le=1000, description="How many outputs beam search keeps side by side; 1 is greedy."
     )
+
+
+class BeamSearch(BeamWidth):
     length_penalty: float = Field(
         default=1.0, ge=0, le=10, description="The power of its length that an output's score is divided by; 0 is none."
     )

@@ -63,6 +63,8 @@ def describe_run(run: Run) -> Program:
         raise RunError(
             "a pre-trained body is not exported by itself: train a task from it (model.from), and export that run"
         )
+    if recipe.task == "transcribe":
+        raise RunError("what CTC writes is searched for by prefixes, which an exported program cannot: serve the run")
     if not run.model.generates:
         return describe_labeler(run.model, fields, recipe)
     if fields["target"]["kind"] == "frames":

@@ -33,7 +33,7 @@ class Readout:
 
 
 class Head(nn.Module):
-    outcome: str = "number"  # what is predicted: a number, one class, any of several classes, a path of classes
+    outcome: str = "number"  # what is predicted: a number, one class, any of several classes, a path or an alignment
 
     @abstractmethod
     def forward(self, features: Tensor) -> Any:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 
 from ..config.recipe import Recipe
 from ..data.schema import FieldKind
-from . import caption, classify, draw, forecast, language, music, pretrain, seq2seq, tag
+from . import caption, classify, draw, forecast, language, music, pretrain, seq2seq, tag, transcribe
 from .task import Declaration
 
 TASKS: dict[str, Callable[[Recipe], Declaration]] = {
     "seq2seq": seq2seq.declare,
+    "transcribe": transcribe.declare,
     "classify": classify.declare,
     "tag": tag.declare,
     "caption": caption.declare,

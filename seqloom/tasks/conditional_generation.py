@@ -41,10 +41,19 @@ from ..search.choosing import Choose, seeds_of
 from .decoding_options import DecodingOptions, Rules
 from .results import Inspection, Likelihood, Predictions, Scored
 from .scoring import score_answers
-from .shape import ROOM, Encoded, Shape, check_attention_window, check_length, check_positions, count_positions
+from .shape import (
+    QUICK,
+    ROOM,
+    Encoded,
+    Shape,
+    check_attention_window,
+    check_length,
+    check_positions,
+    count_positions,
+    group_references,
+)
 from .source_input import SourceInput
 
-QUICK = 256  # validation examples that are written out each time
 AT_ONCE = 16  # tokens of an answer that are scored together
 
 
@@ -109,21 +118,16 @@ class ConditionalGeneration(Shape):
 
     def score(self, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         """Inputs that stand on several lines have several right answers."""
-        declared, inputs, references = self.task.declaration, dict[Any, Any](), dict[Any, list[str]]()
+        declared = self.task.declaration
         if not (metrics := declared.metrics(self.task)):
             return {}
-        for example in examples:
-            given = self.input_of(example)
-            key = given.tobytes() if isinstance(given, np.ndarray) else given
-            inputs.setdefault(key, given)
-            references.setdefault(key, []).append(self.side_of(example, "target"))
-        asked = list(inputs.values())
+        asked, references = group_references(self, examples)
         encoded = self.inputs.encode(asked)
         options = DecodingOptions(self.recipe.search.beam_size, timeout=0)
         answers = [best.output for best, *_ in self.answer_encoded(model, encoded, options)]
         baselines = declared.baselines(self.task, [self.inputs.source_of(given) for given in asked])
         lengths = self.source.lengths(encoded["source"], self.recipe.model)
-        return score_answers(metrics, answers, list(references.values()), baselines, lengths)
+        return score_answers(metrics, answers, references, baselines, lengths)
 
     # --- inputs ---
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .task import Task
 
 ROOM = 16384  # padded elements that are read at once when nothing is trained
+QUICK = 256  # validation examples that are written out each time
 Encoded = dict[str, Ragged]  # by side
 
 
@@ -192,6 +193,17 @@ class Shape(ABC):
 
     @abstractmethod
     def inspect(self, given: Any, answer: str) -> Inspection: ...
+
+
+def group_references(shape: Shape, examples: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[str]]]:
+    """Each input once, with all answers that are right."""
+    inputs, references = dict[Any, Any](), dict[Any, list[str]]()
+    for example in examples:
+        given = shape.input_of(example)
+        key = given.tobytes() if isinstance(given, np.ndarray) else given
+        inputs.setdefault(key, given)
+        references.setdefault(key, []).append(shape.side_of(example, "target"))
+    return list(inputs.values()), list(references.values())
 
 
 def is_several(given: Any) -> bool:

@@ -47,6 +47,10 @@ def packed(objective: str) -> tuple[Recipe, Any]:
 
 CASES: dict[str, Callable[[Path], tuple[Recipe, Any]]] = {
     "seq2seq": lambda folder: (small(folder), None),
+    "transcribe": lambda _: (
+        listed("transcribe", [(text * 3, text) for text, _ in WORDS])[0].override("data.source_type=tokens"),
+        listed("transcribe", [(text * 3, text) for text, _ in WORDS])[1],
+    ),
     "classify": lambda _: listed("classify", WORDS),
     "tag": lambda _: listed("tag", [(text, " ".join("x" * len(text.split()))) for text, _ in WORDS]),
     "caption": lambda _: listed("caption", PICTURES),

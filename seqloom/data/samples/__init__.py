@@ -17,6 +17,7 @@ from seqloom.data.samples.names import names
 from seqloom.data.samples.recall import recall
 from seqloom.data.samples.series import ball, co2, sensors
 from seqloom.data.samples.shapes import shapes
+from seqloom.data.samples.tones import tones
 from seqloom.data.samples.tunes import tunes
 
 SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
@@ -29,6 +30,7 @@ SAMPLES: dict[str, Callable[[], Mapping[str, Sequence[tuple[Any, ...]]]]] = {
     "tunes": tunes,
     "recall": recall,
     "film": film,
+    "tones": tones,
 }
 # Whole series, which are parted in time by whoever reads them.
 SERIES: dict[str, Callable[[], list[Series]]] = {"co2": co2, "sensors": sensors, "ball": ball}

@@ -64,6 +64,8 @@ def find_decision(
     names = number_positions(batch) if names is None else names
     side = INPUTS if model.source is None else SOURCE
     answer_mask = batch.mask.clone()
+    if step is not None and model.head.outcome == "alignment":
+        raise DataError("a token that CTC writes has no step of its own: ask about the whole answer")
     if step is not None and model.per_element:
         if not 0 <= step < answer_mask.shape[1]:
             raise DataError(f"step {step} is asked about, but the answer has the steps 0 to {answer_mask.shape[1] - 1}")

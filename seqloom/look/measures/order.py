@@ -65,8 +65,13 @@ def _swap_neighbors(model: Labeler | Generator, batch: Batch, place: int) -> Bat
     order[place], order[place + 1] = place + 1, place
     if batch.source:
         return batch._replace(source=(batch.source[0][:, order], batch.source[1]))
-    moves = model.per_element and not model.generates
-    return batch._replace(inputs=batch.inputs[:, order], target=batch.target[:, order] if moves else batch.target)
+    target = batch.target[:, order] if _has_labels(model) else batch.target
+    return batch._replace(inputs=batch.inputs[:, order], target=target)
+
+
+def _has_labels(model: Labeler | Generator) -> bool:
+    """Whether every element has a label, which goes where it goes."""
+    return model.per_element and not model.generates and model.head.outcome != "alignment"
 
 
 def _compute_loss(model: Labeler | Generator, batch: Batch) -> float:
@@ -83,10 +88,9 @@ def _shuffle_inputs(model: Labeler | Generator, batch: Batch, chance: torch.Gene
         elements, mask = batch.source
         return batch._replace(source=(shuffle(elements, mask, chance), mask))
     if not model.generates:
-        target = batch.target
-        if model.per_element:  # each label goes with its element
+        if _has_labels(model):
             order = shuffle_places(batch.mask, chance)
-            return batch._replace(inputs=_take(batch.inputs, order), target=_take(target, order))
+            return batch._replace(inputs=_take(batch.inputs, order), target=_take(batch.target, order))
         return batch._replace(inputs=shuffle(batch.inputs, batch.mask, chance))
     before = batch.mask & (batch.mask.flip(1).cumsum(1).flip(1) > 1)
     return batch._replace(inputs=shuffle(batch.inputs, before, chance))
