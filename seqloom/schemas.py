@@ -265,6 +265,7 @@ class FinalScores(Shape):
     cut: Count = 0
     scores: dict[Name, Scored]
     validation: dict[Name, Number] = {}  # of the best weights, on the whole validation part
+    validation_scores: dict[Name, Scored] = {}  # on some of it, beside the baselines: what judges between them
 
 
 class Scores(FinalScores):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import re
 import threading
 
@@ -152,3 +153,29 @@ def test_a_run_that_loses_to_a_baseline_says_so():
     assert "loss" not in sentence and "coverage" not in sentence
     scores["accuracy"]["value"] = 0.87
     assert not terminal.describe_defeat(scores, "runs/mine")
+    many = {f"MAE of {name}": {"value": 2.0, "better": "lower", "baselines": {"naive": 1.0}} for name in "abcde"}
+    sentence = terminal.describe_defeat(many, "r")
+    assert sentence.count("by naive") == 3 and "and 2 more scores." in sentence
+
+
+@pytest.mark.parametrize("wrong", ["validation", "test"])
+def test_validation_judges_whether_a_baseline_is_better_and_the_test_part_does_not(typed, tmp_path, wrong):
+    """The labels of one part are the wrong way round: a model that has learned the right ones is worse there than
+    chance."""
+    chance = random.Random(0)
+    for part in ("train", "validation", "test"):
+        rows = []
+        for _ in range(200 if part == "train" else 60):
+            words = chance.choices(["film", "plot", "was", "very", "long"], k=6)
+            good = chance.random() < 0.5
+            label = "no" if good == (part == wrong) else "yes"
+            rows.append(f"{' '.join(words)} {'good' if good else 'bad'},{label}")
+        (tmp_path / f"{part}.csv").write_text("source,target\n" + "\n".join(rows) + "\n")
+    files = [f"data.{part}={part}.csv" for part in ("train", "validation", "test")]
+    out, _, code = typed("train", "classify", *files, "train.steps=30", "train.validate_every=30", "--into", "run")
+    assert code == 0
+    lost = wrong == "validation"
+    assert ("on validation a baseline is better: accuracy" in out) == lost
+    assert ("on validation a baseline is better" in typed("score", "run")[0]) == lost
+    found = json.loads(typed("doctor", "run", "--json")[0])
+    assert any(one["name"] == "no better than a baseline" for one in found) == lost

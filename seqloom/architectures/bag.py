@@ -20,8 +20,9 @@ class Bag(Architecture):
     kind: Literal["bag"] = "bag"
     naive_bayes: bool = Field(
         default=True,
-        description="Whether the embeddings begin with the evidence of naive Bayes for each label (Wang and Manning, "
-        "2012), which training then improves; it takes as many features of model.size as there are labels.",
+        description="Whether the embeddings begin with the evidence of NB-SVM for each label, naive Bayes weighed by a "
+        "logistic regression (Wang and Manning, 2012), which training then improves; it takes as many features of "
+        "model.size as there are labels.",
     )
 
     only_classifies: ClassVar[bool] = True

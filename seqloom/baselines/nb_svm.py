@@ -38,12 +38,11 @@ class NBSVM(Generic[Label]):
         size = len(features)
         weights, biases = [], []
         for label in known[1:] if len(known) == 2 else known:
-            mine = np.array([one == label for one in labels])
-            ratio = compute_ratio(found, feature, mine, size)
-            weight, bias = fit_logistic(found, feature, ratio, np.where(mine, 1.0, -1.0), strength)
-            mean = np.abs(weight).mean() if size else 0.0
-            weights.append(ratio * ((1 - INTERPOLATION) * mean + INTERPOLATION * weight))
-            biases.append(bias * INTERPOLATION)
+            weight, bias = fit_against_others(
+                found, feature, np.array([one == label for one in labels]), size, strength
+            )
+            weights.append(weight)
+            biases.append(bias)
         if len(known) == 2:
             weights, biases = [-weights[0], weights[0]], [-biases[0], biases[0]]
         return cls(known, features, np.stack(weights), np.array(biases))
@@ -54,6 +53,17 @@ class NBSVM(Generic[Label]):
 
     def predict(self, texts: Sequence[str]) -> list[Label]:
         return [self.labels[place] for place in self.scores(texts).argmax(1)]
+
+
+def fit_against_others(
+    found: Integers, feature: Integers, mine: NDArray[np.bool_], size: int, strength: float = 1.0
+) -> tuple[Doubles, float]:
+    """The weight of each feature, and the bias, for texts that are `mine` against all others. The text found_k has
+    feature_k; each is named once."""
+    ratio = compute_ratio(found, feature, mine, size)
+    weight, bias = fit_logistic(found, feature, ratio, np.where(mine, 1.0, -1.0), strength)
+    mean = np.abs(weight).mean() if size else 0.0
+    return ratio * ((1 - INTERPOLATION) * mean + INTERPOLATION * weight), bias * INTERPOLATION
 
 
 def compute_ratio(found: Integers, feature: Integers, mine: NDArray[np.bool_], size: int) -> Doubles:

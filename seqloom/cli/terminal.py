@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item", bound=tuple[Any, ...])
 NOTHING = {"value": None}  # of a length that a score was not told for
+TOLD = 3  # scores at most that a baseline is said to be better by
 CLASSES = 30  # of a table of classes, at most
 WIDE = 160  # where nobody watches, a row stays on its line
 # Nothing that is printed is markup: names come from files, and "[/bold]" is one as well as any other.
@@ -152,12 +153,13 @@ def show_scores(reports: Sequence[dict[str, Any]]) -> None:
         show_table(["score", "value", "95 % interval", *rivals, "better is"], rows, title)
         show_lengths(report["scores"])
         show_classes(report["scores"])
-        if sentence := describe_defeat(report["scores"], report["run"]):
+        if sentence := describe_defeat(report.get("validation_scores", {}), report["run"]):
             print(printable(sentence))
 
 
 def describe_defeat(scores: Mapping[str, Any], run: str) -> str:
-    """By which scores a baseline is better than the run, and what to try; nothing if by none."""
+    """By which scores on validation a baseline is better than the run, and what to try; nothing if by none. The test
+    part does not judge: what is tried because of it would be chosen by it."""
     lost = []
     for name, score in scores.items():
         sign = {"higher": 1, "lower": -1}.get(score["better"], 0)
@@ -167,9 +169,10 @@ def describe_defeat(scores: Mapping[str, Any], run: str) -> str:
             lost.append(f"{name} (by {best}, {known[best]:.3f} against {score['value']:.3f})")
     if not lost:
         return ""
+    more = f" and {len(lost) - TOLD} more scores" if len(lost) > TOLD else ""
     return (
-        f"a baseline is better: {', '.join(lost)}. More examples, more steps (train.steps) or the body of a run that "
-        f"was pre-trained on more text (model.from) may help; seqloom doctor {run} looks for what is wrong"
+        f"on validation a baseline is better: {', '.join(lost[:TOLD])}{more}. More examples "
+        f"or more steps (train.steps) may help; seqloom doctor {run} looks for what is wrong"
     )
 
 

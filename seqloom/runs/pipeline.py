@@ -5,7 +5,7 @@ All that is said on the way is a record: it is written to records.jsonl and yiel
 
 import resource
 import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from math import isfinite
@@ -53,11 +53,13 @@ from .folder import (
     write_header,
 )
 from .foreign import declare_run
-from .json_output import drop_undefined, make_record_json, make_score_report
+from .json_output import drop_undefined, make_record_json, make_score_json, make_score_report
 from .model_card import make_example_command, write_card
 from .notes import Note, yield_notes
 from .start import Start, declare_with_start, describe_start
 from .workers import choose_watch
+
+JUDGED = 500  # validation examples at most on which the baselines are compared with a run that is scored on test
 
 
 class Pipeline:
@@ -374,7 +376,11 @@ class Pipeline:
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
         with evaluation_mode(model):
             whole = {name: value for name, value in task.validate(model, self.prepared).items() if isfinite(value)}
-        result = make_score_report(folder, task, part, parts[part], scores) | {"validation": whole}
+        judged = scores if part == "validation" else task.score(model, pick_some(parts["validation"], JUDGED))
+        result = make_score_report(folder, task, part, parts[part], scores) | {
+            "validation": whole,
+            "validation_scores": {name: make_score_json(one) for name, one in drop_undefined(judged).items()},
+        }
         on = ", ".join(f"{name} {value:.3f}" for name, value in whole.items())
         yield self.note(f"on all {len(parts['validation']):,} validation examples the best weights have {on}")
         text = write_card(folder, task.recipe, result, build_report(task, self.prepared))
@@ -394,3 +400,8 @@ class Pipeline:
         sums = {name: known[name] for name in (*SETTLED, WEIGHTS)} | compute_sums(contents)
         write_manifest(folder, sums | {RECORDS: [sha256(folder / RECORDS)]})
         yield record
+
+
+def pick_some(examples: Sequence[Any], most: int) -> Sequence[Any]:
+    """No more than so many of them, evenly from all."""
+    return examples[:: -(-len(examples) // most)] if len(examples) > most else examples

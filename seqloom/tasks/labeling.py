@@ -57,8 +57,8 @@ class SequenceLabeling(Shape):
         if task.prepared is None:
             note("model.naive_bayes begins nothing: the training examples are not at hand")
             return
-        train, names = task.prepared.splits["train"].ids, len(task.target)
-        if not begin_with_naive_bayes(model, train["source"], train["target"], names):
+        splits, names = task.prepared.splits, len(task.target)
+        if not begin_with_naive_bayes(model, splits["train"].ids, splits["validation"].ids, names):
             note(f"model.naive_bayes begins nothing: there are {names} labels, and model.size is {settings.size}")
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:

@@ -59,7 +59,7 @@ class Checkup:
     anatomy: Anatomy
     curves: Curves
     skipped: int = 0  # steps that changed nothing because something was not finite
-    scores: dict[str, Any] = field(default_factory=dict)  # by name: value, better, baselines; as scores.json holds them
+    scores: dict[str, Any] = field(default_factory=dict)  # on validation, as scores.json holds them
     data: dict[str, Any] = field(default_factory=dict)  # the data's report, as data.json holds it
     evidence: Evidence | None = None  # measured on the run's own training examples; none where they are not at hand
     trying: ShortTrials | None = None

@@ -40,7 +40,7 @@ def _compare_with_baseline(name: str, score: dict[str, Any]) -> Finding | None:
         "",
         "A baseline without a network is as good. More examples, or the other findings, may change that."
         if below
-        else "The difference may be chance: use a larger test part to decide.",
+        else "The difference may be chance: use a larger validation part to decide.",
     )
 
 
