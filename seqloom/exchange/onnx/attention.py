@@ -14,6 +14,8 @@ from ...layers.attention import (
     ProjectedAttention,
     ScaledDotAttention,
 )
+from ...layers.local_attention import PredictiveAttention
+from ...layers.non_local import NonLocalLayer
 from ...layers.positions import NoRotation, Rotary, Rotation
 from ...layers.transformer import CausalAttention, CrossAttention, OwnAttention, SelfAttention
 from .graph import Graph, Shape, Value
@@ -38,6 +40,7 @@ def weigh(graph: Graph, scores: Value, mask: Value | None, name: str) -> Value:
 
 def prepare(graph: Graph, attention: Attention, values: Value, mask: Value) -> Fixed:
     """Keys, values and mask of a source."""
+    attention = score_of(attention)
     if type(attention) not in SCORES:
         raise refuse(attention, "attention")
     key = attention.key
@@ -76,13 +79,35 @@ SCORES: dict[type[Attention], Callable[[Graph, Any, Value, Value], Value]] = {
 }
 
 
+def score_of(attention: Attention) -> Attention:
+    """What scores: of a local attention, the one that it limits."""
+    return attention.score if isinstance(attention, PredictiveAttention) else attention
+
+
 def look(graph: Graph, attention: Attention, query: Value, source: Fixed) -> Value:
     """What queries (B, T, Q) see of a source: (B, T, D)."""
     keys, values, mask = (leaf.value for leaf in source.leaves)
-    weights = weigh(graph, SCORES[type(attention)](graph, attention, query, keys), mask.unsqueeze(1), SOURCE)
+    score, shown = score_of(attention), mask.unsqueeze(1)
+    scores = SCORES[type(score)](graph, score, query, keys)
+    if isinstance(attention, PredictiveAttention):
+        distance = measure_distance(graph, attention, query, mask)
+        near = graph.add("LessOrEqual", graph.add("Abs", distance), float(attention.window))
+        weights = weigh(graph, scores, graph.add("And", shown, near), SOURCE)
+        share = distance / float(attention.window)
+        weights = weights * graph.add("Exp", share * share * -2.0)
+    else:
+        weights = weigh(graph, scores, shown, SOURCE)
     if attention.hard:
         weights = harden(graph, weights, 2)
     return weights @ values
+
+
+def measure_distance(graph: Graph, attention: PredictiveAttention, query: Value, mask: Value) -> Value:
+    """How far each element of the source is from where each query looks: (B, T, S)."""
+    lengths = graph.add("ReduceSum", mask.cast(TensorProto.FLOAT), graph.integers((1,)), keepdims=1)
+    inner = write_linear(graph, attention.W, query).tanh()
+    center = graph.add("Sigmoid", write_linear(graph, attention.v, inner)) * lengths.unsqueeze(1)
+    return graph.arange(mask.length(1)).cast(TensorProto.FLOAT) - center
 
 
 def harden(graph: Graph, weights: Value, axis: int) -> Value:
@@ -145,6 +170,14 @@ def see_sequence(graph: Graph, layer: SelfAttention, x: Value, positions: Value,
         near = graph.add("LessOrEqual", distance, graph.integer(layer.window)).unsqueeze(0, 1)
         mask = near if mask is None else graph.add("And", near, mask)
     return attend(graph, layer.attend, query, keys, values, mask, SELF)
+
+
+def see_others(graph: Graph, layer: NonLocalLayer, x: Value, reading: Reading | None) -> Value:
+    block = layer.look
+    query, keys, values = write_linear(graph, block.project, x).split(*[block.inner] * 3)
+    mask = None if reading is None else reading.mask.unsqueeze(1)
+    weights = weigh(graph, query @ keys.transpose(0, 2, 1) / block.inner**0.5, mask, SELF)
+    return write_linear(graph, block.out, weights @ values)
 
 
 def see_past(

@@ -17,6 +17,7 @@ from ...layers.base import (
     Stack,
 )
 from ...layers.convolution import Convolution
+from ...layers.non_local import NonLocalLayer
 from ...layers.positions import LearnedPositions, SinusoidalPositions
 from ...layers.recurrent import (
     Bidirectional,
@@ -26,7 +27,7 @@ from ...layers.recurrent import (
 )
 from ...layers.residual import PostNorm, PreNorm, ReZero
 from ...layers.transformer import CausalAttention, CrossAttention, SelfAttention
-from .attention import look, prepare, see_memory, see_past, see_sequence
+from .attention import look, prepare, see_memory, see_others, see_past, see_sequence
 from .graph import Graph, Shape, Value
 from .modules import refuse, write_linear, write_module, write_sinusoids
 from .recurrences import both_states, read_both_ways, read_recurrence, scan_cell, start_entries
@@ -247,6 +248,13 @@ def read_sequence(
     return zero_padding(graph, y, reading), state
 
 
+def read_others(
+    graph: Graph, layer: NonLocalLayer, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    x = zero_padding(graph, x, reading)
+    return zero_padding(graph, x + see_others(graph, layer, x, reading), reading), state
+
+
 def start_memory(graph: Graph, layer: CrossAttention, batch: Value, memory: Source | None) -> State:
     if memory is None:
         raise refuse(layer, "attention without a source")
@@ -291,6 +299,7 @@ LAYERS: dict[type[nn.Module], Writer] = {
     ),
     Luong: Writer(read_luong, lambda graph, layer, batch, memory: start_attention(graph, layer.attention, memory)),
     SelfAttention: Writer(read_sequence),
+    NonLocalLayer: Writer(read_others),
     CausalAttention: Writer(read_past, start_past),
     CrossAttention: Writer(read_memory, start_memory),
 }
