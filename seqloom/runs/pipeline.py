@@ -376,7 +376,7 @@ class Pipeline:
             yield self.note(f"not defined on these examples, and left out: {', '.join(sorted(undefined))}")
         with evaluation_mode(model):
             whole = {name: value for name, value in task.validate(model, self.prepared).items() if isfinite(value)}
-        judged = scores if part == "validation" else task.score(model, pick_some(parts["validation"], JUDGED))
+        judged = task.judge(model, pick_some(parts["validation"], JUDGED))
         result = make_score_report(folder, task, part, parts[part], scores) | {
             "validation": whole,
             "validation_scores": {name: make_score_json(one) for name, one in drop_undefined(judged).items()},

@@ -270,6 +270,11 @@ class Task:
         scores, more = self._shape.score(model, examples), self.declaration.more_scores
         return scores if more is None else scores | more(self, model, examples)
 
+    def judge(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:
+        """The scores that decide between a model and its baselines: those of its answers, if there are such. What it
+        writes freely is not written again; beside that stands what is real, which is no baseline."""
+        return self._shape.score(model, examples) or self.score(model, examples)
+
     # --- answers ---
 
     @property

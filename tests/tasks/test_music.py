@@ -163,6 +163,8 @@ def test_tunes_are_learned_checked_and_kept_as_files_to_play(tmp_path):
     assert isinstance(run.task.writer, TuneWriter) and not run.task.shape.one_text
     assert run.scores["scores"]["well formed"]["baselines"] == {"real tunes": 1.0}
     assert run.scores["scores"]["perplexity"]["baselines"].keys() == {"uniform", "unigram", "6-gram"}
+    judges = run.scores["validation_scores"]  # real tunes are no baseline: they judge nothing
+    assert "perplexity" in judges and not any("real tunes" in one["baselines"] for one in judges.values())
     told = run.keep([of(TUNE), of(TUNE.replace("a3 d3", "a3"), "length"), of("nonsense")], tmp_path / "made")
     assert told == [
         "tune-1.abc, tune-1.mid, tune-1.wav: well formed",
