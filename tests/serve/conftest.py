@@ -143,6 +143,11 @@ class Server:
             return self.process.communicate()[0]
 
 
+def tell(figure: str) -> None:
+    """What a soak has measured, beside the machine's load; `pytest -s` shows it."""
+    print(f"\n{figure}; load {os.getloadavg()[0]:.1f}")
+
+
 @pytest.fixture(scope="session")
 def server(runs: Path) -> Iterator[Server]:
     found = Server(runs, "--header-seconds", "0.8")

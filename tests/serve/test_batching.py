@@ -16,7 +16,7 @@ from seqloom.serve.metrics import Metrics
 from seqloom.serve.runs import Runs
 from seqloom.serve.writing import Writing
 
-from .conftest import CHANCE, WORDS
+from .conftest import CHANCE, WORDS, tell
 
 TEXTS = [" ".join(CHANCE.choices(WORDS, k=1 + number % 23)) for number in range(64)]
 LETTERS = ["".join(CHANCE.choices("abcdefgh", k=1 + number % 5)) for number in range(64)]
@@ -289,3 +289,4 @@ def test_sixty_four_at_once_get_the_answers_they_get_alone(runs, run, inputs, as
 @pytest.mark.soak
 def test_sixty_four_at_once_a_thousand_times(runs):
     law(runs, "mood", TEXTS, predict, times=1000)
+    tell("1,000 times 64 inputs at once, each with the answer it gets alone")

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import re
 import signal
 import socket
@@ -15,14 +14,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from .conftest import Server
+from .conftest import Server, tell
 
 LONG = {"model": "text", "prompt": "7 green", "max_tokens": 512, "n": 16, "temperature": 1.0, "stream": True}
-
-
-def tell(figure):
-    """What a soak has measured, beside the machine's load; `pytest -s` shows it."""
-    print(f"\n{figure}; load {os.getloadavg()[0]:.1f}")
 
 
 def gauge(server, name):
