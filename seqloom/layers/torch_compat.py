@@ -44,9 +44,12 @@ class TorchCompatible(Layer):
         return self.stack.decoder_parts()
 
     @classmethod
-    @abstractmethod
-    def like(cls, module: Any) -> Self:
-        """A layer of the module's shape."""
+    def like(cls, module: Any, **own: Any) -> Self:
+        """A layer of the module's shape; `own` are settings of one kind."""
+        sizes = module.input_size, module.proj_size or module.hidden_size, module.num_layers
+        shared = {name: getattr(module, name) for name in ("bidirectional", "bias", "dropout")}
+        build: Any = cls
+        return build(*sizes, **shared, **own)
 
     @abstractmethod
     def twin(self) -> nn.RNNBase:
@@ -124,16 +127,8 @@ class RNN(TorchCompatible):
         self.activation, self.bias = activation, bias
 
     @classmethod
-    def like(cls, module: Any) -> Self:
-        return cls(
-            module.input_size,
-            module.hidden_size,
-            module.num_layers,
-            activation=module.nonlinearity,
-            bidirectional=module.bidirectional,
-            bias=module.bias,
-            dropout=module.dropout,
-        )
+    def like(cls, module: Any, **own: Any) -> Self:
+        return super().like(module, activation=module.nonlinearity)
 
     def twin(self) -> nn.RNNBase:
         shape = (self.inputs, self.size, self.depth)
@@ -161,16 +156,8 @@ class LSTM(TorchCompatible):
         self.memory, self.bias = memory, bias
 
     @classmethod
-    def like(cls, module: Any) -> Self:
-        return cls(
-            module.input_size,
-            module.proj_size or module.hidden_size,
-            module.num_layers,
-            memory=module.hidden_size if module.proj_size else 0,
-            bidirectional=module.bidirectional,
-            bias=module.bias,
-            dropout=module.dropout,
-        )
+    def like(cls, module: Any, **own: Any) -> Self:
+        return super().like(module, memory=module.hidden_size if module.proj_size else 0)
 
     def twin(self) -> nn.RNNBase:
         shape = (self.inputs, self.memory or self.size, self.depth)
@@ -192,17 +179,6 @@ class GRU(TorchCompatible):
     ) -> None:
         super().__init__(lambda i, s: GRUCell(i, s, bias), inputs, size, depth, bidirectional, dropout)
         self.bias = bias
-
-    @classmethod
-    def like(cls, module: Any) -> Self:
-        return cls(
-            module.input_size,
-            module.hidden_size,
-            module.num_layers,
-            bidirectional=module.bidirectional,
-            bias=module.bias,
-            dropout=module.dropout,
-        )
 
     def twin(self) -> nn.RNNBase:
         return nn.GRU(self.inputs, self.size, self.depth, self.bias, True, self.dropout, self.bidirectional)

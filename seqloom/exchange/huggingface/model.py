@@ -4,6 +4,7 @@ The network is a `Labeler` or a `Generator` of our layers like any other, so it 
 watched like any other; what is added here is what the folder says about it.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +128,23 @@ class WritingModel(PretrainedModel):
 
     network: Generator
 
-    def search(
-        self, last: Tensor, state: Any, *, steps: int, beam_size: int, length_penalty: float
+    @abstractmethod
+    def begin(self, ids: Tensor, mask: Tensor | None, steps: int) -> tuple[Tensor, Any]:
+        """The last token before what is written, and the state there."""
+
+    @torch.no_grad()
+    def generate(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        *,
+        steps: int = 20,
+        beam_size: int = 1,
+        length_penalty: float = 1.0,
     ) -> list[list[Hypothesis]]:
-        """What the folder says about ending and banned tokens is obeyed."""
+        """What each row is continued by, or its translations, best first; what the folder says about ending and banned
+        tokens is obeyed."""
+        last, state = self.begin(ids, mask, steps)
         ends, constraints = self.ends(), self.constraints()
         rules: Any = {"steps": steps, "end": ends[0] if ends else None, "constraints": constraints}
         rules["stops"] = [StopTokens([[one] for one in ends[1:]])] if ends[1:] else []
@@ -158,23 +172,12 @@ class LanguageModel(WritingModel):
         logits, _ = self.network(ids, self.network.initial_state(len(ids)), seen)
         return logits
 
-    @torch.no_grad()
-    def generate(
-        self,
-        ids: Tensor,
-        mask: Tensor | None = None,
-        *,
-        steps: int = 20,
-        beam_size: int = 1,
-        length_penalty: float = 1.0,
-    ) -> list[list[Hypothesis]]:
-        """What may follow each row, best first, without the row itself."""
+    def begin(self, ids: Tensor, mask: Tensor | None, steps: int) -> tuple[Tensor, Any]:
         ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network.decoder)
         most = self.settings.positions - int(seen.sum(1).max()) + 1
         if steps > most:
             raise DataError(f"{steps} tokens more are beyond the {self.settings.positions} positions of this model")
-        last, state = self.network.prompt(ids, seen, self.network.initial_state(len(ids)))
-        return self.search(last, state, steps=steps, beam_size=beam_size, length_penalty=length_penalty)
+        return self.network.prompt(ids, seen, self.network.initial_state(len(ids)))
 
 
 class TranslationModel(WritingModel):
@@ -195,18 +198,6 @@ class TranslationModel(WritingModel):
         logits, _ = self.network(written, self.network.initial_state(len(ids), ids, seen), known)
         return logits
 
-    @torch.no_grad()
-    def generate(
-        self,
-        ids: Tensor,
-        mask: Tensor | None = None,
-        *,
-        steps: int = 20,
-        beam_size: int = 1,
-        length_penalty: float = 1.0,
-    ) -> list[list[Hypothesis]]:
-        """The translations of each row, best first."""
+    def begin(self, ids: Tensor, mask: Tensor | None, steps: int) -> tuple[Tensor, Any]:
         ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network)
-        state = self.network.initial_state(len(ids), ids, seen)
-        last = ids.new_full((len(ids), 1), self.settings.start)
-        return self.search(last, state, steps=steps, beam_size=beam_size, length_penalty=length_penalty)
+        return ids.new_full((len(ids), 1), self.settings.start), self.network.initial_state(len(ids), ids, seen)
