@@ -130,6 +130,23 @@ ROWS = {
         "5.75 (1.75 nats)",
         "3m",
     ),
+    "shakespeare-ngram": Row(
+        "the same, with an n-gram model of the training text mixed in",
+        "shakespeare",
+        "data.train={}/tinyshakespeare/input.txt.gz model.ngram=6",
+        "perplexity",
+        "below the 6-gram",
+        "3m",
+    ),
+    "imdb-bag": Row(
+        "IMDB, from scratch, what is chosen for such data: a bag of words and pairs; validation by stretches of the file",
+        "classify",
+        "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
+        "data.split_blocks=500",
+        "accuracy",
+        "88.5 %",
+        "15m",
+    ),
     "cmudict": Row(
         "CMUdict, spelling to sound",
         "pronounce",
@@ -165,6 +182,16 @@ ROWS = {
         "wikitext",
         "data.train={}/wikitext2/train.txt.gz data.validation={}/wikitext2/valid.txt.gz "
         "data.test={}/wikitext2/test.txt.gz",
+        "perplexity",
+        "110",
+        "30m",
+        curve=True,
+    ),
+    "wikitext-mixed": Row(
+        "the same, with an n-gram model of the training text and a cache of what was read mixed in",
+        "wikitext",
+        "data.train={}/wikitext2/train.txt.gz data.validation={}/wikitext2/valid.txt.gz "
+        "data.test={}/wikitext2/test.txt.gz model.ngram=4 model.cache=1000",
         "perplexity",
         "110",
         "30m",
@@ -269,7 +296,7 @@ def run(name: str) -> None:
             "budget": row.budget,
             "score": row.score,
             "scores": scores,
-            "note": curve(records) if row.curve else rival.note,
+            "note": " ".join(filter(None, [curve(records) if row.curve else rival.note, *mixed(records)])),
             "steps": records[-1]["step"],
             "seconds": round(records[-1]["seconds"]),
             "whole": round(time.time() - begun),
@@ -285,6 +312,11 @@ def curve(records: list[dict[str, Any]]) -> str:
     seen = [(one["seconds"] / 60, math.exp(one["scores"]["loss"])) for one in records if one.get("scores")]
     told = ", ".join(f"{found:.0f} after {minutes:.0f} min" for minutes, found in seen)
     return f"perplexity on validation: {told}."
+
+
+def mixed(records: list[dict[str, Any]]) -> list[str]:
+    """What was mixed into the network, and what that brought on validation."""
+    return [f"{one['text'].capitalize()}." for one in records if "mixed in" in one.get("text", "")]
 
 
 def ledger() -> dict[str, dict[str, Any]]:
