@@ -139,7 +139,7 @@ ROWS = {
         "3m",
     ),
     "imdb-bag": Row(
-        "IMDB, from scratch, what is chosen for such data: a bag of words and pairs; validation by stretches of the file",
+        "IMDB, from scratch, a bag of words and pairs as it is by default; validation by stretches of the file",
         "classify",
         "data.train={}/imdb/train.jsonl.gz data.test={}/imdb/test.jsonl.gz data.source=text data.target=label "
         "data.split_blocks=500",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .train import Train
 
 Groups = list[dict[str, Any]]  # the parameters, and how strongly they decay
+BETA1 = 0.9  # how slowly the mean of the gradients changes
 
 
 @cache
@@ -35,21 +36,22 @@ def build_adamw(groups: Groups, settings: Train) -> Optimizer:
     """Decays apart from the gradient (Loshchilov and Hutter, 2019)."""
     from torch.optim import AdamW
 
-    return without_compiler(AdamW)(groups, lr=settings.learning_rate, fused=True)
+    return without_compiler(AdamW)(groups, lr=settings.learning_rate, betas=(BETA1, settings.beta2), fused=True)
 
 
 def build_adam(groups: Groups, settings: Train) -> Optimizer:
     """Decays within the gradient, as in torch."""
     from torch.optim import Adam
 
-    return without_compiler(Adam)(groups, lr=settings.learning_rate, fused=True)
+    return without_compiler(Adam)(groups, lr=settings.learning_rate, betas=(BETA1, settings.beta2), fused=True)
 
 
 def build_radam(groups: Groups, settings: Train) -> Optimizer:
     """Decays apart from the gradient, as AdamW."""
     from torch.optim import RAdam
 
-    return without_compiler(RAdam)(groups, lr=settings.learning_rate, decoupled_weight_decay=True)
+    betas = BETA1, settings.beta2
+    return without_compiler(RAdam)(groups, lr=settings.learning_rate, betas=betas, decoupled_weight_decay=True)
 
 
 def build_sgd(groups: Groups, settings: Train) -> Optimizer:
@@ -60,6 +62,7 @@ def build_sgd(groups: Groups, settings: Train) -> Optimizer:
 
 
 MOMENTUM = ("sgd",)  # those that read train.momentum
+ADAPTIVE = ("adamw", "adam", "radam")  # those that read train.beta2
 OPTIMIZERS: dict[str, Callable[[Groups, Train], Optimizer]] = {
     "adamw": build_adamw,
     "adam": build_adam,

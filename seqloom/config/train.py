@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from ..errors import RecipeError
 from .messages import format_value
-from .optimizers import MOMENTUM, OPTIMIZERS
+from .optimizers import ADAPTIVE, MOMENTUM, OPTIMIZERS
 from .section import Family, OneOf, ReadIf, Text, Texts, find_idle
 
 DEFAULT_STEPS = 2000
@@ -68,6 +68,15 @@ class Train(Family):
     momentum: Annotated[
         float, ReadIf(lambda train: train.optimizer in MOMENTUM, f"with train.optimizer {' or '.join(MOMENTUM)}")
     ] = Field(default=0.9, ge=0, lt=1, description="The momentum of sgd.")
+    beta2: Annotated[
+        float, ReadIf(lambda train: train.optimizer in ADAPTIVE, f"with train.optimizer {' or '.join(ADAPTIVE)}")
+    ] = Field(
+        default=0.999,
+        ge=0,
+        lt=1,
+        description="How slowly Adam's mean of squared gradients changes: the less, the smaller the steps of weights "
+        "that seldom have a gradient, such as the embeddings of rare tokens.",
+    )
     learning_rate: float = Field(
         default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up."
     )

@@ -26,6 +26,7 @@ SAMPLED = 20_000  # examples that are looked at; the others are only counted
 SENTENCE = 3.0  # words, on average: shorter ones are names or codes
 FEW, MANY = 2_000, 20_000  # examples of little and of much data
 SHORT_TEXT = 300_000  # tokens
+LONG_TEXT = 50  # words, on average: reviews and letters, not sentences
 SEASONS = {60_000: 60, 600_000: 144, 900_000: 96, 1_800_000: 48, 3_600_000: 24, 86_400_000: 7, 604_800_000: 52}  # by ms
 MONTHS = 12
 
@@ -158,18 +159,19 @@ def settle_classify(recipe: Recipe, said: Mapping[str, Any], declaration: Declar
         "model.kind": kind,
     }
     if kind == "bag":
-        batch = clip(64 * share, 1024, 16384)
+        batch, long = clip(64 * share, 1024, 16384), found.words >= LONG_TEXT
         net: Values = {
             "model.size": clip(found.labels + 16, 24, 512),
             "model.dropout": 0.3,
-            "train.learning_rate": 4e-3,
+            "train.learning_rate": 3e-3 if long else 4e-3,
+            "train.beta2": 0.9 if long else 0.999,  # what is rare in long texts learns too fast otherwise
         }
         return (
             values
             | net
             | {
                 "train.batch_tokens": batch,
-                "train.steps": choose_steps(5, found.rows, share, batch, 200, 5000),
+                "train.steps": choose_steps(3 if long else 5, found.rows, share, batch, 200, 5000),
                 "train.validation_tokens": 200_000,  # it is quick, and few examples are too noisy to choose by
                 "train.select_by": "loss",  # its labels go on changing long after it has learned all it can
             }

@@ -60,17 +60,17 @@ OPTIMIZERS = ("adamw", "adam", "radam", "sgd")
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimizer_is_torchs_own(name: str) -> None:
-    """With its own defaults but for the decay, which for AdamW and RAdam is apart from the gradient."""
+    """With its own defaults but for what is set; AdamW and RAdam decay apart from the gradient."""
     torch.manual_seed(0)
     layer, plain = nn.Linear(3, 2).double(), nn.Linear(3, 2).double()
     plain.load_state_dict(layer.state_dict())
-    momentum = {"momentum": 0.7} if name == "sgd" else {}
-    optimizer = build_optimizer(layer, settings(optimizer=name, weight_decay=0.3, **momentum))
+    own = {"momentum": 0.7} if name == "sgd" else {"beta2": 0.95}
+    optimizer = build_optimizer(layer, settings(optimizer=name, weight_decay=0.3, **own))
     groups = [{"params": [plain.weight], "weight_decay": 0.3}, {"params": [plain.bias]}]
     theirs = {
-        "adamw": lambda: torch.optim.AdamW([groups[0], {**groups[1], "weight_decay": 0.0}], fused=False),
-        "adam": lambda: torch.optim.Adam(groups),
-        "radam": lambda: torch.optim.RAdam(groups, decoupled_weight_decay=True),
+        "adamw": lambda: torch.optim.AdamW([groups[0], {**groups[1], "weight_decay": 0.0}], betas=(0.9, 0.95)),
+        "adam": lambda: torch.optim.Adam(groups, betas=(0.9, 0.95)),
+        "radam": lambda: torch.optim.RAdam(groups, betas=(0.9, 0.95), decoupled_weight_decay=True),
         "sgd": lambda: torch.optim.SGD(groups, momentum=0.7),
     }[name]()
     for step in range(1, 9):
