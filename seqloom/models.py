@@ -281,9 +281,11 @@ class Objective(nn.Module):
     model: Labeler | Generator
     carries: bool = False  # whether a batch can go on from the state of the one before
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any = None) -> None:
+        """Without a model, whoever inherits holds what is trained."""
         super().__init__()
-        self.model = model
+        if model is not None:
+            self.model = model
 
     @abstractmethod
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
