@@ -52,7 +52,7 @@ class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, Sound
 
 
 class TranscribeData(TargetTokens, SourceTokens, SoundData, LengthLimit, SourceData):
-    source_type: Literal["tokens", "numbers", "sound"] = Field(
+    source_type: Literal["tokens", "numbers", "sound"] = Field(  # type: ignore[assignment]  # no images
         default="sound",
         description="What the source is: text, numbers (a column for each, or series), or a sound file (.wav, .flac).",
     )

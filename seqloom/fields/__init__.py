@@ -1,7 +1,7 @@
 """The kinds of side that examples have, one class each, and which of them a recipe's settings name."""
 
 from ..config.recipe import Data
-from ..data.schema import Side
+from ..data.schema import FieldKind, Side
 from ..errors import RecipeError
 from .base import ArrayField, Field, Prediction, SymbolField
 from .frames import Frames
@@ -57,7 +57,8 @@ def source_side(data: Data) -> Side:
     """The source of a recipe that reads whole texts, numbers, images or sounds."""
     if data.source_type == "tokens":
         return text_side(data.source, data.source_tokenizer)
-    return Side(data.source, {"numbers": Numbers, "image": Image, "sound": Sound}[data.source_type])
+    kinds: dict[str, FieldKind] = {"numbers": Numbers, "image": Image, "sound": Sound}
+    return Side(data.source, kinds[data.source_type])
 
 
 def word_side(data: Data) -> Side:

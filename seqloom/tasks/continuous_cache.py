@@ -136,7 +136,7 @@ class CachedHead(MixingHead):
         if self.share < 1:
             return super().negative_log_likelihood(features, target)
         own, extra = self.split(features)  # the cache alone: what the net expects need not be computed
-        return self.mix_losses(own.new_zeros(target.shape), extra, target)
+        return -self.find(extra, target).log().to(own)
 
     def mix(self, logits: Tensor, extra: Tensor) -> Tensor:
         weights, tokens = extra.double().view(*logits.shape[:-1], -1).chunk(2, -1)
@@ -144,7 +144,11 @@ class CachedHead(MixingHead):
         return chances.scatter_add(-1, tokens.long().clamp(min=0), self.share * weights).log().to(logits)
 
     def mix_losses(self, losses: Tensor, extra: Tensor, target: Tensor) -> Tensor:
+        filled = extra.double().chunk(2, -1)[0].sum(-1)  # 1, or 0 where the cache is empty
+        chances = losses.double().neg().exp() * (1 - self.share * filled)
+        return -(chances + self.share * self.find(extra, target)).log().to(losses)
+
+    def find(self, extra: Tensor, target: Tensor) -> Tensor:
+        """What the cache alone says are the chances of the targets."""
         weights, tokens = extra.double().chunk(2, -1)
-        cached = torch.where(tokens == target[..., None], weights, 0).sum(-1)
-        chances = losses.double().neg().exp() * (1 - self.share * weights.sum(-1))
-        return -(chances + self.share * cached).log().to(losses)
+        return torch.where(tokens == target[..., None], weights, 0).sum(-1)

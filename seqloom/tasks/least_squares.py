@@ -57,7 +57,7 @@ def unroll(autoregression: LinearAutoregression, context: int, horizon: int) -> 
 class Moments(NamedTuple):
     """Sums over windows, of the ways from the last value of a window: what a regression needs to know."""
 
-    count: Doubles  # (V,)
+    counts: Doubles  # (V,)
     means: Doubles  # (V, context + horizon)
     products: Doubles  # (V, context, context + horizon), around the means
 
@@ -85,9 +85,9 @@ class Moments(NamedTuple):
 
     def pool(self) -> "Moments":
         """Those of all variables taken together, as one."""
-        sums = self.means * self.count[:, None]
+        sums = self.means * self.counts[:, None]
         raw = self.products + np.einsum("vc,vs->vcs", self.means[:, : self.products.shape[1]], sums)
-        return self._center(self.count.sum(0, keepdims=True), sums.sum(0, keepdims=True), raw.sum(0, keepdims=True))
+        return self._center(self.counts.sum(0, keepdims=True), sums.sum(0, keepdims=True), raw.sum(0, keepdims=True))
 
     def regress(self, penalty: float) -> LinearMaps:
         """The ridge regression of what follows; a variable that never moves stays where it is."""

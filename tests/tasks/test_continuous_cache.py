@@ -1,5 +1,6 @@
 """A continuous cache beside a net: it says what the definition says, read in any pieces, and is worth its share."""
 
+import copy
 import shutil
 
 import numpy as np
@@ -94,6 +95,19 @@ def test_the_loss_is_the_surprise_of_the_distribution(cached, text):
         wanted = -model.head(features).log_softmax(-1).gather(-1, target[..., None])[..., 0]
         losses = model.head.negative_log_likelihood(features.flatten(0, 1), target.flatten())
     torch.testing.assert_close(losses, wanted.flatten())
+
+
+def test_a_cache_alone_is_certain_of_what_it_holds_and_never_of_anything_else(cached, text):
+    """In single precision, in which the weights of a long cache do not add up to 1 exactly."""
+    net, _, _ = cached
+    alone = ContinuousCache(300, 7.0, 1.0).wrap(copy.deepcopy(net).float())
+    long = torch.tensor(np.random.default_rng(3).choice(WRITTEN[:-1], (2, 600)))
+    with torch.no_grad():
+        features, _ = alone.features(long, alone.initial_state(2))
+        for token in WRITTEN:
+            chances = alone.head.negative_log_likelihood(features, torch.full_like(long, token)).neg().exp()
+            assert chances.isfinite().all() and (chances >= 0).all()
+            assert (token in WRITTEN[:-1]) == bool((chances > 0).any())
 
 
 def test_share_and_sharpness_make_held_out_text_as_likely_as_they_can():
