@@ -37,19 +37,21 @@ class ContinuousCache(NamedTuple):
     share: float
 
     @classmethod
-    def fit(cls, length: int, net: Doubles, measure: "Callable[[ContinuousCache], Doubles]") -> "ContinuousCache":
-        """By the losses (N,) of the net on held-out tokens, and by those that `measure` finds of a cache alone."""
-        chances, best, least = np.exp(-net), cls(length, SHARPNESS[0], 0.5), np.inf
+    def fit(
+        cls, length: int, net: Doubles, measure: "Callable[[ContinuousCache], Doubles]"
+    ) -> "tuple[ContinuousCache, Doubles]":
+        """By the losses (N,) of the net on held-out tokens, and by those that `measure` finds of a cache alone; and the
+        losses of both together."""
+        chances, best, losses = np.exp(-net), cls(length, SHARPNESS[0], 0.5), np.full(len(net), np.inf)
         for sharpness in SHARPNESS:
             cached, share = np.exp(-measure(cls(length, sharpness, 1.0))), 0.5
             for _ in range(ROUNDS):
                 believed = share * cached / (share * cached + (1 - share) * chances)
-                share = (believed.sum() + 1) / (
-                    len(net) + 2
-                )  # one token more for each of the two: never all or nothing
-            if (loss := -np.log(share * cached + (1 - share) * chances).mean()) < least:
-                best, least = cls(length, sharpness, float(share)), loss
-        return best
+                share = (believed.sum() + 1) / (len(net) + 2)  # one token more for each: never all or nothing
+            mixed = -np.log(share * cached + (1 - share) * chances)
+            if mixed.mean() < losses.mean():
+                best, losses = cls(length, sharpness, float(share)), mixed
+        return best, losses
 
     def wrap(self, net: Generator) -> Generator:
         """The net with the cache beside it; the net stays as it is."""

@@ -87,10 +87,10 @@ def fit_mixture(task: Task, net: Generator, prepared: Any) -> tuple[Mixture, lis
         return None
     losses, cache, ngram, sentences = task.shape.losses(net, held_out), None, None, []
     if settings.cache:
-        alone, bare = losses, net
-        cache = ContinuousCache.fit(settings.cache, alone, lambda tried: task.shape.losses(tried.wrap(bare), held_out))
-        net = cache.wrap(net)
-        losses = task.shape.losses(net, held_out)
+        alone = losses
+        cache, losses = ContinuousCache.fit(
+            settings.cache, alone, lambda tried: task.shape.losses(tried.wrap(net), held_out)
+        )
         sentences.append(
             f"a cache of {cache.length:,} tokens is mixed in with a weight of {cache.share:.2f}: on validation the "
             f"perplexity is {np.exp(losses.mean()):.3f} with it and {np.exp(alone.mean()):.3f} without"
@@ -98,7 +98,7 @@ def fit_mixture(task: Task, net: Generator, prepared: Any) -> tuple[Mixture, lis
     if settings.ngram and (counted := count_ngrams(task, prepared)) is not None:
         held = losses, *read_contexts(task, counted, held_out)
         ngram = NGramMixture.fit(counted, *held)
-        sentences.append(ngram.describe(*held))
+        sentences.append(ngram.describe(*held, of="the network and its cache" if cache else "the network alone"))
     return (Mixture(cache, ngram), sentences) if sentences else None
 
 

@@ -50,14 +50,14 @@ class NGramMixture(NamedTuple):
             mixture = cls(ngram, shares.reshape(mixture.shares.shape))
         return mixture
 
-    def describe(self, net: Doubles, contexts: Integers, tokens: Integers) -> str:
+    def describe(self, net: Doubles, contexts: Integers, tokens: Integers, of: str = "the network alone") -> str:
         """What mixing has brought on held-out tokens, in a sentence."""
         counted, share = self.ngram.chances(contexts, tokens), self.shares_after(contexts)
         mixed = share * np.exp(-net) + (1 - share) * counted
         own, count, both = (float(np.exp(-np.log(one).mean())) for one in (np.exp(-net), counted, mixed))
         return (
-            f"an n-gram model of order {len(self.ngram.orders)} is mixed in: on validation the perplexity of the "
-            f"network alone is {own:.3f}, of the n-gram model alone {count:.3f}, of both together {both:.3f}"
+            f"an n-gram model of order {len(self.ngram.orders)} is mixed in: on validation the perplexity of "
+            f"{of} is {own:.3f}, of the n-gram model alone {count:.3f}, of both together {both:.3f}"
         )
 
     def find_cells(self, contexts: Integers) -> Integers:

@@ -115,13 +115,13 @@ def test_share_and_sharpness_make_held_out_text_as_likely_as_they_can():
     net = draw.exponential(2.0, 500)
     known = {sharpness: draw.exponential(3.0, 500) for sharpness in (2.0, 5.0, 10.0, 20.0, 40.0)}
     known[10.0] = draw.exponential(1.0, 500)
-    fitted = ContinuousCache.fit(50, net, lambda tried: known[tried.sharpness])
+    fitted, losses = ContinuousCache.fit(50, net, lambda tried: known[tried.sharpness])
 
     def surprise(sharpness, share):
         return -np.log(share * np.exp(-known[sharpness]) + (1 - share) * np.exp(-net)).mean()
 
     least = surprise(fitted.sharpness, fitted.share)
-    assert fitted.sharpness == 10.0
+    assert fitted.sharpness == 10.0 and losses.mean() == pytest.approx(least)
     assert all(
         least <= surprise(sharpness, share) + 1e-4 for sharpness in known for share in np.linspace(0.01, 0.99, 50)
     )
