@@ -31,7 +31,12 @@ class Verdict(NamedTuple):
 
 def short_rows() -> list[str]:
     """The rows that are stored and quick."""
-    return [name for name in ledger() if name in ROWS and float(ROWS[name].budget.removesuffix("m")) <= LONGEST]
+    return [name for name in ledger() if name in ROWS and minutes(ROWS[name].budget) <= LONGEST]
+
+
+def minutes(budget: str) -> float:
+    """Of a time such as 3m or 10s."""
+    return float(budget[:-1]) / {"m": 1, "s": 60}[budget[-1]]
 
 
 def compare(row: dict[str, Any], scores: dict[str, Any]) -> list[Verdict]:

@@ -36,7 +36,7 @@ def test_only_what_is_worse_than_the_interval_regressed(regress, better, worse, 
 def test_the_short_rows_are_stored_rows_of_up_to_three_minutes(regress):
     names = regress.short_rows()
     assert names and set(names) <= set(regress.ledger())
-    assert {regress.ROWS[name].budget for name in names} <= {"1m", "2m", "3m"}
+    assert {regress.ROWS[name].budget for name in names} <= {"10s", "1m", "2m", "3m"}
 
 
 def test_all_scores_of_a_row_are_compared_with_themselves_and_hold(regress):

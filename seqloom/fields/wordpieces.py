@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
 
 ON = "￭"  # in front of a subword that goes on within a word
-LONGEST_WORD = 256  # characters that are taken whole: the longest subword is looked for from the end of the word
+LONGEST_WORD = 100  # characters that are taken whole: the longest subword is looked for from the end of the word
 ROUNDS = 3  # of counting and cutting anew, before and after every time that the rarest are left out
 LEFT = 0.75  # of the subwords that are too many, after each time
 RARELY = 0.1  # how often a subword that did not occur is taken to have occurred

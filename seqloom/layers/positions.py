@@ -40,6 +40,10 @@ class Positions(Layer):
     count_padding: bool = False
     longest: int | None = None  # how many positions there are; none is any number
 
+    @abstractmethod  # as all that the fast ways rest on: who writes it for the first time changes no equation
+    def initial_state(self, batch: int, memory: Memory | None = None) -> State:
+        """How many elements of each row were read: none."""
+
     @abstractmethod
     def tabulate(self, length: int) -> tuple[str, Tensor]:
         """What these positions are called, and the vectors of the first of them (length, size)."""

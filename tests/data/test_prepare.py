@@ -396,6 +396,7 @@ CHANGES = {
     "decimal": "comma", "split_duplicates": "apart", "group": "1", "split_blocks": 9, "split_time": "1", "folds": 5,
     "fold": 1, "time_format": "%Y", "characters": 8, "target_vectors": "x",
 }  # fmt: skip
+OF_SOUND = {"sounds": "x", "sample_rate": 8000, "mel_bands": 20, "frame_length": 30.0, "frame_hop": 5.0}
 
 
 def test_every_setting_changes_the_fingerprint(tmp_path, cache):
@@ -403,8 +404,10 @@ def test_every_setting_changes_the_fingerprint(tmp_path, cache):
     train = write(tmp_path / "train.txt", bidirectional)
     base = {"train": [train]}
     fields = set(type(settings()).model_fields) - {"sample", "train", "validation", "test", "format"}
-    assert set(CHANGES) == fields
-    changes = [base, {"train": [train], "validation": [train]}, {"train": [train], "test": [train]}]
+    assert set(CHANGES | OF_SOUND) == fields
+    sound = base | {"source_type": "sound"}
+    changes = [base, sound, *(sound | {name: value} for name, value in OF_SOUND.items())]
+    changes += [{"train": [train], "validation": [train]}, {"train": [train], "test": [train]}]
     for name, value in CHANGES.items():
         more = {"source": "2", "target": "1"} if name in ("source", "target") else {name: value}
         more |= {"folds": 5} if name == "fold" else {}

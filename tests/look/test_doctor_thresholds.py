@@ -135,7 +135,7 @@ def warming(share: float, depth: int = 4) -> Checkup:
 
 def dropping(share: float, known: float = 0.0) -> Checkup:
     """The training examples are known so much better than others."""
-    return ill(f"model.dropout={share}", better=["model.dropout=0.1"], evidence={"told": 2.0 * (1 - known)})
+    return ill(f"model.dropout={share}", better=["model.dropout=0.1"], evidence={"loss": 2.0 * (1 - known)})
 
 
 def wide(size: int, embedding: int) -> Checkup:
