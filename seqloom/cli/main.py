@@ -1,5 +1,6 @@
 """The command line: parse, call, print; nothing else. Slow imports wait for the command that needs them."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -80,7 +81,11 @@ def run_command(stop: Stop) -> None:
         app(obj=stop)
     except Interrupted:
         if launch.is_first():
-            print(stop.message(), file=sys.stderr)
+            print(stop.message(), file=sys.stderr, flush=True)
+        if launch.is_one_of_several():
+            # In good order the process would be aborted: torch's threads that still wait for the others never end.
+            sys.stdout.flush()
+            os._exit(STOPPED)
         raise SystemExit(STOPPED) from None
     except SeqloomError as error:
         if debug:
