@@ -299,16 +299,32 @@ def mask_missing(errors: Tensor, target: Tensor) -> Loss:
     return (errors * there).sum(), there.sum()
 
 
-class MLPHead(Head):
+class WrappedHead(Head):
+    """Around another head, whose distribution it has: it changes what that one is computed from, or how."""
+
+    def __init__(self, head: Head) -> None:
+        super().__init__()
+        self.head = head
+        self.outcome = head.outcome
+
+    def log_probability(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
+        return self.head.log_probability(expected, target, mask)
+
+    def log_probabilities(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
+        return self.head.log_probabilities(expected, target, mask)
+
+    def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
+        return self.head.sample(expected, temperature, mask)
+
+
+class MLPHead(WrappedHead):
     """A hidden layer in front of any head: a product and what is done `after` it, by default ReLU and dropout."""
 
     def __init__(
         self, inputs: int, hidden: int, head: Head, dropout: float = 0.0, after: Sequence[nn.Module] = ()
     ) -> None:
-        super().__init__()
+        super().__init__(head)
         self.hidden = nn.Sequential(nn.Linear(inputs, hidden), *(after or (nn.ReLU(), Dropout(dropout))))
-        self.head = head
-        self.outcome = head.outcome
 
     def readout(self) -> Readout | None:
         inner = self.head.readout()
@@ -322,12 +338,3 @@ class MLPHead(Head):
 
     def negative_log_likelihood(self, features: Tensor, target: Tensor) -> Tensor:
         return self.head.negative_log_likelihood(self.hidden(features), target)
-
-    def log_probability(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
-        return self.head.log_probability(expected, target, mask)
-
-    def log_probabilities(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
-        return self.head.log_probabilities(expected, target, mask)
-
-    def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
-        return self.head.sample(expected, temperature, mask)

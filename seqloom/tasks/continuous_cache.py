@@ -42,16 +42,14 @@ class ContinuousCache(NamedTuple):
     ) -> "tuple[ContinuousCache, Doubles]":
         """By the losses (N,) of the net on held-out tokens, and by those that `measure` finds of a cache alone; and the
         losses of both together."""
-        chances, best, losses = np.exp(-net), cls(length, SHARPNESS[0], 0.5), np.full(len(net), np.inf)
+        chances, tried = np.exp(-net), []
         for sharpness in SHARPNESS:
             cached, share = np.exp(-measure(cls(length, sharpness, 1.0))), 0.5
             for _ in range(ROUNDS):
                 believed = share * cached / (share * cached + (1 - share) * chances)
                 share = (believed.sum() + 1) / (len(net) + 2)  # one token more for each: never all or nothing
-            mixed = -np.log(share * cached + (1 - share) * chances)
-            if mixed.mean() < losses.mean():
-                best, losses = cls(length, sharpness, float(share)), mixed
-        return best, losses
+            tried.append((cls(length, sharpness, float(share)), -np.log(share * cached + (1 - share) * chances)))
+        return min(tried, key=lambda one: float(one[1].mean()))
 
     def wrap(self, net: Generator) -> Generator:
         """The net with the cache beside it; the net stays as it is."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..layers.heads import Head, Loss, select_valid, sum_and_count
+from ..layers.heads import Head, Loss, WrappedHead, select_valid, sum_and_count
 
 
 class TokenBeside(nn.Module):
@@ -26,12 +26,12 @@ class TokenBeside(nn.Module):
         return torch.cat([vectors, y[..., None].to(vectors.dtype)], -1)
 
 
-class MixingHead(Head):
+class MixingHead(WrappedHead):
     """A head that mixes into what another one expects; the last `extra` features are for the mixing alone."""
 
     def __init__(self, head: Head, extra: int) -> None:
-        super().__init__()
-        self.head, self.extra, self.outcome = head, extra, head.outcome
+        super().__init__(head)
+        self.extra = extra
 
     @abstractmethod
     def mix(self, logits: Tensor, extra: Tensor) -> Tensor:
@@ -55,15 +55,6 @@ class MixingHead(Head):
 
     def loss(self, features: Tensor, target: Tensor, mask: Tensor | None = None) -> Loss:
         return sum_and_count(self.negative_log_likelihood(*select_valid(features, target, mask)))
-
-    def log_probability(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
-        return self.head.log_probability(expected, target, mask)
-
-    def log_probabilities(self, expected: Any, target: Tensor, mask: Tensor) -> Tensor:
-        return self.head.log_probabilities(expected, target, mask)
-
-    def sample(self, expected: Any, temperature: float = 1.0, mask: Tensor | None = None) -> Tensor:
-        return self.head.sample(expected, temperature, mask)
 
     def fast_answer(self) -> Callable[[Tensor], Any]:
         answer = self.head.fast_answer()
