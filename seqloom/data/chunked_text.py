@@ -53,7 +53,7 @@ def split_into_pieces(texts: Texts, rows: Rows, size: int = PIECE) -> tuple[Text
 def _find_line_break(text: NDArray[np.uint8], place: int, stop: int) -> int:
     """The place of the first line break from here on, or the end."""
     for start in range(place, stop, LINE_SEARCH):
-        found = text[start : min(start + LINE_SEARCH, stop)].tobytes().find(b"\n")
-        if found >= 0:
-            return start + found
+        offset = text[start : min(start + LINE_SEARCH, stop)].tobytes().find(b"\n")
+        if offset >= 0:
+            return start + offset
     return stop

@@ -133,13 +133,13 @@ def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:
     """Rows, a data frame, or either by part, as lists of tuples."""
     by_part = examples if isinstance(examples, Mapping) and set(examples) <= set(PARTS) else {"train": examples}
     by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
-    sides, found = list(schema.sides.values()), {}
+    sides, examples_by_part = list(schema.sides.values()), {}
     for part, rows in by_part.items():
         asked = schema.with_keys() if part == "train" else schema
         if asked.keys and not hasattr(rows, "columns"):
             raise DataError("data.group and data.split_time name columns, which only a data frame has")
-        found[part] = [_convert_row(row, sides, len(asked.keys)) for row in _list_rows(rows, asked)]
-    return found
+        examples_by_part[part] = [_convert_row(row, sides, len(asked.keys)) for row in _list_rows(rows, asked)]
+    return examples_by_part
 
 
 def _list_rows(rows: Any, schema: Schema) -> Iterable[Any]:
@@ -155,12 +155,12 @@ def _list_rows(rows: Any, schema: Schema) -> Iterable[Any]:
 def read_frame(frame: Any, schema: Schema) -> list[Any]:
     """The inputs of a data frame, which has the columns of these sides: one value a row, or one for each side."""
     sides = list(schema.sides.values())
-    found: list[Any] = []
+    inputs: list[Any] = []
     for number, row in enumerate(_list_frame_rows(frame, schema)):
         if sentence := find_fault(example := _convert_row(row, sides), schema):
             raise DataError(f"row {number} of the data frame: {sentence}")
-        found.append(example[0] if len(sides) == 1 else example)
-    return found
+        inputs.append(example[0] if len(sides) == 1 else example)
+    return inputs
 
 
 def _list_frame_rows(rows: Any, schema: Schema) -> Iterable[Any]:
@@ -230,8 +230,8 @@ def _convert_row(row: Any, sides: Sequence[Side], keys: int = 0) -> Example:
     if len(values) != len(sides) + keys:
         return tuple(values)
     pairs = zip(values, sides, strict=False)
-    found = [None if is_missing(value) else side.field.convert(value) for value, side in pairs]
-    return (*found, *values[len(sides) :])
+    converted = [None if is_missing(value) else side.field.convert(value) for value, side in pairs]
+    return (*converted, *values[len(sides) :])
 
 
 def is_missing(value: Any) -> bool:
@@ -259,11 +259,11 @@ def find_fault(row: Example, schema: Schema) -> str:
 def digest_examples(examples: Sequence[Example]) -> str:
     if all(isinstance(value, str) for row in examples[:1] for value in row):
         return hashlib.sha256(json.dumps(examples).encode()).hexdigest()
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for row in examples:
         for value in row:
             bare = value.encode() if isinstance(value, str) else repr((value.shape, value.dtype.str)).encode()
-            found.update(b"%d\0%b" % (len(bare), bare))
+            digest.update(b"%d\0%b" % (len(bare), bare))
             if not isinstance(value, str):
-                found.update(np.ascontiguousarray(value).tobytes())
-    return found.hexdigest()
+                digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()

@@ -105,8 +105,8 @@ def _read_times(texts: list[Any], data: Data, notes: list[str]) -> NDArray[np.fl
             times.append(clock([text]))
     except ValueError as error:
         raise DataError(f"{name} (data.split_time) holds {texts[len(times)]!r:.50}, but {error}") from None
-    found = np.array(times)
-    return (found.astype("datetime64[ms]") if found.dtype == object else found).astype(np.float64)
+    values = np.array(times)
+    return (values.astype("datetime64[ms]") if values.dtype == object else values).astype(np.float64)
 
 
 # --- one long text ------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def divide_in_order(schema: Schema, raw: Mapping[str, Part]) -> tuple[dict[str, 
     ends = np.cumsum([1 - sum(shares.values()), *shares.values()])
     places = [0, *(_cut_near(texts.bytes, int(len(texts.bytes) * end + 1e-6), whole) for end in ends)]
     cut = Texts(texts.bytes, np.unique(np.concatenate([texts.offsets, places])))
-    rows = {part: np.arange(count_rows(found)) for part, found in raw.items()}
+    rows = {part: np.arange(count_rows(sides)) for part, sides in raw.items()}
     for part, (start, stop) in zip(("train", *shares), pairwise(places), strict=True):
         rows[part] = np.arange(*np.searchsorted(cut.offsets, [start, stop]))
         if not len(rows[part]) and (part == "train" or shares[part]):

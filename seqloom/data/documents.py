@@ -34,8 +34,8 @@ class Documents(Dataset):
     """Documents of files, by part."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema, found = schema, find_files_by_part(schema.data, "texts are")
-        self._texts = {part: [file for group in groups for file in group] for part, groups in found.items()}
+        self._schema, groups_by_part = schema, find_files_by_part(schema.data, "texts are")
+        self._texts = {part: [file for group in groups for file in group] for part, groups in groups_by_part.items()}
         self.parts = tuple(self._texts)
         self.names = tuple(file for files in self._texts.values() for file in files)
 

@@ -42,10 +42,10 @@ def expand(name: str) -> list[str]:
     path = os.path.expanduser(name)
     if not has_magic(name) or os.path.exists(path):
         return [name]
-    found = sorted(file for file in glob(path, recursive=True) if os.path.isfile(file))
-    if not found:
+    files = sorted(file for file in glob(path, recursive=True) if os.path.isfile(file))
+    if not files:
         raise DataError("no file has a name of this pattern", name)
-    return found
+    return files
 
 
 def is_folder(name: str) -> bool:
@@ -57,7 +57,7 @@ def digest_file(name: str) -> str:
     if not is_folder(name):
         with check_file(name).open("rb") as content:
             return hashlib.file_digest(content, "sha256").hexdigest()
-    root, found = Path(os.path.expanduser(name)), hashlib.sha256()
+    root, digest = Path(os.path.expanduser(name)), hashlib.sha256()
     for file in sorted(path for path in root.rglob("*") if path.is_file()):
-        found.update(f"{file.relative_to(root)}\0{digest_file(str(file))}\n".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+        digest.update(f"{file.relative_to(root)}\0{digest_file(str(file))}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

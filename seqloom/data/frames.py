@@ -62,18 +62,18 @@ class Pieces(Dataset):
     @classmethod
     def read_files(cls, files: Sequence[str], data: Data) -> list[Frame]:
         """The test part of a file; all of one that has only one part."""
-        found = read_pieces(files[0], data.encoding)
-        [part, *others] = found
-        if others and "test" not in found:
-            raise DataError(f"the file has no test; there are {', '.join(found)}", files[0])
-        return found["test" if others else part]
+        pieces_by_part = read_pieces(files[0], data.encoding)
+        [part, *others] = pieces_by_part
+        if others and "test" not in pieces_by_part:
+            raise DataError(f"the file has no test; there are {', '.join(pieces_by_part)}", files[0])
+        return pieces_by_part["test" if others else part]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         file = self._files[part]
-        found = read_pieces(file, self._encoding)
-        if part not in found:
-            raise DataError(f"the file has no {part}; there are {', '.join(found)}", file)
-        return ((piece,) for piece in found[part])
+        pieces_by_part = read_pieces(file, self._encoding)
+        if part not in pieces_by_part:
+            raise DataError(f"the file has no {part}; there are {', '.join(pieces_by_part)}", file)
+        return ((piece,) for piece in pieces_by_part[part])
 
 
 def read_pieces(file: str, encoding: str) -> dict[str, list[Frame]]:

@@ -111,7 +111,7 @@ def describe_kind(texts: Sequence[str]) -> str:
     if len(set(texts)) < len(texts) or not all(map(ID.fullmatch, texts)):
         return ""
     digits = [re.search(r"\d{1,18}$", text) for text in texts]
-    steps = np.diff([int(found.group()) for found in digits if found])
+    steps = np.diff([int(match.group()) for match in digits if match])
     counting = len(steps) == len(texts) - 1 and float((steps == 1).mean()) > 0.9
     return "ids" if counting or not any(text.isdecimal() for text in texts) and len(texts[0]) >= 16 else ""
 
@@ -134,16 +134,16 @@ def _judge_parts(
     total = sum(len(rows[part]) for part in ("train", *shares))
     first = next(iter(schema.sides))
     for part in ("validation", "test"):
-        found = splits[part]
-        if found.overlap:
-            share = found.overlap / max(len(rows[part]), 1)
+        split = splits[part]
+        if split.overlap:
+            share = split.overlap / max(len(rows[part]), 1)
             apart = schema.data.split_duplicates == "apart"
             few = f"; there are fewer than {FEW_SOURCES} different ones, so equal ones were drawn into several parts"
             drawn = (
                 "" if part not in shares else "; data.split_duplicates=together draws none of them" if apart else few
             )
             yield (
-                f"{found.overlap:,} of {len(rows[part]):,} {part} examples ({share:.0%}) have a {first} that is one of "
+                f"{split.overlap:,} of {len(rows[part]):,} {part} examples ({share:.0%}) have a {first} that is one of "
                 f"training, too: on them, a score says what was memorized{drawn}"
             )
         wanted = round(total * (1 / schema.data.folds if schema.data.folds and part == "test" else shares.get(part, 0)))
@@ -223,10 +223,10 @@ def _read_objects(file: str, data: Data) -> tuple[list[str], list[Sequence[str]]
     objects = []
     for line in islice(read_lines(file, data.encoding), LOOKED_AT):
         try:
-            found = json.loads(line.text)
+            record = json.loads(line.text)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
-            objects.append(found)
+        if isinstance(record, dict):
+            objects.append(record)
     names = list(dict.fromkeys(name for one in objects[:100] for name in list_paths(one)))
     return names, [[str(look_up(one, name)) for name in names] for one in objects]

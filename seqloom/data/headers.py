@@ -40,9 +40,9 @@ def find_table(data: Data) -> tuple[str, str]:
 
 def list_columns(data: Data) -> tuple[str, ...]:
     """The columns that the settings name."""
-    found: list[str] = []
+    columns: list[str] = []
     for name in NAMED:
         if name in type(data).model_fields:
             value = getattr(data, name)
-            found += [value] * bool(value) if isinstance(value, str) else value
-    return tuple(found)
+            columns += [value] * bool(value) if isinstance(value, str) else value
+    return tuple(columns)

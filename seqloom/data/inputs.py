@@ -127,11 +127,11 @@ def read_rows(file: str, format: str, schema: Schema, notes: list[str]) -> Input
     several = tuple(name for side in sides if len(side.columns) > 1 for name in side.columns)
     reading = reading.allowing(sides[0].columns if numeric else several)
     columns, rows, last = open_rows(file, format, reading, notes)
-    found = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
+    stripped = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
     spans = [slice(*both) for both in pairwise(accumulate((len(side.columns) for side in sides), initial=0))]
     if not numeric:
-        return InputFile(columns, (text_input(row, spans, schema, columns) for row in found), last)
-    return InputFile(series or columns, read_numbers(found, spans, schema, columns, notes), last)
+        return InputFile(columns, (text_input(row, spans, schema, columns) for row in stripped), last)
+    return InputFile(series or columns, read_numbers(stripped, spans, schema, columns, notes), last)
 
 
 def open_rows(
@@ -170,10 +170,10 @@ def row_of(row: Row, columns: Sequence[str]) -> Mapping[str, Any]:
 def text_input(row: Row | Fault, spans: Sequence[slice], schema: Schema, columns: Sequence[str]) -> Input | Fault:
     if isinstance(row, Fault):
         return row
-    found = read_texts(row, spans, schema)
-    if isinstance(found, Fault):
-        return found
-    [values, file, line] = found
+    placed = read_texts(row, spans, schema)
+    if isinstance(placed, Fault):
+        return placed
+    [values, file, line] = placed
     return Input(values[0], one_or_all(values), row_of(row, columns), file, line)
 
 
@@ -202,14 +202,14 @@ def read_numbers(
                 begins[row.line], before = row, row.values[-1]
             yield row if isinstance(row, Fault) else read_frame(row, spans, schema, decimal)
 
-    for found in group_sequences(frames(), schema) if data.series else map(make_single, frames()):
-        if isinstance(found, Fault):
-            yield found
+    for sequence in group_sequences(frames(), schema) if data.series else map(make_single, frames()):
+        if isinstance(sequence, Fault):
+            yield sequence
             continue
-        row = begins.pop(found[2])
+        row = begins.pop(sequence[2])
         name = row.values[-1] if data.series else str(row.line)
         cells = {data.series: name} if data.series else row_of(row, columns)
-        yield Input(name, one_or_all(found[0]), cells, row.file, row.line)
+        yield Input(name, one_or_all(sequence[0]), cells, row.file, row.line)
 
 
 def read_file_names(file: str, format: str, schema: Schema, notes: list[str]) -> InputFile:
@@ -220,13 +220,13 @@ def read_file_names(file: str, format: str, schema: Schema, notes: list[str]) ->
     what = "images" if schema.pictured else "sounds"
     reading = Reading.of(schema.data, (column,))
     columns, rows, last = open_rows(file, format, reading, notes)
-    found = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
-    first = next(found, None)
+    stripped = (row if isinstance(row, Fault) else strip_row(row, reading) for row in rows)
+    first = next(stripped, None)
     root = Path(os.path.expanduser(file)).parent
     if isinstance(first, Row) and (folder := getattr(data, what)) and not (root / first.values[0]).is_file():
         root = Path(os.path.expanduser(folder))
         notes.append(f"{file}: its {what} are looked for in {root}, as data.{what} of the run says")
-    inside = chain([] if first is None else [first], found)
+    inside = chain([] if first is None else [first], stripped)
     return InputFile(columns, (named_input(row, root, columns, what) for row in inside), last)
 
 
@@ -254,11 +254,11 @@ def read_folder(folder: str, schema: Schema, side: str) -> InputFile:
         raise DataError(f"the folder holds no {what}", folder)
     if not endings and schema.data.source_type == "numbers" and side == "source":
         raise DataError("this is a folder of files, but this run reads tables of numbers: name one of them", folder)
-    found = enumerate(map(str, files), 1)
+    numbered = enumerate(map(str, files), 1)
     if endings:
-        return InputFile((ALONE,), (file_input(file, number) for number, file in found), len(files))
+        return InputFile((ALONE,), (file_input(file, number) for number, file in numbered), len(files))
     encoding = schema.data.encoding
-    return InputFile((ALONE,), (document_input(file, number, encoding) for number, file in found), len(files))
+    return InputFile((ALONE,), (document_input(file, number, encoding) for number, file in numbered), len(files))
 
 
 def has_ending(file: str | Path, endings: Collection[str]) -> bool:

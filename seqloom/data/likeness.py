@@ -39,24 +39,24 @@ def find_near_duplicates(texts: Texts, asked: Rows, known: Rows) -> Rows:
     """The asked rows that are nearly the same as a known one; of very many, some evenly over all are looked at."""
     long = texts.lengths >= SHORTEST
     asked, known = _thin(asked[long[asked]], ASKED), _thin(known[long[known]], COMPARED)
-    found = np.zeros(len(asked), dtype=np.bool_)
+    alike = np.zeros(len(asked), dtype=np.bool_)
     ours, theirs = compute_sketches(texts, asked), compute_sketches(texts, known)
     for chosen in combinations(range(len(HASHES)), SHARED):
-        found |= np.isin(_join(ours, chosen), _join(theirs, chosen))
-    return asked[found]
+        alike |= np.isin(_join(ours, chosen), _join(theirs, chosen))
+    return asked[alike]
 
 
 def compute_sketches(texts: Texts, rows: Rows) -> NDArray[np.uint64]:
     """The least hash of all stretches of each text (n, hashes), in which capitals are small letters."""
-    found = np.empty((len(rows), len(HASHES)), dtype=np.uint64)
+    sketches = np.empty((len(rows), len(HASHES)), dtype=np.uint64)
     for piece in split_rows(np.minimum(texts.lengths[rows], LONGEST)):
         stretched = [_hash_stretches(texts, int(row)) for row in rows[piece]]
         starts = np.cumsum([0, *map(len, stretched[:-1])])
         whole = np.concatenate(stretched)
         for place, factor in enumerate(HASHES):
             mixed = (whole ^ (whole >> np.uint64(29))) * np.uint64(factor)
-            found[piece, place] = np.minimum.reduceat(mixed ^ (mixed >> np.uint64(32)), starts)
-    return found
+            sketches[piece, place] = np.minimum.reduceat(mixed ^ (mixed >> np.uint64(32)), starts)
+    return sketches
 
 
 def _hash_stretches(texts: Texts, row: int) -> NDArray[np.uint64]:
@@ -72,10 +72,10 @@ def _hash_stretches(texts: Texts, row: int) -> NDArray[np.uint64]:
 
 def _join(sketches: NDArray[np.uint64], chosen: tuple[int, ...]) -> NDArray[np.uint64]:
     """Some of the hashes as one number."""
-    found = np.zeros(len(sketches), dtype=np.uint64)
+    keys = np.zeros(len(sketches), dtype=np.uint64)
     for column in chosen:
-        found = found * np.uint64(PRIME) + sketches[:, column]
-    return found
+        keys = keys * np.uint64(PRIME) + sketches[:, column]
+    return keys
 
 
 def _thin(rows: Rows, most: int) -> Rows:
@@ -102,5 +102,5 @@ def compare_neighbors(texts: Texts, rows: Rows) -> Neighbors | None:
     difference = near - other
     if difference.mean() <= SURE * difference.std(ddof=1) / len(near) ** 0.5:
         return None
-    found = Neighbors(float(near.mean()), float(other.mean()))
-    return found if found.alike else None
+    neighbors = Neighbors(float(near.mean()), float(other.mean()))
+    return neighbors if neighbors.alike else None

@@ -85,8 +85,8 @@ def prepare(schema: Schema, cache: Path | None = None, note: Note = ignore_note,
     name = hashlib.sha256("\0".join([fingerprint, *dataset.names]).encode("utf-8", "surrogateescape")).hexdigest()
     entry = where / name
     there = os.path.exists(entry)
-    if (found := _load(entry, schema)) is not None:
-        return found
+    if (prepared := _load(entry, schema)) is not None:
+        return prepared
     if there:
         store.discard(entry)  # damaged
     return _prepare(schema, dataset, fingerprint, entry, note)

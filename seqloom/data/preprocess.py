@@ -58,12 +58,12 @@ def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Not
     splits = {}
     for part in PARTS:
         note(f"encoding {part}: {len(rows[part]):,} examples")
-        found = raw[part] if part in raw else raw["train"]
+        raw_sides = raw[part] if part in raw else raw["train"]
         longest = data.max_length if schema.limited else NO_LIMIT
-        writers = {side: _Writer(folder, f"{part}-{side}", fields[side], longest, found[side]) for side in sides}
-        worked = _split_pieces(schema, found, rows[part])
+        writers = {side: _Writer(folder, f"{part}-{side}", fields[side], longest, raw_sides[side]) for side in sides}
+        worked = _split_pieces(schema, raw_sides, rows[part])
         examples = _encode(*worked, writers, drop=schema.limited and part == "train" and data.too_long == "drop")
-        whole, sources = compute_digests(found, rows[part], sides), compute_digests(found, rows[part], [first])
+        whole, sources = compute_digests(raw_sides, rows[part], sides), compute_digests(raw_sides, rows[part], [first])
         splits[part] = SplitReport(
             examples,
             dropped=len(rows[part]) - examples,
@@ -178,9 +178,9 @@ def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> d
             note(f"fitting the {' and '.join(together)} ({side.field.kind}) on {starts.sum():,} examples")
             learned |= dict.fromkeys(together, side.field.fit(seen(*together), schema.data))
             if len(learned[name]) > MOST_SYMBOLS:  # which would not be read again
-                found = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"
+                size = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"
                 raise DataError(
-                    f"{found}, but a vocabulary has at most {MOST_SYMBOLS:,}: leave out rare ones "
+                    f"{size}, but a vocabulary has at most {MOST_SYMBOLS:,}: leave out rare ones "
                     "with data.vocabulary_size "
                     "or data.min_count"
                 )

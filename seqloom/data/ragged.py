@@ -42,8 +42,8 @@ class Ragged:
 
     def __getitem__(self, row: int) -> Numbers:
         start, stop = _get_bounds(self.offsets, row)
-        found = self.values[start:stop]
-        return found.astype(np.int32) if found.ndim == 1 and found.dtype.kind in "iu" else found
+        row_values = self.values[start:stop]
+        return row_values.astype(np.int32) if row_values.ndim == 1 and row_values.dtype.kind in "iu" else row_values
 
     def __iter__(self) -> Iterator[Numbers]:
         return (self[row] for row in range(len(self)))

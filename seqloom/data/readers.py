@@ -72,11 +72,11 @@ def read_named_sounds(
 ) -> Iterator[PlacedExample | Fault]:
     """The sounds in the place of the names of their files."""
     reading = SoundReading(LogMel(LogMelSettings.of(schema.data)), skipped.notes)
-    for found in rows:
-        if isinstance(found, Fault):
-            yield found
+    for row in rows:
+        if isinstance(row, Fault):
+            yield row
             continue
-        (name, *others), file, line = found
+        (name, *others), file, line = row
         sound = reading.read(name, find_sound_folder(schema, file), file, line)
         yield sound if isinstance(sound, Fault) else ((sound, *others), file, line)
 
@@ -150,11 +150,11 @@ def group_sequences(frames: Iterable[Frame | Fault], schema: Schema) -> Iterator
     """Rows of one series as one sequence; a fault in any of them spoils it. Its rows stand together."""
     seen: set[str] = set()
     for name, group in groupby(frames, lambda frame: None if isinstance(frame, Fault) else frame[2]):
-        found = list(group)
+        members = list(group)
         if name is None:
-            yield from (frame for frame in found if isinstance(frame, Fault))
+            yield from (frame for frame in members if isinstance(frame, Fault))
             continue
-        whole = [frame for frame in found if not isinstance(frame, Fault)]
+        whole = [frame for frame in members if not isinstance(frame, Fault)]
         first = whole[0][3]
         if name in seen:
             sentence = f"the series {name!r:.50} goes on here, but its rows must stand together"
@@ -234,9 +234,9 @@ def read_captioned_images(files: Sequence[str], schema: Schema, skipped: Skipped
     """An image with each of its captions, from a table of names and captions."""
     data = schema.data
     folder = data.images or str(Path(files[0]).parent)
-    for found in read_captioned(files[0], folder, make_image_reading(schema), skipped):
-        for caption in found.captions:
-            yield (found.image[None], caption), files[0], found.line
+    for image in read_captioned(files[0], folder, make_image_reading(schema), skipped):
+        for caption in image.captions:
+            yield (image.image[None], caption), files[0], image.line
 
 
 def read_contact_sheets(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
@@ -247,17 +247,17 @@ def read_contact_sheets(files: Sequence[str], schema: Schema, skipped: Skipped) 
     index, split = parse_split(files[0])
     folder = schema.data.images or str(Path(index).parent)
     reading = make_image_reading(schema)
-    for found in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
-        for caption in found.captions:
-            yield (found.image[None], caption), index, found.line
+    for image in read_sheets(index, files[1], folder, reading.size[0], reading, skipped, split):
+        for caption in image.captions:
+            yield (image.image[None], caption), index, image.line
 
 
 def read_folders(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterator[PlacedExample | Fault]:
     """A text, an image or a sound a file, labeled by the folder it lies in."""
     if list(schema.sides) != ["source", "target"] or schema.task != "classify":
         raise DataError("this is a folder, whose folders would be classes: only classify reads those", files[0])
-    for found in read_classes(files[0], make_file_reader(schema, skipped.notes), skipped.notes):
-        yield found if isinstance(found, Fault) else ((found.content, found.label), found.file, 1)
+    for item in read_classes(files[0], make_file_reader(schema, skipped.notes), skipped.notes):
+        yield item if isinstance(item, Fault) else ((item.content, item.label), item.file, 1)
 
 
 def make_file_reader(schema: Schema, notes: list[str]) -> Callable[[Path], Raw | Fault]:

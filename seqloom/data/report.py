@@ -48,11 +48,11 @@ class DataReport:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> "DataReport":
-        skipped = {reason: SkippedReport(**rows) for reason, rows in found["skipped"].items()}
+    def from_json(cls, report: dict[str, Any]) -> "DataReport":
+        skipped = {reason: SkippedReport(**rows) for reason, rows in report["skipped"].items()}
         splits = {
             name: SplitReport(**split | {"sides": {side: SideReport(**one) for side, one in split["sides"].items()}})
-            for name, split in found["splits"].items()
+            for name, split in report["splits"].items()
         }
-        said = (tuple(found["notes"]), tuple(found["warnings"]))
-        return cls(found["rows_read"], skipped, splits, found["vocabulary"], *said)
+        said = (tuple(report["notes"]), tuple(report["warnings"]))
+        return cls(report["rows_read"], skipped, splits, report["vocabulary"], *said)

@@ -30,12 +30,14 @@ def load_series_by_part(data: Data, examples: object, skipped: Skipped) -> dict[
         }
     if data.sample:
         return {"train": [select_columns(series, data) for series in make_sample(data.sample)]}
-    found = {}
+    series_by_part = {}
     for part in PARTS:
         files = [file for name in getattr(data, part) for file in expand(name)]
         if files:
-            found[part] = name_uniquely([series for file in files for series in read_histories(file, data, skipped)])
-    return found
+            series_by_part[part] = name_uniquely(
+                [series for file in files for series in read_histories(file, data, skipped)]
+            )
+    return series_by_part
 
 
 def make_sample(name: str) -> list[Series]:
@@ -53,13 +55,13 @@ def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
     written = (data.separator, data.header, data.decimal, data.time_format)
     reading = TableReading(data.time, named, data.series, data.format, data.encoding, skip, *written)
     try:
-        found = list(read_table(file, reading, skipped))
+        histories = list(read_table(file, reading, skipped))
     except DataError as error:
         if named or not error.sentence.endswith("a number was expected"):
             raise
         sentence = f"{error.sentence}; data.variables says which columns are to be forecast"
         raise DataError(sentence, error.file, error.line) from None
-    return found if named else [select_columns(series, data, file) for series in found]
+    return histories if named else [select_columns(series, data, file) for series in histories]
 
 
 def select_columns(series: Series, data: Data, file: str | None = None) -> Series:
@@ -94,14 +96,14 @@ def convert_series(source: Any, data: Data, skipped: Skipped) -> list[Series]:
     return [_convert_array(source, data)]
 
 
-def name_uniquely(found: list[Series]) -> list[Series]:
+def name_uniquely(histories: list[Series]) -> list[Series]:
     """Series with a name each: arrays have none of their own, so they are known by where they stand in the list."""
     times: Counter[str] = Counter()
-    for place, series in enumerate(found):
+    for place, series in enumerate(histories):
         times[series.name] += 1
         if times[series.name] > 1:
-            found[place] = replace(series, name=f"{series.name} {times[series.name]}")
-    return found
+            histories[place] = replace(series, name=f"{series.name} {times[series.name]}")
+    return histories
 
 
 def _convert_frame(frame: Any, data: Data, skipped: Skipped) -> list[Series]:

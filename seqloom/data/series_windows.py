@@ -143,11 +143,11 @@ class Prepared:
 def prepare(data: Data, note: Callable[[str], object], examples: object = None, known: Scale | None = None) -> Prepared:
     """Read all series, part them in time, and scale them by what training knows, or what it knew before."""
     skipped = Skipped()
-    found = load_series_by_part(data, examples, skipped)
-    every = [series for group in found.values() for series in group]
+    series_by_part = load_series_by_part(data, examples, skipped)
+    every = [series for group in series_by_part.values() for series in group]
     for series in every:
         _check(series, every[0])
-    parted = divide_series(found, data)
+    parted = divide_series(series_by_part, data)
     training = [_cut(series, span) for series, span in parted["train"]]
     if known and len(known.mean) != len(every[0].columns):
         raise DataError(f"the series are of {len(every[0].columns)} variables, but this run knows {len(known.mean)}")
@@ -164,13 +164,13 @@ def prepare(data: Data, note: Callable[[str], object], examples: object = None, 
 Stretch = tuple[Series, slice]
 
 
-def divide_series(found: dict[str, list[Series]], data: Data) -> dict[str, list[Stretch]]:
+def divide_series(series_by_part: dict[str, list[Series]], data: Data) -> dict[str, list[Stretch]]:
     """Where each part stands: in series of its own, or in a stretch of those of training."""
     parted: dict[str, list[Stretch]] = {part: [] for part in PARTS}
-    for series in found["train"]:
-        for part, span in _divide_rows(len(series.times), data, found).items():
+    for series in series_by_part["train"]:
+        for part, span in _divide_rows(len(series.times), data, series_by_part).items():
             parted[part].append((series, span))
-    own = {part: [span_all(series) for series in found[part]] for part in found if part != "train"}
+    own = {part: [span_all(series) for series in series_by_part[part]] for part in series_by_part if part != "train"}
     return parted | own
 
 
@@ -178,8 +178,8 @@ def span_all(series: Series) -> Stretch:
     return series, slice(0, len(series.times))
 
 
-def _divide_rows(rows: int, data: Data, found: Collection[str]) -> dict[str, slice]:
-    drawn = [part for part in ("validation", "test") if part not in found]
+def _divide_rows(rows: int, data: Data, parts: Collection[str]) -> dict[str, slice]:
+    drawn = [part for part in ("validation", "test") if part not in parts]
     if data.test_rows and drawn:
         counts = [getattr(data, f"{part}_rows") if part in drawn else 0 for part in ("validation", "test")]
         cut = split_by_counts(rows, [data.train_rows or max(rows - sum(counts), 0), *counts])
@@ -209,17 +209,17 @@ def _make_windows(
         return np.concatenate([offsets[id(series)] + find_windows(span, *size) for series, span in stretches])
 
     stride = data.stride if part == "train" else 1
-    found = starts(stride)
-    if part != "train" and len(found) > MOST:
-        stride = -(-len(found) // MOST)
-        found = starts(stride)
-    if not len(found):
+    places = starts(stride)
+    if part != "train" and len(places) > MOST:
+        stride = -(-len(places) // MOST)
+        places = starts(stride)
+    if not len(places):
         longest = max(span.stop - span.start for _, span in stretches)
         raise DataError(
             f"the {part} part has stretches of {longest:,} rows at most: too few for a single window of "
             f"{data.context} rows and the {data.horizon} that follow (data.context, data.horizon)"
         )
-    return Windows(panel, found, data.context, data.horizon, stride)
+    return Windows(panel, places, data.context, data.horizon, stride)
 
 
 def _check(series: Series, first: Series) -> None:
@@ -249,11 +249,11 @@ def _make_report(
 
 
 def _compute_fingerprint(series: Sequence[Series], parts: dict[str, Windows]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for one in series:
-        found.update(repr((one.name, one.columns, one.step, one.values.shape)).encode())
-        found.update(np.ascontiguousarray(one.times).tobytes())
-        found.update(np.ascontiguousarray(one.values).tobytes())
+        digest.update(repr((one.name, one.columns, one.step, one.values.shape)).encode())
+        digest.update(np.ascontiguousarray(one.times).tobytes())
+        digest.update(np.ascontiguousarray(one.values).tobytes())
     for name, windows in parts.items():
-        found.update(name.encode() + windows.starts.tobytes())
-    return found.hexdigest()
+        digest.update(name.encode() + windows.starts.tobytes())
+    return digest.hexdigest()

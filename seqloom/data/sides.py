@@ -36,25 +36,25 @@ def release_sides(raw: Mapping[str, Side]) -> None:
 
 def compute_digests(raw: Mapping[str, Side], rows: Rows, sides: Sequence[str]) -> NDArray[np.uint64]:
     """A number for each row that tells rows apart: equal rows have equal ones."""
-    chosen, found = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
+    chosen, digests = {side: raw[side] for side in sides}, np.empty(len(rows), dtype=np.uint64)
     for piece in split_rows(measure_rows(chosen, rows)):
         if len(piece) == 1 and len(chosen) == 1 and isinstance(side := raw[sides[0]], Texts):
-            found[piece] = digest_long(side, int(rows[piece[0]]))
+            digests[piece] = digest_long(side, int(rows[piece[0]]))
         else:
             texts = [_encode_rows(side, rows[piece]) for side in chosen.values()]
-            found[piece] = [_digest(row) for row in zip(*texts, strict=True)]
+            digests[piece] = [_digest(row) for row in zip(*texts, strict=True)]
         release_sides(chosen)
-    return found
+    return digests
 
 
 def digest_long(texts: Texts, row: int) -> int:
     """The same of a text that may be too long to be held whole."""
-    found = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(digest_size=8)
     start, stop = texts.offsets[row : row + 2].tolist()
     for first in range(start, stop, HASHED):
-        found.update(texts.bytes[first : min(first + HASHED, stop)].tobytes())
+        digest.update(texts.bytes[first : min(first + HASHED, stop)].tobytes())
         release(texts.bytes)
-    return int.from_bytes(found.digest(), "little")
+    return int.from_bytes(digest.digest(), "little")
 
 
 def _encode_rows(side: Side, rows: Rows) -> list[bytes]:

@@ -78,8 +78,8 @@ def draw_fold(
         folded[unit] = smallest = filled.index(min(filled))
         filled[smallest] += int(units.sizes[unit])
     rest, wanted = left[folded[left] != fold], {"validation": share}
-    found = _draw(units, rest, _count_rows(units, wanted), wanted)
-    return found | {"test": units.find_rows(np.flatnonzero(folded == fold))}
+    parts = _draw(units, rest, _count_rows(units, wanted), wanted)
+    return parts | {"test": units.find_rows(np.flatnonzero(folded == fold))}
 
 
 def split_by_time(

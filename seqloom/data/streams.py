@@ -46,9 +46,9 @@ class Places(ABC):
         mask = steps < lengths[:, None]
         places = (spans[:, :1] + steps)[mask] % len(self)
         tables = []
-        for found in (self.inputs(places), self.targets(places)):
-            table = np.full((*mask.shape, *found.shape[1:]), PAD, dtype=found.dtype)
-            table[mask] = found
+        for values in (self.inputs(places), self.targets(places)):
+            table = np.full((*mask.shape, *values.shape[1:]), PAD, dtype=values.dtype)
+            table[mask] = values
             tables.append(table)
         return tables[0], tables[1], mask
 
@@ -64,14 +64,14 @@ class Stream(Places):
         within, start, length = self._where(places)
         values = self.documents.values
         # A document that ends the text has nothing behind it to look up, hence the minimum.
-        found = values[np.minimum(start + within, len(values) - 1)] if len(values) else np.zeros_like(within)
-        return np.where(within == length, END, found).astype(np.int64)
+        tokens = values[np.minimum(start + within, len(values) - 1)] if len(values) else np.zeros_like(within)
+        return np.where(within == length, END, tokens).astype(np.int64)
 
     def inputs(self, places: Rows) -> Numbers:
         within, start, _ = self._where(places)
         values = self.documents.values
-        found = values[np.maximum(start + within - 1, 0)] if len(values) else np.zeros_like(within)
-        return np.where(within == 0, START, found).astype(np.int64)
+        tokens = values[np.maximum(start + within - 1, 0)] if len(values) else np.zeros_like(within)
+        return np.where(within == 0, START, tokens).astype(np.int64)
 
     def _where(self, places: Rows) -> tuple[Rows, Rows, Rows]:
         """Of each place: how far into its document it is, where that starts among the values, and how long it is."""
@@ -167,11 +167,11 @@ def plan_documents(begins: Rows, budget: int, window: int, seed: int, epoch: int
 
 def cut_windows(begins: Rows, window: int, shift: int) -> Spans:
     """The documents in windows; of those longer than one window the first is `shift` places long."""
-    found = []
+    edges_of_each = []
     for start, stop in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
         inner = np.arange(start + shift, stop, window) if stop - start > window else np.empty(0, dtype=np.int64)
-        found.append(np.concatenate([[start], inner, [stop]]))
-    pairs = [np.stack([edges[:-1], edges[1:], np.zeros_like(edges[1:])], 1) for edges in found]
+        edges_of_each.append(np.concatenate([[start], inner, [stop]]))
+    pairs = [np.stack([edges[:-1], edges[1:], np.zeros_like(edges[1:])], 1) for edges in edges_of_each]
     return np.concatenate(pairs) if pairs else np.empty((0, 3), dtype=np.int64)
 
 
@@ -192,12 +192,12 @@ def plan_all_windows(begins: Rows, window: int) -> Spans:
     For what was trained on windows and knows nothing longer.
     """
     half = max(1, window // 2)
-    found = []
+    plans = []
     for start, stop in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
         counted = np.concatenate([[start], np.arange(start + window, stop, half)])
         reads = np.concatenate([[start], counted[1:] - (window - half)])
-        found.append(np.stack([reads, counted, np.append(counted[1:], stop)], 1))
-    return np.concatenate(found) if found else np.empty((0, 3), dtype=np.int64)
+        plans.append(np.stack([reads, counted, np.append(counted[1:], stop)], 1))
+    return np.concatenate(plans) if plans else np.empty((0, 3), dtype=np.int64)
 
 
 def plan_all_streams(total: int) -> Spans:

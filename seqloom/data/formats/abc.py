@@ -66,12 +66,12 @@ def _read_tune(block: list[Line], file: str, encoding: str) -> Tune | Fault:
         if fault := find_line_fault(line, file, encoding):
             return fault
         text = line.text.partition("%")[0].rstrip()
-        found = FIELD.fullmatch(text)
-        fields.append((found[1], found[2]) if found else ("%", ""))  # a comment or a directive keeps its line
-        if text and not found and not text.startswith("+:"):
+        field = FIELD.fullmatch(text)
+        fields.append((field[1], field[2]) if field else ("%", ""))  # a comment or a directive keeps its line
+        if text and not field and not text.startswith("+:"):
             sentence = f"a header field such as T: or K: was expected, not {text[:40]!r}"
             return Fault("no header field", sentence, file, line.number)
-        if found and found[1] == "K":
+        if field and field[1] == "K":
             return _make_tune(fields, block[place + 1 :], file, encoding, block[0].number)
     return Fault("no key", "the tune has no line K:, which ends its header", file, block[0].number)
 

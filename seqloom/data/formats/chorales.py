@@ -39,10 +39,10 @@ def read_chorales(file: str, lowest: int = LOWEST, highest: int = HIGHEST, encod
 
 def _read_pieces(file: str, encoding: str) -> Iterator[tuple[str, int, list[list[int]]]]:
     """Every piece with its split and number, once its form is known to be right."""
-    found = _parse(file, encoding)
-    if not isinstance(found, dict) or not found:
+    pieces_by_split = _parse(file, encoding)
+    if not isinstance(pieces_by_split, dict) or not pieces_by_split:
         raise DataError("an object of splits was expected, each a list of pieces", file)
-    for split, pieces in found.items():
+    for split, pieces in pieces_by_split.items():
         if not isinstance(pieces, list):
             raise DataError(f"{split[:40]!r} is not a list of pieces", file)
         for number, steps in enumerate(pieces, 1):

@@ -44,7 +44,7 @@ def skip_blank_lines(lines: Iterable[Line]) -> Iterator[Line]:
 def read_pairs(lines: Iterable[Line], separator: str, encoding: str, file: str) -> Iterator[Record | Fault]:
     """Two fields a line, between them the separator where it first occurs."""
     for line in skip_blank_lines(lines):
-        source, found, target = line.text.partition(separator)
+        source, mark, target = line.text.partition(separator)
         if fault := find_line_fault(line, file, encoding):
             yield fault
         elif separator == "\t" and "\t" in target:  # a further column, which is no part of the target
@@ -52,7 +52,7 @@ def read_pairs(lines: Iterable[Line], separator: str, encoding: str, file: str) 
             sentence = f"the line has {len(cells)} columns ({_format_cells(cells)}), but source and target are two"
             choice = "data.format=tsv data.source=1 data.target=2 chooses by number"
             yield Fault("more than two columns", f"{sentence}: {choice}", file, line.number)
-        elif not found:
+        elif not mark:
             sentence = f"the separator {separator!r} does not occur in the line; data.separator says what it is"
             yield Fault("no separator", sentence, file, line.number)
         else:
@@ -135,8 +135,8 @@ def read_csv(lines: Iterable[Line], encoding: str, file: str, separator: str = "
             first, *others = feed.taken
             # After a quote that is closed nowhere, or far away, the lines behind it are most likely rows in order.
             feed.again.extendleft(reversed(others))
-            found = (said for start, said in CSV_FAULTS.items() if start in str(error))
-            reason, sentence = next(found, ("not csv", f"the row is not csv ({error})"))
+            reasons = (said for start, said in CSV_FAULTS.items() if start in str(error))
+            reason, sentence = next(reasons, ("not csv", f"the row is not csv ({error})"))
             yield Fault(reason, sentence, file, first.number)
             continue
         if not "".join(fields).strip(" ") and len(fields) < 2:

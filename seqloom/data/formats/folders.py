@@ -30,18 +30,18 @@ def list_classes(folder: str, notes: list[str]) -> dict[str, list[Path]]:
     inside = sorted(path for path in root.iterdir() if not path.name.startswith("."))
     left = [path.name for path in inside if path.is_dir() and path.name.lower() in UNLABELED]
     folders = [path for path in inside if path.is_dir() and path.name not in left]
-    found = {path.name: sorted(one for one in path.iterdir() if one.is_file()) for path in folders}
-    found = {name: files for name, files in found.items() if files}
-    if len(found) < 2:
-        there = ", ".join(found) or "none"
+    files_by_class = {path.name: sorted(one for one in path.iterdir() if one.is_file()) for path in folders}
+    files_by_class = {name: files for name, files in files_by_class.items() if files}
+    if len(files_by_class) < 2:
+        there = ", ".join(files_by_class) or "none"
         raise DataError(f"a folder of classes has a folder for each of at least two classes; there is {there}", folder)
     if left:
         notes.append(f"{folder}: {', '.join(left)} was not read, as it names no class")
     if loose := sum(path.is_file() for path in inside):
         notes.append(f"{folder}: {loose:,} files beside the folders of classes were not read")
-    counts = ", ".join(f"{name} {len(files):,}" for name, files in found.items())
+    counts = ", ".join(f"{name} {len(files):,}" for name, files in files_by_class.items())
     notes.append(f"{folder}: its folders are the classes ({counts})")
-    return found
+    return files_by_class
 
 
 def read_classes(folder: str, read: Callable[[Path], Any], notes: list[str]) -> Iterator[ClassFile | Fault]:

@@ -58,5 +58,5 @@ def read_labeled(images: str, labels: str) -> tuple[npt.NDArray[np.generic], npt
     return arrays, classes
 
 
-def _describe_mismatch(shape: list[int], expected: int, found: str) -> str:
-    return f"the header says {' × '.join(map(str, shape))}, which takes {expected:,} bytes, but {found}"
+def _describe_mismatch(shape: list[int], expected: int, actual: str) -> str:
+    return f"the header says {' × '.join(map(str, shape))}, which takes {expected:,} bytes, but {actual}"

@@ -53,8 +53,8 @@ def read_captioned(table: str, folder: str, reading: ImageReading, skipped: Skip
     """The images that a table names, in its order, each with all of its captions."""
     root = _check_folder(folder)
     captions = _read_captions(table, reading, skipped)
-    found = (_make_captioned(name, line, texts, root, table, reading.size) for name, (line, texts) in captions.items())
-    return drop_faults(found, table, reading.skip, skipped, "images")
+    images = (_make_captioned(name, line, texts, root, table, reading.size) for name, (line, texts) in captions.items())
+    return drop_faults(images, table, reading.skip, skipped, "images")
 
 
 def read_sheets(
@@ -174,10 +174,10 @@ def read_image(given: Any) -> "Image.Image":
         path = Path(os.path.expanduser(given))
         if not path.is_file():
             raise DataError(f"an input is {describe_value(os.fspath(given))}, but there is no such image file")
-        found = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
-        if isinstance(found, Fault):
-            raise DataError(f"an input is not an image: {found.sentence}")
-        return found
+        image = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
+        if isinstance(image, Fault):
+            raise DataError(f"an input is not an image: {image.sentence}")
+        return image
     if isinstance(given, Image.Image):
         return given
     if sentence := explain_no_image(given):

@@ -40,9 +40,9 @@ def normalize(text: str, decimal: str) -> str:
     text = text.strip()
     mark = MARKS[decimal]
     group = "." if mark == "," else ","
-    whole, found, fraction = text.partition(mark)
+    whole, point, fraction = text.partition(mark)
     if GROUPS[group].fullmatch(whole):
         whole = whole.replace(group, "")
     elif group in whole:
         return text if mark == "." else f"{text} "  # 1.5 is not a number where a comma stands before the fraction
-    return f"{whole}.{fraction}" if found else whole
+    return f"{whole}.{fraction}" if point else whole

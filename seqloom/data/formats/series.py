@@ -122,9 +122,9 @@ class _Table:
             else:
                 yield record
 
-    def kept(self, found: Iterable[Record | Fault], skipped: Skipped) -> Iterator[Record]:
+    def kept(self, items: Iterable[Record | Fault], skipped: Skipped) -> Iterator[Record]:
         """Records without faults. Where only the order says the time, a skipped row keeps its place, as missing."""
-        for item in found:
+        for item in items:
             if isinstance(item, Record):
                 yield item
             elif not self.reading.skip:
@@ -175,11 +175,11 @@ class _Table:
     def _times(self, rows: Sequence[Record]) -> Times:
         if not self.time:
             return np.zeros(len(rows))  # numbered when all are there
-        found = [[row.fields[place].strip() for place in self.time] for row in rows]
+        texts = [[row.fields[place].strip() for place in self.time] for row in rows]
         if self.clock is None:
-            self.clock = detect_clock(found[0])  # of a row that could not be read: says what is wrong
+            self.clock = detect_clock(texts[0])  # of a row that could not be read: says what is wrong
         return np.array(
-            list(map(self.clock, found)), np.float64 if self.clock is parse_number_time else "datetime64[ms]"
+            list(map(self.clock, texts)), np.float64 if self.clock is parse_number_time else "datetime64[ms]"
         )
 
     def _fault(self, row: Record) -> Fault | None:

@@ -100,17 +100,17 @@ class Skipped:
 def read_rows(files: Sequence[str], reading: Reading, skipped: Skipped) -> Iterator[Row]:
     """The rows of one file, or of two parallel ones. Rows that cannot be used are raised, or added to `skipped`."""
     rows = _read_raw_rows(files, reading, skipped.notes)
-    found = (strip_row(row, reading) if isinstance(row, Row) else row for row in rows)
-    return drop_faults(found, files[0], reading.skip, skipped)
+    stripped = (strip_row(row, reading) if isinstance(row, Row) else row for row in rows)
+    return drop_faults(stripped, files[0], reading.skip, skipped)
 
 
 def drop_faults(
-    found: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows"
+    read_items: Iterable[Item | Fault], file: str, skip: bool, skipped: Skipped, unit: str = "rows"
 ) -> Iterator[Item]:
     """The items among what was found in a file. A fault is raised, or added to `skipped`; no item at all is raised."""
     items = 0
     own = Skipped()
-    for item in found:
+    for item in read_items:
         if not isinstance(item, Fault):
             items += 1
             yield item
@@ -182,51 +182,51 @@ def read_objects(lines: Iterable[Line], reading: Reading, file: str) -> Iterator
             yield fault
             continue
         try:
-            found = decoder.decode(line.text)
+            value = decoder.decode(line.text)
         except json.JSONDecodeError as error:
             yield Fault("not JSON", f"the line is not JSON ({error.msg}, column {error.colno})", file, line.number)
             continue
         except RecursionError:
             yield Fault("not JSON", "the line is JSON within JSON, too deep to be data", file, line.number)
             continue
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             yield Fault("not an object", "the line is JSON, but not an object with named values", file, line.number)
             continue
-        yield _pick_values(found, reading, file, line)
+        yield _pick_values(value, reading, file, line)
 
 
-def look_up(found: object, name: str) -> object:
+def look_up(tree: object, name: str) -> object:
     """The value of a key, or of a path of keys and numbers from 0 with dots between them: reviews.0.text."""
-    if isinstance(found, dict):
-        if name in found:
-            return found[name]
-        for key in (key for key in found if name.startswith(f"{key}.")):
-            if (value := look_up(found[key], name[len(key) + 1 :])) is not ABSENT:
+    if isinstance(tree, dict):
+        if name in tree:
+            return tree[name]
+        for key in (key for key in tree if name.startswith(f"{key}.")):
+            if (value := look_up(tree[key], name[len(key) + 1 :])) is not ABSENT:
                 return value
-    if isinstance(found, list):
+    if isinstance(tree, list):
         key, _, rest = name.partition(".")
-        if key.isdecimal() and int(key) < len(found):
-            return look_up(found[int(key)], rest) if rest else found[int(key)]
+        if key.isdecimal() and int(key) < len(tree):
+            return look_up(tree[int(key)], rest) if rest else tree[int(key)]
     return ABSENT
 
 
-def list_paths(found: dict[str, object], depth: int = 4) -> list[str]:
+def list_paths(tree: dict[str, object], depth: int = 4) -> list[str]:
     """The names of an object's values, those inside of objects with their path, down to a depth."""
     names: list[str] = []
-    for key, value in found.items():
+    for key, value in tree.items():
         inside = list_paths(value, depth - 1) if isinstance(value, dict) and depth else []
         names += [f"{key}.{name}" for name in inside] or [key]
     return names
 
 
-def _pick_values(found: dict[str, object], reading: Reading, file: str, whole: Line) -> Row | Fault:
+def _pick_values(record: dict[str, object], reading: Reading, file: str, whole: Line) -> Row | Fault:
     values: list[str] = []
     line = whole.number
     for name in reading.columns:
-        value = look_up(found, name)
+        value = look_up(record, name)
         if value is ABSENT:
             return Fault(
-                f"no {name!r}", f"the object has no {name!r}; {suggest_names(name, list_paths(found))}", file, line
+                f"no {name!r}", f"the object has no {name!r}; {suggest_names(name, list_paths(record))}", file, line
             )
         if value is None and name in reading.blank:
             value = ""

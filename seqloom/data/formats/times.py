@@ -38,8 +38,8 @@ def find_clock(rows: Sequence[Sequence[str]], format: str, file: str, notes: lis
 def _parse_format(format: str, texts: Sequence[str]) -> datetime:
     text = " ".join(texts)
     try:
-        found = datetime.strptime(text, format)
-        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+        time = datetime.strptime(text, format)
+        return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
     except OverflowError:
         raise ValueError("it is beyond the calendar") from None
     except ValueError:
@@ -62,10 +62,10 @@ def detect_clock(texts: Sequence[str]) -> Clock:
 
 def parse_number_time(texts: Sequence[str]) -> float:
     """A time that is a plain number."""
-    found = float(texts[0])
-    if not math.isfinite(found) or "_" in texts[0]:
+    number = float(texts[0])
+    if not math.isfinite(number) or "_" in texts[0]:
         raise ValueError("it is not a finite number")
-    return found
+    return number
 
 
 def _parse_parts(texts: Sequence[str]) -> datetime:
@@ -84,11 +84,11 @@ def _make_iso_parser(first: str) -> Callable[[Sequence[str]], datetime]:
     offset = _parse_iso(first).tzinfo is not None
 
     def moment(texts: Sequence[str]) -> datetime:
-        found = _parse_iso(" ".join(texts))
-        if (found.tzinfo is not None) != offset:
+        time = _parse_iso(" ".join(texts))
+        if (time.tzinfo is not None) != offset:
             raise ValueError(f"the first time has {'an' if offset else 'no'} offset from UTC, and so must all")
         try:
-            return found.astimezone(UTC).replace(tzinfo=None) if offset else found
+            return time.astimezone(UTC).replace(tzinfo=None) if offset else time
         except OverflowError:
             raise ValueError("it is beyond the calendar") from None
 

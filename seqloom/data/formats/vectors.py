@@ -23,13 +23,13 @@ HEADER = re.compile(r"([0-9]{1,12}) ([0-9]{1,6})")
 @dataclass(frozen=True)
 class Vectors:
     values: npt.NDArray[np.float32]  # (V, D) in the order of the words asked for; zeros where a word was not found
-    found: npt.NDArray[np.bool_]  # (V,)
+    covered: npt.NDArray[np.bool_]  # (V,)
     lines: int  # words in the file
 
     @property
     def share(self) -> float:
         """How many of the words that were asked for the file has."""
-        return float(self.found.mean()) if len(self.found) else 0.0
+        return float(self.covered.mean()) if len(self.covered) else 0.0
 
 
 def read_vectors(file: str, words: Sequence[str], encoding: str = "utf-8") -> Vectors:
@@ -38,18 +38,18 @@ def read_vectors(file: str, words: Sequence[str], encoding: str = "utf-8") -> Ve
     filled = (line for line in read_lines(file, encoding) if line.text.strip())
     promised, width, lines = _read_width(filled, file)
     values = np.zeros((len(words), width), np.float32)
-    found = np.zeros(len(words), np.bool_)
+    covered = np.zeros(len(words), np.bool_)
     count = 0
     for line in lines:
         count += 1
         word, numbers = _split(line, width, file)
         place = places.get(word)
-        if place is not None and not found[place]:
+        if place is not None and not covered[place]:
             values[place] = _parse_vector(numbers, word, file, line.number)
-            found[place] = True
+            covered[place] = True
     if promised is not None and count != promised:
         raise DataError(f"the first line promises {promised:,} words, but the file has {count:,}", file)
-    return Vectors(values, found, count)
+    return Vectors(values, covered, count)
 
 
 def _read_width(lines: Iterator[Line], file: str) -> tuple[int | None, int, Iterator[Line]]:
@@ -91,8 +91,8 @@ def _split(line: Line, width: int, file: str) -> tuple[str, list[str]]:
     word, *numbers = line.text.rstrip().rsplit(" ", width)
     if len(numbers) == width and (" " not in word or not _is_number(word.rpartition(" ")[2])):
         return word, numbers
-    found = _count_numbers(line.text)
-    raise DataError(f"the word has {found} numbers, but {width} were expected", file, line.number)
+    count = _count_numbers(line.text)
+    raise DataError(f"the word has {count} numbers, but {width} were expected", file, line.number)
 
 
 def _parse_vector(numbers: list[str], word: str, file: str, line: int) -> list[float]:

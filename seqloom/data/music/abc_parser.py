@@ -97,17 +97,17 @@ def _make_state(tune: Tune) -> _State:
 
 def _read_line(state: _State, text: str) -> None:
     text = text.partition("%")[0]
-    if found := FIELD.fullmatch(text.rstrip()):
-        _set_field(state, found[1], found[2])
+    if match := FIELD.fullmatch(text.rstrip()):
+        _set_field(state, match[1], match[2])
         return
     if text.startswith("+:"):
         return
     place = 0
     while place < len(text):
         for name, pattern in TOKENS:
-            if found := pattern.match(text, place):
-                READERS[name](state, found)
-                place = found.end()
+            if match := pattern.match(text, place):
+                READERS[name](state, match)
+                place = match.end()
                 break
         else:
             raise ValueError(f"{text[place : place + 12]!r} cannot be read as music")
@@ -129,11 +129,11 @@ def _set_field(state: _State, letter: str, text: str) -> None:
 # --- bars --------------------------------------------------------------------------------------------------------
 
 
-def _read_bar_line(state: _State, found: re.Match[str]) -> None:
-    before, middle, behind, after, passes = found.groups()
+def _read_bar_line(state: _State, match: re.Match[str]) -> None:
+    before, middle, behind, after, passes = match.groups()
     colons = middle == "::" or middle == ":"  # `::` without a stroke ends one repeat and begins the next
     line = BarLine(
-        found[0].strip(),
+        match[0].strip(),
         repeats=min(len(before) or int(colons), 8),
         opens=bool(after) or colons,
         endings=_parse_passes(passes or ""),
@@ -142,8 +142,8 @@ def _read_bar_line(state: _State, found: re.Match[str]) -> None:
     _close_bar(state, line)
 
 
-def _read_ending(state: _State, found: re.Match[str]) -> None:
-    _close_bar(state, BarLine(found[0], endings=_parse_passes(found[1])))
+def _read_ending(state: _State, match: re.Match[str]) -> None:
+    _close_bar(state, BarLine(match[0], endings=_parse_passes(match[1])))
 
 
 def _parse_passes(text: str) -> tuple[int, ...]:
@@ -184,35 +184,35 @@ def _join_bar_lines(first: BarLine, second: BarLine) -> BarLine:
 # --- notes -------------------------------------------------------------------------------------------------------
 
 
-def _read_note(state: _State, found: re.Match[str]) -> None:
-    written = {found["pitch"]: _parse_pitch(state, found["pitch"])}
-    _add_note(state, written, state.unit * _parse_length(found))
+def _read_note(state: _State, match: re.Match[str]) -> None:
+    written = {match["pitch"]: _parse_pitch(state, match["pitch"])}
+    _add_note(state, written, state.unit * _parse_length(match))
 
 
-def _read_chord(state: _State, found: re.Match[str]) -> None:
+def _read_chord(state: _State, match: re.Match[str]) -> None:
     """Notes at once; the first one's length is that of all, times what stands behind the bracket."""
     written: dict[str, int] = {}
-    tied = "-" in found[1]
+    tied = "-" in match[1]
     inner: Fraction | None = None
-    for pitch in re.finditer(r"(?P<pitch>(?:\^\^|\^|__|_|=)?[A-Ga-g][,']*)" + LENGTH, found[1]):
+    for pitch in re.finditer(r"(?P<pitch>(?:\^\^|\^|__|_|=)?[A-Ga-g][,']*)" + LENGTH, match[1]):
         inner = inner if inner is not None else _parse_length(pitch)
         written[pitch["pitch"]] = _parse_pitch(state, pitch["pitch"])
     assert inner is not None
-    _add_note(state, written, state.unit * inner * _parse_length(found))
+    _add_note(state, written, state.unit * inner * _parse_length(match))
     if tied:
-        _read_tie(state, found)
+        _read_tie(state, match)
 
 
-def _read_rest(state: _State, found: re.Match[str]) -> None:
-    _add_note(state, {}, state.unit * _parse_length(found))
+def _read_rest(state: _State, match: re.Match[str]) -> None:
+    _add_note(state, {}, state.unit * _parse_length(match))
 
 
-def _read_bar_rests(state: _State, found: re.Match[str]) -> None:
+def _read_bar_rests(state: _State, match: re.Match[str]) -> None:
     if state.meter is None:
         raise ValueError("a rest of whole bars needs a meter")
-    count = int(found[1] or 1)
+    count = int(match[1] or 1)
     if state.notes or not count:
-        raise ValueError(f"{found[0]!r} does not stand alone between bar lines")
+        raise ValueError(f"{match[0]!r} does not stand alone between bar lines")
     _add_note(state, {}, state.meter * count)
     state.count = count
 
@@ -231,22 +231,22 @@ def _add_note(state: _State, written: dict[str, int], length: Fraction) -> None:
     state.written, state.held = written, {}
 
 
-def _parse_length(found: re.Match[str]) -> Fraction:
+def _parse_length(match: re.Match[str]) -> Fraction:
     """`3`, `/2`, `3/4`, `/`, `//`: the number over the number, a bare stroke halving."""
-    times = int(found["times"] or 1)
-    strokes = len(found["slashes"])
-    if found["parts"] and strokes != 1:
-        raise ValueError(f"the length {found['slashes'] + found['parts']!r} cannot be read")
-    parts = int(found["parts"]) if found["parts"] else 2**strokes
+    times = int(match["times"] or 1)
+    strokes = len(match["slashes"])
+    if match["parts"] and strokes != 1:
+        raise ValueError(f"the length {match['slashes'] + match['parts']!r} cannot be read")
+    parts = int(match["parts"]) if match["parts"] else 2**strokes
     if not times or not parts:
         raise ValueError("a note has no length")
     return Fraction(times, parts)
 
 
 def _parse_pitch(state: _State, text: str) -> int:
-    found = PITCH.fullmatch(text)
-    assert found is not None
-    sign, letter, marks = found.groups()
+    match = PITCH.fullmatch(text)
+    assert match is not None
+    sign, letter, marks = match.groups()
     name = letter.upper()
     if sign:
         state.accidentals[name] = ALTERATIONS[sign]
@@ -260,14 +260,14 @@ def _parse_pitch(state: _State, text: str) -> int:
     return pitch
 
 
-def _read_tuplet(state: _State, found: re.Match[str]) -> None:
-    notes = int(found[1])
+def _read_tuplet(state: _State, match: re.Match[str]) -> None:
+    notes = int(match[1])
     usual = {2: 3, 3: 2, 4: 3, 6: 2, 8: 3}.get(notes, 3 if is_compound(state.meter_text) else 2)
-    time = int(found[2]) if found[2] else usual
-    state.tuplet = (Fraction(time, notes), int(found[3]) if found[3] else notes)
+    time = int(match[2]) if match[2] else usual
+    state.tuplet = (Fraction(time, notes), int(match[3]) if match[3] else notes)
 
 
-def _read_tie(state: _State, found: re.Match[str]) -> None:
+def _read_tie(state: _State, match: re.Match[str]) -> None:
     """Tie the last note, which may be the last of the bar before."""
     if state.notes:
         state.notes[-1] = state.notes[-1]._replace(tied=True)
@@ -280,22 +280,22 @@ def _read_tie(state: _State, found: re.Match[str]) -> None:
         raise ValueError("a tie has no note before it")
 
 
-def _read_broken_rhythm(state: _State, found: re.Match[str]) -> None:
+def _read_broken_rhythm(state: _State, match: re.Match[str]) -> None:
     """Lengthen the last note by what the next one loses, or the other way round."""
     if not state.notes:
         raise ValueError("a broken rhythm has no note before it")
-    short = Fraction(1, 2 ** len(found[1]))
-    first, second = (2 - short, short) if ">" in found[1] else (short, 2 - short)
+    short = Fraction(1, 2 ** len(match[1]))
+    first, second = (2 - short, short) if ">" in match[1] else (short, 2 - short)
     state.notes[-1] = state.notes[-1]._replace(length=state.notes[-1].length * first)
     state.broken = second
 
 
-def _ignore(state: _State, found: re.Match[str]) -> None:
+def _ignore(state: _State, match: re.Match[str]) -> None:
     """Passed over."""
 
 
 READERS: dict[str, Callable[[_State, re.Match[str]], None]] = {
-    "field": lambda state, found: _set_field(state, found[1], found[2]),
+    "field": lambda state, match: _set_field(state, match[1], match[2]),
     "bar": _read_bar_line,
     "ending": _read_ending,
     "ignored": _ignore,

@@ -29,16 +29,16 @@ def check_tune(tune: Tune) -> tuple[str, ...]:
         bars = parse_bars(tune)
     except DataError as error:
         return (str(error),)
-    found: list[str] = []
+    faults: list[str] = []
     for number, bar in enumerate(bars, 1):
         expected = None if bar.meter is None else bar.meter * bar.count
         excused = bar.opening.boundary or bar.closing.boundary
         if expected is None or bar.length == expected or (excused and bar.length < expected):
             continue
-        found.append(f"{tune.file}, line {bar.line}: bar {number} is {bar.length} long, but {expected} was expected")
+        faults.append(f"{tune.file}, line {bar.line}: bar {number} is {bar.length} long, but {expected} was expected")
     if not bars[-1].closing.text:
-        found.append(f"{tune.file}, line {bars[-1].line}: the tune ends without a bar line")
-    return tuple(found)
+        faults.append(f"{tune.file}, line {bars[-1].line}: the tune ends without a bar line")
+    return tuple(faults)
 
 
 def play_bars(bars: Sequence[Bar]) -> Iterator[Bar]:
@@ -86,8 +86,8 @@ def _count_repeats(bars: Sequence[Bar], start: int, end: int, repeats: int) -> i
 
 def list_sounds(tune: Tune) -> tuple[Sound, ...]:
     """Every pitch with its time, repeats played, tied notes as one."""
-    found: list[Sound] = []
-    tied: dict[int, int] = {}  # pitch to its place in `found`, for notes that the next one may go on
+    sounds: list[Sound] = []
+    tied: dict[int, int] = {}  # pitch to its place in `sounds`, for notes that the next one may go on
     now = Fraction(0)
     for bar in play_bars(parse_bars(tune)):
         for note in bar.notes:
@@ -95,14 +95,14 @@ def list_sounds(tune: Tune) -> tuple[Sound, ...]:
             for pitch in note.pitches:
                 place = tied.get(pitch)
                 if place is None:
-                    place = len(found)
-                    found.append(Sound(now, note.length, pitch))
+                    place = len(sounds)
+                    sounds.append(Sound(now, note.length, pitch))
                 else:
-                    found[place] = found[place]._replace(length=found[place].length + note.length)
+                    sounds[place] = sounds[place]._replace(length=sounds[place].length + note.length)
                 places[pitch] = place
             tied = places if note.tied else {}
             now += note.length
-    return tuple(found)
+    return tuple(sounds)
 
 
 def compute_whole_note_seconds(tune: Tune) -> float:

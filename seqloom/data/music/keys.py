@@ -25,10 +25,10 @@ def parse_key(text: str) -> dict[str, int]:
         return {"F": 1, "C": 1}
     if text.lower().startswith("none") or not text:
         return _parse_accidentals(text)
-    found = KEY.fullmatch(text)
-    if not found:
+    match = KEY.fullmatch(text)
+    if not match:
         raise ValueError(f"the key {text[:40]!r} cannot be read; D, Am, Bb or G Mixolydian are keys")
-    tonic, sign, word, rest = found.groups()
+    tonic, sign, word, rest = match.groups()
     mode = word.lower() if word == "m" else word.lower()[:3]
     if mode == "exp":
         return _parse_accidentals(rest)
@@ -56,11 +56,11 @@ def parse_meter(text: str) -> Fraction | None:
         return None
     if text in ("C", "C|"):
         return Fraction(1)
-    found = METER.fullmatch(text)
-    beats = sum(map(int, found[1].split("+"))) if found else 0
-    if not found or not beats or not int(found[2]):
+    match = METER.fullmatch(text)
+    beats = sum(map(int, match[1].split("+"))) if match else 0
+    if not match or not beats or not int(match[2]):
         raise ValueError(f"the meter {text[:40]!r} cannot be read; 4/4, 6/8, C and none are meters")
-    return Fraction(beats, int(found[2]))
+    return Fraction(beats, int(match[2]))
 
 
 def is_compound(text: str) -> bool:
@@ -71,12 +71,12 @@ def is_compound(text: str) -> bool:
 def parse_unit(text: str) -> Fraction:
     """The length of a note without a number, in whole notes."""
     text = text.strip()
-    found = FRACTION.fullmatch(text)
+    match = FRACTION.fullmatch(text)
     if text == "1":
         return Fraction(1)
-    if not found or not int(found[1]) or not int(found[2]):
+    if not match or not int(match[1]) or not int(match[2]):
         raise ValueError(f"the unit length {text[:40]!r} cannot be read; 1/8 is one")
-    return Fraction(int(found[1]), int(found[2]))
+    return Fraction(int(match[1]), int(match[2]))
 
 
 def choose_default_unit(meter: Fraction | None) -> Fraction:
@@ -86,11 +86,11 @@ def choose_default_unit(meter: Fraction | None) -> Fraction:
 
 def parse_tempo(text: str, unit: Fraction) -> Fraction:
     """Whole notes a minute; without a number (nothing, or a word in quotes) 120 quarter notes."""
-    found = TEMPO.search(re.sub(r'"[^"]*"', "", text))
-    if not found or not int(found[2]):
+    match = TEMPO.search(re.sub(r'"[^"]*"', "", text))
+    if not match or not int(match[2]):
         return Fraction(30)
-    beat = parse_unit(found[1]) if found[1] else unit
-    tempo = beat * int(found[2])
+    beat = parse_unit(match[1]) if match[1] else unit
+    tempo = beat * int(match[2])
     if not 1 <= tempo <= 1000:
         raise ValueError(f"the tempo {text[:40]!r} cannot be played")
     return tempo

@@ -46,7 +46,7 @@ def tokens() -> dict[str, list[tuple[str, str]]]:
 
 
 def _read_lines(folder: Path, modules: list[str]) -> list[tuple[str, str]]:
-    found: dict[tuple[str, str], None] = {}  # in order, each once
+    pairs: dict[tuple[str, str], None] = {}  # in order, each once
     for module in modules:
         source = (folder / f"{module}.py").read_text(encoding="utf-8")
         words: list[str] = []
@@ -61,9 +61,9 @@ def _read_lines(folder: Path, modules: list[str]) -> list[tuple[str, str]]:
                 before = token.string
             if token.type == tokenize.NEWLINE:
                 if 2 <= len(words) <= LONGEST:
-                    found["\t".join(words), "\t".join(kinds)] = None
+                    pairs["\t".join(words), "\t".join(kinds)] = None
                 words, kinds, before = [], [], ""
-    return list(found)
+    return list(pairs)
 
 
 def _name_kind(token: tokenize.TokenInfo, before: str) -> str:

@@ -96,8 +96,8 @@ def date_forms(locales: Iterable[str]) -> dict[str, list[DateForm]]:
     except ImportError:
         raise MissingExtra("babel", "samples") from None
     forms = {name: _full_year_forms(Locale.parse(name)) for name in locales}
-    ambiguous = _ambiguous_shapes(form for found in forms.values() for form in found)
-    return {name: [f for f in found if _shape(f) not in ambiguous] for name, found in forms.items()}
+    ambiguous = _ambiguous_shapes(form for group in forms.values() for form in group)
+    return {name: [f for f in group if _shape(f) not in ambiguous] for name, group in forms.items()}
 
 
 def _full_year_forms(locale: "Locale") -> list[DateForm]:

@@ -21,12 +21,14 @@ def names() -> dict[str, list[tuple[str, str]]]:
         from babel import Locale
     except ImportError:
         raise MissingExtra("babel", "samples") from None
-    found: dict[str, set[str]] = {}
+    languages_of: dict[str, set[str]] = {}
     for code in LANGUAGES:
         locale = Locale.parse(code)
         for name in (*locale.territories.values(), *locale.languages.values()):
-            found.setdefault(" ".join(name.split()), set()).add(LANGUAGES[code])
-    pairs = sorted((name, *languages) for name, languages in found.items() if len(languages) == 1 and len(name) > 3)
+            languages_of.setdefault(" ".join(name.split()), set()).add(LANGUAGES[code])
+    pairs = sorted(
+        (name, *languages) for name, languages in languages_of.items() if len(languages) == 1 and len(name) > 3
+    )
     random.Random(SEED).shuffle(pairs)
     drawn: dict[str, list[tuple[str, str]]] = {}
     rest = [(name, language) for name, language in pairs]

@@ -14,12 +14,12 @@ def recall() -> dict[str, list[tuple[str, str]]]:
     validation and test, every distance is as frequent.
     """
     chance = random.Random(SEED)
-    found: dict[str, list[tuple[str, str]]] = {}
+    parts: dict[str, list[tuple[str, str]]] = {}
     for part, count in COUNTS.items():
-        found[part] = []
+        parts[part] = []
         for number in range(count):
             distance = round(FARTHEST ** chance.random()) if part == "train" else 1 + number % FARTHEST
             key = chance.choice(KEYS)
             before, after = ("".join(chance.choices(OTHERS, k=distance)) for _ in range(2))
-            found[part].append((before + key + after, key))
-    return found
+            parts[part].append((before + key + after, key))
+    return parts

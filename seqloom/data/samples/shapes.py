@@ -19,15 +19,15 @@ SEED = 1915  # the year of a famous black square
 def shapes() -> dict[str, list[tuple[Bytes, str]]]:
     """Pairs of (image, caption) by split; no caption of the validation or test part is one of the training part."""
     chance = random.Random(SEED)
-    found: dict[str, list[tuple[Bytes, str]]] = {part: [] for part in COUNTS}
-    while any(len(found[part]) < count for part, count in COUNTS.items()):
+    parts: dict[str, list[tuple[Bytes, str]]] = {part: [] for part in COUNTS}
+    while any(len(parts[part]) < count for part, count in COUNTS.items()):
         first, second = _draw_thing(chance), _draw_thing(chance)
         place = chance.choice(PLACES)
         caption = f"a {' '.join(first)} is {place} a {' '.join(second)}"
         part = _choose_part(caption)
-        if len(found[part]) < COUNTS[part]:
-            found[part].append((_paint(first, second, place, chance), caption))
-    return found
+        if len(parts[part]) < COUNTS[part]:
+            parts[part].append((_paint(first, second, place, chance), caption))
+    return parts
 
 
 def _choose_part(caption: str) -> str:
@@ -59,10 +59,10 @@ def _make_mask(shape: str, reach: int, row: int, column: int) -> NDArray[np.bool
     down, right = np.abs(rows - row), np.abs(columns - column)
     half = reach / 2
     distance = np.sqrt(down**2 + right**2)
-    found = {
+    masks = {
         "square": (down <= half) & (right <= half),
         "disc": distance <= half + 0.3,
         "cross": ((down <= half) & (right < 1)) | ((right <= half) & (down < 1)),
         "ring": (distance <= half + 0.5) & (distance >= half - 1),
     }
-    return found[shape]
+    return masks[shape]

@@ -16,15 +16,15 @@ HARMONICS = (1.0, 0.4, 0.2)
 def tones() -> dict[str, list[tuple[Singles, str]]]:
     """Two to seven notes, some of them twice in a row, at 8,000 samples a second; no tune is in two parts."""
     chance, seen = np.random.Generator(np.random.PCG64(1877)), set[str]()
-    found: dict[str, list[tuple[Singles, str]]] = {part: [] for part in COUNTS}
+    parts: dict[str, list[tuple[Singles, str]]] = {part: [] for part in COUNTS}
     for part, count in COUNTS.items():
-        while len(found[part]) < count:
+        while len(parts[part]) < count:
             notes = chance.integers(len(NAMES), size=chance.integers(2, 8))
             name = " ".join(NAMES[note] for note in notes)
             if name not in seen:
                 seen.add(name)
-                found[part].append((play(notes.tolist(), chance), name))
-    return found
+                parts[part].append((play(notes.tolist(), chance), name))
+    return parts
 
 
 def play(notes: list[int], chance: np.random.Generator) -> Singles:

@@ -39,10 +39,10 @@ SECOND = ("Hill", "Miller", "Harbour", "Meadow", "Lantern", "Ferry", "Thistle", 
 def tunes() -> dict[str, list[tuple[str]]]:
     """One tune an example, by part; no two are alike."""
     chance = random.Random(SEED)
-    found: dict[str, int] = {}
-    while len(found) < sum(COUNTS.values()):
-        found.setdefault(_make_tune(chance, len(found) + 1), len(found))
-    rest, parts = iter(found), {}
+    order: dict[str, int] = {}
+    while len(order) < sum(COUNTS.values()):
+        order.setdefault(_make_tune(chance, len(order) + 1), len(order))
+    rest, parts = iter(order), {}
     for part, count in COUNTS.items():
         parts[part] = [(next(rest),) for _ in range(count)]
     return parts
