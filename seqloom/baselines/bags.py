@@ -52,8 +52,8 @@ class WordPairs:
 
     def add_up(self, texts: Sequence[str], weights: Doubles) -> Doubles:
         """The sum of the weights (K, features) of all that occurs in each text: (N, K)"""
-        found, feature = self.find(texts)
-        return np.stack([np.bincount(found, weights=one[feature], minlength=len(texts)) for one in weights], 1)
+        row, feature = self.find(texts)
+        return np.stack([np.bincount(row, weights=one[feature], minlength=len(texts)) for one in weights], 1)
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class NaiveBayes(Generic[Label]):
         cls, texts: Sequence[str], labels: Sequence[Label], cut: Words = split_words, smoothing: float = 1.0
     ) -> "NaiveBayes[Label]":
         assert texts and len(texts) == len(labels), "a label for every text"
-        features, found, feature = WordPairs.learn(texts, cut)
+        features, row, feature = WordPairs.learn(texts, cut)
         known = tuple(sorted(set(labels), key=str))
         place = {label: position for position, label in enumerate(known)}
         classes = np.array([place[label] for label in labels])
         size = len(features)
-        counts = np.bincount(classes[found] * size + feature, minlength=len(known) * size).reshape(len(known), size)
+        counts = np.bincount(classes[row] * size + feature, minlength=len(known) * size).reshape(len(known), size)
         smooth = counts + smoothing
         prior = np.log(np.bincount(classes) / len(classes))
         return cls(known, features, prior, np.log(smooth / smooth.sum(1, keepdims=True)))

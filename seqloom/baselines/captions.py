@@ -37,9 +37,9 @@ def choose_constant_caption(
 
 def rank_central_captions(references: Sequence[Sequence[str]]) -> list[str]:
     """All different captions, first those whose n-grams are found with the most images; the shape of BLEU."""
-    found: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     for captions in references:
-        found.update({gram for caption in captions for gram in _list_ngrams(caption.split())})
+        counts.update({gram for caption in captions for gram in _list_ngrams(caption.split())})
     different = list(dict.fromkeys(caption for captions in references for caption in captions))
     median = float(np.median([len(caption.split()) for caption in different]))
 
@@ -47,7 +47,7 @@ def rank_central_captions(references: Sequence[Sequence[str]]) -> list[str]:
         words = caption.split()
         hits: list[list[float]] = [[] for _ in range(MAX_NGRAM)]
         for gram in _list_ngrams(words):
-            hits[len(gram) - 1].append(found[gram] / len(references))
+            hits[len(gram) - 1].append(counts[gram] / len(references))
         precision = np.mean([np.log(np.mean(shares)) if shares else -np.inf for shares in hits])
         return float(precision + min(0.0, 1 - median / max(len(words), 1)))
 

@@ -38,7 +38,7 @@ class TagOfWord(Generic[Label]):
             for word, tag in zip(words, given, strict=True):
                 counts[word][tag] += 1
         [(most_frequent, _)] = overall.most_common(1)
-        best = {word: found.most_common(1)[0][0] for word, found in counts.items()}
+        best = {word: tag_counts.most_common(1)[0][0] for word, tag_counts in counts.items()}
         return cls(most_frequent, {word: tag for word, tag in best.items() if tag != most_frequent})
 
     def predict(self, sentences: Iterable[Sequence[str]]) -> list[list[Label]]:

@@ -57,9 +57,9 @@ class NGram:
         keys, counts = [], []
         for length in range(1, order + 1):
             pairs = places[-1][: len(text) - length + 1].astype(np.int64) * vocabulary + text[length - 1 :]
-            found, where, times = np.unique(pairs, return_inverse=True, return_counts=True)
+            ngrams, where, times = np.unique(pairs, return_inverse=True, return_counts=True)
             places.append(where.astype(np.int32))
-            keys.append(found)
+            keys.append(ngrams)
             counts.append(times)
         for length in range(1, order):
             # Below the highest order not occurrences count, but how many different tokens stand in front.
@@ -67,7 +67,7 @@ class NGram:
             endings = np.empty(len(keys[length]), dtype=np.int64)
             endings[longer] = ending[: len(longer)]
             counts[length - 1] = np.bincount(endings, minlength=len(keys[length - 1]))
-        contexts = [1, *(len(found) for found in keys)]
+        contexts = [1, *(len(ngrams) for ngrams in keys)]
         orders = (_make_order(*one, vocabulary) for one in zip(keys, counts, contexts, strict=False))
         return cls(vocabulary, tuple(orders))
 

@@ -33,14 +33,12 @@ class NBSVM(Generic[Label]):
     ) -> "NBSVM[Label]":
         """One classifier for each label against all others; of two labels, one for both."""
         assert texts and len(texts) == len(labels), "a label for every text"
-        features, found, feature = WordPairs.learn(texts, cut)
+        features, row, feature = WordPairs.learn(texts, cut)
         known = tuple(sorted(set(labels), key=str))
         size = len(features)
         weights, biases = [], []
         for label in known[1:] if len(known) == 2 else known:
-            weight, bias = fit_against_others(
-                found, feature, np.array([one == label for one in labels]), size, strength
-            )
+            weight, bias = fit_against_others(row, feature, np.array([one == label for one in labels]), size, strength)
             weights.append(weight)
             biases.append(bias)
         if len(known) == 2:
@@ -56,36 +54,36 @@ class NBSVM(Generic[Label]):
 
 
 def fit_against_others(
-    found: Integers, feature: Integers, mine: NDArray[np.bool_], size: int, strength: float = 1.0
+    row: Integers, feature: Integers, mine: NDArray[np.bool_], size: int, strength: float = 1.0
 ) -> tuple[Doubles, float]:
     """The weight of each feature, and the bias, for texts that are `mine` against all others. The text found_k has
     feature_k; each is named once."""
-    ratio = compute_ratio(found, feature, mine, size)
-    weight, bias = fit_logistic(found, feature, ratio, np.where(mine, 1.0, -1.0), strength)
+    ratio = compute_ratio(row, feature, mine, size)
+    weight, bias = fit_logistic(row, feature, ratio, np.where(mine, 1.0, -1.0), strength)
     mean = np.abs(weight).mean() if size else 0.0
     return ratio * ((1 - INTERPOLATION) * mean + INTERPOLATION * weight), bias * INTERPOLATION
 
 
-def compute_ratio(found: Integers, feature: Integers, mine: NDArray[np.bool_], size: int) -> Doubles:
+def compute_ratio(row: Integers, feature: Integers, mine: NDArray[np.bool_], size: int) -> Doubles:
     """log (p / |p|) / (q / |q|), of the counts p in texts of a class and q in all others, each with 1 added."""
-    ours = np.bincount(feature[mine[found]], minlength=size) + 1.0
-    others = np.bincount(feature[~mine[found]], minlength=size) + 1.0
+    ours = np.bincount(feature[mine[row]], minlength=size) + 1.0
+    others = np.bincount(feature[~mine[row]], minlength=size) + 1.0
     return np.log(ours / ours.sum()) - np.log(others / others.sum())
 
 
 def fit_logistic(
-    found: Integers, feature: Integers, scale: Doubles, signs: Doubles, strength: float
+    row: Integers, feature: Integers, scale: Doubles, signs: Doubles, strength: float
 ) -> tuple[Doubles, float]:
     """The weights and the bias that make ½ |w|² + strength · Σ log(1 + exp(−y (w · x + b))) small, where feature j of a
     text that has it is scale_j; the bias is not held back."""
     values, size = scale[feature], len(scale)
 
     def measure(point: Doubles) -> tuple[float, Doubles]:
-        scores = np.bincount(found, weights=values * point[feature], minlength=len(signs)) + point[-1]
+        scores = np.bincount(row, weights=values * point[feature], minlength=len(signs)) + point[-1]
         margins = signs * scores
         slopes = -strength * signs / (1 + np.exp(np.clip(margins, -500, 500)))
         gradient = np.append(
-            point[:-1] + np.bincount(feature, weights=values * slopes[found], minlength=size), slopes.sum()
+            point[:-1] + np.bincount(feature, weights=values * slopes[row], minlength=size), slopes.sum()
         )
         return float(0.5 * point[:-1] @ point[:-1] + strength * np.logaddexp(0, -margins).sum()), gradient
 

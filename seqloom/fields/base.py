@@ -297,7 +297,7 @@ class SymbolField(Field):
         """What bounds a value that is written about a source."""
 
     @abstractmethod
-    def read_hypothesis(self, found: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
+    def read_hypothesis(self, hypothesis: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
         """What a search has found, for a person; it may have ended at a `stop` text, and took so many seconds."""
 
     def meaning(self, stop: Sequence[str]) -> Callable[[Hypothesis], Hashable] | None:

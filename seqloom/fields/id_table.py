@@ -33,9 +33,9 @@ class UnitTable:
             self._learn(set(units))
             known, ids = self._rows, self._ids
         rows = np.fromiter(map(known.__getitem__, units), np.int64, len(units))
-        found = ids.take(rows)
+        selected = ids.take(rows)
         ends = compute_offsets(np.fromiter(map(len, cut), np.int64, len(cut)))  # in units; in ids they are:
-        return Ragged(found.values, found.offsets[ends])
+        return Ragged(selected.values, selected.offsets[ends])
 
     def _learn(self, units: set[str]) -> None:
         if len(self._rows) > MOST_UNITS or len(self._ids.values) > MOST_IDS:

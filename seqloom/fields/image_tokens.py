@@ -135,10 +135,12 @@ class ImageTokens(SymbolField, ImageField):
         """An image has its number of squares, and nothing else."""
         return Limits(self.count, None, [Banned(range(len(SPECIALS)))])
 
-    def read_hypothesis(self, found: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
-        image = self.decode(found.tokens)
+    def read_hypothesis(self, hypothesis: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
+        image = self.decode(hypothesis.tokens)
         pixels = image[..., 0] if image.shape[-1] == 1 else image
-        return ImagePrediction("\n".join(to_shades(image)), found.score, self.names(found.tokens), pixels.tolist())
+        return ImagePrediction(
+            "\n".join(to_shades(image)), hypothesis.score, self.names(hypothesis.tokens), pixels.tolist()
+        )
 
     def to_json(self) -> dict[str, Any]:
         squares = [square.tobytes().hex() for square in self.squares]
@@ -159,8 +161,8 @@ def nearest(squares: Bytes, known: Bytes | Singles) -> NDArray[np.int64]:
     centers = known.astype(np.float32)
     lengths = (centers**2).sum(1)
     pieces = (squares[start : start + AT_ONCE] for start in range(0, len(squares), AT_ONCE))
-    found = [(lengths - 2 * piece.astype(np.float32) @ centers.T).argmin(1) for piece in pieces]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+    codes = [(lengths - 2 * piece.astype(np.float32) @ centers.T).argmin(1) for piece in pieces]
+    return np.concatenate(codes) if codes else np.empty(0, dtype=np.int64)
 
 
 def typical(squares: Bytes, most: int) -> Bytes:

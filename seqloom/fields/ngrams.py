@@ -47,10 +47,10 @@ class WordPairs(Text):
         get = self._numbers.get
         values, ends = array("i"), [0]
         for text in texts:
-            found = ((get(token), token) for token in cut_pairs(text))
+            pairs = ((get(token), token) for token in cut_pairs(text))
             values.extend(
                 UNKNOWN if number is None else number
-                for number, token in found
+                for number, token in pairs
                 if number is not None or BETWEEN not in token
             )
             ends.append(len(values))

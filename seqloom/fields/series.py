@@ -103,10 +103,10 @@ class TimeSeries(Field):
         """The series that a person gives: an array, a data frame, or one that was read from a file."""
         if isinstance(given, str):
             raise DataError("a forecaster continues series of numbers, not a text: --file names a table of them")
-        found = convert_series(given, self.settings(settings), Skipped())
-        if len(found) != 1:
-            raise DataError(f"{len(found)} series are given as one: ask for each by itself")
-        [series] = found
+        histories = convert_series(given, self.settings(settings), Skipped())
+        if len(histories) != 1:
+            raise DataError(f"{len(histories)} series are given as one: ask for each by itself")
+        [series] = histories
         if len(series.times) < settings.context:
             raise DataError(
                 f"{series.name!r} has {len(series.times)} rows, but a forecast is made from {settings.context}"
@@ -115,14 +115,14 @@ class TimeSeries(Field):
 
     def read_table(self, file: str, settings: Data, skipped: Skipped | None = None) -> list[Series]:
         """The series of a table, whose rows must be as far apart as those of training."""
-        found = read_histories(file, self.settings(settings), skipped or Skipped())
-        for series in found:
+        histories = read_histories(file, self.settings(settings), skipped or Skipped())
+        for series in histories:
             if series.step and self.step and series.step != self.step:
                 theirs, ours = format_step(series.step), format_step(self.step)
                 times = ", ".join(settings.time) or "none"
                 sentence = f"{series.name!r} has a row every {theirs}, but the model has learned from one every {ours}"
                 raise DataError(f"{sentence}; data.time of its recipe is {times}", file)
-        return found
+        return histories
 
     def settings(self, data: Data) -> Data:
         """How tables are read, now that the columns are known."""

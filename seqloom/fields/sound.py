@@ -41,13 +41,15 @@ class Sound(ArrayField):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        scale, found = Numbers.from_json(values), [values.get(name) for name in LogMelSettings._fields]
-        if not all(isinstance(value, int | float) and 0 < value < 1e7 for value in found) or found[1] != len(scale):
+        scale, settings = Numbers.from_json(values), [values.get(name) for name in LogMelSettings._fields]
+        if not all(isinstance(value, int | float) and 0 < value < 1e7 for value in settings) or settings[1] != len(
+            scale
+        ):
             raise RunError(
                 "the frames of the source are not a rate, as many bands as the scale has, a length and a hop"
             )
         try:
-            return cls(LogMel(LogMelSettings(*found)), scale)  # type: ignore[arg-type]
+            return cls(LogMel(LogMelSettings(*settings)), scale)  # type: ignore[arg-type]
         except RecipeError as error:
             raise RunError(f"the frames of the source do not fit: {error}") from None
 
@@ -71,10 +73,10 @@ class Sound(ArrayField):
         """A file's name, or an array of samples or frames."""
         if isinstance(given, str | os.PathLike):
             path = Path(os.path.expanduser(given))
-            found = SoundReading(self.log_mel, []).read(path.name, path.parent, str(path), 1)
-            if isinstance(found, Fault):
-                raise DataError(f"an input is not a sound: {found.sentence}")
-            return found
+            sound = SoundReading(self.log_mel, []).read(path.name, path.parent, str(path), 1)
+            if isinstance(sound, Fault):
+                raise DataError(f"an input is not a sound: {sound.sentence}")
+            return sound
         return self.normalize(super().accept(given))
 
     def is_one(self, given: Any) -> bool:

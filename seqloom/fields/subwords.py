@@ -124,9 +124,9 @@ class BytePairs(Pieces):
         return cls(symbols, [(left, right) for left, right in model["merges"]])
 
     @classmethod
-    def read(cls, symbols: object, found: dict[str, Any]) -> "BytePairs":
+    def read(cls, symbols: object, stored: dict[str, Any]) -> "BytePairs":
         """From what came out of a file; RunError if it is damaged, before the library gets to see it."""
-        known, merges = set(checked := check_symbols(symbols)), found.get("merges")
+        known, merges = set(checked := check_symbols(symbols)), stored.get("merges")
         if any(name not in BYTE_OF for symbol in checked for name in symbol):
             raise RunError("the vocabulary has a subword that is not written in the names of bytes")
         if not known.issuperset(BYTE_OF):

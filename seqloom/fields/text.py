@@ -94,8 +94,8 @@ class Text(SymbolField):
 
     def encode_part(self, text: str) -> NDArray[np.int32]:
         """The ids of a part of a text: without what some tokenizers put around a whole one."""
-        found: NDArray[np.int32] = self.encode(text)
-        return found
+        ids: NDArray[np.int32] = self.encode(text)
+        return ids
 
     def normalize(self, raw: str) -> str:
         """`raw` as `decode` gives it back when no token is unknown."""
@@ -133,15 +133,17 @@ class Text(SymbolField):
         """Answers mean the same if their texts do, however they are cut into tokens and spaced."""
         return lambda one: " ".join(self.read_hypothesis(one, stop).output.split())
 
-    def read_hypothesis(self, found: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
-        text = self.decode(found.tokens)
-        if found.finish == "stop":  # a stop may begin in the middle of a token
+    def read_hypothesis(self, hypothesis: Hypothesis, stop: Sequence[str] = (), seconds: float = 0.0) -> Prediction:
+        text = self.decode(hypothesis.tokens)
+        if hypothesis.finish == "stop":  # a stop may begin in the middle of a token
             text = text[: min(place for end in stop if end and (place := text.find(end)) >= 0)]
         others = [
             dict(zip(self.names([token for token, _ in step]), [log for _, log in step], strict=True))
-            for step in found.alternatives
+            for step in hypothesis.alternatives
         ]
-        return TextPrediction(text, found.score, self.names(found.tokens), found.logs, found.finish, seconds, others)
+        return TextPrediction(
+            text, hypothesis.score, self.names(hypothesis.tokens), hypothesis.logs, hypothesis.finish, seconds, others
+        )
 
 
 class Characters(Text):

@@ -17,18 +17,18 @@ def load_vectors(layer: nn.Module, words: Sequence[str], file: str) -> float:
     """
     weight, small = find_token_table(layer), [word.lower() for word in words]
     wanted = list(dict.fromkeys([*words, *small]))
-    found = read_vectors(file, wanted)
+    vectors = read_vectors(file, wanted)
     size = weight.shape[1]
-    if found.values.shape[1] != size:
+    if vectors.values.shape[1] != size:
         raise RecipeError(
-            f"{file} has vectors of {found.values.shape[1]} features, but model.embedding is {size}: set it so"
+            f"{file} has vectors of {vectors.values.shape[1]} features, but model.embedding is {size}: set it so"
         )
     places = {word: place for place, word in enumerate(wanted)}
     known = 0
     with torch.no_grad():
         for number, (word, lower) in enumerate(zip(words, small, strict=True)):
-            place = places[word] if found.found[places[word]] else places[lower]
-            if found.found[place]:
-                weight[number] = torch.from_numpy(found.values[place]) * size**-0.5  # the layer scales them up
+            place = places[word] if vectors.covered[places[word]] else places[lower]
+            if vectors.covered[place]:
+                weight[number] = torch.from_numpy(vectors.values[place]) * size**-0.5  # the layer scales them up
                 known += 1
     return known / max(len(words), 1)

@@ -106,14 +106,14 @@ class SpelledWordList(Field):
         return len(self.words)
 
     def encode_many(self, raws: Sequence[str]) -> Ragged:
-        found = self.words.encode_many(raws)
+        words = self.words.encode_many(raws)
         spelled = self.letters.encode_many(
             [cut_word(word, self.longest) for text in raws for word in split_elements(text)]
         )
         table = np.full((len(spelled), self.longest), PAD, dtype=np.int32)
         padded, _ = spelled.padded(np.arange(len(spelled)))
         table[:, : padded.shape[1]] = padded
-        return Ragged(np.concatenate([found.values[:, None], table], 1), found.offsets)
+        return Ragged(np.concatenate([words.values[:, None], table], 1), words.offsets)
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
         return self.words.names(encoded[:, 0])

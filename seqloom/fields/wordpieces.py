@@ -59,7 +59,7 @@ class WordPieces(Pieces):
         return cls(sorted(numbers, key=numbers.__getitem__))
 
     @classmethod
-    def read(cls, symbols: object, found: dict[str, Any]) -> "WordPieces":
+    def read(cls, symbols: object, stored: dict[str, Any]) -> "WordPieces":
         checked = check_symbols(symbols)
         bare = {symbol.removeprefix(ON) for symbol in checked}
         if any(not symbol or any(name not in BYTE_OF for name in symbol) for symbol in bare):
@@ -120,12 +120,12 @@ class Unigrams(Pieces):
     def _counts(self, units: Counter[str]) -> list[int]:
         """How often each subword occurs when every word is cut in its likeliest way."""
         ids, times = self.encode(units), np.fromiter(units.values(), np.int64, len(units))
-        found = np.bincount(ids.values, np.repeat(times, ids.lengths), len(self.symbols))
-        return found.astype(np.int64).tolist()
+        counts = np.bincount(ids.values, np.repeat(times, ids.lengths), len(self.symbols))
+        return counts.astype(np.int64).tolist()
 
     @classmethod
-    def read(cls, symbols: object, found: dict[str, Any]) -> "Unigrams":
-        checked, logs = check_symbols(symbols), found.get("logs")
+    def read(cls, symbols: object, stored: dict[str, Any]) -> "Unigrams":
+        checked, logs = check_symbols(symbols), stored.get("logs")
         if any(name not in BYTE_OF for symbol in checked for name in symbol):
             raise RunError("the vocabulary has a subword that is not written in the names of bytes")
         if not set(checked).issuperset(BYTE_OF):

@@ -37,11 +37,11 @@ def score_by_length(
     assert given.ndim == 1 and len(given), "a length for every example"
     starts = np.unique(edges if edges is not None else _find_even_starts(given, bins))
     number = np.searchsorted(starts, given, side="right")
-    found = []
+    buckets = []
     for one in np.unique(number):
         rows = np.flatnonzero(number == one)
-        found.append(Bin(int(given[rows].min()), int(given[rows].max()), len(rows), score(rows)))
-    return found
+        buckets.append(Bin(int(given[rows].min()), int(given[rows].max()), len(rows), score(rows)))
+    return buckets
 
 
 def _find_even_starts(lengths: NDArray[np.int64], bins: int) -> NDArray[np.int64]:

@@ -54,26 +54,26 @@ def measure_longest_run(text: str, body: str) -> int:
     return longest
 
 
-def score_copied(found: Sequence[Copied], what: str) -> dict[str, Score]:
+def score_copied(texts: Sequence[Copied], what: str) -> dict[str, Score]:
     """The share of texts that are copied whole, and the mean share of a text that its longest copied run is."""
     tables = {
         "copied": (
-            [float(one.whole) for one in found],
-            f"share of {len(found)} {what} that stand in training; 0 is none",
+            [float(one.whole) for one in texts],
+            f"share of {len(texts)} {what} that stand in training; 0 is none",
         ),
-        "longest copied run": ([one.share for one in found], f"share of each of {len(found)} {what}; 1 is all of it"),
+        "longest copied run": ([one.share for one in texts], f"share of each of {len(texts)} {what}; 1 is all of it"),
     }
     return {
-        name: score_sums(np.stack([values, np.ones(len(found))], 1), ratio, "lower", scale, intervals=True)
+        name: score_sums(np.stack([values, np.ones(len(texts))], 1), ratio, "lower", scale, intervals=True)
         for name, (values, scale) in tables.items()
     }
 
 
-def summarize_copied(found: Sequence[Copied]) -> dict[str, Any]:
+def summarize_copied(texts: Sequence[Copied]) -> dict[str, Any]:
     """The same for a program, with the worst case."""
-    worst = max(found, key=lambda one: one.longest)
+    worst = max(texts, key=lambda one: one.longest)
     return {
-        "whole": sum(one.whole for one in found) / len(found),
+        "whole": sum(one.whole for one in texts) / len(texts),
         "longest run": asdict(worst),
-        "mean share": sum(one.share for one in found) / len(found),
+        "mean share": sum(one.share for one in texts) / len(texts),
     }

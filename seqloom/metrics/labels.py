@@ -129,20 +129,20 @@ def find_sets(
     return LabelPairs(classes, len(targets), np.array(example, dtype=np.int64), np.array(cell, dtype=np.int64))
 
 
-def score_f1(found: LabelPairs, average: Average, *, intervals: bool) -> Score:
+def score_f1(pairs: LabelPairs, average: Average, *, intervals: bool) -> Score:
     """One F1 over all classes."""
-    assert found.examples, "nothing to score: the caller has to see to it that there are examples"
+    assert pairs.examples, "nothing to score: the caller has to see to it that there are examples"
     averaged, scale = AVERAGES[average]
-    value = averaged(found.tallies(np.ones((1, found.examples))))
-    interval = limits(resample(found.examples, lambda times: averaged(found.tallies(times)))) if intervals else None
+    value = averaged(pairs.tallies(np.ones((1, pairs.examples))))
+    interval = limits(resample(pairs.examples, lambda times: averaged(pairs.tallies(times)))) if intervals else None
     return Score(float(value[0]), interval, "higher", scale)
 
 
-def score_classes(found: LabelPairs, *, intervals: bool) -> dict[Hashable, ClassScores]:
+def score_classes(pairs: LabelPairs, *, intervals: bool) -> dict[Hashable, ClassScores]:
     """Precision, recall and F1 of each class."""
-    tallies = found.tallies(np.ones((1, found.examples)))
+    tallies = pairs.tallies(np.ones((1, pairs.examples)))
     values = _compute_rates(tallies)[0]
-    drawn = resample(found.examples, lambda times: _compute_rates(found.tallies(times))) if intervals else None
+    drawn = resample(pairs.examples, lambda times: _compute_rates(pairs.tallies(times))) if intervals else None
 
     def score(rate: int, position: int) -> Score:
         interval = None if drawn is None else limits(drawn[:, rate, position])
@@ -150,7 +150,7 @@ def score_classes(found: LabelPairs, *, intervals: bool) -> dict[Hashable, Class
 
     return {
         label: ClassScores(score(0, position), score(1, position), score(2, position), int(tallies[0, 1, position]))
-        for position, label in enumerate(found.classes)
+        for position, label in enumerate(pairs.classes)
     }
 
 

@@ -73,12 +73,12 @@ def resample(count: int, statistic: Statistic) -> Doubles:
     """The statistic of a thousand draws of as many examples, with replacement. (R,) or (R, K)"""
     generator = np.random.default_rng(BOOTSTRAP_SEED)
     block = max(1, min(RESAMPLES, ROOM // count))
-    found = []
+    values = []
     for first in range(0, RESAMPLES, block):
         rows = min(block, RESAMPLES - first)
         drawn = _draw_all(count)[first : first + rows] if count <= KEPT else _draw_counts(generator, rows, count)
-        found.append(statistic(drawn.astype(np.float64)))
-    return np.concatenate(found)
+        values.append(statistic(drawn.astype(np.float64)))
+    return np.concatenate(values)
 
 
 @lru_cache(maxsize=2)

@@ -38,17 +38,17 @@ def per_entity(predictions: Tags, targets: Tags, *, intervals: bool = True) -> d
 
 def list_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """Type, first and last token of each entity of a sentence."""
-    found = []
+    entities = []
     before, kind_before, first = OUTSIDE, "", 0
     for position, tag in enumerate((*tags, OUTSIDE)):
         place, kind = tag[0], tag[1:].removeprefix("-")
         changes = kind != kind_before
         if before != OUTSIDE and (before in "ES" or place in "BSO" or changes):
-            found.append((kind_before, first, position - 1))
+            entities.append((kind_before, first, position - 1))
         if place != OUTSIDE and (place in "BS" or before in "ESO" or changes):
             first = position
         before, kind_before = place, kind
-    return found
+    return entities
 
 
 def spell_entities(tags: Collection[str]) -> bool:
