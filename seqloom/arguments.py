@@ -90,12 +90,12 @@ def check_path(name: str, value: Any) -> Path:
     """A path that a file or a folder could have."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise RunError(f"{name} is {describe_value(value)}, but a path was expected")
-    found = Path(value)
+    path = Path(value)
     try:
-        os.lstat(found)
+        os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, ValueError) as error:  # too long, not allowed, or with a NUL in it
         reason = error.strerror if isinstance(error, OSError) else None
         raise RunError(f"{describe_value(str(value))}: is not a usable path ({reason or error})") from None
-    return found
+    return path

@@ -89,17 +89,17 @@ def read_recipe(folder: str | Path) -> "Recipe":
 
     family, said = read_family(folder)
     names = FAMILIES[family].items()
-    found = {ours: default if said.get(theirs) is None else said[theirs] for ours, (theirs, default) in names}
-    if (activation := found["activation"]) not in ACTIVATIONS:
+    settings = {ours: default if said.get(theirs) is None else said[theirs] for ours, (theirs, default) in names}
+    if (activation := settings["activation"]) not in ACTIVATIONS:
         raise RunError(f"{Path(folder) / 'config.json'}: the activation {activation!r:.80} has no counterpart in a run")
     post = NORMS[family] == "post"
     offset = said.get("pad_token_id", 1) if family == "roberta" else -1
-    if isinstance(found["max_positions"], int) and isinstance(offset, int):
-        found["max_positions"] -= offset + 1
+    if isinstance(settings["max_positions"], int) and isinstance(offset, int):
+        settings["max_positions"] -= offset + 1
     model = {
-        **found,
+        **settings,
         "kind": "transformer",
-        "embedding": found["size"],
+        "embedding": settings["size"],
         "activation": ACTIVATIONS[activation],
         "norm": NORMS[family],
         "embedding_norm": post,
@@ -110,7 +110,7 @@ def read_recipe(folder: str | Path) -> "Recipe":
     if family == "distilbert":
         model["norm_epsilon"] = DISTILBERT_EPSILON
     data = {"target_tokenizer": FOLDER}
-    longest = found["max_positions"]
+    longest = settings["max_positions"]
     window = min(WINDOW, longest) if isinstance(longest, int) else WINDOW
     if post:
         model["output_transform"] = True

@@ -101,13 +101,13 @@ def _limit(limit: object) -> str:
 @cache
 def settings(model: type[Section], prefix: str = "") -> dict[str, Setting]:
     """Every setting of a tree of models by its dotted name, in the order of declaration."""
-    found: dict[str, Setting] = {}
+    by_name: dict[str, Setting] = {}
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            found |= settings(field.annotation, f"{prefix}{name}.")
+            by_name |= settings(field.annotation, f"{prefix}{name}.")
         else:
-            found[prefix + name] = _setting(field)
-    return found
+            by_name[prefix + name] = _setting(field)
+    return by_name
 
 
 def _setting(field: FieldInfo) -> Setting:

@@ -81,6 +81,6 @@ def find_new_name(name: str) -> str:
 def find_foreign_name(name: str) -> str:
     """The setting that other tools give this name; nothing if none does."""
     section, _, key = name.rpartition(".")
-    found = next((ours for ours, theirs in ELSEWHERE.items() if key in theirs.split()), "")
-    table, _, ours = found.partition(".")
-    return f"{section}.{ours}" if section.startswith(f"{table}.") else found
+    own = next((ours for ours, theirs in ELSEWHERE.items() if key in theirs.split()), "")
+    table, _, ours = own.partition(".")
+    return f"{section}.{ours}" if section.startswith(f"{table}.") else own

@@ -57,12 +57,12 @@ def names_of(task: str, own: type[Architecture], side: str = "") -> set[str]:
 def settings_of(task: str) -> set[str]:
     """The dotted names of all settings of a task, whatever its architecture."""
     use = USES[task]
-    found = {f"data.{name}" for name in use.data.model_fields} | {f"train.{name}" for name in use.train.model_fields}
-    found |= {f"search.{name}" for name in use.search.model_fields}
+    names = {f"data.{name}" for name in use.data.model_fields} | {f"train.{name}" for name in use.train.model_fields}
+    names |= {f"search.{name}" for name in use.search.model_fields}
     for own in (ARCHITECTURES[kind] for kind in find_kinds(task)):
-        found |= {f"model.{name}" for name in names_of(task, own)}
-        found |= {f"model.{side}.{name}" for side in SIDES if use.model.two_sided for name in names_of(task, own, side)}
-    return found
+        names |= {f"model.{name}" for name in names_of(task, own)}
+        names |= {f"model.{side}.{name}" for side in SIDES if use.model.two_sided for name in names_of(task, own, side)}
+    return names
 
 
 def join_has(names: Sequence[str]) -> str:

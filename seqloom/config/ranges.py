@@ -64,10 +64,10 @@ def is_list(text: str, recipe: Recipe) -> bool:
 def parse_over(text: str, recipe: Recipe) -> Over:
     """`model.size=64..256:32`, `train.learning_rate=1e-4..1e-2:log` or `model.kind=gru,lstm`; both ends must fit."""
     ends: tuple[str, ...]
-    if found := RANGE.fullmatch(text):
-        low, high = float(found["low"]), float(found["high"])
-        over = Over(found["name"], low, high, bool(found["log"]), int(found["step"] or 1))
-        if low >= high or (over.log and low <= 0) or not over.step or (found["step"] and not over.whole):
+    if match := RANGE.fullmatch(text):
+        low, high = float(match["low"]), float(match["high"])
+        over = Over(match["name"], low, high, bool(match["log"]), int(match["step"] or 1))
+        if low >= high or (over.log and low <= 0) or not over.step or (match["step"] and not over.whole):
             raise RecipeError(
                 f"{text}: a range goes from a lower to a higher value, above 0 if it is :log, between whole numbers if "
                 "it is in steps"

@@ -158,9 +158,9 @@ class Recipe(Section):
         recipe = self._apply({name: value for name, value in values.items() if name in CHOOSING}, _keep)
         known = settings(type(recipe))  # a kind may lack what another has: the size of a linear one
         recipe = recipe._apply({name: value for name, value in values.items() if name in known}, _keep)
-        found = recipe.model_copy(update={"about": about})
-        found.__dict__["notes"] = self.notes
-        return found._leaving((), (), adapts=False)
+        copy = recipe.model_copy(update={"about": about})
+        copy.__dict__["notes"] = self.notes
+        return copy._leaving((), (), adapts=False)
 
     def _fitting(
         self, values: dict[str, Any], chosen: type["Recipe"], news: Mapping[str, Any]
@@ -293,13 +293,13 @@ def _validate(values: Any) -> Recipe:
 
 def _values(table: Section) -> dict[str, Any]:
     """What a recipe was made from: all values, but not those of a side that are as in [model]."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in type(table).model_fields:
         value = getattr(table, name)
-        found[name] = _values(value) if isinstance(value, Section) else value
+        values[name] = _values(value) if isinstance(value, Section) else value
         for same in table.same_as_above(name) if isinstance(value, Section) else ():
-            found[name].pop(same)
-    return found
+            values[name].pop(same)
+    return values
 
 
 def _set(values: dict[str, Any], name: str, value: object, news: Mapping[str, Any]) -> None:

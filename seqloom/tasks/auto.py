@@ -135,20 +135,20 @@ def choose_net(rows: int, kind: str) -> Values:
 
 def settle_classify(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Sentences are a bag of words and pairs of words, names and codes are read character by character."""
-    found = look(declaration, examples)
+    facts = look(declaration, examples)
     if said.get("data.source_type", "tokens") != "tokens":
-        steps = choose_steps(30, found.rows, 32, 4096, 400, 3000)
+        steps = choose_steps(30, facts.rows, 32, 4096, 400, 3000)
         kind = said.get("model.kind", "gru")
-        return {"model.kind": kind, **choose_net(found.rows, kind), "train.batch_tokens": 4096, "train.steps": steps}
-    kind = said.get("model.kind") or ("bag" if found.sentences else "gru")
-    token = "characters" if not found.sentences else "ngrams" if kind == "bag" else "words"
+        return {"model.kind": kind, **choose_net(facts.rows, kind), "train.batch_tokens": 4096, "train.steps": steps}
+    kind = said.get("model.kind") or ("bag" if facts.sentences else "gru")
+    token = "characters" if not facts.sentences else "ngrams" if kind == "bag" else "words"
     tokenizer = said.get("data.source_tokenizer", token)
     if "model.kind" not in said and tokenizer in ("characters", "bpe", "wordpiece", "unigram"):
         kind = "gru"
     share = (
-        2.0 * found.words if tokenizer == "ngrams" else found.characters if tokenizer == "characters" else found.words
+        2.0 * facts.words if tokenizer == "ngrams" else facts.characters if tokenizer == "characters" else facts.words
     )
-    most = found.longest * share / max(found.characters, 1)  # tokens of all but one example in a hundred
+    most = facts.longest * share / max(facts.characters, 1)  # tokens of all but one example in a hundred
     values: Values = {
         "data.source_tokenizer": tokenizer,
         "data.lowercase": tokenizer in ("ngrams", "words"),
@@ -159,9 +159,9 @@ def settle_classify(recipe: Recipe, said: Mapping[str, Any], declaration: Declar
         "model.kind": kind,
     }
     if kind == "bag":
-        batch, long = clip(64 * share, 1024, 16384), found.words >= LONG_TEXT
+        batch, long = clip(64 * share, 1024, 16384), facts.words >= LONG_TEXT
         net: Values = {
-            "model.size": clip(found.labels + 16, 24, 512),
+            "model.size": clip(facts.labels + 16, 24, 512),
             "model.dropout": 0.3,
             "train.learning_rate": 3e-3 if long else 4e-3,
             "train.beta2": 0.9 if long else 0.999,  # what is rare in long texts learns too fast otherwise
@@ -171,27 +171,27 @@ def settle_classify(recipe: Recipe, said: Mapping[str, Any], declaration: Declar
             | net
             | {
                 "train.batch_tokens": batch,
-                "train.steps": choose_steps(3 if long else 5, found.rows, share, batch, 200, 5000),
+                "train.steps": choose_steps(3 if long else 5, facts.rows, share, batch, 200, 5000),
                 "train.validation_tokens": 200_000,  # it is quick, and few examples are too noisy to choose by
                 "train.select_by": "loss",  # its labels go on changing long after it has learned all it can
             }
         )
     values |= {"data.max_length": 512, "data.too_long": "drop"} if "model.kind" in said else {}
-    steps = choose_steps(20, found.rows, share, 4096, 400, 2000)
-    return values | choose_net(found.rows, kind) | {"train.batch_tokens": 4096, "train.steps": steps}
+    steps = choose_steps(20, facts.rows, share, 4096, 400, 2000)
+    return values | choose_net(facts.rows, kind) | {"train.batch_tokens": 4096, "train.steps": steps}
 
 
 def settle_tag(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Words are known by their letters too; tags that spell entities depend on their neighbors."""
-    found = look(declaration, examples)
+    facts = look(declaration, examples)
     text, kind = said.get("data.source_type", "tokens") == "tokens", said.get("model.kind", "lstm")
-    steps = choose_steps(20, found.rows, max(found.words, 1), 2048, 300, 1500)
+    steps = choose_steps(20, facts.rows, max(facts.words, 1), 2048, 300, 1500)
     return {
         "data.characters": 16 if text else 0,
         "data.min_count": 2 if text else 1,
         "model.kind": kind,
-        **choose_net(found.rows, kind),
-        "model.crf": found.entities,
+        **choose_net(facts.rows, kind),
+        "model.crf": facts.entities,
         "train.batch_tokens": 2048,
         "train.steps": steps,
     }
@@ -199,30 +199,30 @@ def settle_tag(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration
 
 def settle_seq2seq(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Sentences are cut into subwords, words and codes into characters."""
-    found = look(declaration, examples)
-    cut = ["bpe" if words >= SENTENCE else "characters" for words in (found.words, found.target_words)]
+    facts = look(declaration, examples)
+    cut = ["bpe" if words >= SENTENCE else "characters" for words in (facts.words, facts.target_words)]
     if "data.source_tokenizer" in said or "data.target_tokenizer" in said:
         known = said.get("data.source_tokenizer") or said.get("data.target_tokenizer")
         cut = [str(known)] * 2 if said.get("data.shared") else cut
     pieces = "bpe" in cut
-    tokens = 2 * (found.words * 1.5 if pieces else found.characters)
+    tokens = 2 * (facts.words * 1.5 if pieces else facts.characters)
     kind = said.get("model.kind", "gru")
-    net = choose_net(found.rows, kind) | {
-        "model.size": 128 if found.rows < MANY else 256,
+    net = choose_net(facts.rows, kind) | {
+        "model.size": 128 if facts.rows < MANY else 256,
         "train.learning_rate": RATES.get(kind, 2e-3),
     }
-    net["model.dropout"] = 0.3 if pieces and found.rows < MANY else 0.1
+    net["model.dropout"] = 0.3 if pieces and facts.rows < MANY else 0.1
     return {
         "data.source_tokenizer": cut[0],
         "data.target_tokenizer": cut[1],
-        "data.vocabulary_size": clip(found.rows / 4, 1000, 8000) if pieces else 0,
+        "data.vocabulary_size": clip(facts.rows / 4, 1000, 8000) if pieces else 0,
         "data.min_count": 1,
-        "data.max_length": 128 if pieces else clip(1.5 * found.longest, 32, 512),
+        "data.max_length": 128 if pieces else clip(1.5 * facts.longest, 32, 512),
         "data.too_long": "drop",
         "model.kind": kind,
         **net,
         "train.batch_tokens": 2048,
-        "train.steps": choose_steps(20, found.rows, tokens, 2048, 1000, 4000),
+        "train.steps": choose_steps(20, facts.rows, tokens, 2048, 1000, 4000),
     }
 
 

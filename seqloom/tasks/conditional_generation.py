@@ -159,14 +159,14 @@ class ConditionalGeneration(Shape):
         return self.answer_encoded(model, self.inputs.encode(inputs), options)
 
     def answer_encoded(self, model: Generator, encoded: Encoded, options: DecodingOptions) -> list[Predictions]:
-        found = zip(self.search(model, encoded, options), self.unread(encoded["source"]), strict=True)
+        results = zip(self.search(model, encoded, options), self.unread(encoded["source"]), strict=True)
         return [
             Predictions([self.prediction(one, options, seconds) for one in hypotheses], unread)
-            for (hypotheses, seconds), unread in found
+            for (hypotheses, seconds), unread in results
         ]
 
-    def prediction(self, found: Hypothesis, options: DecodingOptions, seconds: float) -> Prediction:
-        return self.target.read_hypothesis(found, options.rules.stop, seconds)
+    def prediction(self, hypothesis: Hypothesis, options: DecodingOptions, seconds: float) -> Prediction:
+        return self.target.read_hypothesis(hypothesis, options.rules.stop, seconds)
 
     @torch.no_grad()
     def measure_likelihoods(self, model: Generator, pairs: Sequence[tuple[Any, str]]) -> list[Likelihood]:
@@ -177,14 +177,14 @@ class ConditionalGeneration(Shape):
             raise DataError("an answer is scored beside what it answers: give its source (--given)")
         encoded = self.cut(self.inputs.encode([self.accept_input(given) for given, _ in pairs]))
         ids = self.target.encode_many([text for _, text in pairs])
-        found: list[Likelihood] = [Likelihood("", [], [])] * len(pairs)
+        likelihoods: list[Likelihood] = [Likelihood("", [], [])] * len(pairs)
         for rows in batching.plan_scoring(self.lengths(encoded | {"target": ids}), ROOM):
             last, state = self.begin(model, encoded, rows)
             known = score(model, last, state, [ids[row].tolist() for row in rows], end=END, piece=AT_ONCE)
             for row, one in zip(rows, known, strict=True):
                 names = [*self.target.names(one.tokens), SPECIALS[END]]
-                found[row] = Likelihood(pairs[row][1], names, one.logs, one.tokens.count(UNKNOWN))
-        return found
+                likelihoods[row] = Likelihood(pairs[row][1], names, one.logs, one.tokens.count(UNKNOWN))
+        return likelihoods
 
     def record_search(self, model: Generator, given: Any, beam: int | None, recorder: Recorder) -> None:
         """Let a recorder watch the beam search for the answer to one input."""
@@ -200,9 +200,9 @@ class ConditionalGeneration(Shape):
         answers: list[tuple[list[Hypothesis], float]] = [([], 0.0) for _ in range(len(encoded["source"]))]
         for rows in batching.plan_scoring(self.inputs.lengths(encoded), ROOM // max(options.beam_size, options.count)):
             begun = perf_counter()
-            found = self.search_rows(model, encoded, rows, options, recorder)
+            groups = self.search_rows(model, encoded, rows, options, recorder)
             seconds = perf_counter() - begun
-            for row, hypotheses in zip(rows, found, strict=True):
+            for row, hypotheses in zip(rows, groups, strict=True):
                 answers[row] = hypotheses, seconds
         return answers
 
@@ -235,7 +235,7 @@ class ConditionalGeneration(Shape):
                 recorder=recorder,
                 patience=patience,
             )
-        found = write(
+        hypotheses = write(
             model.stepper(),
             likeliest if options.sampling is None else draw_each(options.sampling, each, len(rows)),
             last.repeat_interleave(each, 0),
@@ -247,8 +247,8 @@ class ConditionalGeneration(Shape):
             alternatives=options.alternatives,
             patience=patience,
         )
-        found = [one._replace(score=score_of(sum(one.logs), len(one.logs), penalty)) for one in found]
-        groups = [found[start : start + each] for start in range(0, len(found), each)]
+        hypotheses = [one._replace(score=score_of(sum(one.logs), len(one.logs), penalty)) for one in hypotheses]
+        groups = [hypotheses[start : start + each] for start in range(0, len(hypotheses), each)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
 
     def stream(self, model: Generator, given: Any, options: DecodingOptions) -> Iterator[str]:

@@ -45,20 +45,20 @@ class Rules:
 
     def constraints(self, field: Text, rows: int, steps: int) -> list[Constraint]:
         """For so many rows and tokens at most."""
-        found: list[Constraint] = [] if self.allow_unknown else [Banned([UNKNOWN])]
+        constraints: list[Constraint] = [] if self.allow_unknown else [Banned([UNKNOWN])]
         if self.ban:
-            found.append(BannedPhrases([encode_rule(field, text) for text in self.ban]))
+            constraints.append(BannedPhrases([encode_rule(field, text) for text in self.ban]))
         if self.prefix:
-            found.append(Prefix([encode_rule(field, self.prefix)] * rows))
+            constraints.append(Prefix([encode_rule(field, self.prefix)] * rows))
         if self.min_length:
-            found.append(MinLength(min(self.min_length, steps), END))
+            constraints.append(MinLength(min(self.min_length, steps), END))
         if self.require:
-            found.append(Required([encode_single(field, text) for text in self.require], END, steps))
+            constraints.append(Required([encode_single(field, text) for text in self.require], END, steps))
         if self.no_repeat:
-            found.append(NoRepeat(self.no_repeat))
+            constraints.append(NoRepeat(self.no_repeat))
         if self.repetition_penalty != 1:
-            found.append(RepetitionPenalty(self.repetition_penalty))
-        return found
+            constraints.append(RepetitionPenalty(self.repetition_penalty))
+        return constraints
 
     def stops(self, field: Text) -> list[Stop]:
         return [StopText(field.decode, self.stop)] if any(self.stop) else []
@@ -96,15 +96,15 @@ class DecodingOptions:
 
 def encode_rule(field: Text, text: str) -> list[int]:
     """The tokens of a text that is part of a rule; all of it must be known."""
-    found: list[int] = field.encode(text).tolist()
-    if not found or UNKNOWN in found:
+    ids: list[int] = field.encode(text).tolist()
+    if not ids or UNKNOWN in ids:
         raise SearchError(f"the rule {text[:80]!r} is empty or holds what this model never writes")
-    return found
+    return ids
 
 
 def encode_single(field: Text, text: str) -> int:
-    found = encode_rule(field, text)
-    if len(found) > 1:
-        names = " ".join(field.names(found))
-        raise SearchError(f"a token can be required, but {text[:80]!r} is {len(found)} of them: {names[:80]}")
-    return found[0]
+    ids = encode_rule(field, text)
+    if len(ids) > 1:
+        names = " ".join(field.names(ids))
+        raise SearchError(f"a token can be required, but {text[:80]!r} is {len(ids)} of them: {names[:80]}")
+    return ids[0]

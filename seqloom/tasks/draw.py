@@ -85,8 +85,8 @@ def compute_image_losses(task: Task, model: Generator, encoded: Encoded) -> Doub
         batch = task.shape.collate(encoded, rows).to(device_of(model))
         features, _ = model.features(batch.inputs, model.initial_state(len(rows), *batch.source), batch.mask)
         counted = batch.mask & (batch.target != END)
-        found = compute_losses(model, features[counted], batch.target[counted], len(task.target))
-        losses[rows] = found.reshape(len(rows), -1)
+        token_losses = compute_losses(model, features[counted], batch.target[counted], len(task.target))
+        losses[rows] = token_losses.reshape(len(rows), -1)
     return losses.reshape(-1)
 
 

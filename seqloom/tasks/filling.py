@@ -68,7 +68,7 @@ def fill_blanks(field: Text, blanks: Blanks, logs: Tensor, count: int) -> list[l
     starts, letters = field.begins_word(), field.unit == "character"
     marked = torch.tensor([letters or bool(field.decode([number]).strip()) for number in range(len(field))])
     ends = np.cumsum([0, *blanks.sizes]).tolist()
-    found = []
+    candidates = []
     for spaced, (first, last) in zip(blanks.spaced, pairwise(ends), strict=True):
         allowed = marked.clone()  # white space alone is no word
         allowed[: len(SPECIALS)] = False
@@ -76,8 +76,8 @@ def fill_blanks(field: Text, blanks: Blanks, logs: Tensor, count: int) -> list[l
             fitting = allowed & torch.from_numpy(starts == spaced)
             allowed = fitting if fitting.any() else allowed
         part = logs[first:last].masked_fill(~allowed, -torch.inf).log_softmax(-1)
-        found.append(rank(field, part, count))
-    return found
+        candidates.append(rank(field, part, count))
+    return candidates
 
 
 def rank(field: Text, logs: Tensor, count: int) -> list[Filled]:

@@ -74,7 +74,7 @@ class ForecastBaselines(Shape):
     def forecasts(self, windows: Windows, variables: int) -> dict[str, Doubles]:
         """What each of them forecasts, (N, horizon, variables)."""
         linear = LinearAutoregression(np.array(self.weights)[..., None], np.array(self.center))
-        found: dict[str, list[Doubles]] = {}
+        pieces_by_name: dict[str, list[Doubles]] = {}
         for start in range(0, len(windows), CHUNK):
             chunk = windows[start : start + CHUNK]
             values = chunk.contexts()[0][..., :variables].astype(np.float64)
@@ -87,8 +87,8 @@ class ForecastBaselines(Shape):
                 forecast["seasonal naive"] = forecast_seasonal_naive(values, windows.horizon, self.season)
             forecast["linear autoregression"] = linear.forecast(history, windows.horizon)
             for name, one in forecast.items():
-                found.setdefault(name, []).append(one)
-        return {name: np.concatenate(pieces) for name, pieces in found.items()}
+                pieces_by_name.setdefault(name, []).append(one)
+        return {name: np.concatenate(pieces) for name, pieces in pieces_by_name.items()}
 
 
 def score_forecasts(
@@ -163,8 +163,8 @@ def score_spread(
 
 def measure_climate(values: Doubles, levels: Sequence[float]) -> list[list[float]]:
     """The quantiles of each variable of rows (T, V) that are known; a variable that never is has its mean, 0."""
-    found = [column[~np.isnan(column)] for column in values.T]
-    return [np.quantile(one, levels).tolist() if len(one) else [0.0] * len(levels) for one in found]
+    columns = [column[~np.isnan(column)] for column in values.T]
+    return [np.quantile(one, levels).tolist() if len(one) else [0.0] * len(levels) for one in columns]
 
 
 def measure_season(values: Doubles, season: int) -> Doubles:

@@ -168,11 +168,11 @@ class ForecastWindows(Shape):
     @torch.no_grad()
     def forecast(self, model: Labeler, windows: Windows) -> Doubles:
         """What follows each window, on the scale of training: (N, horizon, variables, levels)."""
-        found = []
+        forecasts = []
         for chunk in self.chunks(windows):
             read = self.inputs.read(*chunk.contexts())
-            found.append(self.restore(model, read, self.features(model, read)))
-        return np.concatenate(found)
+            forecasts.append(self.restore(model, read, self.features(model, read)))
+        return np.concatenate(forecasts)
 
     def features(self, model: Labeler, read: WindowInputs) -> Tensor:
         inputs = torch.from_numpy(read.inputs)
@@ -208,15 +208,15 @@ class ForecastWindows(Shape):
         batch, middle = self.collate(windows, np.array([start])), start + windows.context
         spans = {"context": slice(start, middle), "horizon": slice(middle, middle + windows.horizon)}
         seen = {"context": batch.inputs[0].numpy(), "horizon": batch.target[0].numpy()}
-        found = {}
+        preview = {}
         for name, rows in spans.items():
             values = self.series.scale.restore(windows.panel.values[rows])
             first, last = format_times(windows.panel.times[rows][[0, -1]])
             head = "; ".join(map(format_numbers, values[:PREVIEWED]))
             raw = f"{len(values)} rows from {first} to {last}: {head} …"
             elements = [format_numbers(element) for element in seen[name]]
-            found[name] = SidePreview(raw, elements, len(elements), len(elements))
-        return found
+            preview[name] = SidePreview(raw, elements, len(elements), len(elements))
+        return preview
 
     def window_example(self, windows: Windows, start: int) -> Example:
         series, panel = self.series, windows.panel
@@ -263,9 +263,9 @@ class ForecastWindows(Shape):
             data = data.model_copy(update={"format": said.format})
         if said.source:
             raise DataError("a forecaster reads the columns of its variables: --source cannot name others", file)
-        found = self.series.read_table(file, data, skipped)
-        inputs = (Input(one.name, one, {column: one.name}, file, number) for number, one in enumerate(found, 1))
-        return InputFile((column,), inputs, len(found))
+        histories = self.series.read_table(file, data, skipped)
+        inputs = (Input(one.name, one, {column: one.name}, file, number) for number, one in enumerate(histories, 1))
+        return InputFile((column,), inputs, len(histories))
 
     def split_inputs(self, given: Any) -> list[Any] | None:
         """A list of arrays, data frames or series; any of them alone is one input."""

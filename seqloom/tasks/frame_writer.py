@@ -120,8 +120,8 @@ class FrameSampler:
 def play_frames(frames: NDArray[Any]) -> list[Sound]:
     """The notes of frames; a key that goes on sounding is one long note."""
     edges = np.diff(np.pad(frames.astype(np.int8), ((1, 1), (0, 0))), axis=0)
-    found = []
+    sounds = []
     for key in range(KEYS):
         for start, stop in zip(np.flatnonzero(edges[:, key] > 0), np.flatnonzero(edges[:, key] < 0), strict=True):
-            found.append(Sound(STEP * int(start), STEP * int(stop - start), LOWEST + key))
-    return sorted(found)
+            sounds.append(Sound(STEP * int(start), STEP * int(stop - start), LOWEST + key))
+    return sorted(sounds)

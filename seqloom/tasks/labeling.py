@@ -96,8 +96,10 @@ class SequenceLabeling(Shape):
 
     def probabilities(self, model: Labeler, inputs: Sequence[Any]) -> Doubles:
         """The probability of every class, (N, classes)."""
-        found = self.predict(model, inputs, len(self.classes))
-        return np.array([[one.probabilities[name] for name in self.classes] for one in found]).reshape(len(found), -1)
+        predictions = self.predict(model, inputs, len(self.classes))
+        return np.array([[one.probabilities[name] for name in self.classes] for one in predictions]).reshape(
+            len(predictions), -1
+        )
 
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """The likeliest labels; all at once, or a number, where that is what the model was taught: one answer."""
@@ -195,8 +197,8 @@ class ElementLabeling(Shape):
 
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """One answer each: the labels. A text is cut at tabs, or else at blanks."""
-        found = zip(inputs, self.label(model, inputs), strict=True)
-        return [Predictions([self.prediction(given, *answer)]) for given, answer in found]
+        answers = zip(inputs, self.label(model, inputs), strict=True)
+        return [Predictions([self.prediction(given, *answer)]) for given, answer in answers]
 
     def label(self, model: Labeler, inputs: Sequence[Any]) -> list[tuple[list[str], float]]:
         """The labels of each input, and their log-probability."""
@@ -245,8 +247,8 @@ class ElementLabeling(Shape):
         logs: list[float] = []
         for row in range(len(pieces["source"])):
             batch = self.collate(pieces, [row]).to(device_of(model))
-            found = model.head.log_probabilities(model(batch.inputs, batch.mask), batch.target, batch.mask)
-            logs += found[batch.mask].tolist()
+            log_probabilities = model.head.log_probabilities(model(batch.inputs, batch.mask), batch.target, batch.mask)
+            logs += log_probabilities[batch.mask].tolist()
         return Likelihood(text, tags, logs)
 
     def prediction(self, given: Any, tags: list[str], score: float) -> TagsPrediction:

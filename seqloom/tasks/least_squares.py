@@ -113,8 +113,8 @@ def choose_maps(moments: Moments, history: Doubles, after: Doubles) -> tuple[Lin
         return float(np.nanmean((maps.forecast(history) - after) ** 2))
 
     best = min(PENALTIES, key=measure_error) if not np.isnan(after).all() else 1.0
-    found = moments.regress(best)
-    return LinearMaps(*(np.repeat(part, variables // len(part), 0) for part in found)), best
+    parts = moments.regress(best)
+    return LinearMaps(*(np.repeat(part, variables // len(part), 0) for part in parts)), best
 
 
 def average(maps: Sequence[LinearMaps]) -> LinearMaps:

@@ -40,8 +40,8 @@ class Mixture(NamedTuple):
     def from_tensors(cls, tensors: dict[str, Tensor], vocabulary: int, place: object) -> "Mixture":
         """What `to_arrays` gave; RunError if it cannot be that."""
         cache, ngram = None, None
-        if (found := tensors.pop(CACHE, None)) is not None:
-            values = found.tolist() if found.shape == (3,) else [0.0, 0.0, 0.0]
+        if (stored := tensors.pop(CACHE, None)) is not None:
+            values = stored.tolist() if stored.shape == (3,) else [0.0, 0.0, 0.0]
             if not (1 <= values[0] <= MAX_LENGTH and values[0] % 1 == 0 and 0 < values[1] < 1e4 and 0 < values[2] < 1):
                 raise RunError(f"{place}: does not hold the length, sharpness and share of a cache")
             cache = ContinuousCache(int(values[0]), *values[1:])

@@ -33,8 +33,8 @@ def weigh_evidence(source: Ragged, labels: Ragged, symbols: int, classes: int) -
     known = (label >= 0) & (label < classes)
     place = np.cumsum(known) - 1  # of a text among those whose label is known
     kept = known[text]
-    found, feature = place[text[kept]], symbol[kept]
-    fitted = [fit_against_others(found, feature, label[known] == one, symbols) for one in range(classes)]
+    row, feature = place[text[kept]], symbol[kept]
+    fitted = [fit_against_others(row, feature, label[known] == one, symbols) for one in range(classes)]
     weights, biases = zip(*fitted, strict=True)
     return np.stack(weights, 1), np.array(biases)
 

@@ -99,13 +99,13 @@ class PackedReading(Shape):
     @torch.no_grad()
     def measure(self, model: Any, encoded: Encoded) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
         """Of every token to predict in a text: its loss, the likeliest token, and the true one."""
-        plan, found = self.plan(encoded), []
+        plan, batches = self.plan(encoded), []
         for rows in batching.plan_scoring(plan[:, 1] - plan[:, 0], ROOM):
             batch = self.collate(encoded, plan[rows]).to(device_of(model))
             logits, wanted = self.logits(model, batch).double(), batch.target[find_told(batch)]
             loss = torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
-            found.append([part.cpu().numpy() for part in (loss, logits.argmax(-1), wanted)])
-        losses, best, true = (np.concatenate(column) for column in zip(*found, strict=True))
+            batches.append([part.cpu().numpy() for part in (loss, logits.argmax(-1), wanted)])
+        losses, best, true = (np.concatenate(column) for column in zip(*batches, strict=True))
         return losses, best, true
 
     def validate(self, model: Any, prepared: Any) -> dict[str, float]:
@@ -155,7 +155,7 @@ class PackedReading(Shape):
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
         """A few words out of each text, one of them as a blank."""
-        found = []
+        chosen = []
         for place in pick_evenly(len(examples), at_most):
             words = examples[place][0].split()
             if len(words) > 2:
@@ -163,8 +163,8 @@ class PackedReading(Shape):
                 some = words[first : first + WORDS]
                 blank = len(some) // 2
                 asked = " ".join([*some[:blank], "___", *some[blank + 1 :]])
-                found.append(Example(asked, asked, " ".join(some)))
-        return found
+                chosen.append(Example(asked, asked, " ".join(some)))
+        return chosen
 
     def fill(self, model: Any, text: str, count: int) -> list[list[Filled]]:
         """For each blank of a text the likeliest words, best first."""

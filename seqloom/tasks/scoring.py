@@ -36,9 +36,13 @@ def score_answers(
         def score_rows(rows: NDArray[np.int64]) -> Score:
             return metric([answers[row] for row in rows], [targets[row] for row in rows], intervals=False)
 
-        found = score_by_length(lengths, score_rows, bins=bins)
-        names = (str(one.longest) if one.shortest == one.longest else f"{one.shortest}–{one.longest}" for one in found)
-        return {name: {"value": one.score.value, "examples": one.count} for name, one in zip(names, found, strict=True)}
+        buckets = score_by_length(lengths, score_rows, bins=bins)
+        names = (
+            str(one.longest) if one.shortest == one.longest else f"{one.shortest}–{one.longest}" for one in buckets
+        )
+        return {
+            name: {"value": one.score.value, "examples": one.count} for name, one in zip(names, buckets, strict=True)
+        }
 
     return {
         name: Scored(

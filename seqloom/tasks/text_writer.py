@@ -92,8 +92,8 @@ class TextWriter:
             read = [*opening, *ids[: len(logs)]]
             last, state = self.read_prompt(model, [read])
             piece = ids[len(logs) :][: self.shape.room(len(read))]
-            [found] = score(model, last, state, [piece], end=None, piece=self.shape.window)
-            logs += found.logs
+            [scored] = score(model, last, state, [piece], end=None, piece=self.shape.window)
+            logs += scored.logs
         return Likelihood(text, self.field.names(ids), logs, unknown)
 
     def generate(self, model: Generator, prompt: str, options: SamplingOptions) -> Generation:
@@ -113,7 +113,7 @@ class TextWriter:
         if options.length > self.shape.room(len(opening)):
             step = self.reread(model, step, opening, options.length)
             state = last.new_tensor([opening[:-1]]), state
-        [found] = beam(
+        [hypotheses] = beam(
             step,
             last,
             state,
@@ -132,9 +132,9 @@ class TextWriter:
             recorder=recorder,
             patience=options.patience(),
         )
-        picks = (pick for row, one in enumerate(found) for pick in list_picks(row, one, end))
-        tokens = self.name_tokens(([pick] for pick in picks), len(found), opening, options)
-        return Generation(prompt, len(found), tokens, [one.score for one in found])
+        picks = (pick for row, one in enumerate(hypotheses) for pick in list_picks(row, one, end))
+        tokens = self.name_tokens(([pick] for pick in picks), len(hypotheses), opening, options)
+        return Generation(prompt, len(hypotheses), tokens, [one.score for one in hypotheses])
 
     def reread(self, model: Generator, step: Step, opening: list[int], length: int) -> Step:
         """A step of texts that outgrow the window: where it is full, half of one is read again, as in `pick_tokens`.
@@ -224,16 +224,16 @@ def check_texts(
     texts: Sequence[Continuation], known: Iterable[str], essence: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """`essence` is what of a text counts when it is compared with others."""
-    found: dict[str, Any] = {"texts": len(texts), "end": share(text.finish == "end" for text in texts)}
+    checks: dict[str, Any] = {"texts": len(texts), "end": share(text.finish == "end" for text in texts)}
     if known := list(map(essence, known)):
-        found["copied"] = summarize_copied(find_copied([essence(text.output) for text in texts], known))
-    return found
+        checks["copied"] = summarize_copied(find_copied([essence(text.output) for text in texts], known))
+    return checks
 
 
 def share(facts: Iterable[bool]) -> float:
     """How many of them are so."""
-    found = list(facts)
-    return sum(found) / max(len(found), 1)
+    values = list(facts)
+    return sum(values) / max(len(values), 1)
 
 
 def choose_again(
@@ -249,13 +249,13 @@ def apply_after(rule: Constraint, before: torch.Tensor, logs: torch.Tensor, writ
     return rule(logs, Written(whole, written.rows))
 
 
-def list_picks(row: int, found: Hypothesis, end: int) -> list[Pick]:
+def list_picks(row: int, hypothesis: Hypothesis, end: int) -> list[Pick]:
     """A text that was found whole, token by token."""
-    tokens = [*found.tokens, end] if found.finish == "end" else found.tokens
+    tokens = [*hypothesis.tokens, end] if hypothesis.finish == "end" else hypothesis.tokens
     last = len(tokens) - 1
     return [
-        Pick(row, token, log, place + 1, found.finish if place == last else "")
-        for place, (token, log) in enumerate(zip(tokens, found.logs, strict=True))
+        Pick(row, token, log, place + 1, hypothesis.finish if place == last else "")
+        for place, (token, log) in enumerate(zip(tokens, hypothesis.logs, strict=True))
     ]
 
 

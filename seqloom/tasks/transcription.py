@@ -127,8 +127,8 @@ class Transcription(Shape):
             for row, logs in zip(rows, self.read(model, encoded, rows), strict=True):
                 begun, allowed = perf_counter(), logs.copy()
                 allowed[:, SILENT] = -np.inf
-                found = [best_path(allowed)] if beam == 1 else prefix_beam(allowed, beam)
-                known = zip(found, prefix_logs(logs, found), strict=True)
+                hypotheses = [best_path(allowed)] if beam == 1 else prefix_beam(allowed, beam)
+                known = zip(hypotheses, prefix_logs(logs, hypotheses), strict=True)
                 ranked = sorted((Hypothesis(tokens, each, sum(each), "end") for tokens, each in known), key=rank)
                 seconds = perf_counter() - begun
                 answers[row] = [self.target.read_hypothesis(one, seconds=seconds) for one in ranked]
@@ -145,13 +145,13 @@ class Transcription(Shape):
         """How probable answers are, each to its input, over all paths that say it."""
         if any(given is None for given, _ in pairs):
             raise DataError("an answer is scored beside what it answers: give its source (--given)")
-        found = []
+        likelihoods = []
         for given, text in pairs:
             encoded = self.encode_pair(self.accept_input(given), text)
             ids, [logs] = encoded["target"][0].tolist(), self.read(model, encoded["source"], [0])
             [each] = prefix_logs(logs, [ids])
-            found.append(Likelihood(text, [*self.target.names(ids), "<eos>"], each, ids.count(UNKNOWN)))
-        return found
+            likelihoods.append(Likelihood(text, [*self.target.names(ids), "<eos>"], each, ids.count(UNKNOWN)))
+        return likelihoods
 
     def encode_pair(self, given: Any, answer: str) -> Encoded:
         """An input and an answer that it can say."""

@@ -49,8 +49,8 @@ class TuneWriter:
         """The same shares as for any text, and how many can be read as a tune, fill their bars, and do all of it."""
         bare = [find_faults(text.output) for text in texts]
         read = [is_readable(text.output) for text in texts]
-        good = share(not found and text.finish == "end" for found, text in zip(bare, texts, strict=True))
-        more = {"parse": share(read), "fill their bars": share(not found for found in bare), "well formed": good}
+        good = share(not faults and text.finish == "end" for faults, text in zip(bare, texts, strict=True))
+        more = {"parse": share(read), "fill their bars": share(not faults for faults in bare), "well formed": good}
         return check_texts(texts, known, extract_notes) | more
 
     def save(self, texts: Sequence[Continuation], folder: Path) -> Iterator[str]:
@@ -59,8 +59,8 @@ class TuneWriter:
         for number, text in enumerate(texts, 1):
             path = folder / f"tune-{number}.abc"
             path.write_text(text.output + "\n", encoding="utf-8")
-            found = find_faults(text.output, text.finish)
-            good += not found
+            faults = find_faults(text.output, text.finish)
+            good += not faults
             made = [path.name]
             try:
                 tune = parse_tune(text.output, path.name)
@@ -69,8 +69,8 @@ class TuneWriter:
                 made += [path.with_suffix(ending).name for ending in (".mid", ".wav")]
             except DataError:
                 pass  # it is among the faults
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            yield f"{', '.join(made)}: {found[0] + more if found else 'well formed'}"
+            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            yield f"{', '.join(made)}: {faults[0] + more if faults else 'well formed'}"
         yield f"{good} of {len(texts)} tunes in {folder} parse, fill their bars and end"
 
 
