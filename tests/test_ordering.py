@@ -63,11 +63,11 @@ def test_shuffling_keeps_the_words_and_tags_go_with_them(classifier, folder):
 def test_minimal_pairs_are_told_apart_by_answer_or_by_probability(classifier, language):
     found = classifier.score_pairs([tuple(TEXTS), ("good not bad", "good not good")])
     assert [pair.right for pair in found.pairs] == [True, False] and found.score.value == 0.5 and found.chance is None
-    assert found.pairs[0].found == ("good", "bad")
+    assert found.pairs[0].results == ("good", "bad")
     told = language.score_pairs([("good not bad", "bad not good"), ("bad good", "good not bad")])
     assert [pair.right for pair in told.pairs] == [True, False] and told.chance == 0.5
     logs = [one.log_probability for one in language.score_texts(["good not bad", "bad not good"])]
-    assert told.pairs[0].found == pytest.approx(tuple(logs))
+    assert told.pairs[0].results == pytest.approx(tuple(logs))
     with pytest.raises(DataError, match="not a single pair"):
         language.score_pairs([])
 

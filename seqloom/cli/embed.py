@@ -75,12 +75,12 @@ def print_vectors(said: dict[str, Any], as_json: bool) -> None:
         print(f"{said['cut']:,} texts are longer than the run reads: of these the beginning counts")
 
 
-def show(asked: str, found: list[Any], as_json: bool) -> None:
+def show(asked: str, neighbors: list[Any], as_json: bool) -> None:
     if as_json:
-        print_line({"asked": asked, "words": [asdict(one) for one in found]})
+        print_line({"asked": asked, "words": [asdict(one) for one in neighbors]})
         return
     print(asked)
-    for one in found:
+    for one in neighbors:
         print(f"  {one.cosine:6.3f}  {one.word}")
 
 

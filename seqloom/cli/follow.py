@@ -27,14 +27,14 @@ def follow_stdin(loaded: "Run", show: "Callable[[str, Predictions], None]", as_j
             piece = parse(line)
             if piece is None:  # a header
                 continue
-            found = follower.read(piece)
+            predictions = follower.read(piece)
         except DataError as error:
             raise DataError(error.sentence, STDIN, number) from None
         if as_json:
             missing = {"waits_for": follower.missing} if follower.missing else {}
-            print_line({"input": line.rstrip("\n")} | make_answers_json(found) | missing)
-        elif found:
-            show(line.rstrip("\n"), found)
+            print_line({"input": line.rstrip("\n")} | make_answers_json(predictions) | missing)
+        elif predictions:
+            show(line.rstrip("\n"), predictions)
         elif not waits:
             waits = True
             print(f"there are answers from {follower.missing} elements more on", file=sys.stderr)

@@ -62,10 +62,10 @@ def generate(
         ways |= {} if searching.length_penalty is None else {"length_penalty": searching.length_penalty}
     recorder = make_recorder() if tree else None
     changes: dict[str, Any] = {"length": asking.length, "count": asking.count, "rules": obeying.rules()} | ways
-    found = loaded.generate(asking.prompt, recorder=recorder, **changes)
+    generation = loaded.generate(asking.prompt, recorder=recorder, **changes)
     if writing.stream:
-        stream_pieces(asking.prompt, found, as_json)
-    texts = found.finish()
+        stream_pieces(asking.prompt, generation, as_json)
+    texts = generation.finish()
     say_if_late(asking.prompt, texts)
     if writing.stream and not as_json:
         print()

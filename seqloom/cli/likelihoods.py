@@ -49,7 +49,7 @@ def score_texts(folders: list[Path], options: LikelihoodOptions, as_json: bool) 
         raise RecipeError("--text and --texts are both given: choose one")
     from ..runs.run import load
 
-    found: list[tuple[str, Asked, Likelihood]] = []
+    results: list[tuple[str, Asked, Likelihood]] = []
     for folder in folders:
         run = load(folder)
         asked = list(read_asked(run, options))
@@ -57,12 +57,12 @@ def score_texts(folders: list[Path], options: LikelihoodOptions, as_json: bool) 
         if options.tag is not None:
             given = [(one, options.tag) for one in given]
         scored = run.score_texts([one.text for one in asked], given)
-        found += [(str(folder), *pair) for pair in zip(asked, scored, strict=True)]
+        results += [(str(folder), *pair) for pair in zip(asked, scored, strict=True)]
     if as_json:
-        for folder_name, one, likelihood in found:
+        for folder_name, one, likelihood in results:
             print_line(make_likelihood_json(folder_name, one.given, likelihood))
     else:
-        show_likelihoods(found, options.tokens)
+        show_likelihoods(results, options.tokens)
 
 
 def read_asked(run: "Run", options: LikelihoodOptions) -> Iterator[Asked]:
@@ -90,12 +90,12 @@ def read_asked(run: "Run", options: LikelihoodOptions) -> Iterator[Asked]:
         print(f"{options.texts}: {empty:,} empty lines were left out", file=sys.stderr)
 
 
-def show_likelihoods(found: "list[tuple[str, Asked, Likelihood]]", with_tokens: bool) -> None:
+def show_likelihoods(results: "list[tuple[str, Asked, Likelihood]]", with_tokens: bool) -> None:
     from .terminal import show_table
 
-    runs, given = {run for run, _, _ in found}, {one.given for _, one, _ in found}
+    runs, given = {run for run, _, _ in results}, {one.given for _, one, _ in results}
     rows, unknown = [], 0
-    for run, one, likelihood in found:
+    for run, one, likelihood in results:
         front = [run] * (len(runs) > 1) + [one.given or ""] * (len(given) > 1)
         total, tokens = likelihood.log_probability, len(likelihood.logs)
         numbers = [str(tokens), f"{total:.3f}", f"{total / tokens:.3f}", f"{likelihood.perplexity:.3f}"]
@@ -105,7 +105,7 @@ def show_likelihoods(found: "list[tuple[str, Asked, Likelihood]]", with_tokens: 
     show_table([*columns, "text", "tokens", "log-probability", "a token", "perplexity"], rows)
     if unknown:
         print(f"{unknown:,} tokens are not in the vocabulary: they count as <unk>, which stands for any such token")
-    for run, one, likelihood in found if with_tokens else ():
+    for run, one, likelihood in results if with_tokens else ():
         title = f"{run}: {one.text}" if len(runs) > 1 else one.text
         pairs = zip(likelihood.tokens, likelihood.logs, strict=True)
         show_table(["token", "log-probability"], [[name, f"{log:.3f}"] for name, log in pairs], title)

@@ -101,16 +101,16 @@ def doctor(
     from ..runs.run import diagnose
     from .terminal import notes
 
-    found = diagnose(run, seconds=seconds)
-    for note in found.notes:
+    diagnosis = diagnose(run, seconds=seconds)
+    for note in diagnosis.notes:
         notes.print(note)
     if as_json:
-        print_whole([asdict(finding) for finding in found])
+        print_whole([asdict(finding) for finding in diagnosis])
         return
-    for number, finding in enumerate(found, 1):
+    for number, finding in enumerate(diagnosis, 1):
         print(f"{number}. {finding.name}: {finding.says} {finding.why}")
         print(f"   type: {finding.change}" if finding.change else "   no setting of the model helps here")
-    if not found:
+    if not diagnosis:
         print("nothing stands out")
 
 

@@ -14,15 +14,15 @@ def show_order(folder: Path, files: list[Path], as_json: bool) -> None:
     from ..runs.run import load
     from .terminal import show_table
 
-    found = load(folder).score_shuffled(*files)
+    report = load(folder).score_shuffled(*files)
     if as_json:
-        print_whole(found)
+        print_whole(report)
         return
     rows = [
         [name, f"{one['ordered']:.3f}", f"{one['shuffled']:.3f}", f"{one['shuffled'] - one['ordered']:+.3f}"]
-        for name, one in found["scores"].items()
+        for name, one in report["scores"].items()
     ]
-    title = f"{folder}: {found['examples']:,} examples of {found['split']}"
+    title = f"{folder}: {report['examples']:,} examples of {report['split']}"
     show_table(["score", "in order", "shuffled", "change"], rows, title)
 
 
@@ -34,24 +34,26 @@ def show_pairs(folder: Path, file: str, as_json: bool) -> None:
     run = load(folder)
     answers = "source" in run.task.fields and bool(run.task.target.is_text)
     given, texts = read_pairs(file, run.recipe.data.encoding, 3 if answers else 2)
-    found = run.score_pairs(texts, given if answers else None)
+    report = run.score_pairs(texts, given if answers else None)
     if as_json:
         print_whole(
-            {"run": str(folder), "right": found.says, "chance": found.chance}
-            | found.score.to_json()
-            | {"pairs": [asdict(one) for one in found.pairs]}
+            {"run": str(folder), "right": report.says, "chance": report.chance}
+            | report.score.to_json()
+            | {"pairs": [asdict(one) for one in report.pairs]}
         )
         return
     rows = [
-        [one.first, one.second, *(f"{value:.3f}" if isinstance(value, float) else value for value in one.found)]
+        [one.first, one.second, *(f"{value:.3f}" if isinstance(value, float) else value for value in one.results)]
         + ["✓" if one.right else "✗"]
-        for one in found.pairs[:SHOWN]
+        for one in report.pairs[:SHOWN]
     ]
-    more = f" (the first {SHOWN})" if len(found.pairs) > SHOWN else ""
-    show_table(["first", "second", "of the first", "of the second", ""], rows, f"{len(found.pairs):,} pairs{more}")
-    interval = "" if found.score.interval is None else " (95 % interval {:.3f} – {:.3f})".format(*found.score.interval)
-    chance = "" if found.chance is None else f"; by chance {found.chance:.1f}"
-    print(f"{found.says}: {found.score.value:.3f}{interval}{chance}")
+    more = f" (the first {SHOWN})" if len(report.pairs) > SHOWN else ""
+    show_table(["first", "second", "of the first", "of the second", ""], rows, f"{len(report.pairs):,} pairs{more}")
+    interval = (
+        "" if report.score.interval is None else " (95 % interval {:.3f} – {:.3f})".format(*report.score.interval)
+    )
+    chance = "" if report.chance is None else f"; by chance {report.chance:.1f}"
+    print(f"{report.says}: {report.score.value:.3f}{interval}{chance}")
 
 
 def read_pairs(file: str, encoding: str, columns: int) -> tuple[list[str], list[tuple[str, str]]]:

@@ -107,7 +107,7 @@ def follow_run(run: Path, int8: bool, shown: int, as_json: bool) -> None:
     from ..runs.run import load
     from .follow import follow_stdin
 
-    follow_stdin(load(run, int8=int8), lambda text, found: print_answers(text, found, shown), as_json)
+    follow_stdin(load(run, int8=int8), lambda text, predictions: print_answers(text, predictions, shown), as_json)
 
 
 def check_predict_options(asking: InputOptions, table: TableOptions, as_json: bool) -> None:
@@ -173,17 +173,17 @@ def open_inputs(loaded: "Run", asking: InputOptions, skipped: "Skipped") -> "Ite
         if asking.file == "-":
             file = stack.enter_context(spool_stdin(loaded, said))
             stack.enter_context(name_stdin(file, skipped))
-            found = loaded.task.read_inputs(file, said, skipped)
+            table = loaded.task.read_inputs(file, said, skipped)
         elif asking.file:
-            found = loaded.task.read_inputs(asking.file, said, skipped)
+            table = loaded.task.read_inputs(asking.file, said, skipped)
         else:
-            found = given_inputs(loaded, asking.inputs)
+            table = given_inputs(loaded, asking.inputs)
         if (tag := asking.tag) is not None:
             from ..data.formats.lines import Fault
 
-            tagged = (one if isinstance(one, Fault) else one._replace(value=(one.value, tag)) for one in found.inputs)
-            found = InputFile(found.columns, tagged, found.last)
-        yield found
+            tagged = (one if isinstance(one, Fault) else one._replace(value=(one.value, tag)) for one in table.inputs)
+            table = InputFile(table.columns, tagged, table.last)
+        yield table
 
 
 def given_inputs(loaded: "Run", given: list[str] | None) -> "InputFile":
@@ -241,13 +241,13 @@ def name_stdin(file: str, skipped: "Skipped") -> Iterator[None]:
 def print_all(loaded: "Run", answers: "Answers", shown: int, as_json: bool, watched: bool) -> None:
     """Each answer on its line, as it comes."""
     remarks, table = Remarks(loaded, answers), answers.file.columns != ("input",)
-    for one, found in watch_progress(answers, wanted=watched and not sys.stdout.isatty()):
-        remarks.hear(one, found)
+    for one, predictions in watch_progress(answers, wanted=watched and not sys.stdout.isatty()):
+        remarks.hear(one, predictions)
         if as_json:
             place = {"line": one.line} | ({"row": dict(one.row)} if table else {}) if watched else {}
-            print_line(make_prediction_json(one.name, found, found.unread) | place)
+            print_line(make_prediction_json(one.name, predictions, predictions.unread) | place)
         else:
-            print_answers(one.name, found, shown)
+            print_answers(one.name, predictions, shown)
     remarks.close()
 
 
@@ -292,9 +292,9 @@ def write_answers(loaded: "Run", answers: "Answers", table: TableOptions, shown:
     if twice := [name for name in added if name in answers.file.columns]:
         raise DataError(f"the inputs have a column {twice[0]!r}, which the answers need: rename it", first[0].file)
     with write_table(table.out, [*answers.file.columns, *added]) as writer:
-        for one, found in chain([first], pairs):
-            remarks.hear(one, found)
-            for row in answer_rows(found, shown, classes):
+        for one, predictions in chain([first], pairs):
+            remarks.hear(one, predictions)
+            for row in answer_rows(predictions, shown, classes):
                 writer.write({**one.row, **row})
                 rows += 1
     remarks.close()
@@ -310,11 +310,11 @@ class Remarks:
         self.longest, self.answers = loaded.recipe.data.max_length, answers
         self.begun, self.cut, self.late = False, list[Any](), list[Any]()
 
-    def hear(self, one: "Input", found: "Predictions") -> None:
+    def hear(self, one: "Input", predictions: "Predictions") -> None:
         self.begin()
-        if found.unread:
-            self.cut.append((one, found.unread) if not self.cut else None)
-        if any(getattr(answer, "finish", "") == "time" for answer in found):
+        if predictions.unread:
+            self.cut.append((one, predictions.unread) if not self.cut else None)
+        if any(getattr(answer, "finish", "") == "time" for answer in predictions):
             self.late.append(one if not self.late else None)
 
     def begin(self) -> None:

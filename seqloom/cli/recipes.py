@@ -13,15 +13,15 @@ def recipes(as_json: Json = False, debug: Debug = False) -> None:
     """What can be trained: built-in recipes with their size, time and data."""
     from ..config.builtin import builtin, describe
 
-    found = {name: describe(name)._asdict() for name in builtin()}
+    listing = {name: describe(name)._asdict() for name in builtin()}
     if as_json:
-        print_whole(found)
+        print_whole(listing)
         return
     from .terminal import show_table
 
     columns = ["recipe", "what it does", "model", "data", "time"]
     show_table(
-        columns, [[name, *(about[key] for key in ("title", "size", "data", "time"))] for name, about in found.items()]
+        columns, [[name, *(about[key] for key in ("title", "size", "data", "time"))] for name, about in listing.items()]
     )
     print("\nseqloom config NAME shows every setting; seqloom train NAME trains it.")
 
@@ -38,12 +38,12 @@ def config(
     """Print every setting of a recipe, its value and what it does: TOML that trains the same model."""
     from ..config.recipe import Recipe
 
-    found = Recipe.read(recipe, *(overrides or []))
-    for note in found.notes:
+    configured = Recipe.read(recipe, *(overrides or []))
+    for note in configured.notes:
         print(note, file=sys.stderr)
     if schema:
-        print_whole(found.schema())
+        print_whole(configured.schema())
     elif as_json:
-        print_whole(found.resolved().model_dump(mode="json"))
+        print_whole(configured.resolved().model_dump(mode="json"))
     else:
-        print(found.to_toml(comments=True), end="")
+        print(configured.to_toml(comments=True), end="")

@@ -61,11 +61,11 @@ def score(
     from ..runs.run import load
     from .terminal import show_scores
 
-    found = [load(folder) for folder in runs]
+    loaded = [load(folder) for folder in runs]
     if meteor:
-        reports = [run.score_meteor(*(on or [])) for run in found]
+        reports = [run.score_meteor(*(on or [])) for run in loaded]
     else:
-        reports = [run.score(*on) if on else run.scores for run in found]
+        reports = [run.score(*on) if on else run.scores for run in loaded]
     if as_json:
         print_whole(reports)
     else:
@@ -85,16 +85,16 @@ def quantize(
     from ..runs.run import load
     from .terminal import show_table
 
-    found = load(run).quantize(*(on or []))
+    report = load(run).quantize(*(on or []))
     if as_json:
-        print_whole(found)
+        print_whole(report)
         return
     rows = [
         [name, *(f"{values[key]:.4f}" for key in ("float32", "int8")), f"{values['change']:+.4f}"]
-        for name, values in found["scores"].items()
+        for name, values in report["scores"].items()
     ]
     show_table(["score", "float32", "int8", "change"], rows)
-    print("scoring took {float32:.2f} s with all bits and {int8:.2f} s with eight".format(**found["seconds"]))
+    print("scoring took {float32:.2f} s with all bits and {int8:.2f} s with eight".format(**report["seconds"]))
 
 
 def certify(as_json: Json = False, debug: Debug = False) -> None:
@@ -102,17 +102,18 @@ def certify(as_json: Json = False, debug: Debug = False) -> None:
     from ..certify.checks import all_certificates
     from .terminal import show_table
 
-    found = list(all_certificates())
+    certificates = list(all_certificates())
     if as_json:
-        print_whole([asdict(one) | {"holds": one.holds} for one in found])
+        print_whole([asdict(one) | {"holds": one.holds} for one in certificates])
     else:
         gaps = [
-            [f"{gap:.0e}" if gap is not None else "–" for gap in (one.value_gap, one.gradient_gap)] for one in found
+            [f"{gap:.0e}" if gap is not None else "–" for gap in (one.value_gap, one.gradient_gap)]
+            for one in certificates
         ]
         rows = [
             [one.family, one.subject, one.claim, *gap, f"{one.limit:.0e}", "✓" if one.holds else "✗"]
-            for one, gap in zip(found, gaps, strict=True)
+            for one, gap in zip(certificates, gaps, strict=True)
         ]
         show_table(["family", "subject", "claim", "value", "gradient", "limit", ""], rows)
-        print(f"{sum(one.holds for one in found)} of {len(found)} certificates hold")
-    raise typer.Exit(0 if all(one.holds for one in found) else 1)
+        print(f"{sum(one.holds for one in certificates)} of {len(certificates)} certificates hold")
+    raise typer.Exit(0 if all(one.holds for one in certificates) else 1)

@@ -86,7 +86,7 @@ def _bar() -> Iterator[Callable[["Record"], None]]:
         yield show
 
 
-def show_progress(found: Iterable[Item], last: int) -> Iterator[Item]:
+def show_progress(items: Iterable[Item], last: int) -> Iterator[Item]:
     """Pass on inputs with their answers and show how far they are, by their lines."""
     columns = (
         TextColumn("answering"),
@@ -97,7 +97,7 @@ def show_progress(found: Iterable[Item], last: int) -> Iterator[Item]:
     )
     with Progress(*columns, console=notes) as progress:
         bar = progress.add_task("answering", total=last or None, count=0)
-        for count, item in enumerate(found, 1):
+        for count, item in enumerate(items, 1):
             progress.update(bar, completed=item[0].line, count=count)
             yield item
 
@@ -253,14 +253,14 @@ def _most_mistaken(names: list[str], matrix: list[list[int]], row: int) -> str:
     return f"{name} ({others[name]:,})" if name and others[name] else "–"
 
 
-def format_checks(found: dict[str, Any]) -> Iterator[str]:
+def format_checks(checks: dict[str, Any]) -> Iterator[str]:
     """What `generate --check` says, a line each."""
-    shares = {name: value for name, value in found.items() if isinstance(value, float)}
-    yield f"of {found['texts']:,} texts: " + ", ".join(f"{value:.0%} {name}" for name, value in shares.items())
-    if "copied" not in found:
+    shares = {name: value for name, value in checks.items() if isinstance(value, float)}
+    yield f"of {checks['texts']:,} texts: " + ", ".join(f"{value:.0%} {name}" for name, value in shares.items())
+    if "copied" not in checks:
         yield "the training texts are not at hand, so nothing is said about copying"
         return
-    copied, worst = found["copied"], found["copied"]["longest run"]
+    copied, worst = checks["copied"], checks["copied"]["longest run"]
     yield (
         f"{copied['whole']:.0%} stand whole in the training texts; the longest copied run is {worst['longest']:,} of "
         f"{worst['length']:,} characters, on average {copied['mean share']:.0%} of a text"

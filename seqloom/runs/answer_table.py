@@ -183,15 +183,15 @@ def write_table(path: Path, columns: Sequence[str]) -> Iterator[TableWriter]:
         sync_folder(path.parent)
 
 
-def answer_rows(found: Predictions, best: int, classes: Sequence[str] = ()) -> list[dict[str, Any]]:
+def answer_rows(predictions: Predictions, best: int, classes: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The best answers to one input as rows: the second and further ones in columns of their own, with their number.
     After them the probability of every class, where those are wanted."""
-    rows = found[0].rows()
+    rows = predictions[0].rows()
     if len(rows) > 1:
         return rows
     [first], columns = rows, list(rows[0])
     for rank in range(2, best + 1):
-        [other] = found[rank - 1].rows() if rank <= len(found) else [{}]
+        [other] = predictions[rank - 1].rows() if rank <= len(predictions) else [{}]
         first |= {f"{name}_{rank}": other.get(name) for name in columns}
-    probabilities = found.probabilities
+    probabilities = predictions.probabilities
     return [first | {f"probability of {name}": probabilities[name] for name in classes}]

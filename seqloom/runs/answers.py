@@ -40,8 +40,8 @@ class Answers:
         self.answered = 0
 
     def __iter__(self) -> Iterator[tuple[Input, Predictions]]:
-        found = iter(self.file.inputs)
-        while some := list(islice(found, self.size)):
+        inputs = iter(self.file.inputs)
+        while some := list(islice(inputs, self.size)):
             good = [one for one in map(self._accept, some) if one is not None]
             for pair in self._answer(good):
                 self.answered += 1
@@ -67,7 +67,7 @@ class Answers:
         if not some:
             return
         try:
-            found = self.run.answer_accepted([one.value for one in some], self.beam, self.options)
+            answers = self.run.answer_accepted([one.value for one in some], self.beam, self.options)
         except DataError as error:
             if len(some) == 1:
                 self._pass_over(fault_at(some[0], error))
@@ -75,7 +75,7 @@ class Answers:
             for one in some:
                 yield from self._answer([one])
             return
-        yield from zip(some, found, strict=True)
+        yield from zip(some, answers, strict=True)
 
     def _pass_over(self, fault: Fault) -> None:
         if not self.skip:

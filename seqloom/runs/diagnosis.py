@@ -53,8 +53,10 @@ def examine(folder: Path, task: Task, model: Any, prepare: Callable[[], Prepared
     from .checkup import RunFacts, examine_run
 
     records, notes = read_records(folder / RECORDS)
-    found = read_scores(folder)
-    scores = found.get("validation_scores") or found.get("scores", {})  # the test part chooses nothing, nor does advice
+    report = read_scores(folder)
+    scores = report.get("validation_scores") or report.get(
+        "scores", {}
+    )  # the test part chooses nothing, nor does advice
     known = RunFacts([record for record in records if record["kind"] != "note"], scores, read_report(folder))
     prepared = None
     try:

@@ -75,8 +75,8 @@ class Embedder:
                 torch.nn.functional.pad(one, (1, 0), value=fill) for one, fill in ((inputs, START), (mask, 1))
             )
         here = device_of(self.run.net)
-        found = self.body.read_states(self.embed(inputs.to(here)), mask.to(here))
-        return [state[:, int(self.starts) :].cpu() for state in found], mask[:, int(self.starts) :]
+        states = self.body.read_states(self.embed(inputs.to(here)), mask.to(here))
+        return [state[:, int(self.starts) :].cpu() for state in states], mask[:, int(self.starts) :]
 
     def elements(self, texts: Sequence[str]) -> Iterator[tuple[int, NDArray[Any], Floats]]:
         """Of each text, in any order: its number, its tokens and a vector for each of them."""
@@ -89,15 +89,15 @@ class Embedder:
 
     def texts(self, texts: Sequence[str]) -> Floats:
         """A vector for each text, (N, D): the mean of its tokens; of a text without any, zeros."""
-        found: dict[int, Floats] = {
+        vectors: dict[int, Floats] = {
             row: each.mean(0) if len(each) else each.sum(0) for row, _, each in self.elements(texts)
         }
-        return np.stack([found[row] for row in range(len(texts))]) if found else np.zeros((0, 0))
+        return np.stack([vectors[row] for row in range(len(texts))]) if vectors else np.zeros((0, 0))
 
     def words(self, texts: Sequence[str]) -> list[WordVectors]:
         """The words of each text, each with the mean of its tokens."""
-        found = {row: self.group(texts[row], ids, each) for row, ids, each in self.elements(texts)}
-        return [found[row] for row in range(len(texts))]
+        vectors = {row: self.group(texts[row], ids, each) for row, ids, each in self.elements(texts)}
+        return [vectors[row] for row in range(len(texts))]
 
     def group(self, text: str, ids: NDArray[Any], vectors: Floats) -> WordVectors:
         """Tokens in a row make a word, from one that begins it to the next that does; white space belongs to none. A

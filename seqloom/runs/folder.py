@@ -274,10 +274,10 @@ def reopen(folder: Path, recipe: Recipe) -> None:
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested tables as one, with dotted names."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
-        found |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return found
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
 
 
 # --- records ---------------------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ class Follower:
 
     def read(self, piece: Any) -> Predictions:
         """What is answered after one piece more; nothing while it is too little for an answer."""
-        found, self._kept = self._reader.read(self._kept, piece)
-        return found
+        predictions, self._kept = self._reader.read(self._kept, piece)
+        return predictions
 
     def restart(self) -> None:
         """Begin another sequence."""
@@ -172,8 +172,8 @@ class SeriesReader:
             )
         recent = (*kept.rows, *map(tuple, rows.tolist()))[-self.context :]
         kept = Kept(kept.read + len(rows), None, recent)
-        found = Predictions([]) if self.count_missing(kept) else self.run.predict(np.array(recent))
-        return found, kept
+        predictions = Predictions([]) if self.count_missing(kept) else self.run.predict(np.array(recent))
+        return predictions, kept
 
 
 def to_rows(piece: Any) -> Doubles:

@@ -40,19 +40,19 @@ def open_folder(folder: Path) -> Opened:
     from ..exchange.huggingface.shapes import copy_tables, pair_bodies
     from ..exchange.huggingface.tokenizer import LibraryTokenizer
 
-    recipe, found = read_recipe(folder), load(folder)
-    if not isinstance(found.tokenizer, LibraryTokenizer):
+    recipe, pretrained = read_recipe(folder), load(folder)
+    if not isinstance(pretrained.tokenizer, LibraryTokenizer):
         raise RunError(f"{folder}: has no tokenizer, so no text can be read: put its tokenizer.json into the folder")
-    files = {name: data.decode() for name, data in found.tokenizer.files.items()}
-    field = FolderText(files, found.family.name, found.settings.vocabulary, folder)
+    files = {name: data.decode() for name, data in pretrained.tokenizer.files.items()}
+    field = FolderText(files, pretrained.family.name, pretrained.settings.vocabulary, folder)
     task = Task(declare_run(recipe), recipe, {"target": field})
     model = task.build()
     with torch.no_grad():
-        for ours, theirs in pair_bodies(model, found):
+        for ours, theirs in pair_bodies(model, pretrained):
             ours.copy_(theirs[len(theirs) - len(ours) :] if ours.dim() else theirs)
-        copy_tables(model, found, field)
+        copy_tables(model, pretrained, field)
     head: dict[str, Tensor] = {}
-    if isinstance(pooler := getattr(getattr(found.network, "encoder", None), "pool", None), Pooler):
+    if isinstance(pooler := getattr(getattr(pretrained.network, "encoder", None), "pool", None), Pooler):
         head = {f"head.hidden.0.{name}": weight.detach() for name, weight in pooler.dense.named_parameters()}
     sums = "".join(sha256(file) for file in sorted(folder.glob("*.safetensors")))
     return Opened(task, model.eval(), hashlib.sha256(sums.encode()).hexdigest(), head)

@@ -95,9 +95,9 @@ def read_first(*paths: Path) -> str | None:
 
 def read_memory_limit(root: Path = CGROUP) -> int | None:
     """Bytes that the control group may use."""
-    found = read_first(root / "memory.max", root / "memory" / "memory.limit_in_bytes")
+    limit = read_first(root / "memory.max", root / "memory" / "memory.limit_in_bytes")
     # Version 1 writes "no limit" as a number beyond all memory.
-    return int(found) if found is not None and found.isdigit() and int(found) < sys.maxsize // 2 else None
+    return int(limit) if limit is not None and limit.isdigit() and int(limit) < sys.maxsize // 2 else None
 
 
 def read_memory(name: str) -> int | None:

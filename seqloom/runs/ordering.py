@@ -21,11 +21,11 @@ def score_shuffled(run: "Run", examples: Sequence[Any], seed: int = 0) -> dict[s
         raise RunError(f"{run.folder}: the rows of a series have their times, so they are not shuffled")
     chance = np.random.default_rng(seed)
     parts = {"ordered": examples, "shuffled": [shuffle_example(run, one, chance) for one in examples]}
-    found = {name: drop_undefined(run.task.score(run.model, part)) for name, part in parts.items()}
+    scores_by_part = {name: drop_undefined(run.task.score(run.model, part)) for name, part in parts.items()}
     return {
-        name: {part: scores[name].score.value for part, scores in found.items()}
-        for name in found["ordered"]
-        if name in found["shuffled"]
+        name: {part: scores[name].score.value for part, scores in scores_by_part.items()}
+        for name in scores_by_part["ordered"]
+        if name in scores_by_part["shuffled"]
     }
 
 
@@ -66,7 +66,7 @@ class Pair:
 
     first: str
     second: str
-    found: tuple[Any, Any]
+    results: tuple[Any, Any]
     right: bool  # whether the first is more probable, or the answers differ
 
 
@@ -93,5 +93,5 @@ def score_pairs(run: "Run", pairs: Sequence[tuple[str, str]], given: Sequence[An
         told = [[one.log_probability for one in run.score_texts(texts, about)] for texts in (first, second)]
         right = [a > b for a, b in zip(*told, strict=True)]
         says, chance = "first text more probable", 0.5
-    found = [Pair(*pair, both, good) for pair, both, good in zip(pairs, zip(*told, strict=True), right, strict=True)]
-    return PairScores(found, accuracy([str(one) for one in right], ["True"] * len(right)), says, chance)
+    scored = [Pair(*pair, both, good) for pair, both, good in zip(pairs, zip(*told, strict=True), right, strict=True)]
+    return PairScores(scored, accuracy([str(one) for one in right], ["True"] * len(right)), says, chance)

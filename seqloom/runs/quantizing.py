@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 def score_quantized(run: "Run", examples: Sequence[Any]) -> dict[str, Any]:
     """Scores and seconds with weights of eight bits beside those with all of them; the run goes on with eight bits."""
-    found, seconds = [], {}
+    values, seconds = [], {}
     for eight in (False, True):
         if eight:  # answers that are under way are finished with the weights that they were begun with
             run.use(quantize_model(run, deepcopy(run.net)))
         begun = perf_counter()
         scores = drop_undefined(run.task.score(run.model, examples))
         seconds["int8" if eight else "float32"] = round(perf_counter() - begun, 3)
-        found.append({name: one.score.value for name, one in scores.items()})
-    plain, rounded = found
+        values.append({name: one.score.value for name, one in scores.items()})
+    plain, rounded = values
     measured = {
         name: {"float32": plain[name], "int8": rounded[name], "change": rounded[name] - plain[name]} for name in plain
     }

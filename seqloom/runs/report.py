@@ -51,9 +51,9 @@ def read_training_texts(folder: Path, task: Task) -> Iterable[str]:
 def pick_examples(task: Task, prepared: Prepared, at_most: int) -> tuple[str, list[Example]]:
     """Some examples of the test part, or else of the validation part, which is named; as they are asked."""
     for part in ("test", "validation"):
-        if len(found := task.examples(prepared, part)):
+        if len(examples := task.examples(prepared, part)):
             break
-    return part, task.pick_examples(found, at_most)
+    return part, task.pick_examples(examples, at_most)
 
 
 def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[AnsweredExample] | str]:

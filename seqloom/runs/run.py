@@ -262,8 +262,8 @@ class Run:
     @cached_property
     def scores(self) -> dict[str, Any]:
         """The scores on the test part that the run ended with."""
-        if found := read_scores(self.folder):
-            return found
+        if scores := read_scores(self.folder):
+            return scores
         raise RunError(
             f"{self.folder}: has no final scores yet; continue with: seqloom train --into {self.folder} --resume"
         )

@@ -70,13 +70,13 @@ class Start:
                     weights[name] = self.extras[role]
                 continue
             if role in theirs:
-                found = theirs[role][1]
-                if found.shape != tensor.shape:
+                weight = theirs[role][1]
+                if weight.shape != tensor.shape:
                     raise RecipeError(
-                        f"model.from is {self.folder}, whose weight {theirs[role][0]} is {describe_shape(found)}, but "
+                        f"model.from is {self.folder}, whose weight {theirs[role][0]} is {describe_shape(weight)}, but "
                         f"here {name} is {describe_shape(tensor)}: the settings of [model] must be those of that run"
                     )
-                weights[name] = found
+                weights[name] = weight
             elif part == "read":
                 raise RecipeError(
                     f"model.from is {self.folder}, which has no weight for {name}: the settings of [model] must be "
@@ -135,7 +135,7 @@ def name_by_role(model: Any) -> dict[str, tuple[str, Tensor]]:
     Layers are counted among those that have weights: where dropout stands between them, and it has none, they have
     other numbers.
     """
-    found: dict[str, tuple[str, Tensor]] = {}
+    tensors: dict[str, tuple[str, Tensor]] = {}
     prefixes: Mapping[str, str] = model.roles()
     weights = distinct_weights(model)
     for role, prefix in prefixes.items():
@@ -146,8 +146,8 @@ def name_by_role(model: Any) -> dict[str, tuple[str, Tensor]]:
         for name, held in inside.items():
             if match := LAYER.match(name):
                 name = f"{match[1]}{numbers.index(int(match[2]))}.{name[match.end() :]}"
-            found[f"{role}.{name}"] = held
-    return found
+            tensors[f"{role}.{name}"] = held
+    return tensors
 
 
 def describe_start(start: StartShape, model: nn.Module) -> str:

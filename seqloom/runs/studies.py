@@ -116,10 +116,10 @@ def measure_accuracy_by_distance(run: Run) -> Floats:
     """(distances, 2): how many letters come after the one that is asked for, and the share of right answers."""
     examples = run.task.examples(run.own_data(), "test")
     told = run.predict_many([source for source, _ in examples], 1)
-    found: dict[int, list[bool]] = {}
+    hits_at: dict[int, list[bool]] = {}
     for (source, truth), (best, *_) in zip(examples, told, strict=True):
-        found.setdefault(len(source) // 2, []).append(best.output == truth)
-    return np.array([[distance, np.mean(hits)] for distance, hits in sorted(found.items())])
+        hits_at.setdefault(len(source) // 2, []).append(best.output == truth)
+    return np.array([[distance, np.mean(hits)] for distance, hits in sorted(hits_at.items())])
 
 
 def measure_reach(run: Run, fresh: bool, rows: int = 64) -> Floats:

@@ -191,7 +191,7 @@ class Search:
     def trials(self) -> list[Trial]:
         """All trials so far, the best first: by what training selects by, then by the validation loss."""
         with self.study() as study:
-            found = [self.describe_trial(trial) for trial in list_trials(study)]
+            trials = [self.describe_trial(trial) for trial in list_trials(study)]
 
         def rank(one: Trial) -> tuple[Any, ...]:
             if one.state == "complete":
@@ -199,7 +199,7 @@ class Search:
             value = math.inf if one.value is None else one.value
             return True, -value if one.measure in HIGHER else value
 
-        return sorted(found, key=rank)
+        return sorted(trials, key=rank)
 
     def best_command(self, name: str, changes: Sequence[str], best: Trial) -> str:
         """What to type to train the best settings anew; `name` and `changes` are the recipe as it was asked for."""

@@ -36,10 +36,10 @@ def write_vectors(run: "Run", file: Path, out: Path, layer: int | None = None, w
     if not texts:
         raise DataError("there is no text in it", file)
     if words:
-        found = embedder.words(texts)
-        names = [word for one in found for word in one.words]
-        rows = [number for number, one in enumerate(found) for _ in one.words]
-        vectors = np.concatenate([one.vectors for one in found])
+        embedded = embedder.words(texts)
+        names = [word for one in embedded for word in one.words]
+        rows = [number for number, one in enumerate(embedded) for _ in one.words]
+        vectors = np.concatenate([one.vectors for one in embedded])
     else:
         names, rows, vectors = list(texts), list(range(len(texts))), embedder.texts(texts)
     save(out, names, rows, vectors, words)
@@ -55,8 +55,8 @@ def read_texts(run: "Run", file: Path) -> list[str]:
     if ending_of(str(file)) == ".txt":
         lines = (line.text.strip() for line in read_lines(str(file), run.recipe.data.encoding))
         return [line for line in lines if line]
-    found = run.task.read_inputs(str(file), InputReading(), Skipped())
-    return [one.value for one in drop_faults(found.inputs, str(file), False, Skipped(), "inputs")]
+    table = run.task.read_inputs(str(file), InputReading(), Skipped())
+    return [one.value for one in drop_faults(table.inputs, str(file), False, Skipped(), "inputs")]
 
 
 def save(out: Path, names: Sequence[str], rows: Sequence[int], vectors: Floats, words: bool) -> None:
