@@ -32,8 +32,8 @@ def predict_symbols(look: "Look") -> str:
 
 
 def embed_symbols(look: "Look") -> str:
-    found = get_symbol_vectors(look.model, look.side)
-    return "" if found is not None else "it reads no symbols that have a learned vector each"
+    vectors = get_symbol_vectors(look.model, look.side)
+    return "" if vectors is not None else "it reads no symbols that have a learned vector each"
 
 
 def have_examples(look: "Look") -> str:

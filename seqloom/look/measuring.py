@@ -37,7 +37,10 @@ def measure_traces(look: "Look") -> list[Trace]:
 def measure_attributions(look: "Look", step: int | None = None) -> list[tuple[Attribution, Faithfulness]]:
     """What drove the answer, or one step of it, by every method, each with its faithfulness."""
     asked = find_decision(look.model, look.batch, look.names, step)
-    return [(found, measure_faithfulness(asked, found)) for found in (method(asked) for method in METHODS.values())]
+    return [
+        (attribution, measure_faithfulness(asked, attribution))
+        for attribution in (method(asked) for method in METHODS.values())
+    ]
 
 
 def measure_best_faithfulness(look: "Look", step: int | None = None) -> Faithfulness:

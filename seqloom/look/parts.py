@@ -51,27 +51,27 @@ def list_parts(model: Model, batch: Batch) -> list[Part]:
     count = _Count()
     with disable_dropout(model), torch.no_grad(), recording(model, "*") as tape:
         top = compute_features(model, batch)
-    found: list[Part] = []
+    parts: list[Part] = []
     shape = wrap_model(model)
     for side, (where, body) in list_bodies(model).items():
         embed = shape.embedding_of(side)
         with disable_dropout(model), torch.no_grad():
             size = embed(batch.source[0] if side == SOURCE else batch.inputs).shape[-1]
         if shape.head is not None:
-            found.append(Part(side, "embedding", EACH, size, count.of(embed)))
+            parts.append(Part(side, "embedding", EACH, size, count.of(embed)))
         for path, part, about in walk_parts(body, where):
             if about.role == POOLING:
                 continue
             seen = tape.get(join_path(path, part.output))
             size = int(seen[0].shape[-1]) if seen else size
             if about.role != POINTWISE or about.parameters:  # dropout and the like have nothing to show
-                found.append(Part(side, about.name, about.shape, size, count.of(part), about.looks))
+                parts.append(Part(side, about.name, about.shape, size, count.of(part), about.looks))
         if side == SOURCE or not shape.per_element:
-            found.append(Part(side, "summary", ONE, size, count.of(body)))  # what is left of it makes the summary
+            parts.append(Part(side, "summary", ONE, size, count.of(body)))  # what is left of it makes the summary
     if shape.head is not None:
         flow = EACH if top.dim() == 3 else ONE
         with disable_dropout(model), torch.no_grad():
             said = shape.head(top)
         width = said.shape[-1] if isinstance(said, Tensor) else said[0].shape[-1]
-        found.append(Part(INPUTS, f"head ({type(shape.head).__name__})", flow, int(width), count.of(shape.head)))
-    return found
+        parts.append(Part(INPUTS, f"head ({type(shape.head).__name__})", flow, int(width), count.of(shape.head)))
+    return parts

@@ -61,7 +61,7 @@ def concatenate_steps(steps: list[Tensor], walked: bool) -> Tensor:
 
 def list_levels(model: Model) -> list[Level]:
     """Every level of the model, the lowest first, the encoder's before the decoder's."""
-    found = []
+    levels = []
     for side, (where, body) in list_bodies(model).items():
         count, whose = 0, name_body(model, side)
         for path, part, about in walk_parts(body, where):
@@ -74,11 +74,11 @@ def list_levels(model: Model) -> list[Level]:
                 name = " ".join(filter(None, [whose, number, direction]))
                 home = path if len(cells) == 1 else place.rpartition(".")[0]
                 taps, backwards = join_path(place, "taps."), direction == BACKWARDS
-                found.append(Level(side, name, join_path(place, cell.output), home, cell, taps, backwards))
+                levels.append(Level(side, name, join_path(place, cell.output), home, cell, taps, backwards))
             if not cells:
                 name = " ".join(filter(None, [whose, number, WORDS.get(about.role, "")]))
-                found.append(Level(side, name, join_path(path, part.output), path))
-    return found
+                levels.append(Level(side, name, join_path(path, part.output), path))
+    return levels
 
 
 def list_recurrences(model: Model) -> list[Level]:
@@ -96,6 +96,6 @@ def name_place(model: Model, module: str) -> str:
     return module
 
 
-def find_level(found: Sequence[Level], name: str) -> Level | None:
+def find_level(levels: Sequence[Level], name: str) -> Level | None:
     """The level in which the module or parameter of this name stands, if it stands in one."""
-    return next((level for level in found if name.startswith(f"{level.path}.")), None)
+    return next((level for level in levels if name.startswith(f"{level.path}.")), None)

@@ -103,7 +103,7 @@ class View:
     reading: str  # how to read it, a sentence or two
     missing: "Callable[[Look], str]" = lambda look: ""  # why it does not fit a model; nothing if it does
     section: str = INSIDE  # where it stands in a report
-    shown: Callable[[Any], Any] = lambda found: found  # what of the measure is drawn if no part is asked for
+    shown: Callable[[Any], Any] = lambda result: result  # what of the measure is drawn if no part is asked for
 
     @property
     def of_training(self) -> bool:
@@ -143,12 +143,12 @@ VIEWS = {
     ),
     "model": View(
         lambda look: (look.model, look.batch, look.names),
-        lambda found: draw_model(*found),
+        lambda result: draw_model(*result),
         "Read it from the bottom up: what goes in, each layer with its shape and weights, what comes out.",
     ),
     "attention": View(
         measure_attention,
-        lambda found: attention_chart(found) if found.picture is None else picture_chart(found),
+        lambda result: attention_chart(result) if result.picture is None else picture_chart(result),
         "A row for each element that attends, a column for each it attends to; the brighter, the larger the weight.",
         find("attention", "no part of this model attends"),
     ),
@@ -160,20 +160,20 @@ VIEWS = {
     ),
     "beam": View(
         lambda look: (look.search and look.search(), look.target_symbols),
-        lambda found: beam_chart(*found),
+        lambda result: beam_chart(*result),
         "A column for each step: the tokens that were kept, those that were pruned, and where an answer was finished. "
         "The slider replays it.",
         use_search,
     ),
     "next": View(
         lambda look: (predict_next_tokens(look.model, look.batch, look.names), look.target_symbols),
-        lambda found: next_chart(*found),
+        lambda result: next_chart(*result),
         "A column for each position: the most probable symbols, the first on top; the brighter, the more probable.",
         predict_symbols,
     ),
     "attribution": View(
         measure_attributions,
-        lambda found: attribution_chart([one for one, _ in found], [trust for _, trust in found]),
+        lambda result: attribution_chart([one for one, _ in result], [trust for _, trust in result]),
         "Bars up raised the probability of the answer, bars down lowered it. Believe a method only if it beats "
         "random orders.",
     ),
@@ -192,7 +192,7 @@ VIEWS = {
             measure_order_sensitivity(look.model, look.batch),
             measure_swaps(look.model, look.batch, look.names.of(look.side)),
         ),
-        lambda found: order_chart(*found),
+        lambda result: order_chart(*result),
         "If shuffling costs nothing, the model reads a bag of elements; below, the neighbors whose order matters.",
         have_order,
     ),
@@ -217,7 +217,7 @@ VIEWS = {
         "Every unit of the first recurrence over time, in rows: look for those that switch. A part, such as "
         "encoder.1.f, shows another gate, state or level.",
         RECURRENT,
-        shown=lambda found: found[:1],
+        shown=lambda result: result[:1],
     ),
     "gradients": View(
         lambda look: compute_gradient_flow(look.model, look.batch, look.names),
@@ -240,7 +240,7 @@ VIEWS = {
     ),
     "scalar": View(
         measure_scalar,
-        lambda found: scalar_chart(*found),
+        lambda result: scalar_chart(*result),
         "The same for a single unit, whose weight alone decides, beside this model's own spectral radius.",
         RECURRENT_MATRIX,
     ),
@@ -283,7 +283,7 @@ VIEWS = {
     ),
     "positions": View(
         lambda look: compute_position_vectors(look.model),
-        lambda found: position_chart(found[0]),
+        lambda result: position_chart(result[0]),
         "The vector of every position, and how similar two positions are by their distance.",
         find("positions", "this model has no position vectors: it reads in order, or ignores order"),
     ),

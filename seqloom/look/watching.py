@@ -31,13 +31,13 @@ class Watching:
     def __init__(self, objective: Objective) -> None:
         model = objective.model
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        found = list_levels(model)
+        levels = list_levels(model)
         names = {id(parameter): name for name, parameter in reversed(list(model.named_parameters()))}
-        layers = [name_layer(names[id(parameter)], found) for parameter in self.parameters]
-        order = list_layers(found)
+        layers = [name_layer(names[id(parameter)], levels) for parameter in self.parameters]
+        order = list_layers(levels)
         self.layers = sorted(set(layers), key=lambda layer: order.index(layer) if layer in order else len(order))
         self.places = torch.tensor([self.layers.index(layer) for layer in layers])
-        self.recurrences = [level for level in found if level.cell is not None]
+        self.recurrences = [level for level in levels if level.cell is not None]
 
     @torch.no_grad()
     def before(self) -> list[Tensor]:
@@ -65,9 +65,9 @@ class Watching:
         return squares.sqrt()
 
 
-def name_layer(parameter: str, found: Sequence[Level]) -> str:
+def name_layer(parameter: str, levels: Sequence[Level]) -> str:
     """What a person calls the part of the model that holds a parameter."""
-    if level := find_level(found, parameter):
+    if level := find_level(levels, parameter):
         return level.name
     first, _, rest = parameter.partition(".")
     if first == "source":
@@ -75,10 +75,10 @@ def name_layer(parameter: str, found: Sequence[Level]) -> str:
     return {"embed": "embedding", "decoder": "decoder end", "encoder": "encoder end"}.get(first, first)
 
 
-def list_layers(found: Sequence[Level]) -> list[str]:
+def list_layers(levels: Sequence[Level]) -> list[str]:
     """All names that `name_layer` gives, from the first layer to the last."""
-    reads = [level.name for level in found if level.side == SOURCE]
-    own = [level.name for level in found if level.side == INPUTS]
+    reads = [level.name for level in levels if level.side == SOURCE]
+    own = [level.name for level in levels if level.side == INPUTS]
     ends = ["encoder end"] if reads else []
     return ["source embedding", *reads, *ends, "embedding", *own, "encoder end", "decoder end", "head"]
 
@@ -87,8 +87,8 @@ def summarize_spectrum(matrix: Tensor) -> list[float]:
     """The largest, the median and the smallest singular value, and the spectral radius of a square one."""
     values = torch.linalg.svdvals(matrix.float().cpu())
     square = matrix.shape[0] == matrix.shape[1]
-    found = [float(values[0]), float(values[len(values) // 2]), float(values[-1])]
-    return [_round(value) for value in [*found, *([estimate_radius(matrix.float().cpu())] if square else [])]]
+    summary = [float(values[0]), float(values[len(values) // 2]), float(values[-1])]
+    return [_round(value) for value in [*summary, *([estimate_radius(matrix.float().cpu())] if square else [])]]
 
 
 def estimate_radius(matrix: Tensor) -> float:

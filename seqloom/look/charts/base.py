@@ -278,8 +278,8 @@ def read_library() -> str:
     start = f"vega-{metadata.version('vl-convert-python')}-"
     for kept in sorted(folder.glob(f"{start}*.js")):
         with suppress(OSError):
-            if sha256(found := kept.read_bytes()).hexdigest() == kept.stem.removeprefix(start):
-                return found.decode()
+            if sha256(library := kept.read_bytes()).hexdigest() == kept.stem.removeprefix(start):
+                return library.decode()
     script = str(converts.javascript_bundle())
     content = script.encode()
     with suppress(OSError):  # kept or not, it is there

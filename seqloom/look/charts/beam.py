@@ -120,9 +120,9 @@ def name_token(token: int, symbols: Sequence[str]) -> str:
 def best_path(tree: Tree) -> set[int]:
     """The nodes that lead to the finished one with the highest score."""
     ended = [place for place, node in enumerate(tree.nodes) if node.fate == "finished"]
-    found: set[int] = set()
+    path: set[int] = set()
     place = max(ended, key=lambda place: tree.nodes[place].score, default=None)
     while place is not None:
-        found.add(place)
+        path.add(place)
         place = tree.nodes[place].parent
-    return found
+    return path

@@ -69,10 +69,12 @@ def _rates(classes: Mapping[str, Any], order: list[str]) -> Any:
     )
 
 
-def calibration_chart(found: Mapping[str, Any], title: str = "Calibration of the confidence") -> "alt.VConcatChart":
+def calibration_chart(
+    calibration: Mapping[str, Any], title: str = "Calibration of the confidence"
+) -> "alt.VConcatChart":
     """How often answers of each confidence are right; on the diagonal, confidence can be taken at its word."""
     alt = import_altair()
-    rows = [{key: round_number(value) for key, value in one.items()} for one in found["bins"]]
+    rows = [{key: round_number(value) for key, value in one.items()} for one in calibration["bins"]]
     base = alt.Chart(make_data(rows)).encode(
         x=alt.X("confidence:Q", title="confidence (mean probability of the answer)", scale=alt.Scale(domain=[0, 1]))
     )
@@ -83,7 +85,7 @@ def calibration_chart(found: Mapping[str, Any], title: str = "Calibration of the
     ends = alt.Chart(make_data([{"confidence": 0, "accuracy": 0}, {"confidence": 1, "accuracy": 1}]))
     diagonal = ends.mark_line(strokeDash=[4, 4], color="#888888").encode(x="confidence:Q", y="accuracy:Q")
     bars = base.mark_bar(color="#999999", size=14).encode(y=alt.Y("examples:Q", title="examples"))
-    words = f"Expected calibration error {found['error']:.3f}; below the diagonal the model is too sure"
+    words = f"Expected calibration error {calibration['error']:.3f}; below the diagonal the model is too sure"
     panels = [alt.layer(diagonal, line).properties(width=320, height=260), bars.properties(width=320, height=60)]
     return alt.vconcat(*panels).properties(title=make_title(title, words))
 

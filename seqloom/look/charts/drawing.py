@@ -47,14 +47,14 @@ def draw_model(model: Model, batch: Batch, names: Names | None = None, title: st
     """As it reads the first row of the batch; long sequences are shown by their beginning and end."""
     batch = take_row(batch)
     names = number_positions(batch) if names is None else names
-    found = list_parts(model, batch)
-    total = sum(part.parameters for part in found)
-    panels = [side for side in (SOURCE, INPUTS) if any(part.side == side for part in found)]
-    tallest = max(len([part for part in found if part.side == side]) for side in panels)
+    parts = list_parts(model, batch)
+    total = sum(part.parameters for part in parts)
+    panels = [side for side in (SOURCE, INPUTS) if any(part.side == side for part in parts)]
+    tallest = max(len([part for part in parts if part.side == side]) for side in panels)
     lines, left = [], 16
     encoder: _Panel | None = None
     for side in panels:
-        here = [part for part in found if part.side == side]
+        here = [part for part in parts if part.side == side]
         panel = _Panel(here, names.of(side), left, TOP + tallest * ROW)
         lines += panel.lines(names.target if side == INPUTS else [])
         if encoder is not None:
@@ -68,7 +68,7 @@ def draw_model(model: Model, batch: Batch, names: Names | None = None, title: st
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left} {height}" width="{left}" height="{height}" '
         f'role="img" aria-label="{escape(title)}">{STYLE}{MARKER}{heading}{count}{"".join(lines)}</svg>'
     )
-    return Drawing(title, svg, [asdict(part) for part in found])
+    return Drawing(title, svg, [asdict(part) for part in parts])
 
 
 def choose_steps(count: int) -> list[int | None]:
@@ -93,21 +93,21 @@ class _Panel:
         return self.bottom - (row + 1) * ROW
 
     def lines(self, target: Sequence[str]) -> list[str]:
-        found = []
+        shapes = []
         for column, step in enumerate(self.steps):
             name = "…" if step is None else self.names[step]
-            found.append(_text(self.x(column) + BOX / 2, self.bottom + 16, _short(format_token(name)), middle=True))
+            shapes.append(_text(self.x(column) + BOX / 2, self.bottom + 16, _short(format_token(name)), middle=True))
         for number, part in enumerate(self.rows):
-            found += self._row(number, part)
+            shapes += self._row(number, part)
         last = self.rows[-1]
         for column, step in enumerate(self.steps if target and last.flow != ONE else []):
             if step is not None and step < len(target):
-                found.append(
+                shapes.append(
                     _text(self.x(column) + BOX / 2, self.y(len(self.rows) - 1) - 20, _short(target[step]), True)
                 )
         if target and last.flow == ONE:
-            found.append(_text(self.middle(), self.y(len(self.rows) - 1) - 20, _short(target[0]), True))
-        return found
+            shapes.append(_text(self.middle(), self.y(len(self.rows) - 1) - 20, _short(target[0]), True))
+        return shapes
 
     def middle(self) -> float:
         return self.x(0) + (len(self.steps) * (BOX + GAP) - GAP) / 2
@@ -116,42 +116,42 @@ class _Panel:
         y = self.y(number)
         many = part.flow != ONE
         shape = f"{len(self.names)} × {part.size}" if many else str(part.size)
-        found = [
+        shapes = [
             _text(self.left, y + 12, part.name, kind="name"),
             _text(self.left, y + 26, f"{shape} · {part.parameters:,} parameters", kind="small"),
         ]
         wide = max(len(self.steps) * (BOX + GAP) - GAP, BOX)
         if part.flow == ONE:
-            found.append(_box(self.middle() - BOX / 2, y, BOX, FILLS["memory"]))
+            shapes.append(_box(self.middle() - BOX / 2, y, BOX, FILLS["memory"]))
             below = self.rows[number - 1] if number else None
             from_one = below is not None and below.flow == ONE
             starts = [self.middle()] if from_one else [self.x(column) + BOX / 2 for column in self._columns()]
-            return [*found, *(_arrow(start, y + ROW, self.middle(), y + HEIGHT) for start in starts)]
+            return [*shapes, *(_arrow(start, y + ROW, self.middle(), y + HEIGHT) for start in starts)]
         if part.flow in (AROUND, PAST):
             words = "every step sees all" if part.flow == AROUND else "every step sees the past"
-            found += [_box(self.x(0), y, wide, FILLS["across"]), _text(self.middle(), y + 17, words, True, "in small")]
+            shapes += [_box(self.x(0), y, wide, FILLS["across"]), _text(self.middle(), y + 17, words, True, "in small")]
         for column in self._columns():
             middle = self.x(column) + BOX / 2
-            found.append(_arrow(middle, y + ROW, middle, y + HEIGHT))
+            shapes.append(_arrow(middle, y + ROW, middle, y + HEIGHT))
             if part.flow not in (AROUND, PAST):
                 fill = FILLS["memory"] if part.looks else FILLS["time" if part.flow in (FORWARDS, BOTH) else "each"]
-                found.append(_box(self.x(column), y, BOX, fill))
-        return [*found, *self._time(part, y)]
+                shapes.append(_box(self.x(column), y, BOX, fill))
+        return [*shapes, *self._time(part, y)]
 
     def _columns(self) -> list[int]:
         return [column for column, step in enumerate(self.steps) if step is not None]
 
     def _time(self, part: Part, y: float) -> list[str]:
         """The arrows of a recurrence from step to step."""
-        found = []
+        arrows = []
         columns = self._columns() if part.flow in (FORWARDS, BOTH) else []
         for before, after in pairwise(columns):
             there, here = self.x(before) + BOX, self.x(after)
             shift = 5 if part.flow == BOTH else 0
-            found.append(_arrow(there, y + HEIGHT / 2 - shift, here, y + HEIGHT / 2 - shift))
+            arrows.append(_arrow(there, y + HEIGHT / 2 - shift, here, y + HEIGHT / 2 - shift))
             if part.flow == BOTH:
-                found.append(_arrow(here, y + HEIGHT / 2 + shift, there, y + HEIGHT / 2 + shift))
-        return found
+                arrows.append(_arrow(here, y + HEIGHT / 2 + shift, there, y + HEIGHT / 2 + shift))
+        return arrows
 
 
 def _memory(encoder: _Panel, decoder: _Panel) -> list[str]:

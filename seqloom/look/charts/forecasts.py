@@ -14,34 +14,34 @@ BEFORE = 4  # horizons of history that are drawn, at most
 TRUTH, FORECAST = "truth", "forecast (median or mean)"
 
 
-def fan_chart(found: ForecastFan, title: str = "Forecast beside the truth") -> "alt.VConcatChart":
+def fan_chart(fan: ForecastFan, title: str = "Forecast beside the truth") -> "alt.VConcatChart":
     """Bands between opposite quantiles, the darker the nearer to the middle."""
     alt = import_altair()
-    names = list(found.forecast)
-    panels = [_panel(found, name, place) for place, name in enumerate(names[:PANELS])]
+    names = list(fan.forecast)
+    panels = [_panel(fan, name, place) for place, name in enumerate(names[:PANELS])]
     left = f"{len(names) - PANELS} more variables are not drawn" if len(names) > PANELS else ""
-    levels = list(next(iter(found.quantiles.values()), {}))
+    levels = list(next(iter(fan.quantiles.values()), {}))
     bands = f"Band: quantiles {levels[0]} to {levels[-1]}" if len(levels) > 1 else ""
-    words = f"From {found.times[0]} to {found.times[-1]}. {bands}"
+    words = f"From {fan.times[0]} to {fan.times[-1]}. {bands}"
     return alt.vconcat(*panels).properties(title=make_title(title, words, left))
 
 
-def _panel(found: ForecastFan, name: str, place: int) -> Any:
+def _panel(fan: ForecastFan, name: str, place: int) -> Any:
     alt = import_altair()
-    read, horizon = len(found.history[name]), len(found.forecast[name])
+    read, horizon = len(fan.history[name]), len(fan.forecast[name])
     first = max(0, read - BEFORE * horizon)
-    past = [(step, value) for step, value in enumerate(found.history[name]) if step >= first]
+    past = [(step, value) for step, value in enumerate(fan.history[name]) if step >= first]
     ends = past[-1:]  # so that lines go on from what was read
-    lines = {TRUTH: [*past, *enumerate(found.truth[name], read)]}
-    lines[FORECAST] = [*ends, *enumerate(found.forecast[name], read)]
-    lines |= {baseline: [*ends, *enumerate(values[name], read)] for baseline, values in found.baselines.items()}
+    lines = {TRUTH: [*past, *enumerate(fan.truth[name], read)]}
+    lines[FORECAST] = [*ends, *enumerate(fan.forecast[name], read)]
+    lines |= {baseline: [*ends, *enumerate(values[name], read)] for baseline, values in fan.baselines.items()}
     rows = [
-        {"step": step, "time": found.times[step], "value": round_number(value), "line": line}
+        {"step": step, "time": fan.times[step], "value": round_number(value), "line": line}
         for line, points in lines.items()
         for step, value in points
     ]
     scale = alt.Scale(zero=False)
-    axis = alt.Axis(labelExpr=f"{_short(found.times)}[datum.value]", tickCount=6, tickMinStep=1, title="time")
+    axis = alt.Axis(labelExpr=f"{_short(fan.times)}[datum.value]", tickCount=6, tickMinStep=1, title="time")
     names = list(lines)
     colors = ["#777777", COLORS[0], *COLORS[1:]][: len(names)]
     drawn = (
@@ -61,13 +61,13 @@ def _panel(found: ForecastFan, name: str, place: int) -> Any:
     begin = (
         alt.Chart(make_data([{"step": read - 0.5}])).mark_rule(strokeDash=[2, 4], color="#888888").encode(x="step:Q")
     )
-    return alt.layer(*_bands(found, name, read, scale), drawn, begin).properties(width=600, height=220)
+    return alt.layer(*_bands(fan, name, read, scale), drawn, begin).properties(width=600, height=220)
 
 
-def _bands(found: ForecastFan, name: str, read: int, scale: Any) -> list[Any]:
+def _bands(fan: ForecastFan, name: str, read: int, scale: Any) -> list[Any]:
     """One between each quantile and its opposite."""
     alt = import_altair()
-    quantiles = list(found.quantiles.get(name, {}).values())
+    quantiles = list(fan.quantiles.get(name, {}).values())
     bands = []
     for low, high in zip(quantiles[: len(quantiles) // 2], quantiles[::-1], strict=False):
         rows = [

@@ -173,12 +173,12 @@ def decay_chart(
 
 
 def scalar_chart(
-    found: ScalarDecay, own: float | None = None, title: str = "A single linear unit: what is left of its gradient"
+    decay: ScalarDecay, own: float | None = None, title: str = "A single linear unit: what is left of its gradient"
 ) -> "alt.Chart":
     """(γ̄ w)^lag for each weight; `own` adds that of a model's own largest eigenvalue."""
-    lags = np.arange(found.left.shape[1])
-    curves = [(f"w = {weight:g}", values) for weight, values in zip(found.weights, found.left, strict=True)]
-    curves += [] if own is None else [(f"w = {own:.3g} (this model)", np.power(found.slope * own, lags.astype(float)))]
+    lags = np.arange(decay.left.shape[1])
+    curves = [(f"w = {weight:g}", values) for weight, values in zip(decay.weights, decay.left, strict=True)]
+    curves += [] if own is None else [(f"w = {own:.3g} (this model)", np.power(decay.slope * own, lags.astype(float)))]
     rows = [
         {"lag": n, "left": round_number(v), "weight": words}
         for words, values in curves
@@ -187,7 +187,7 @@ def scalar_chart(
     axis = import_altair().Axis(title="lag k (steps back from the end)", tickMinStep=1)
     words = make_title(title, "Below a weight of 1 it vanishes, above 1 it explodes")
     names = [name for name, _ in curves]
-    return _log_lines(rows, "lag", axis, "left", f"gradient left, ({found.slope:g} · w)^k", "weight", words, 1, names)
+    return _log_lines(rows, "lag", axis, "left", f"gradient left, ({decay.slope:g} · w)^k", "weight", words, 1, names)
 
 
 def spectrum_chart(
@@ -237,7 +237,7 @@ def name_matrix(matrix: str) -> str:
 
 
 def query_key_value_chart(
-    found: Sequence[QueryKeyValue], title: str = "Gradients of queries, keys and values"
+    gradients: Sequence[QueryKeyValue], title: str = "Gradients of queries, keys and values"
 ) -> "alt.Chart":
     alt = import_altair()
     rows = [
@@ -247,14 +247,14 @@ def query_key_value_chart(
             "share": round_number(value / max(weight, 1e-12)),
             "gradient": round_number(value),
         }
-        for one in found
+        for one in gradients
         for part, value, weight in zip(PARTS, (one.query, one.key, one.value), one.weights, strict=True)
     ]
     return (
         alt.Chart(make_data(rows), title=make_title(title, "Gradient norm over weight norm, ‖∂L/∂W‖ / ‖W‖"))
         .mark_bar()
         .encode(
-            y=alt.Y("layer:N", sort=[one.name for one in found], title="attention", axis=alt.Axis(labelLimit=240)),
+            y=alt.Y("layer:N", sort=[one.name for one in gradients], title="attention", axis=alt.Axis(labelLimit=240)),
             yOffset=alt.YOffset("part:N", sort=PARTS),
             x=alt.X("share:Q", title="relative gradient ‖∂L/∂W‖ / ‖W‖"),
             color=alt.Color("part:N", sort=PARTS, scale=alt.Scale(range=list(COLORS)), title=None),
@@ -265,7 +265,7 @@ def query_key_value_chart(
 
 
 def shrinkage_chart(
-    found: Sequence[Shrinkage], title: str = "How much each normalization scales a gradient on its way back"
+    shrinkages: Sequence[Shrinkage], title: str = "How much each normalization scales a gradient on its way back"
 ) -> "alt.Chart":
     alt = import_altair()
     rows = [
@@ -275,7 +275,7 @@ def shrinkage_chart(
             "spread": round_number(one.spread),
             "size": round_number(one.size),
         }
-        for one in found
+        for one in shrinkages
     ]
     return (
         alt.Chart(
@@ -286,7 +286,7 @@ def shrinkage_chart(
         .encode(
             y=alt.Y(
                 "norm:N",
-                sort=[one.name for one in found],
+                sort=[one.name for one in shrinkages],
                 title="normalization",
                 axis=alt.Axis(labelLimit=240),
             ),
@@ -297,7 +297,7 @@ def shrinkage_chart(
     )
 
 
-def cost_chart(found: Sequence[Cost], title: str = "Time and memory by sequence length") -> "alt.HConcatChart":
+def cost_chart(costs: Sequence[Cost], title: str = "Time and memory by sequence length") -> "alt.HConcatChart":
     alt = import_altair()
     rows = [
         {
@@ -307,7 +307,7 @@ def cost_chart(found: Sequence[Cost], title: str = "Time and memory by sequence 
             "training": round_number(1000 * cost.training),
             "memory": round_number(cost.memory / 1e6),
         }
-        for cost in found
+        for cost in costs
     ]
     base, names = alt.Chart(make_data(rows)).mark_line(point=True), list(dict.fromkeys(row["body"] for row in rows))
     legend = alt.Legend(labelLimit=300, orient="bottom", columns=2, symbolType="stroke", symbolSize=400)

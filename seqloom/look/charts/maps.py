@@ -42,10 +42,10 @@ AXES = {  # by the kind of attention: the elements attended to, and those that a
 }
 
 
-def name_maps(found: AttentionMap) -> dict[str, NDArray[np.float32]]:
+def name_maps(attention: AttentionMap) -> dict[str, NDArray[np.float32]]:
     """The maps by their names, of several the mean first."""
-    mean = {} if len(found.names) == 1 else {MEAN: found.weights.mean(0)}
-    return mean | dict(zip(found.names, found.weights, strict=True))
+    mean = {} if len(attention.names) == 1 else {MEAN: attention.weights.mean(0)}
+    return mean | dict(zip(attention.names, attention.weights, strict=True))
 
 
 def pick_map(chart: Any, names: Sequence[str]) -> Any:
@@ -58,23 +58,23 @@ def pick_map(chart: Any, names: Sequence[str]) -> Any:
     return chart.add_params(pick).transform_filter(pick)
 
 
-def attention_chart(found: AttentionMap) -> "alt.Chart":
+def attention_chart(attention: AttentionMap) -> "alt.Chart":
     """A row for each element that attends, a column for each attended to. One map can be picked; at first the mean."""
     alt = import_altair()
-    maps = name_maps(found)
+    maps = name_maps(attention)
     side = max(8, min(SIDE, int((CELLS / len(maps)) ** 0.5)))
-    rows, columns = split_axis(len(found.target), side), split_axis(len(found.source), side)
+    rows, columns = split_axis(len(attention.target), side), split_axis(len(attention.source), side)
     values = [
         cell | {"map": name}
         for name, weights in maps.items()
-        for cell in _cells(weights, rows, columns, found.target, found.source, "sum")
+        for cell in _cells(weights, rows, columns, attention.target, attention.source, "sum")
     ]
-    brightest = max(float(found.weights.max(initial=0)), min(1.0, 4 / max(len(found.source), 1)))
-    across, down = AXES[found.kind]
-    chart = _heat(values, make_title(found.title, found.example, _note_pooling(found)))
+    brightest = max(float(attention.weights.max(initial=0)), min(1.0, 4 / max(len(attention.source), 1)))
+    across, down = AXES[attention.kind]
+    chart = _heat(values, make_title(attention.title, attention.example, _note_pooling(attention)))
     chart = chart.encode(
-        x=alt.X("column:O", axis=make_token_axis(name_pieces(found.source, columns), across, across=True)),
-        y=alt.Y("row:O", axis=make_token_axis(name_pieces(found.target, rows), down)),
+        x=alt.X("column:O", axis=make_token_axis(name_pieces(attention.source, columns), across, across=True)),
+        y=alt.Y("row:O", axis=make_token_axis(name_pieces(attention.target, rows), down)),
         color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, brightest]), title=WEIGHT),
         tooltip=[_make_tooltip(down, "y"), _make_tooltip(across, "x"), alt.Tooltip("value:Q", title=WEIGHT), "map:N"],
     ).properties(width=make_extent(len(columns)), height=make_extent(len(rows)))
@@ -96,25 +96,27 @@ def heads_chart(maps: Sequence[AttentionMap]) -> "alt.VConcatChart":
     )
 
 
-def _heads_panel(found: AttentionMap, cells: int) -> Any:
+def _heads_panel(attention: AttentionMap, cells: int) -> Any:
     alt = import_altair()
     side = max(6, min(24, int(cells**0.5)))
-    rows, columns = split_axis(len(found.target), side), split_axis(len(found.source), side)
+    rows, columns = split_axis(len(attention.target), side), split_axis(len(attention.source), side)
     values = []
-    for name, weights in zip(found.names, found.weights, strict=True):
+    for name, weights in zip(attention.names, attention.weights, strict=True):
         layer, _, head = name.partition(", ")
-        for cell in _cells(weights, rows, columns, found.target, found.source, "sum"):
+        for cell in _cells(weights, rows, columns, attention.target, attention.source, "sum"):
             values.append(cell | {"layer": layer, "head": head or "one head"})
     layers = list(dict.fromkeys(cell["layer"] for cell in values))
     heads = list(dict.fromkeys(cell["head"] for cell in values))
     labeled = len(heads) <= LABELED
     width, height = (max(TINY, 10 * len(side)) if labeled else TINY for side in (columns, rows))
-    across, down = AXES[found.kind]
+    across, down = AXES[attention.kind]
     return (
-        _heat(values, make_title(found.title, f"columns: {across}; rows: {down}"))
+        _heat(values, make_title(attention.title, f"columns: {across}; rows: {down}"))
         .encode(
-            x=alt.X("column:O", axis=_small_axis(name_pieces(found.source, columns), across=True) if labeled else None),
-            y=alt.Y("row:O", axis=_small_axis(name_pieces(found.target, rows)) if labeled else None),
+            x=alt.X(
+                "column:O", axis=_small_axis(name_pieces(attention.source, columns), across=True) if labeled else None
+            ),
+            y=alt.Y("row:O", axis=_small_axis(name_pieces(attention.target, rows)) if labeled else None),
             color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1]), title=WEIGHT),
             tooltip=["layer:N", "head:N", _make_tooltip(down, "y"), _make_tooltip(across, "x"), "value:Q"],
             row=alt.Row("layer:N", sort=layers, title=None, header=alt.Header(labelAngle=0, labelAlign="left")),
@@ -146,11 +148,11 @@ def flow_chart(
 
 
 def flow_history_chart(
-    found: Sequence[tuple[str, Sequence[GradientFlow]]], title: str = "Gradient norm over training"
+    history: Sequence[tuple[str, Sequence[GradientFlow]]], title: str = "Gradient norm over training"
 ) -> "alt.VConcatChart":
     """The same after some steps of training, one below the other, with the same colors."""
-    domain = _span_norms([flow for _, flows in found for flow in flows])
-    maps = [_flow_map(flow, domain, when) for when, flows in found for flow in flows]
+    domain = _span_norms([flow for _, flows in history for flow in flows])
+    maps = [_flow_map(flow, domain, when) for when, flows in history for flow in flows]
     return import_altair().vconcat(*maps).properties(title=make_title(title, FLOW))
 
 
@@ -207,33 +209,33 @@ def field_chart(
     )
 
 
-def units_chart(found: Sequence[UnitValues], title: str = "Every unit over time") -> "alt.VConcatChart":
+def units_chart(levels: Sequence[UnitValues], title: str = "Every unit over time") -> "alt.VConcatChart":
     """Every unit over time, a map for each gate or state."""
     return (
         import_altair()
-        .vconcat(*map(_unit_map, found))
+        .vconcat(*map(_unit_map, levels))
         .resolve_scale(color="independent")
         .properties(title=make_title(title))
     )
 
 
-def _unit_map(found: UnitValues) -> "alt.Chart":
+def _unit_map(level: UnitValues) -> "alt.Chart":
     alt = import_altair()
-    values, quantity = found.values.T, found.quantity  # (units, T)
-    rows, columns = split_axis(len(values), SIDE // 2), split_axis(len(found.steps), SIDE)
-    most = 1.0 if found.gate else float(np.abs(values).max(initial=1e-9))
+    values, quantity = level.values.T, level.quantity  # (units, T)
+    rows, columns = split_axis(len(values), SIDE // 2), split_axis(len(level.steps), SIDE)
+    most = 1.0 if level.gate else float(np.abs(values).max(initial=1e-9))
     scale = (
         alt.Scale(scheme="viridis", domain=[0, 1])
-        if found.gate
+        if level.gate
         else alt.Scale(scheme="blueorange", domain=[-most, most])
     )
     units = [str(n + 1) for n in range(len(values))]
-    cells = list(_cells(values, rows, columns, units, found.steps, "max"))
-    words = f"{GATES.get(quantity, quantity)}: 0 is closed, 1 is open" if found.gate else STATES.get(quantity, quantity)
+    cells = list(_cells(values, rows, columns, units, level.steps, "max"))
+    words = f"{GATES.get(quantity, quantity)}: 0 is closed, 1 is open" if level.gate else STATES.get(quantity, quantity)
     return (
-        _heat(cells, make_title(found.name, words))
+        _heat(cells, make_title(level.name, words))
         .encode(
-            x=alt.X("column:O", axis=make_token_axis(name_pieces(found.steps, columns), "element read", True)),
+            x=alt.X("column:O", axis=make_token_axis(name_pieces(level.steps, columns), "element read", True)),
             y=alt.Y("row:O", axis=make_token_axis(name_pieces(units, rows), "unit")),
             color=alt.Color("value:Q", scale=scale, title=quantity),
             tooltip=[_make_tooltip("unit", "y"), _make_tooltip("step", "x"), alt.Tooltip("value:Q", title=quantity)],
@@ -242,15 +244,15 @@ def _unit_map(found: UnitValues) -> "alt.Chart":
     )
 
 
-def position_chart(found: PositionVectors, title: str = "Position vectors") -> "alt.HConcatChart":
+def position_chart(positions: PositionVectors, title: str = "Position vectors") -> "alt.HConcatChart":
     """The vectors themselves, and how alike the vectors of two places are."""
     alt = import_altair()
-    places = [str(n) for n in range(len(found.values))]
-    features = [str(n) for n in range(found.values.shape[1])]
+    places = [str(n) for n in range(len(positions.values))]
+    features = [str(n) for n in range(positions.values.shape[1])]
     charts = []
     for values, across, label, words in (
-        (found.values, features, "feature", "The vector of each position"),
-        (found.alike, places, "position", "Cosine similarity of two positions"),
+        (positions.values, features, "feature", "The vector of each position"),
+        (positions.alike, places, "position", "Cosine similarity of two positions"),
     ):
         rows, columns = split_axis(len(places), SIDE), split_axis(len(across), SIDE)
         most = float(np.abs(values).max(initial=1e-9))
@@ -264,7 +266,7 @@ def position_chart(found: PositionVectors, title: str = "Position vectors") -> "
             )
             .properties(width=300, height=300)
         )
-    return alt.hconcat(*charts).resolve_scale(color="independent").properties(title=make_title(title, found.name))
+    return alt.hconcat(*charts).resolve_scale(color="independent").properties(title=make_title(title, positions.name))
 
 
 def _cells(
@@ -293,7 +295,7 @@ def _make_tooltip(words: str, field: str) -> Any:
     return import_altair().Tooltip(f"{field}:N", title=words)
 
 
-def _note_pooling(found: AttentionMap) -> str:
+def _note_pooling(attention: AttentionMap) -> str:
     """Says so, where several elements share a cell."""
-    longest = max(len(found.source), len(found.target), 0)
+    longest = max(len(attention.source), len(attention.target), 0)
     return f"{longest} elements: neighbors share a cell, whose attention is summed" if longest > SIDE else ""

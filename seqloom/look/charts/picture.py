@@ -39,19 +39,19 @@ def make_picture_url(picture: Picture) -> str:
     return f"data:image/png;base64,{b64encode(encode_png(picture.pixels)).decode()}"
 
 
-def picture_chart(found: AttentionMap) -> "alt.FacetChart":
+def picture_chart(attention: AttentionMap) -> "alt.FacetChart":
     """A picture for each word: bright where it attends, dark where not. One map can be picked; at first the mean."""
     alt = import_altair()
-    assert found.picture is not None, "there is no picture to draw on"
-    pixels = found.picture.pixels
+    assert attention.picture is not None, "there is no picture to draw on"
+    pixels = attention.picture.pixels
     scale = PANEL / max(pixels.shape[:2])
     height, width = (side * scale for side in pixels.shape[:2])
-    words = [f"{n + 1}. {format_token(word)}" for n, word in enumerate(found.target[:WORDS])]
-    maps = name_maps(found)
-    base = alt.Chart(make_data(_make_squares(found.picture, maps, words, scale)))
+    words = [f"{n + 1}. {format_token(word)}" for n, word in enumerate(attention.target[:WORDS])]
+    maps = name_maps(attention)
+    base = alt.Chart(make_data(_make_squares(attention.picture, maps, words, scale)))
     ground = (
         base.transform_filter("datum.place == 0")
-        .mark_image(url=make_picture_url(found.picture), width=width, height=height, align="left", baseline="top")
+        .mark_image(url=make_picture_url(attention.picture), width=width, height=height, align="left", baseline="top")
         .encode(x=alt.value(0), y=alt.value(0))
     )
     ground.mark.smooth = scale < 1  # the squares of a small one are to be seen
@@ -68,7 +68,7 @@ def picture_chart(found: AttentionMap) -> "alt.FacetChart":
         chart.facet(facet=alt.Facet("word:N", sort=words, title=None), columns=4)
         .properties(
             title=make_title(
-                found.title, found.example, "Bright: a large attention weight; each picture has its own scale"
+                attention.title, attention.example, "Bright: a large attention weight; each picture has its own scale"
             )
         )
         .resolve_scale(x="shared", y="shared")

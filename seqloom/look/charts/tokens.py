@@ -38,7 +38,7 @@ MAP = (560, 460)  # pixels
 
 
 def attribution_chart(
-    found: Sequence[Attribution],
+    attributions: Sequence[Attribution],
     trust: Sequence[Faithfulness] = (),
     title: str = "Attribution: which elements drove the answer",
 ) -> "alt.VConcatChart":
@@ -46,7 +46,7 @@ def attribution_chart(
     alt = import_altair()
     scores = {one.method: one for one in trust}
     charts = []
-    for one in found:
+    for one in attributions:
         parts, total = split_axis(len(one.elements), SIDE), float(abs(one.shares).sum()) or 1.0
         rows = [
             {"place": n, "element": name, "share": round_number(float(one.shares[part].sum()) / total)}
@@ -67,44 +67,47 @@ def attribution_chart(
             )
             .properties(width=make_extent(len(parts)), height=120)
         )
-    about = (
-        f"Log-probability of {found[0].about}: {_nats(found[0].whole)}; with nothing read {_nats(found[0].nothing)}"
-        if found
-        else ""
-    )
+    about = ""
+    if attributions:
+        first = attributions[0]
+        about = f"Log-probability of {first.about}: {_nats(first.whole)}; with nothing read {_nats(first.nothing)}"
     return alt.vconcat(*charts).properties(title=make_title(title, about))
 
 
-def _sum(found: Attribution) -> str:
-    return f"contributions sum to {_nats(found.shares.sum(), '+')}"
+def _sum(attribution: Attribution) -> str:
+    return f"contributions sum to {_nats(attribution.shares.sum(), '+')}"
 
 
 def _nats(value: float, sign: str = "") -> str:
     return f"{value:{sign}.0f} nats" if abs(value) >= 99.5 else f"{value:{sign}.2g} nats"
 
 
-def _describe_trust(found: Faithfulness | None) -> str:
-    if found is None:
+def _describe_trust(faithfulness: Faithfulness | None) -> str:
+    if faithfulness is None:
         return "faithfulness not measured"
-    verdict = "better than chance" if found.score > 0.02 and found.beaten > 0.8 else "no better than chance"
-    return f"faithfulness {found.score:+.2f}, beats {found.beaten:.0%} of random orders: {verdict}"
+    verdict = (
+        "better than chance" if faithfulness.score > 0.02 and faithfulness.beaten > 0.8 else "no better than chance"
+    )
+    return f"faithfulness {faithfulness.score:+.2f}, beats {faithfulness.beaten:.0%} of random orders: {verdict}"
 
 
-def _describe_gap(found: Attribution) -> str:
+def _describe_gap(attribution: Attribution) -> str:
     """Says so, where the shares do not add up to what the input has done; only of the method that promises it."""
-    done = found.whole - found.nothing
-    if found.method != "integrated gradients" or abs(found.gap) <= 0.1 * abs(done):
+    done = attribution.whole - attribution.nothing
+    if attribution.method != "integrated gradients" or abs(attribution.gap) <= 0.1 * abs(done):
         return ""
     return f"they should sum to {_nats(done, '+')}: the integral along the path is not exact"
 
 
-def faithfulness_chart(found: Faithfulness, title: str = "Faithfulness of the attribution") -> "alt.HConcatChart":
+def faithfulness_chart(
+    faithfulness: Faithfulness, title: str = "Faithfulness of the attribution"
+) -> "alt.HConcatChart":
     """Deletion must fall faster and insertion rise faster than when elements are taken at random."""
     alt = import_altair()
     panels = []
     for words, own, rivals in (
-        ("Deletion: the most important elements first", found.deletion, found.random_deletion),
-        ("Insertion: the most important elements first", found.insertion, found.random_insertion),
+        ("Deletion: the most important elements first", faithfulness.deletion, faithfulness.random_deletion),
+        ("Insertion: the most important elements first", faithfulness.insertion, faithfulness.random_insertion),
     ):
         curves = {"by attribution": own} | ({"at random": rivals.mean(0)} if len(rivals) else {})
         rows = [
@@ -121,30 +124,30 @@ def faithfulness_chart(found: Faithfulness, title: str = "Faithfulness of the at
             )
             .properties(width=260, height=200)
         )
-    return alt.hconcat(*panels).properties(title=make_title(title, found.method, _describe_trust(found)))
+    return alt.hconcat(*panels).properties(title=make_title(title, faithfulness.method, _describe_trust(faithfulness)))
 
 
-def next_chart(found: NextTokens, vocabulary: Sequence[str] = (), title: str = "") -> "alt.Chart":
+def next_chart(tokens: NextTokens, vocabulary: Sequence[str] = (), title: str = "") -> "alt.Chart":
     """The most probable symbols at every position; in the page a slider moves the temperature."""
     alt = import_altair()
-    steps = split_axis(len(found.steps), LABELS)[:LABELS]
-    names = found.named(vocabulary or list(map(str, range(int(found.symbols.max(initial=0)) + 1))))
-    came = [format_token(token) for token in found.target]
+    steps = split_axis(len(tokens.steps), LABELS)[:LABELS]
+    names = tokens.named(vocabulary or list(map(str, range(int(tokens.symbols.max(initial=0)) + 1))))
+    came = [format_token(token) for token in tokens.target]
     rows = [
         {
             "step": n,
             "rank": rank + 1,
             "symbol": format_token(names[part.start][rank]),
-            "right": rank_name == _at(found.target, part.start),
-            "at": [round_number(float(value)) for value in found.probabilities[:, part.start, rank]],
+            "right": rank_name == _at(tokens.target, part.start),
+            "at": [round_number(float(value)) for value in tokens.probabilities[:, part.start, rank]],
         }
         for n, part in enumerate(steps)
         for rank, rank_name in enumerate(names[part.start])
     ]
-    slider, place = make_temperature_slider(found.temperatures)
-    columns = [f"{format_token(_at(found.steps, part.start))} → {_at(came, part.start)}" for part in steps]
-    title = title or ("Most probable labels" if found.labels else "Most probable next tokens")
-    across = "element read → label" if found.labels else "last token read → true next token"
+    slider, place = make_temperature_slider(tokens.temperatures)
+    columns = [f"{format_token(_at(tokens.steps, part.start))} → {_at(came, part.start)}" for part in steps]
+    title = title or ("Most probable labels" if tokens.labels else "Most probable next tokens")
+    across = "element read → label" if tokens.labels else "last token read → true next token"
     base = (
         alt.Chart(make_data(rows))
         .transform_calculate(probability=f"datum.at[{place}]")
@@ -167,7 +170,7 @@ def next_chart(found: NextTokens, vocabulary: Sequence[str] = (), title: str = "
     )
     return alt.layer(cells, words).properties(
         width=make_extent(len(steps), 56, 1600),
-        height=make_extent(int(found.symbols.shape[1])),
+        height=make_extent(int(tokens.symbols.shape[1])),
         title=make_title(title, "At every position, the most probable on top"),
     )
 
@@ -186,27 +189,27 @@ def _at(names: Sequence[str], place: int) -> str:
 
 
 def map_chart(
-    found: Map, marked: Sequence[str] = (), title: str = "Embeddings in two dimensions (PCA)", at_most: int = 500
+    projection: Map, marked: Sequence[str] = (), title: str = "Embeddings in two dimensions (PCA)", at_most: int = 500
 ) -> "alt.LayerChart":
     """Symbols in the plane of their largest differences: those of the example and the most frequent are named."""
     alt = import_altair()
     own = set(marked)
-    known = set(found.symbols[:at_most])
-    texts = [symbol for symbol in dict.fromkeys([*marked, *found.symbols]) if not SPECIAL.fullmatch(symbol)]
-    named = _apart(found, [symbol for symbol in texts if symbol in known])
+    known = set(projection.symbols[:at_most])
+    texts = [symbol for symbol in dict.fromkeys([*marked, *projection.symbols]) if not SPECIAL.fullmatch(symbol)]
+    named = _apart(projection, [symbol for symbol in texts if symbol in known])
     rows = [
         {"symbol": format_token(symbol), "x": round_number(place[0]), "y": round_number(place[1])}
         | {
             "kind": "in this example" if symbol in own else "other",
             "label": format_token(symbol) if symbol in named else "",
         }
-        for symbol, place in zip(found.symbols[:at_most], found.places[:at_most], strict=False)
+        for symbol, place in zip(projection.symbols[:at_most], projection.places[:at_most], strict=False)
     ]
-    left = len(found.symbols) - len(rows)
+    left = len(projection.symbols) - len(rows)
     colors = alt.Scale(domain=["in this example", "other"], range=[COLORS[1], COLORS[0]])
     base = alt.Chart(make_data(rows)).encode(
-        x=alt.X("x:Q", title=f"first component ({found.explained[0]:.0%} of the variance)"),
-        y=alt.Y("y:Q", title=f"second component ({found.explained[1]:.0%})"),
+        x=alt.X("x:Q", title=f"first component ({projection.explained[0]:.0%} of the variance)"),
+        y=alt.Y("y:Q", title=f"second component ({projection.explained[1]:.0%})"),
         color=alt.Color("kind:N", scale=colors, title=None, legend=alt.Legend() if own else None),
         opacity=alt.condition("datum.label == ''", alt.value(0.25), alt.value(1)),
         tooltip=["symbol:N"],
@@ -219,10 +222,10 @@ def map_chart(
     )
 
 
-def _apart(found: Map, symbols: Sequence[str]) -> list[str]:
+def _apart(projection: Map, symbols: Sequence[str]) -> list[str]:
     """The first symbols, as many as can be named without one name on top of another."""
-    low, high = found.places.min(0, initial=0), found.places.max(0, initial=0)
-    where = dict(zip(found.symbols, (found.places - low) / np.maximum(high - low, 1e-12) * MAP, strict=True))
+    low, high = projection.places.min(0, initial=0), projection.places.max(0, initial=0)
+    where = dict(zip(projection.symbols, (projection.places - low) / np.maximum(high - low, 1e-12) * MAP, strict=True))
     named: list[str] = []
     for symbol in symbols:
         x, y = where[symbol]
@@ -234,13 +237,13 @@ def _apart(found: Map, symbols: Sequence[str]) -> list[str]:
     return named
 
 
-def neighbors_chart(found: Sequence[Neighbors], title: str = "") -> "alt.Chart":
+def neighbors_chart(neighbors: Sequence[Neighbors], title: str = "") -> "alt.Chart":
     """Who lies nearest; of several symbols that were asked about, one can be picked."""
     alt = import_altair()
-    asked = [format_token(one.asked) for one in found]
+    asked = [format_token(one.asked) for one in neighbors]
     rows = [
         {"asked": name, "symbol": format_token(symbol), "rank": rank, "cosine": round_number(float(cosine))}
-        for name, one in zip(asked, found, strict=True)
+        for name, one in zip(asked, neighbors, strict=True)
         for rank, (symbol, cosine) in enumerate(zip(one.symbols, one.cosines, strict=True))
     ]
     words = f"Nearest neighbors of {asked[0]} in embedding space"
@@ -263,21 +266,21 @@ def neighbors_chart(found: Sequence[Neighbors], title: str = "") -> "alt.Chart":
     return chart.add_params(pick).transform_filter(pick)
 
 
-def orthogonality_chart(found: Angles, title: str = "Angles between the vectors of symbols") -> "alt.Chart":
+def orthogonality_chart(angles: Angles, title: str = "Angles between the vectors of symbols") -> "alt.Chart":
     """Histograms of cosines, learned and random, one below the other."""
     alt = import_altair()
     edges = np.linspace(-1, 1, 81)
     rows = [
         {"vectors": name, "low": round_number(low), "high": round_number(high), "share": round_number(float(share))}
-        for name, cosines in (("learned", found.learned), ("random", found.random))
+        for name, cosines in (("learned", angles.learned), ("random", angles.random))
         for low, high, share in zip(
             edges[:-1], edges[1:], np.histogram(cosines, edges)[0] / max(len(cosines), 1), strict=True
         )
     ]
     words = (
-        f"Random directions in {found.size} dimensions have cosines of 0 ± {found.expected:.3f} (1/√d); "
-        f"learned ones of {float(found.learned.mean() if len(found.learned) else 0):+.3f} ± "
-        f"{float(found.learned.std() if len(found.learned) else 0):.3f}"
+        f"Random directions in {angles.size} dimensions have cosines of 0 ± {angles.expected:.3f} (1/√d); "
+        f"learned ones of {float(angles.learned.mean() if len(angles.learned) else 0):+.3f} ± "
+        f"{float(angles.learned.std() if len(angles.learned) else 0):.3f}"
     )
     return (
         alt.Chart(make_data(rows))
@@ -295,13 +298,13 @@ def orthogonality_chart(found: Angles, title: str = "Angles between the vectors 
     )
 
 
-def probe_chart(found: Sequence[Probe], title: str = "Linear probes of every layer") -> "alt.LayerChart":
+def probe_chart(probes: Sequence[Probe], title: str = "Linear probes of every layer") -> "alt.LayerChart":
     """How well the labels can be read off each layer by a linear probe; the mark is the most frequent label alone."""
     alt = import_altair()
     rows = [
-        {"layer": p.name, "accuracy": round_number(p.accuracy), "majority": round_number(p.majority)} for p in found
+        {"layer": p.name, "accuracy": round_number(p.accuracy), "majority": round_number(p.majority)} for p in probes
     ]
-    base = alt.Chart(make_data(rows)).encode(y=alt.Y("layer:N", sort=[p.name for p in found], title="layer"))
+    base = alt.Chart(make_data(rows)).encode(y=alt.Y("layer:N", sort=[p.name for p in probes], title="layer"))
     bars = base.mark_bar(color=COLORS[0]).encode(
         x=alt.X("accuracy:Q", title="accuracy on held-out sequences", scale=alt.Scale(domain=[0, 1])),
         tooltip=["layer:N", "accuracy:Q", "majority:Q"],
@@ -313,12 +316,12 @@ def probe_chart(found: Sequence[Probe], title: str = "Linear probes of every lay
 
 
 def order_chart(
-    found: OrderSensitivity, pairs: Swaps | None = None, title: str = "Effect of the order of the elements"
+    sensitivity: OrderSensitivity, pairs: Swaps | None = None, title: str = "Effect of the order of the elements"
 ) -> "alt.VConcatChart":
     """The loss as it is and shuffled; below, what it costs to swap every two neighbors."""
     alt = import_altair()
-    rows: list[dict[str, Any]] = [{"input": "as it is", "loss": round_number(found.ordered)}]
-    rows += [{"input": "shuffled", "loss": round_number(float(value))} for value in found.shuffled]
+    rows: list[dict[str, Any]] = [{"input": "as it is", "loss": round_number(sensitivity.ordered)}]
+    rows += [{"input": "shuffled", "loss": round_number(float(value))} for value in sensitivity.shuffled]
     whole = (
         alt.Chart(make_data(rows))
         .mark_point(filled=True, size=80, opacity=0.7, color=COLORS[0])
@@ -353,5 +356,5 @@ def order_chart(
             .properties(width=make_extent(len(names)), height=120)
         )
     return alt.vconcat(*charts).properties(
-        title=make_title(title, f"Shuffling changes the loss by {found.cost:+.3f} nats per target element")
+        title=make_title(title, f"Shuffling changes the loss by {sensitivity.cost:+.3f} nats per target element")
     )

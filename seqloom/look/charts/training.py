@@ -28,19 +28,19 @@ KINDS = dict(
 )
 
 
-def curves_chart(found: Curves, title: str = "Loss and scores over training") -> "alt.VConcatChart":
+def curves_chart(curves: Curves, title: str = "Loss and scores over training") -> "alt.VConcatChart":
     """Training against validation: where they part, the model overfits. Below, the validation's scores."""
     alt = import_altair()
     loss = _lines(
         [
             {"step": int(step), "value": round_number(value), "of": words}
-            for words, points in (("training", found.training), ("validation", found.validation))
+            for words, points in (("training", curves.training), ("validation", curves.validation))
             for step, value in points.tolist()
         ],
         "loss",
     )
     panels = [loss.interactive(bind_y=False)]
-    for name, points in found.scores.items():
+    for name, points in curves.scores.items():
         rows = [
             {"step": int(step), "value": round_number(value), "of": "validation"} for step, value in points.tolist()
         ]
@@ -66,15 +66,15 @@ def _lines(rows: list[dict[str, Any]], label: str) -> Any:
     )
 
 
-def schedule_chart(found: LearningRates, title: str = "Learning rate schedule") -> "alt.VConcatChart":
+def schedule_chart(schedule: LearningRates, title: str = "Learning rate schedule") -> "alt.VConcatChart":
     """And, where a decoder is not always given the truth, how often it is."""
     alt = import_altair()
-    panels = [("rate", found.rates, "learning rate", "~g")]
-    if (found.truths < 1).any():
-        panels.append(("truth", found.truths, "teacher forcing (share of true elements read)", "%"))
+    panels = [("rate", schedule.rates, "learning rate", "~g")]
+    if (schedule.truths < 1).any():
+        panels.append(("truth", schedule.truths, "teacher forcing (share of true elements read)", "%"))
     charts = []
     for name, values, label, form in panels:
-        rows = [{"step": int(s), name: float(v)} for s, v in zip(found.steps, values, strict=True)]
+        rows = [{"step": int(s), name: float(v)} for s, v in zip(schedule.steps, values, strict=True)]
         charts.append(
             alt.Chart(make_data(rows))
             .mark_line(color=COLORS[0])
@@ -89,39 +89,39 @@ def schedule_chart(found: LearningRates, title: str = "Learning rate schedule") 
 
 
 def training_flow_chart(
-    found: WatchedTraining, title: str = "Gradient norm of each layer over training"
+    history: WatchedTraining, title: str = "Gradient norm of each layer over training"
 ) -> "alt.VConcatChart":
     """The norm of the gradient at each layer's weights, step by step of training: dark is starved."""
     return _over_training(
-        found,
-        found.gradients,
+        history,
+        history.gradients,
         title,
         "gradient norm ‖∂L/∂W‖",
         "Logarithmic colors; the first layer is at the bottom, a row that stays dark learns little",
     )
 
 
-def updates_chart(found: WatchedTraining, title: str = "Relative size of each update") -> "alt.VConcatChart":
+def updates_chart(history: WatchedTraining, title: str = "Relative size of each update") -> "alt.VConcatChart":
     """The optimizer's move over the weights' own length: about a thousandth is usual."""
     words = "‖ΔW‖ / ‖W‖ of one step; about 10⁻³ is common, 10⁻¹ is very large"
-    return _over_training(found, found.updates, title, "relative update ‖ΔW‖ / ‖W‖", words)
+    return _over_training(history, history.updates, title, "relative update ‖ΔW‖ / ‖W‖", words)
 
 
-def _over_training(found: WatchedTraining, values: Floats, title: str, label: str, words: str) -> Any:
+def _over_training(history: WatchedTraining, values: Floats, title: str, label: str, words: str) -> Any:
     alt = import_altair()
-    parts = split_axis(len(found.steps), SIDE)
+    parts = split_axis(len(history.steps), SIDE)
     seen = raise_zeros(np.nan_to_num(values))
     rows: list[dict[str, Any]] = [
         {
             "place": n,
-            "step": int(found.steps[part.start]),
+            "step": int(history.steps[part.start]),
             "layer": layer,
             "value": round_number(seen[part, column].mean()),
         }
-        for column, layer in enumerate(found.layers)
+        for column, layer in enumerate(history.layers)
         for n, part in enumerate(parts)
     ]
-    steps = [int(found.steps[part.start]) for part in parts]
+    steps = [int(history.steps[part.start]) for part in parts]
     positive = [row["value"] for row in rows if row["value"]]
     chart = (
         alt.Chart(make_data(rows))
@@ -134,7 +134,7 @@ def _over_training(found: WatchedTraining, values: Floats, title: str, label: st
             ),
             y=alt.Y(
                 "layer:N",
-                sort=found.layers[::-1],
+                sort=history.layers[::-1],
                 axis=alt.Axis(title="layer", labelLimit=240, ticks=False),
             ),
             color=make_log_color("value", label, min(positive, default=1e-12), max(positive, default=1.0)),
@@ -146,16 +146,16 @@ def _over_training(found: WatchedTraining, values: Floats, title: str, label: st
 
 
 def training_spectra_chart(
-    found: WatchedTraining, title: str = "Singular values of the recurrent weights over training"
+    history: WatchedTraining, title: str = "Singular values of the recurrent weights over training"
 ) -> "alt.FacetChart":
     """The largest, the median and the smallest singular value of each recurrent matrix, and its spectral radius."""
     alt = import_altair()
-    parts = split_axis(len(found.steps), 100)
+    parts = split_axis(len(history.steps), 100)
     rows = [
-        {"step": int(found.steps[part.start]), "matrix": matrix, "of": KINDS[kind], "value": round_number(mean)}
-        for place, matrix in enumerate(found.matrices)
+        {"step": int(history.steps[part.start]), "matrix": matrix, "of": KINDS[kind], "value": round_number(mean)}
+        for place, matrix in enumerate(history.matrices)
         for part in parts
-        for kind, mean in zip(SPECTRUM, found.spectra[part, place].mean(0), strict=True)
+        for kind, mean in zip(SPECTRUM, history.spectra[part, place].mean(0), strict=True)
         if np.isfinite(mean)
     ]
     base = alt.Chart(make_data(rows))
@@ -169,6 +169,6 @@ def training_spectra_chart(
     return (
         alt.layer(rule, lines)
         .properties(width=170, height=110)
-        .facet(facet=alt.Facet("matrix:N", sort=found.matrices, title=None), columns=4)
+        .facet(facet=alt.Facet("matrix:N", sort=history.matrices, title=None), columns=4)
         .properties(title=make_title(title, "Above the dashed line at 1 a state can grow, below it shrinks"))
     )

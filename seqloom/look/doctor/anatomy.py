@@ -61,12 +61,12 @@ def examine(model: Labeler | Generator, batch: Batch) -> Anatomy:
     }
     with disable_dropout(model), torch.no_grad(), recording(model, "*") as tape:
         compute_features(model, batch)
-    found = [level for level in list_levels(model) if level.tap in tape]
+    levels = [level for level in list_levels(model) if level.tap in tape]
     return Anatomy(
         measure_memory_spans(model, batch),
         gradients,
-        [use for level in found if level.cell is not None for use in _measure_gates(level, tape, batch)],
-        {level.name: _measure_dead_share(level, tape, batch) for level in found},
+        [use for level in levels if level.cell is not None for use in _measure_gates(level, tape, batch)],
+        {level.name: _measure_dead_share(level, tape, batch) for level in levels},
         compute_query_key_value(model, batch),
         {one.name: one.radius for one in compute_spectra(model) if one.radius is not None},
     )
@@ -75,13 +75,13 @@ def examine(model: Labeler | Generator, batch: Batch) -> Anatomy:
 def measure_memory_spans(model: Labeler | Generator, batch: Batch) -> list[MemorySpan]:
     """Of each part that reads a side of the batch, by itself. An encoder that is looked at need not remember."""
     few = batch.rows(slice(None, ROWS))
-    found = [_make_span(name_body(model, INPUTS), compute_influence_by_lag(model, few))]
+    spans = [_make_span(name_body(model, INPUTS), compute_influence_by_lag(model, few))]
     if model.source is not None and few.source and not _attends_to_source(model):
         with disable_dropout(model), torch.no_grad():
             vectors = model.source.embed(few.source[0])
         alone = make_batch(vectors, few.source[1])
-        found.append(_make_span(name_body(model, SOURCE), compute_influence_by_lag(model.source.encoder, alone)))
-    return [span for span in found if span.longest]
+        spans.append(_make_span(name_body(model, SOURCE), compute_influence_by_lag(model.source.encoder, alone)))
+    return [span for span in spans if span.longest]
 
 
 def _attends_to_source(model: Generator) -> bool:
@@ -95,13 +95,13 @@ def _make_span(part: str, influence: "np.ndarray[tuple[int], np.dtype[np.floatin
 def _measure_gates(level: Level, tape: Mapping[str, list[Tensor]], batch: Batch) -> list[GateUse]:
     assert level.cell is not None
     keeping = next((gate for gate in KEEPING if gate in level.cell.gates), "")
-    found = []
+    uses = []
     for gate in level.cell.gates:
         values = _drop_padding(concatenate_steps(tape[f"{level.prefix}{gate}"], True), level, batch)
         if len(values):
             shares = ((values < CLOSED).double().mean(), (values > OPEN).double().mean())
-            found.append(GateUse(level.name, gate, gate == keeping, float(values.mean()), *map(float, shares)))
-    return found
+            uses.append(GateUse(level.name, gate, gate == keeping, float(values.mean()), *map(float, shares)))
+    return uses
 
 
 def _measure_dead_share(level: Level, tape: Mapping[str, list[Tensor]], batch: Batch) -> float:

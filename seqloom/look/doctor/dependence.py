@@ -46,8 +46,8 @@ def measure_dependence(batches: Sequence[Batch], per_element: bool) -> Dependenc
     longest = min(max(len(one) for one in pairs), LONGEST)
     bits = []
     for lag in range(longest):
-        found = [one[lag] for one in pairs if lag < len(one)]
-        read, target = (np.concatenate(side) for side in zip(*found, strict=True))
+        at_lag = [one[lag] for one in pairs if lag < len(one)]
+        read, target = (np.concatenate(side) for side in zip(*at_lag, strict=True))
         bits.append(estimate_information(read, target))
     return Dependence(np.array(bits))
 
@@ -68,11 +68,11 @@ def _pair_by_lag(batch: Batch, per_element: bool) -> list[tuple[Integers, Intege
         return [(inputs[:, : width - lag][seen], target[:, lag:][seen]) for lag, seen in both]
     lengths = mask.sum(1)
     ends = np.array([np.flatnonzero(row)[-1] if row.any() else -1 for row in mask])
-    found = []
+    pairs = []
     for lag in range(min(int(lengths.max(initial=0)), LONGEST)):
         rows = np.flatnonzero(lengths > lag)
-        found.append((inputs[rows, ends[rows] - lag], target[rows]))
-    return found
+        pairs.append((inputs[rows, ends[rows] - lag], target[rows]))
+    return pairs
 
 
 def estimate_information(read: Integers, target: Integers) -> float:

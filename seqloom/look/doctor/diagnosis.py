@@ -44,19 +44,19 @@ def diagnose(checkup: Checkup) -> list[Finding]:
     found says why it was not learned; if there is not, nothing about the model is said. Settings that are merely
     unusual are tried last.
     """
-    found = _apply_rules(RULES, checkup)
-    if not any(finding.severity > EXPLAINS for finding in found):
+    findings = _apply_rules(RULES, checkup)
+    if not any(finding.severity > EXPLAINS for finding in findings):
         if (nothing := rules_training.nothing_to_learn(checkup)) is not None:
-            data = [finding for finding in found if not finding.change.startswith(("model.", "train."))]
+            data = [finding for finding in findings if not finding.change.startswith(("model.", "train."))]
             return _rank([nothing, *data, *_apply_rules([rules_training.below_baseline], checkup)])
-        found += _apply_rules(rules_tried.UNUSUAL, checkup)
-    return _rank([*found, *_apply_rules([rules_training.below_baseline], checkup)])
+        findings += _apply_rules(rules_tried.UNUSUAL, checkup)
+    return _rank([*findings, *_apply_rules([rules_training.below_baseline], checkup)])
 
 
 def _apply_rules(rules: "tuple[Rule, ...] | list[Rule]", checkup: Checkup) -> list[Finding]:
-    found = [finding for rule in rules if (finding := rule(checkup)) is not None]
-    return [one if can_change(checkup.recipe, one.change) else replace(one, change="") for one in found]
+    findings = [finding for rule in rules if (finding := rule(checkup)) is not None]
+    return [one if can_change(checkup.recipe, one.change) else replace(one, change="") for one in findings]
 
 
-def _rank(found: list[Finding]) -> list[Finding]:
-    return sorted(found, key=lambda finding: -finding.severity)
+def _rank(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: -finding.severity)

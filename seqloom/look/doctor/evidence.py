@@ -181,5 +181,5 @@ def compute_largest_radius(model: Labeler | Generator) -> float:
 
 def find_peaks(depends: Dependence) -> list[int]:
     """The lags that tell most."""
-    found = np.flatnonzero(depends.bits > 0)
-    return [int(lag) for lag in found[np.argsort(-depends.bits[found])][:32]]
+    lags = np.flatnonzero(depends.bits > 0)
+    return [int(lag) for lag in lags[np.argsort(-depends.bits[lags])][:32]]

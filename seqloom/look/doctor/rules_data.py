@@ -75,18 +75,18 @@ def unknown(checkup: Checkup) -> Finding | None:
 
 def unmixed(checkup: Checkup) -> Finding | None:
     """A batch shows less than four fifths of the variety that a drawn one would."""
-    found, train = checkup.evidence, checkup.recipe.train
-    if found is None or found.mixed is None or found.drawn is None:
+    evidence, train = checkup.evidence, checkup.recipe.train
+    if evidence is None or evidence.mixed is None or evidence.drawn is None:
         return None
-    share = found.mixed / max(found.drawn, 1e-9)
+    share = evidence.mixed / max(evidence.drawn, 1e-9)
     if train.shuffle or share > 0.8:
         return None
     return Finding(
         "not shuffled",
         0.75 + 0.2 * (1 - share),
-        f"The targets of a batch have {found.mixed:.0%} of the entropy of all targets; "
-        f"in a random order they would have {found.drawn:.0%}.",
-        {"mixed": found.mixed, "drawn": found.drawn},
+        f"The targets of a batch have {evidence.mixed:.0%} of the entropy of all targets; "
+        f"in a random order they would have {evidence.drawn:.0%}.",
+        {"mixed": evidence.mixed, "drawn": evidence.drawn},
         "train.shuffle=true",
         "Every batch trains its own label and undoes what the batches before have trained.",
     )
@@ -94,15 +94,15 @@ def unmixed(checkup: Checkup) -> Finding | None:
 
 def alike(checkup: Checkup) -> Finding | None:
     """Although the order is drawn, a batch shows less than three fifths of the variety: lengths give labels away."""
-    found, train = checkup.evidence, checkup.recipe.train
-    if found is None or found.mixed is None or not train.shuffle or found.mixed > 0.6 or found.rows < 4:
+    evidence, train = checkup.evidence, checkup.recipe.train
+    if evidence is None or evidence.mixed is None or not train.shuffle or evidence.mixed > 0.6 or evidence.rows < 4:
         return None
     return Finding(
         "batches too much alike",
         0.55,
-        f"The targets of a batch have {found.mixed:.0%} of the entropy of all: batches are made by "
+        f"The targets of a batch have {evidence.mixed:.0%} of the entropy of all: batches are made by "
         "length, and here equal lengths have equal labels.",
-        {"mixed": found.mixed},
+        {"mixed": evidence.mixed},
         f"train.batch_tokens={4 * train.batch_tokens}",
         "Every batch trains its own label and undoes what the batches before have trained.",
     )
@@ -110,10 +110,10 @@ def alike(checkup: Checkup) -> Finding | None:
 
 def collapsed(checkup: Checkup) -> Finding | None:
     """Nearly every answer is the most frequent label, which more than half, but not all, of the examples have."""
-    found = checkup.evidence
-    if found is None or found.usual is None or checkup.recipe.train.class_weights:
+    evidence = checkup.evidence
+    if evidence is None or evidence.usual is None or checkup.recipe.train.class_weights:
         return None
-    answers, targets = found.usual.answers, found.usual.targets
+    answers, targets = evidence.usual.answers, evidence.usual.targets
     if answers < 0.97 or not 0.5 < targets < 0.99 or answers - targets < 0.02:
         return None
     return Finding(

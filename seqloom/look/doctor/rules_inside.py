@@ -18,10 +18,10 @@ FACTOR = 1.5  # how far off the memory length may be, as measured in docs/doctor
 
 def short_memory(checkup: Checkup) -> Finding | None:
     """The answer depends on elements further back than the model remembers, and it is not known well without them."""
-    found = checkup.evidence
-    if found is None or found.memory is None or checkup.skill > 0.9:
+    evidence = checkup.evidence
+    if evidence is None or evidence.memory is None or checkup.skill > 0.9:
         return None
-    reach, memory = found.dependence.reach, found.memory.length
+    reach, memory = evidence.dependence.reach, evidence.memory.length
     if reach <= FACTOR * memory or reach < NEAR:
         return None
     seen = compute_reach(get_architecture(checkup.recipe), checkup.recipe.model.reads_ahead)
@@ -30,9 +30,9 @@ def short_memory(checkup: Checkup) -> Finding | None:
     return Finding(
         "short memory",
         0.9 if blind else 0.85,
-        f"The answer depends on the input {reach} steps back ({found.dependence.bits[reach]:.2f} bits), but the "
+        f"The answer depends on the input {reach} steps back ({evidence.dependence.bits[reach]:.2f} bits), but the "
         f"model remembers {memory:.0f}{blind}.",
-        {"memory length": memory, "needed": float(reach), "bits": float(found.dependence.bits[reach])},
+        {"memory length": memory, "needed": float(reach), "bits": float(evidence.dependence.bits[reach])},
         change,
         why,
     )

@@ -15,8 +15,10 @@ BY_HEART = 0.5  # of the first loss: a model that gets below this with a few exa
 
 def below_baseline(checkup: Checkup) -> Finding | None:
     """A score that could be better is not clearly above its best baseline: its 95 % interval reaches down to it."""
-    found = [one for name, score in checkup.scores.items() if (one := _compare_with_baseline(name, score)) is not None]
-    return max(found, key=lambda finding: finding.severity, default=None)
+    findings = [
+        one for name, score in checkup.scores.items() if (one := _compare_with_baseline(name, score)) is not None
+    ]
+    return max(findings, key=lambda finding: finding.severity, default=None)
 
 
 def _compare_with_baseline(name: str, score: dict[str, Any]) -> Finding | None:
@@ -47,8 +49,13 @@ def _compare_with_baseline(name: str, score: dict[str, Any]) -> Finding | None:
 def nothing_to_learn(checkup: Checkup) -> Finding | None:
     """Validation saved less than a fiftieth of the blind loss, no element tells anything about the answer by itself,
     and a few examples can be memorized: so it is not training that fails."""
-    found = checkup.evidence
-    if found is None or len(checkup.curves.validation) < 2 or checkup.skill > LEARNED or found.dependence.most > 0:
+    evidence = checkup.evidence
+    if (
+        evidence is None
+        or len(checkup.curves.validation) < 2
+        or checkup.skill > LEARNED
+        or evidence.dependence.most > 0
+    ):
         return None
     left = checkup.trying.by_heart if checkup.trying is not None else 0.0 if checkup.fitted > 0.1 else 1.0
     if left > BY_HEART:
@@ -108,10 +115,10 @@ def gave_up(checkup: Checkup) -> Finding | None:
 
 def weights_shrunk(checkup: Checkup) -> Finding | None:
     """Decay pulled the matrices to less than half of the size they began with."""
-    found, train = checkup.evidence, checkup.recipe.train
-    if found is None or not found.weights.start or train.weight_decay < 0.05 or checkup.skill > 0.9:
+    evidence, train = checkup.evidence, checkup.recipe.train
+    if evidence is None or not evidence.weights.start or train.weight_decay < 0.05 or checkup.skill > 0.9:
         return None
-    left = found.weights.now / found.weights.start
+    left = evidence.weights.now / evidence.weights.start
     if left > 0.5:
         return None
     return Finding(

@@ -187,12 +187,12 @@ def warmup_endless(checkup: Checkup) -> Suspicion | None:
 
 def too_much_dropout(checkup: Checkup) -> Suspicion | None:
     """Two fifths or more are left out, and the model does not know its training examples better than others."""
-    body, found = get_architecture(checkup.recipe), checkup.evidence
+    body, evidence = get_architecture(checkup.recipe), checkup.evidence
     names = ("dropout", "recurrent_weight_dropout", "attention_dropout", "zoneout")
     name, share = max(((one, getattr(body, one, 0.0)) for one in names), key=lambda pair: pair[1])
-    if share < 0.4 or (found is not None and checkup.fitted - checkup.skill > 0.1):
+    if share < 0.4 or (evidence is not None and checkup.fitted - checkup.skill > 0.1):
         return None
-    gap = 0.0 if found is None else (found.dropped - found.loss) / max(abs(found.blind), 1e-9)
+    gap = 0.0 if evidence is None else (evidence.dropped - evidence.loss) / max(abs(evidence.blind), 1e-9)
     return Suspicion(
         f"With model.{name} {share:g} the loss in training is {gap:.0%} of the blind loss above the loss without it.",
         {name: share, "gap": gap},
@@ -203,13 +203,13 @@ def too_much_dropout(checkup: Checkup) -> Suspicion | None:
 
 def small_batches(checkup: Checkup) -> Suspicion | None:
     """Four examples a step, or fewer."""
-    found, train = checkup.evidence, checkup.recipe.train
-    if found is None or found.rows * train.accumulate_batches > 4:
+    evidence, train = checkup.evidence, checkup.recipe.train
+    if evidence is None or evidence.rows * train.accumulate_batches > 4:
         return None
-    times = round(24 / max(found.rows, 1))
+    times = round(24 / max(evidence.rows, 1))
     return Suspicion(
-        f"A step sees {found.rows * train.accumulate_batches:.1f} examples.",
-        {"rows": found.rows},
+        f"A step sees {evidence.rows * train.accumulate_batches:.1f} examples.",
+        {"rows": evidence.rows},
         [f"train.batch_tokens={train.batch_tokens * times}"],
     )
 

@@ -68,7 +68,7 @@ def compute_attention_maps(model: Model, batch: Batch, names: Names | None = Non
     batch, names = _take_first_row(batch, names)
     with disable_dropout(model), torch.no_grad(), recording(model, "*weights") as tape:
         compute_features(model, batch)
-    found = []
+    maps = []
     for side, (where, body) in list_bodies(model).items():
         for kind in (OVER_ITSELF, OVER_SOURCE, SUMMARY):
             places = list(find_attention_taps(body, where, kind))
@@ -82,8 +82,8 @@ def compute_attention_maps(model: Model, batch: Batch, names: Names | None = Non
             weights = weights[:, : len(rows), : len(read)]  # of nothing but padding, nothing is shown
             body_name = name_body(model, side)
             part = f"{body_name or 'model'}.{PARTS[kind]}"
-            found.append(AttentionMap(read, rows, weights, labels, _title(body_name, kind), kind, part=part))
-    return found
+            maps.append(AttentionMap(read, rows, weights, labels, _title(body_name, kind), kind, part=part))
+    return maps
 
 
 def _take_first_row(batch: Batch, names: Names | None) -> tuple[Batch, Names]:

@@ -32,8 +32,8 @@ class Decision:
     def values(self, vectors: Tensor) -> Floats:
         """The answers to many variants, (N,)."""
         with disable_dropout(self.model), torch.no_grad():
-            found: Floats = torch.cat([self.answer(part) for part in vectors.split(ROWS)]).double().cpu().numpy()
-        return found
+            values: Floats = torch.cat([self.answer(part) for part in vectors.split(ROWS)]).double().cpu().numpy()
+        return values
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def measure_body_costs(
     repeats: int = 3,
 ) -> list[Cost]:
     """Each body, made anew, on random vectors (batch, length, inputs)."""
-    found = []
+    costs = []
     for name, make in bodies.items():
         with torch.random.fork_rng([]):  # what others draw goes on as if no weights had been drawn here
             layer = make()
@@ -54,23 +54,23 @@ def measure_body_costs(
                 reading = min(_time(_run_forward, layer, x) for _ in range(repeats + 1))
                 training = min(_time(_run_training_step, layer, x) for _ in range(repeats))
                 memory = _count_saved_bytes(layer, x)
-            found.append(Cost(name, length, parameters, reading / batch, training / batch, memory // batch))
-    return found
+            costs.append(Cost(name, length, parameters, reading / batch, training / batch, memory // batch))
+    return costs
 
 
 def list_comparable_bodies(recipe: Recipe, inputs: int) -> dict[str, Callable[[], Layer]]:
     """The recipe's own body and what else could stand in its place, each as deep and wide, all reading forwards."""
     side: Literal["encoder", "decoder"] = "encoder" if recipe.use.encodes else "decoder"
     own = recipe.model.side(side).kind
-    found: dict[str, Callable[[], Layer]] = {}
+    builders: dict[str, Callable[[], Layer]] = {}
     for kind in dict.fromkeys((own, *(kind for kind in ARCHITECTURES if kind not in SPECIAL_KINDS))):
         try:
             body = recipe.changed("model.kind", kind).resolved().model.side(side)
         except RecipeError:  # what the own body can, such as reading gaps, not every other can
             continue
         if kind != "gru-d":
-            found[f"{kind} (this run's)" if kind == own else kind] = partial(_build_body, body, inputs)
-    return found
+            builders[f"{kind} (this run's)" if kind == own else kind] = partial(_build_body, body, inputs)
+    return builders
 
 
 def _build_body(body: Architecture, inputs: int) -> Layer:

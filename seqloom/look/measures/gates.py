@@ -90,10 +90,10 @@ def record_traces(model: Model, batch: Batch, names: Names | None = None) -> lis
     """Every gated or plain recurrence of the model, over the first row of the batch."""
     batch = take_row(batch)
     names = number_positions(batch) if names is None else names
-    found = list_recurrences(model)
+    levels = list_recurrences(model)
     with disable_dropout(model), torch.no_grad(), recording(model, "*taps.*") as tape:
         compute_features(model, batch)
-    return [_make_trace(level, tape, batch, names) for level in found if level.side != SOURCE or batch.source]
+    return [_make_trace(level, tape, batch, names) for level in levels if level.side != SOURCE or batch.source]
 
 
 def _make_trace(level: Level, tape: dict[str, list[torch.Tensor]], batch: Batch, names: Names) -> Trace:

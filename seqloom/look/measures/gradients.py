@@ -39,14 +39,14 @@ class QueryKeyValue:
 def compute_gradient_flow(model: Model, batch: Batch, names: Names | None = None) -> list[GradientFlow]:
     """One heat map for each side: which steps of which levels still move the loss."""
     names = number_positions(batch) if names is None else names
-    found = list_levels(model)
+    levels = list_levels(model)
     with disable_dropout(model), recording(model, "*") as tape:
         lost = compute_loss(model, batch)
-        norms = {level: _compute_norms(level, tape, lost) for level in found}
+        norms = {level: _compute_norms(level, tape, lost) for level in levels}
     flows = []
-    for side in dict.fromkeys(level.side for level in found):
+    for side in dict.fromkeys(level.side for level in levels):
         mask = get_mask(batch, side).cpu()
-        here = [level for level in found if level.side == side]
+        here = [level for level in levels if level.side == side]
         width = int(mask.any(0).nonzero().max()) + 1 if mask.any() else 0
         rows = [_average_rows(norms[level], mask)[:width] for level in here]
         labels = names.of(side)[:width]
@@ -60,8 +60,8 @@ def _compute_norms(level: Level, tape: Mapping[str, list[Tensor]], lost: Tensor)
     steps = level.steps(tape)
     if not lost.requires_grad or not steps:
         return torch.zeros(0, 0)
-    found = torch.autograd.grad(lost, steps, retain_graph=True, allow_unused=True)
-    filled = [torch.zeros_like(step) if one is None else one for step, one in zip(steps, found, strict=True)]
+    gradients = torch.autograd.grad(lost, steps, retain_graph=True, allow_unused=True)
+    filled = [torch.zeros_like(step) if one is None else one for step, one in zip(steps, gradients, strict=True)]
     whole = torch.stack(filled, 1) if level.cell is not None else filled[0]
     return whole.detach().norm(dim=-1).cpu()
 
@@ -79,14 +79,14 @@ def compute_query_key_value(model: Model, batch: Batch) -> list[QueryKeyValue]:
         f"{name}.{weight}": part.get_parameter(weight) for name, part in parts.items() for weight in part.projections
     }
     gradients = _compute_gradients(model, batch, named)
-    found = []
+    results = []
     for name, part in parts.items():
         grads, weights = (
             _split_norms([values[f"{name}.{weight}"] for weight in part.projections], part.query_size)
             for values in (gradients, named)
         )
-        found.append(QueryKeyValue(name_place(model, name), *grads, weights=weights))
-    return found
+        results.append(QueryKeyValue(name_place(model, name), *grads, weights=weights))
+    return results
 
 
 def _split_norms(values: Sequence[Tensor], size: int) -> tuple[float, float, float]:
@@ -101,8 +101,8 @@ def _compute_gradients(model: Model, batch: Batch, named: Mapping[str, Tensor]) 
         lost = compute_loss(model, batch)
         if not named or not lost.requires_grad:
             return {name: torch.zeros_like(parameter) for name, parameter in named.items()}
-        found = torch.autograd.grad(lost, list(named.values()), allow_unused=True)
+        gradients = torch.autograd.grad(lost, list(named.values()), allow_unused=True)
     return {
         name: torch.zeros_like(parameter) if gradient is None else gradient
-        for (name, parameter), gradient in zip(named.items(), found, strict=True)
+        for (name, parameter), gradient in zip(named.items(), gradients, strict=True)
     }

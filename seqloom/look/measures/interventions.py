@@ -58,7 +58,7 @@ def list_intervention_places(model: Model, batch: Batch, names: Names) -> list[P
     batch = take_row(batch)
     with disable_dropout(model), torch.no_grad(), recording(model) as tape:
         compute_features(model, batch)
-    found = []
+    places = []
     for level in list_recurrences(model):
         assert level.cell is not None
         if level.side == SOURCE and not batch.source:
@@ -71,8 +71,8 @@ def list_intervention_places(model: Model, batch: Batch, names: Names) -> list[P
             kind: Kind = "gate" if name in level.cell.gates else "state"
             units = [str(number) for number in range(values.shape[-1])]
             title = " ".join(filter(None, [level.name, kind, name]))
-            found.append(Place(f"{level.prefix}{name}", title, kind, steps, values, units, level.backwards))
-    return [*found, *_list_attentions(model, tape, names)]
+            places.append(Place(f"{level.prefix}{name}", title, kind, steps, values, units, level.backwards))
+    return [*places, *_list_attentions(model, tape, names)]
 
 
 def _list_attentions(model: Model, tape: dict[str, list[Tensor]], names: Names) -> Iterator[Place]:

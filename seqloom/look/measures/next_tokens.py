@@ -46,8 +46,8 @@ def predict_next_tokens(
     if not predicts_symbols(model):
         raise RunError(f"a model with a {type(model.head).__name__} head gives no distribution over next symbols")
     with disable_dropout(model), torch.no_grad():
-        found: Tensor = model.head(compute_features(model, batch))
-    logits = found.double().cpu().view(-1, found.shape[-1])
+        raw_logits: Tensor = model.head(compute_features(model, batch))
+    logits = raw_logits.double().cpu().view(-1, raw_logits.shape[-1])
     each = len(logits) == batch.mask.shape[1]
     if each:
         logits = logits[batch.mask[0].cpu()]

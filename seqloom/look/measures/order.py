@@ -42,8 +42,8 @@ def measure_order_sensitivity(
     chance = torch.Generator().manual_seed(seed)
     with disable_dropout(model), torch.no_grad():
         plain = _compute_loss(model, batch)
-        found = [_compute_loss(model, _shuffle_inputs(model, batch, chance)) for _ in range(orders)]
-    return OrderSensitivity(plain, np.array(found))
+        losses = [_compute_loss(model, _shuffle_inputs(model, batch, chance)) for _ in range(orders)]
+    return OrderSensitivity(plain, np.array(losses))
 
 
 def measure_swaps(model: Labeler | Generator, batch: Batch, elements: list[str], at_most: int = 60) -> Swaps:
@@ -55,8 +55,10 @@ def measure_swaps(model: Labeler | Generator, batch: Batch, elements: list[str],
     first = max(0, last - at_most)
     with disable_dropout(model), torch.no_grad():
         plain = _compute_loss(model, batch)
-        found = [_compute_loss(model, _swap_neighbors(model, batch, place)) - plain for place in range(first, last - 1)]
-    return Swaps(elements[first : first + len(found) + 1], np.array(found))
+        increases = [
+            _compute_loss(model, _swap_neighbors(model, batch, place)) - plain for place in range(first, last - 1)
+        ]
+    return Swaps(elements[first : first + len(increases) + 1], np.array(increases))
 
 
 def _swap_neighbors(model: Labeler | Generator, batch: Batch, place: int) -> Batch:

@@ -21,12 +21,12 @@ class PositionVectors:
 @torch.no_grad()
 def compute_position_vectors(model: Model, length: int = 64) -> list[PositionVectors]:
     """Of every part of the model that encodes positions; of rotary ones, what becomes of a query of ones."""
-    found = []
+    tables = []
     for name, part in model.named_modules():
         if tabulate := getattr(part, "tabulate", None):
             kind, vectors = tabulate(length)
             values: Floats = vectors.double().cpu().numpy()
             lengths = np.linalg.norm(values, axis=1, keepdims=True)
             directions = values / np.where(lengths > 0, lengths, 1)
-            found.append(PositionVectors(f"{kind} ({name})" if name else kind, values, directions @ directions.T))
-    return found
+            tables.append(PositionVectors(f"{kind} ({name})" if name else kind, values, directions @ directions.T))
+    return tables

@@ -71,15 +71,15 @@ def record_levels(model: Model, batch: Batch, names: Names) -> list[Activations]
     batch = take_row(batch)
     with disable_dropout(model), torch.no_grad(), recording(model) as tape:
         compute_features(model, batch)
-    found = []
+    activations = []
     for level in list_levels(model):
         if not level.steps(tape) or (level.side == SOURCE and not batch.source):
             continue
         values, shown = level.values(tape)[0].cpu(), get_mask(batch, level.side)[0].cpu()
         steps = names.of(level.side)[: int(shown.sum())]
         if len(values) == len(shown) and len(steps) == int(shown.sum()):  # one that pools has no steps
-            found.append(Activations(level.name, steps, values[shown].float().numpy()))
-    return found
+            activations.append(Activations(level.name, steps, values[shown].float().numpy()))
+    return activations
 
 
 def choose_units(values: Floats, start: int, end: int, scale: Scale, at_most: int) -> list[Unit]:
@@ -117,12 +117,12 @@ def find_matches(shares: Sequence[Floats], length: int, at_most: int) -> list[Ma
         (-value, example, start) for example, one in enumerate(windows) for start, value in enumerate(one) if value
     ]
     taken: list[NDArray[np.bool_]] = [np.zeros(len(one), bool) for one in shares]
-    found: list[Match] = []
+    matches: list[Match] = []
     for _, example, start in sorted(places):
-        if len(found) == at_most:
+        if len(matches) == at_most:
             break
         stretch = slice(start, start + length)
         if not taken[example][stretch].any():
             taken[example][stretch] = True
-            found.append(Match(example, start, shares[example][stretch].tolist()))
-    return found
+            matches.append(Match(example, start, shares[example][stretch].tolist()))
+    return matches

@@ -28,11 +28,11 @@ class Spectrum:
 
 def compute_spectra(model: Model) -> list[Spectrum]:
     """Of every recurrent weight in the model, gate by gate."""
-    found = []
+    spectra = []
     for level in list_recurrences(model):
         for name, block in list_recurrent_blocks(level):
-            found.append(compute_spectrum(f"{level.name}, {name}", block))
-    return found
+            spectra.append(compute_spectrum(f"{level.name}, {name}", block))
+    return spectra
 
 
 @torch.no_grad()
@@ -52,12 +52,12 @@ def list_recurrent_blocks(level: Level) -> list[tuple[str, Tensor]]:
         for name, part in cell.named_modules()
         if isinstance(part, nn.Linear) and name.split(".")[0] in ("U", "U_n", "V") and _reads_state(cell, name, part)
     ]
-    found = []
+    named_blocks = []
     for name, weight in weights:
         units = cell.sizes[-1] if cell.entries[-1] == "c" else cell.size
         blocks = weight.split(units) if len(weight) % units == 0 else (weight,)
-        found += [(_name_block(cell, name, number, len(blocks)), block) for number, block in enumerate(blocks)]
-    return found
+        named_blocks += [(_name_block(cell, name, number, len(blocks)), block) for number, block in enumerate(blocks)]
+    return named_blocks
 
 
 def _reads_state(cell: Cell, name: str, part: nn.Linear) -> bool:

@@ -106,12 +106,12 @@ class _Charts:
         """All definitions, but for the largest where they would make the page too large: those say how to draw them."""
         room = LIMIT - len(read_library().encode()) - 300_000
         sizes = {name: len(json.dumps(spec, ensure_ascii=False).encode()) for name, spec in self.specs.items()}
-        found: dict[str, Any] = dict(self.specs)
+        fitting: dict[str, Any] = dict(self.specs)
         for name in sorted(sizes, key=lambda name: -sizes[name]):
-            if sum(sizes[kept] for kept, spec in found.items() if isinstance(spec, dict)) <= room:
+            if sum(sizes[kept] for kept, spec in fitting.items() if isinstance(spec, dict)) <= room:
                 break
-            found[name] = f"too large for this page; seqloom look {self.story.named} --view {name} draws it"
-        return found
+            fitting[name] = f"too large for this page; seqloom look {self.story.named} --view {name} draws it"
+        return fitting
 
 
 def _take_title(spec: dict[str, Any]) -> tuple[str, list[str]]:
