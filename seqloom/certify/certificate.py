@@ -108,8 +108,8 @@ def compare(ours: Sequence[Tensor], theirs: Sequence[Tensor], leaves: Sequence[T
     probes = [torch.randn_like(part) for part in theirs]
     # A leaf that the reference does not depend on is a mistake in the check, and raises.
     expected = torch.autograd.grad(weigh(theirs, probes), leaves, retain_graph=True)
-    found = torch.autograd.grad(weigh(ours, probes), leaves, retain_graph=True, allow_unused=True)
-    known = [torch.zeros_like(place) if slope is None else slope for slope, place in zip(found, leaves, strict=True)]
+    slopes = torch.autograd.grad(weigh(ours, probes), leaves, retain_graph=True, allow_unused=True)
+    known = [torch.zeros_like(place) if slope is None else slope for slope, place in zip(slopes, leaves, strict=True)]
     return Gaps(measure_gap(ours, theirs), measure_gap(known, expected))
 
 

@@ -89,9 +89,9 @@ def worked_example() -> Gaps:
     keys[0, :, :3], query[0, :, :3] = torch.tensor(KEYS), torch.tensor(QUERY)
     with recording(attention) as tape:
         seen = attention(query, keys, torch.tensor([VALUES]).to(keys), torch.ones(1, 4).bool())
-    found = [*tape["weights"][0].flatten().tolist(), *seen.flatten().tolist()]
+    computed = [*tape["weights"][0].flatten().tolist(), *seen.flatten().tolist()]
     printed = [*PRINTED_WEIGHTS, *PRINTED_OUTPUT]
-    return Gaps(float(sum(f"{number:.4e}" != text for number, text in zip(found, printed, strict=True))))
+    return Gaps(float(sum(f"{number:.4e}" != text for number, text in zip(computed, printed, strict=True))))
 
 
 # --- positions ---------------------------------------------------------------------------------------------------

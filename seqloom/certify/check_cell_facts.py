@@ -63,8 +63,8 @@ def memory_path_with_h_held(name: str) -> Gaps:
             h, c = cell.step(cell.W(x_t), (h.detach(), cells[-1]))
             cells.append(c)
     gates = torch.stack(tape[f"taps.{gate}"])[:, 0]
-    found = [compute_jacobian(cells[-1][0], cells[t])[:, 0] for t in range(TIME)]
-    return Gaps(None, measure_gap(found, [torch.diag(gates[t:].prod(0)) for t in range(TIME)]))
+    jacobians = [compute_jacobian(cells[-1][0], cells[t])[:, 0] for t in range(TIME)]
+    return Gaps(None, measure_gap(jacobians, [torch.diag(gates[t:].prod(0)) for t in range(TIME)]))
 
 
 def an_open_lstm_keeps_its_memory() -> Gaps:
@@ -106,9 +106,9 @@ def linear_recurrence_sum() -> Gaps:
         terms = [
             torch.linalg.matrix_power(W_hh.T, T - i) @ W_qh.T @ slope[T + t - i - 1] for i in range(t, T + 1)
         ]  # slope[k − 1] is ∂L/∂o_k
-        found = tape["taps.h"][t - 1].grad
-        assert found is not None
-        gaps.append(found[0] - torch.stack(terms).sum(0))
+        gradient = tape["taps.h"][t - 1].grad
+        assert gradient is not None
+        gaps.append(gradient[0] - torch.stack(terms).sum(0))
     return Gaps(None, find_largest(gaps))
 
 

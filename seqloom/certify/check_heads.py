@@ -29,9 +29,9 @@ def make_crf_case() -> Case:
 def crf_finds_the_best_path() -> Gaps:
     """How many tags differ from those of the best of all paths."""
     head, features = stir(CRF(TAGS, TAGS)), torch.randn(*MASK.shape, TAGS)
-    p, found = Parameters.of(head), head.sample(head(features), 0.0, MASK)
+    p, paths = Parameters.of(head), head.sample(head(features), 0.0, MASK)
     expected = [torch.tensor(best(p, features[n, MASK[n]])) for n in range(len(MASK))]
-    return Gaps(float(sum((found[n, MASK[n]] != path).sum() for n, path in enumerate(expected))))
+    return Gaps(float(sum((paths[n, MASK[n]] != path).sum() for n, path in enumerate(expected))))
 
 
 def crf_without_preferences() -> Gaps:

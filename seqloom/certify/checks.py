@@ -28,8 +28,8 @@ FAMILIES = ("cells", "attention", "transformer", "heads")
 
 def all_checks() -> list[Check]:
     """Family by family; within one: equations first, then PyTorch's numbers, then what was derived on paper."""
-    found = chain.from_iterable(source.checks() for source in SOURCES)
-    return sorted(found, key=lambda check: FAMILIES.index(check.family))
+    checks = chain.from_iterable(source.checks() for source in SOURCES)
+    return sorted(checks, key=lambda check: FAMILIES.index(check.family))
 
 
 def all_certificates() -> Iterator[Certificate]:

@@ -209,17 +209,17 @@ def measure_padding_gap(sample: Sample, there: Sequence[bool]) -> float:
     if kept.any():
         expected, alone = sample.net(x[:1, kept], alone)
         gaps = [torch.cat([gaps[0], y[0, kept]]), torch.cat([gaps[1], expected[0]])]
-    found, wanted = [gaps[0]], [gaps[1]]
+    outputs, wanted = [gaps[0]], [gaps[1]]
     if sample.net.causal:  # what comes after it is expected the same, and so is padding in pieces
         more, half = sample.x[:2, STEPS:], (steps + 1) // 2
-        found.append(sample.net(more, state)[0][:1])
+        outputs.append(sample.net(more, state)[0][:1])
         wanted.append(sample.net(more[:1], alone)[0])
         first, state = sample.read(poisoned[:, :half], 0, 1, mask=mask[:, :half])
-        found.append(
+        outputs.append(
             first if half == steps else torch.cat([first, sample.net(poisoned[:, half:], state, mask[:, half:])[0]], 1)
         )
         wanted.append(y)
-    return measure_gap(found, wanted) if has_finite_gradients(sample.net, found) else math.inf
+    return measure_gap(outputs, wanted) if has_finite_gradients(sample.net, outputs) else math.inf
 
 
 def has_finite_gradients(net: Layer, outputs: Sequence[Tensor]) -> bool:
@@ -275,7 +275,7 @@ def has_measured_slopes(subject: Subject) -> Iterator[Case]:
     """Of three draws the best counts: a function may have kinks, and one of them may lie in the way."""
 
     def gap() -> float:
-        found = []
+        gaps = []
         for _ in range(3):
             sample = Sample(subject)
             x = sample.x[:2, :3].clone().requires_grad_()
@@ -283,8 +283,8 @@ def has_measured_slopes(subject: Subject) -> Iterator[Case]:
             y = sample.read(x, 0, 1)[0]
             slopes = torch.autograd.grad(y.sum(), [x, *used], allow_unused=True)
             leaves = [one for one, slope in zip([x, *used], slopes, strict=True) if slope is not None]
-            found.append(compare_with_differences(lambda: [sample.read(x, 0, 1)[0]], leaves).gradient or 0.0)  # noqa: B023
-        return min(found)
+            gaps.append(compare_with_differences(lambda: [sample.read(x, 0, 1)[0]], leaves).gradient or 0.0)  # noqa: B023
+        return min(gaps)
 
     yield "2 rows of 3 elements, along a random line through the input and each parameter", gap
 

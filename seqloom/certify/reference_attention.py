@@ -140,11 +140,11 @@ def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int, look: 
 
 def pooled(p: Parameters, values: Tensor) -> Tensor:
     """Each learned query looks at the whole sequence (S, D); what they find is joined."""
-    found = []
+    heads = []
     for query in p["queries"]:
         scores = [query @ p.affine("key", value) / math.sqrt(len(query)) for value in values]
-        found.append(soft(scores, list(values)))
-    return p.affine("join", torch.cat(found))
+        heads.append(soft(scores, list(values)))
+    return p.affine("join", torch.cat(heads))
 
 
 def non_local(p: Parameters, x: Tensor) -> Tensor:

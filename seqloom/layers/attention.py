@@ -209,5 +209,5 @@ class NonLocal(nn.Module):
             seen = self.weights(scores.softmax(-1) if shown is None else weigh(scores, shown)) @ values
         else:
             seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=shown)
-        found: Tensor = self.out(seen)
-        return found
+        output: Tensor = self.out(seen)
+        return output

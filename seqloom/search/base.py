@@ -127,8 +127,8 @@ def apply_constraints(logs: Tensor, written: Written, constraints: Sequence[Cons
 
 def find_stop(stops: Sequence[Stop], tokens: Sequence[int]) -> int | None:
     """The fewest tokens that any of the stops keeps, if one of them stops here."""
-    found = [kept for stop in stops if (kept := stop(tokens)) is not None]
-    return min(found, default=None)
+    lengths = [kept for stop in stops if (kept := stop(tokens)) is not None]
+    return min(lengths, default=None)
 
 
 def score_of(total: float, length: int, length_penalty: float) -> float:

@@ -103,11 +103,11 @@ def beam(
         for count in range(options.steps):
             begun = perf_counter()
             if rows is not None:
-                found = search.rank_all(*rows.advance(newest))
+                candidates = search.rank_all(*rows.advance(newest))
             else:
                 logits, state = step(torch.from_numpy(newest[:, None]).to(last.device), state)
-                found = search.choose(logits)
-            newest, origin = search.advance(found)
+                candidates = search.choose(logits)
+            newest, origin = search.advance(candidates)
             if not search.sources:
                 break
             first = not count and options.beam_size > 1  # the same for all places: it was made once
@@ -128,23 +128,27 @@ def beam(
 class GroupCandidates:
     """The candidates of one group at one step, (B, considered), and which of them are the best, (B, places)."""
 
-    def __init__(self, options: BeamOptions, sums: Doubles, first: int, found: "Extensions") -> None:
+    def __init__(self, options: BeamOptions, sums: Doubles, first: int, extensions: "Extensions") -> None:
         """From the sums so far (B, S) and the best tokens (B · S, k) to follow in the slots from `first` on."""
         batch, slots = sums.shape
-        self.tokens, self.own = found.tokens.reshape(batch, -1), found.own.reshape(batch, -1)
+        self.tokens, self.own = extensions.tokens.reshape(batch, -1), extensions.own.reshape(batch, -1)
         each = self.tokens.shape[1] // slots
         self.slots = (np.arange(slots * each) // each + first)[None].repeat(batch, 0)
-        self.sums = (sums.reshape(-1, 1) + found.gains).reshape(batch, -1)
-        self.ranks = self.sums if found.worth is found.gains else (sums.reshape(-1, 1) + found.worth).reshape(batch, -1)
+        self.sums = (sums.reshape(-1, 1) + extensions.gains).reshape(batch, -1)
+        self.ranks = (
+            self.sums
+            if extensions.worth is extensions.gains
+            else (sums.reshape(-1, 1) + extensions.worth).reshape(batch, -1)
+        )
         self.order = (-self.ranks).argsort(1, kind="stable")
         self.index = self.order[:, : options.places]
         self.rows = np.arange(batch)[:, None]
 
     def best(self, part: NDArray[Any], places: int, nothing: float) -> NDArray[Any]:
         """Of what all candidates have, that of the best: (B, places); a space smaller than the beam leaves gaps."""
-        found = part[self.rows, self.index]
-        gap = places - found.shape[1]
-        return np.pad(found, ((0, 0), (0, gap)), constant_values=nothing) if gap else found
+        chosen = part[self.rows, self.index]
+        gap = places - chosen.shape[1]
+        return np.pad(chosen, ((0, 0), (0, gap)), constant_values=nothing) if gap else chosen
 
 
 class Extensions(NamedTuple):
@@ -232,8 +236,10 @@ class Beams:
             worth, tokens = take_largest(judged, min(options.places, logs.shape[1]))
             told = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
             gains = to_doubles(mine.gather(1, tokens))
-            found = Extensions(tokens.cpu().numpy(), to_doubles(told), gains, to_doubles(worth) if number else gains)
-            groups.append(self.rank(first, found))
+            extensions = Extensions(
+                tokens.cpu().numpy(), to_doubles(told), gains, to_doubles(worth) if number else gains
+            )
+            groups.append(self.rank(first, extensions))
             if options.diversity and number + 1 < options.groups:
                 taken = groups[-1].best(groups[-1].tokens, options.places, 0)
                 live = groups[-1].best(groups[-1].sums, options.places, -np.inf) > -np.inf
@@ -241,8 +247,8 @@ class Beams:
                 penalties = penalties.scatter_add(1, torch.from_numpy(taken).to(self.device), shares)
         return groups
 
-    def rank(self, first: int, found: Extensions) -> GroupCandidates:
-        group = GroupCandidates(self.options, self.sums[:, first : first + self.options.places], first, found)
+    def rank(self, first: int, extensions: Extensions) -> GroupCandidates:
+        group = GroupCandidates(self.options, self.sums[:, first : first + self.options.places], first, extensions)
         strange = np.isnan(group.ranks).any(1)
         if strange.any():
             refuse_impossible(self.sources[int(strange.argmax())], self.count + 1, float("nan"))

@@ -47,8 +47,8 @@ def take_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if even < size:
         rest = torch.arange(even, size, device=values.device).expand(rows, -1)
         places = torch.cat([places, rest], 1)
-    found, index = values.gather(1, places).topk(count)
-    return found, places.gather(1, index)
+    largest, index = values.gather(1, places).topk(count)
+    return largest, places.gather(1, index)
 
 
 def top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -193,8 +193,8 @@ def draw_tokens(logs: Tensor, where: NDArray[np.float64]) -> Tensor:
     """The token that lies at `where` (N,), between 0 and 1, when all stand side by side as wide as they are likely."""
     bounds = logs.softmax(-1, dtype=torch.float64).cumsum(-1)
     place = torch.from_numpy(where).to(bounds.device)[:, None] * bounds[:, -1:]
-    found = torch.searchsorted(bounds, place, right=True)[:, 0]
-    return found.clamp_(max=logs.shape[1] - 1)  # where nothing is left the bounds are not numbers: the caller sees it
+    tokens = torch.searchsorted(bounds, place, right=True)[:, 0]
+    return tokens.clamp_(max=logs.shape[1] - 1)  # where nothing is left the bounds are not numbers: the caller sees it
 
 
 # --- chance -----------------------------------------------------------------------------------------------------

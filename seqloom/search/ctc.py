@@ -73,8 +73,8 @@ def prefix_logs(logs: Doubles, answers: Sequence[Sequence[int]]) -> list[list[fl
         blank, stays = np.logaddexp(blank, other) + said[BLANK], other[:, 1:] + said[tokens]
         other[:, 1:] = np.logaddexp(begins, stays)
     whole = np.logaddexp(blank, other)
-    found = []
+    gains = []
     for row, answer in enumerate(answers):
         sums = [0.0, *begun[row, : len(answer)].tolist(), float(whole[row, len(answer)])]
-        found.append([after - before for before, after in zip(sums, sums[1:], strict=False)])
-    return found
+        gains.append([after - before for before, after in zip(sums, sums[1:], strict=False)])
+    return gains

@@ -47,8 +47,8 @@ def score(
             check_known(target, logits.shape[-1])
             exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
             gains = (exact.gather(2, target) - exact.logsumexp(-1, keepdim=True))[..., 0].tolist()
-        for row, found in zip(order, gains, strict=False):
-            ledgers[row] += found[: len(whole[row]) - start]
+        for row, row_logs in zip(order, gains, strict=False):
+            ledgers[row] += row_logs[: len(whole[row]) - start]
     finish = "length" if end is None else "end"
     return [
         Hypothesis(list(sequence), logs, score_of(sum(logs), len(logs), length_penalty), finish)

@@ -216,7 +216,7 @@ def write(
             if quick is not None:
                 return collect_rows(quick.write(last[:, 0].numpy(), steps, end), end)
     picks: list[list[Pick]] = [[] for _ in range(len(last))]
-    found = stream(
+    steps_made = stream(
         step,
         choose,
         last,
@@ -228,20 +228,20 @@ def write(
         alternatives=alternatives,
         patience=patience,
     )
-    for made in found:
+    for made in steps_made:
         for pick in made:
             picks[pick.row].append(pick)
     return [collect_hypothesis(row) for row in picks]
 
 
 def collect_rows(rows: Sequence[tuple[list[int], list[float]]], end: int | None) -> list[Hypothesis]:
-    found = []
+    hypotheses = []
     for row, (tokens, logs) in enumerate(rows):
         if logs and not logs[-1] > -torch.inf:
             refuse_impossible(row, len(logs), logs[-1])
         ended = bool(tokens) and tokens[-1] == end
-        found.append(Hypothesis(tokens[:-1] if ended else tokens, logs, sum(logs), "end" if ended else "length"))
-    return found
+        hypotheses.append(Hypothesis(tokens[:-1] if ended else tokens, logs, sum(logs), "end" if ended else "length"))
+    return hypotheses
 
 
 def collect_hypothesis(picks: Sequence[Pick]) -> Hypothesis:

@@ -10,14 +10,14 @@ from ..layers.state import State, map_state
 
 def flatten_state(state: State) -> dict[str, Tensor]:
     """A copy of every tensor of the tree, numbered in the order in which it is walked."""
-    found: list[Tensor] = []
+    leaves: list[Tensor] = []
 
     def note(tensor: Tensor) -> Tensor:
-        found.append(tensor.detach().clone())
+        leaves.append(tensor.detach().clone())
         return tensor
 
     map_state(note, state)
-    return {f"{number:04}": tensor for number, tensor in enumerate(found)}
+    return {f"{number:04}": tensor for number, tensor in enumerate(leaves)}
 
 
 def unflatten_state(tensors: Mapping[str, Tensor], like: State, place: str) -> State:

@@ -96,16 +96,16 @@ class Checkpoints:
         """The newest checkpoint that is whole, or none."""
         reasons: list[str] = []
         self._damaged = set()
-        found = None
+        checkpoint = None
         for step in self.steps():
             try:
-                found = self._read(step)
+                checkpoint = self._read(step)
                 break
             except RunError as error:
                 reasons.append(str(error))
                 self._damaged.add(step)
         self.skipped_checkpoints = tuple(reasons)
-        return found
+        return checkpoint
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write this one, then remove those that are too many. On failure the earlier ones stay as they are."""

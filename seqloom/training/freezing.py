@@ -25,8 +25,8 @@ def find_parts(objective: Objective, name: str) -> list[nn.Module]:
     parts = {path.removeprefix("model."): part for path, part in objective.named_modules() if list(part.parameters())}
     if name and name in parts:
         return [parts[name]]
-    if found := [part for path, part in parts.items() if path.endswith(f".{name}")]:
-        return found
+    if matches := [part for path, part in parts.items() if path.endswith(f".{name}")]:
+        return matches
     known = [path for path in parts if path not in ("", "model") and path.count(".") < DEPTH]
     near = get_close_matches(name, [*known, *{path.rsplit(".", 1)[-1] for path in known}], 1)
     hint = f"did you mean {near[0]!r}?" if near else f"parts are {', '.join(p for p in known if '.' not in p)}"

@@ -188,18 +188,18 @@ class Training:
     def read(self) -> tuple[Rows, list[Batch]]:
         """The batches, or windows of them, that make the next step together, and the rows of the last."""
         now = self.progress
-        found: list[Batch] = []
+        batches: list[Batch] = []
         truth = teacher_forcing_at(now.step + 1, self.settings)
-        while len(found) < self.settings.accumulate_batches:
+        while len(batches) < self.settings.accumulate_batches:
             rows = self.order[now.batch]
-            found.append(self.pieces[now.window].at(truth))
+            batches.append(self.pieces[now.window].at(truth))
             now.window += 1
             if now.window == len(self.pieces):
                 now.batch, now.window = now.batch + 1, 0
             if now.batch == len(self.order):
                 now.epoch, now.batch = now.epoch + 1, 0
                 break
-        return rows, found
+        return rows, batches
 
     # --- one step ---
 

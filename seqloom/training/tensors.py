@@ -139,9 +139,9 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], place: Path |
     for name in weights.keys() - own.keys():
         raise RunError(f"{place}: holds a weight {name!r:.80}, which this model does not have")
     for name, tensor in own.items():
-        found = weights[name]
-        if found.shape != tensor.shape or found.dtype != tensor.dtype:
-            actual, expected = _describe_tensor(found), _describe_tensor(tensor)
+        weight = weights[name]
+        if weight.shape != tensor.shape or weight.dtype != tensor.dtype:
+            actual, expected = _describe_tensor(weight), _describe_tensor(tensor)
             raise RunError(f"{place}: the weight {name!r} is {actual}, but this model's recipe makes it {expected}")
     with torch.no_grad():
         for name, tensor in own.items():

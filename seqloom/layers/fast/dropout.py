@@ -39,6 +39,6 @@ class Drop(torch.autograd.Function):
 
 @cache
 def act(dtype: torch.dtype) -> Any:
-    found = symbol("dropout", dtype)
-    found.argtypes, found.restype = [c_long, c_long, c_long, c_double, c_void_p, c_void_p], None
-    return found
+    kernel = symbol("dropout", dtype)
+    kernel.argtypes, kernel.restype = [c_long, c_long, c_long, c_double, c_void_p, c_void_p], None
+    return kernel

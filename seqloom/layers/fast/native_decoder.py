@@ -368,14 +368,14 @@ class Decoding:
 
 @cache
 def whole_step(dtype: torch.dtype) -> Any:
-    found: Any = native_kernels.symbol("decode", dtype)
-    found.argtypes, found.restype = [c_void_p, c_void_p, c_long, c_void_p, c_void_p], None
-    return found
+    kernel: Any = native_kernels.symbol("decode", dtype)
+    kernel.argtypes, kernel.restype = [c_void_p, c_void_p, c_long, c_void_p, c_void_p], None
+    return kernel
 
 
 @cache
 def whole_loop(dtype: torch.dtype) -> Any:
-    found: Any = native_kernels.symbol("write", dtype)
+    kernel: Any = native_kernels.symbol("write", dtype)
     arguments = [c_void_p, c_void_p, c_long, c_long, c_void_p, c_void_p, c_long, *[c_void_p] * 4]
-    found.argtypes, found.restype = arguments, None
-    return found
+    kernel.argtypes, kernel.restype = arguments, None
+    return kernel

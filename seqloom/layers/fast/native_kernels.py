@@ -36,8 +36,8 @@ def usable(tensor: Tensor) -> bool:
 
 def symbol(name: str, dtype: torch.dtype) -> Any:
     """The C function of that name, for this kind of number and this processor."""
-    found = library.status()
-    return getattr(found.library, f"{found.level}_{name}_{NAMES[dtype]}")
+    status = library.status()
+    return getattr(status.library, f"{status.level}_{name}_{NAMES[dtype]}")
 
 
 def choose_kernel(kernel: kernels.Kernel, x: Tensor) -> kernels.Kernel:

@@ -254,6 +254,6 @@ class Fused:
 
 @cache
 def whole_run(dtype: torch.dtype) -> Any:
-    found: Any = native_kernels.symbol("run", dtype)
-    found.argtypes, found.restype = [c_long, c_void_p, c_long, c_long, *[c_void_p] * 5], None
-    return found
+    kernel: Any = native_kernels.symbol("run", dtype)
+    kernel.argtypes, kernel.restype = [c_long, c_void_p, c_long, c_long, *[c_void_p] * 5], None
+    return kernel

@@ -40,9 +40,9 @@ laid_out: Any = WeakTensorKeyDictionary()  # weights -> how they were then, and 
 
 @cache
 def function(name: str, dtype: torch.dtype) -> Any:
-    found = symbol(name, dtype)
-    found.argtypes, found.restype = [KINDS[kind] for kind in ARGUMENTS[name]], None
-    return found
+    kernel = symbol(name, dtype)
+    kernel.argtypes, kernel.restype = [KINDS[kind] for kind in ARGUMENTS[name]], None
+    return kernel
 
 
 def rows_of(x: Tensor, size: int, dtype: torch.dtype) -> Tensor:
@@ -62,21 +62,21 @@ def whole_of(x: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 @cache
 def panel(dtype: torch.dtype) -> int:
     """How many outputs stand side by side in a panel of weights: as the processor likes it."""
-    found = symbol("panel", dtype)
-    found.restype = c_long
-    return int(found())
+    kernel = symbol("panel", dtype)
+    kernel.restype = c_long
+    return int(kernel())
 
 
 def kept_layout(weight: Tensor, bias: Tensor | None, eight: bool) -> tuple[Tensor, ...]:
     """The weights as C reads them, laid out when they are first asked for and after every change."""
     parts = [weight] if bias is None else [weight, bias]
     now = (eight, *((id(part), part._version, part.data_ptr()) for part in parts))
-    then, found = laid_out.get(weight, (None, ()))
+    then, layout = laid_out.get(weight, (None, ()))
     if then != now:
         flat = weight.new_zeros(weight.shape[0]) if bias is None else bias.detach()
-        found = bytes_layout(weight.detach(), flat) if eight else (numbers_layout(weight.detach(), flat),)
-        laid_out[weight] = now, found
-    return found
+        layout = bytes_layout(weight.detach(), flat) if eight else (numbers_layout(weight.detach(), flat),)
+        laid_out[weight] = now, layout
+    return layout
 
 
 def spread(weight: Tensor, width: int) -> Tensor:
