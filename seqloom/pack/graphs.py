@@ -101,8 +101,8 @@ class Packed:
             return {"kind": "int32", "at": self._write(array.clip(limits.min, limits.max).astype("<i4"))}
         if array.dtype == bool:
             return {"kind": "bool", "at": self._write(array.astype(np.uint8))}
-        if array.size >= SMALL and (found := find_eight_bits(array)) is not None:
-            axis, whole, scales = found
+        if array.size >= SMALL and (quantized := find_eight_bits(array)) is not None:
+            axis, whole, scales = quantized
             return {"kind": "int8", "at": self._write(whole), "axis": axis, "scales": self._write(scales)}
         return {"kind": "float32", "at": self._write(array.astype("<f4"))}
 

@@ -109,10 +109,10 @@ def write_graphs(model: Any, program: Program) -> tuple[dict[str, Any], bytes]:
 def choose_examples(run: Run, examples: object) -> tuple[str, list[Example], str]:
     """Examples of the test part, which is named, that are not too large for a page; or why there are none."""
     try:
-        part, found = run.pick_examples(EXAMPLES, examples)
+        part, chosen = run.pick_examples(EXAMPLES, examples)
     except SeqloomError as error:
         return "", [], str(error)
-    return part, [one for one in found if np.size(numbers_of(one.input)) <= LARGEST], ""
+    return part, [one for one in chosen if np.size(numbers_of(one.input)) <= LARGEST], ""
 
 
 def numbers_of(given: Any) -> Any:
@@ -127,12 +127,12 @@ def compare(run: Run, rounded: Run, chosen: list[Example]) -> tuple[list[dict[st
     if not chosen:
         return [], {"examples": 0, "same_answers": None, "largest_difference": None}
     inputs = [one.input for one in chosen]
-    true, found = (one.predict_many(inputs, 1) for one in (run, rounded))
-    pairs = [(right[0], answer[0]) for right, answer in zip(true, found, strict=True)]
+    true, answers = (one.predict_many(inputs, 1) for one in (run, rounded))
+    pairs = [(right[0], answer[0]) for right, answer in zip(true, answers, strict=True)]
     series = hasattr(pairs[0][0], "values")
     same = pairs if series else [(right, answer) for right, answer in pairs if right.output == answer.output]
     gaps = [largest_gap(asdict(right), asdict(answer)) for right, answer in same]
-    asked = [describe_example(one, answer) for one, answer in zip(chosen, found, strict=True)]
+    asked = [describe_example(one, answer) for one, answer in zip(chosen, answers, strict=True)]
     counted = None if series else len(same)
     return asked, {"examples": len(asked), "same_answers": counted, "largest_difference": max(gaps, default=None)}
 
@@ -205,10 +205,10 @@ def describe(run: Run, part: str, why: str, parity: dict[str, Any]) -> dict[str,
 
 def sources() -> dict[str, str]:
     """The page's modules; those of the server's page that it shares are taken from there."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for folder in (files("seqloom.serve") / "page", files("seqloom.pack") / "page"):
-        found |= {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".js")}
-    return found
+        texts |= {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".js")}
+    return texts
 
 
 def read_style() -> str:

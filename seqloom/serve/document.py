@@ -144,5 +144,5 @@ def add_examples(schema: dict[str, Any]) -> None:
     """An example of every field: from that of the whole request, or else from the table above, or the default."""
     [whole, *_] = schema.get("examples") or [{}]
     for name, field in schema.get("properties", {}).items():
-        found = whole[name] if name in whole else FIELDS[name] if name in FIELDS else field.get("default")
-        field.setdefault("examples", [found])
+        example = whole[name] if name in whole else FIELDS[name] if name in FIELDS else field.get("default")
+        field.setdefault("examples", [example])

@@ -36,7 +36,7 @@ def read_entry(folder: Path) -> Entry:
     """What a folder says of itself; its weights are checked on loading."""
     stamp = stamp_of(folder)
     check_version(folder)
-    recipe, sums, found = read_recipe(folder), read_manifest(folder).get(WEIGHTS, []), read_scores(folder)
+    recipe, sums, report = read_recipe(folder), read_manifest(folder).get(WEIGHTS, []), read_scores(folder)
     about = {
         "task": recipe.task,
         "title": recipe.about.title.partition("; the sample")[0] if recipe.data.train else recipe.about.title,
@@ -44,9 +44,9 @@ def read_entry(folder: Path) -> Entry:
         "network": describe_network(recipe),
         "parameters": read_config(folder).parameters,
         "steps": recipe.train.steps,
-        "split": found.get("split"),
-        "examples": found.get("examples"),
-        "scores": found.get("scores", {}),
+        "split": report.get("split"),
+        "examples": report.get("examples"),
+        "scores": report.get("scores", {}),
     }
     return Entry(folder, stamp, recipe, sums[-1] if sums else "", about)
 

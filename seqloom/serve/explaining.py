@@ -27,5 +27,5 @@ def explain(model: Model, given: Any, answer: str | None, step: int | None) -> d
         about, elements, whole, nothing = one.about, one.elements, one.whole, one.nothing
     methods.sort(key=lambda one: -one["faithfulness"]["score"])
     told = {"about": about, "elements": elements, "log_probability": whole, "without_input": nothing}
-    found: dict[str, Any] = replace_nonfinite(told | {"methods": methods})
-    return found
+    explanation: dict[str, Any] = replace_nonfinite(told | {"methods": methods})
+    return explanation

@@ -42,13 +42,13 @@ def describe_input(model: Model) -> dict[str, Any]:
 
 def list_next(model: Model, given: Any) -> dict[str, Any]:
     """What may come after a text, the likeliest first: all tokens, or as many as are sent; and what the others have."""
-    found = model.language.predict(model.generator, [model.read_input(given)], TOKENS)[0]
-    logs = np.array([one.score for one in found])
+    predictions = model.language.predict(model.generator, [model.read_input(given)], TOKENS)[0]
+    logs = np.array([one.score for one in predictions])
     left = max(
         0.0, 1.0 - float(np.exp(logs).sum())
     )  # of those beyond the first TOKENS, and of <unk>, which is no answer
     return {
-        "tokens": [one.output for one in found],
+        "tokens": [one.output for one in predictions],
         "logs": replace_nonfinite(np.round(logs, 4).tolist()),
         "left_out": left,
     }
@@ -116,14 +116,14 @@ def read_examples(model: Model) -> dict[str, Any]:
     """From the files that the recipe names."""
     check_files(model)
     part, asked = model.run.pick_examples(EXAMPLES)
-    found = []
+    examples = []
     for one in asked:
         given, truth = shortened(one.input, one.answer)
         picture = {} if one.picture is None else {"picture": as_png(one.picture)}
         ahead = {"ahead": replace_nonfinite(one.target)} if isinstance(one.target, dict) else {}  # of a series
         if np.size(given) <= SHOWN:
-            found.append({"input": given, "words": one.text, "target": truth, **picture, **ahead})
-    return {"part": part, "examples": found}
+            examples.append({"input": given, "words": one.text, "target": truth, **picture, **ahead})
+    return {"part": part, "examples": examples}
 
 
 def shortened(given: Any, truth: str) -> tuple[Any, str]:
@@ -142,7 +142,7 @@ def check_files(model: Model) -> None:
     data = model.run.recipe.data
     for name in (*data.train, *data.validation, *data.test):
         matching = [Path(path) for path in glob(name) or [name]]
-        inside = [path for found in matching if found.is_dir() for path in found.rglob("*") if not path.is_dir()]
+        inside = [path for folder in matching if folder.is_dir() for path in folder.rglob("*") if not path.is_dir()]
         if not all(path.is_file() or path.is_dir() for path in (*matching, *inside)):
             raise RunError(f"{model.name}: the examples that it was trained on are not at hand; type one of your own")
 

@@ -37,9 +37,9 @@ def walk(value: Any) -> Iterator[tuple[Any, int]]:
     """Every value and every key, with how deep it stands."""
     waiting = [(value, 1)]
     while waiting:
-        found, level = waiting.pop()
-        yield found, level
-        if isinstance(found, dict):
-            waiting += [(one, level + 1) for pair in found.items() for one in pair]
-        elif isinstance(found, list):
-            waiting += [(one, level + 1) for one in found]
+        node, level = waiting.pop()
+        yield node, level
+        if isinstance(node, dict):
+            waiting += [(one, level + 1) for pair in node.items() for one in pair]
+        elif isinstance(node, list):
+            waiting += [(one, level + 1) for one in node]

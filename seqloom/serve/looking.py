@@ -100,8 +100,8 @@ async def tune(request: Request, asked: Tune) -> dict[str, Any]:
 @router.post("/over-training")
 async def answer_over_training(request: Request, asked: Read) -> dict[str, Any]:
     """The answers to one input of every kept checkpoint, from step 0; `step` null is the run as it is served."""
-    found = await engine_of(request).inspect(asked.run, asked.input, None, over_training)
-    return found
+    answer = await engine_of(request).inspect(asked.run, asked.input, None, over_training)
+    return answer
 
 
 def over_training(model: Model, given: Any, answer: str | None) -> dict[str, Any]:

@@ -75,8 +75,8 @@ class Model:
         )
         return self._told(inputs, self.run.answer(given, asked))
 
-    def _told(self, inputs: Sequence[Any], found: Sequence[Any]) -> list[dict[str, Any]]:
-        told = zip(inputs, found, strict=True)
+    def _told(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[dict[str, Any]]:
+        told = zip(inputs, results, strict=True)
         return [make_prediction_json(shown(one), answers, answers.unread) for one, answers in told]
 
     def read_input(self, given: Any) -> Any:

@@ -95,13 +95,18 @@ async def infer(request: Request, model: str, asked: Inference, version: str = V
         engine.check_inputs(inputs)
         engine.limits.check_work(len(inputs), 1, 1, 1)
         given = str(session), inputs, how.sequence_start, how.sequence_end
-        found = await engine.call(model, lambda loaded: engine.sessions.feed(loaded, *given))
+        answers = await engine.call(model, lambda loaded: engine.sessions.feed(loaded, *given))
     elif how.sequence_start or how.sequence_end:
         raise DataError("sequence_start and sequence_end belong to a sequence_id, and there is none")
     else:
-        found = await engine.predict(model, inputs, how.beam)
+        answers = await engine.predict(model, inputs, how.beam)
     named = {"id": asked.id} if asked.id is not None else {}
-    return {"model_name": model, "model_version": VERSION, **named, "outputs": [tensor(name, found) for name in wanted]}
+    return {
+        "model_name": model,
+        "model_version": VERSION,
+        **named,
+        "outputs": [tensor(name, answers) for name in wanted],
+    }
 
 
 # --- generation -----------------------------------------------------------------------------------------------------
@@ -127,8 +132,8 @@ async def generate(request: Request, model: str, asked: Generate, version: str =
         logs = [{"token": token.name, "logprob": token.log} for token in tokens if token.name]
         details = {"finish_reason": tokens[-1].finish, "tokens": logs}
     elif in_text or given == GenerateParameters(details=given.details):
-        [found] = await (engine.answer(model, [read], how) if in_text else engine.predict(model, [read]))
-        details, text = found, found["predictions"][0]["output"]
+        [answer] = await (engine.answer(model, [read], how) if in_text else engine.predict(model, [read]))
+        details, text = answer, answer["predictions"][0]["output"]
     else:
         raise DataError(f"{model} does not write its answers token by token, so it takes no parameters but details")
     named = {"id": asked.id} if asked.id is not None else {}

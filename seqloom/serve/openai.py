@@ -96,8 +96,8 @@ def opening(asked: Completion, number: int, prompt: Read, echoed: Sequence[Token
 async def echo_of(engine: Engine, asked: Completion, prompt: Read) -> list[Token]:
     if not asked.echo or asked.logprobs is None:
         return []
-    found: list[Token] = await engine.call(asked.model, score_prompt, prompt.given, asked.logprobs)
-    return found
+    tokens: list[Token] = await engine.call(asked.model, score_prompt, prompt.given, asked.logprobs)
+    return tokens
 
 
 async def collect(engine: Engine, asked: Completion, number: int, prompt: Read) -> list[Choice]:

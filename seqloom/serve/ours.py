@@ -61,8 +61,8 @@ class Fork(BaseModel):
 async def list_runs(request: Request) -> dict[str, Any]:
     """The runs with their scores and baselines, and the folders that are no runs, each with the reason."""
     runs = engine_of(request).runs
-    found = [runs.describe(name) for name in runs.list()]
-    return {"folder": runs.shown, "runs": found, "refused": runs.refused}
+    descriptions = [runs.describe(name) for name in runs.list()]
+    return {"folder": runs.shown, "runs": descriptions, "refused": runs.refused}
 
 
 @router.get("/runs/{run}")
@@ -80,8 +80,8 @@ async def predict(request: Request, asked: Predict) -> dict[str, Any]:
 @router.post("/explain")
 async def explain(request: Request, asked: Explain) -> dict[str, Any]:
     """Which elements of the input spoke for an answer, by several methods, each with its faithfulness."""
-    found = await engine_of(request).explain(asked.run, asked.input, asked.answer, asked.step)
-    return {"run": asked.run, **found}
+    explanation = await engine_of(request).explain(asked.run, asked.input, asked.answer, asked.step)
+    return {"run": asked.run, **explanation}
 
 
 @router.get("/metrics", response_class=PlainTextResponse)

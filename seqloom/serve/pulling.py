@@ -65,19 +65,19 @@ def places_of(model: Model, given: Any, answer: str | None) -> list[Place]:
 
 
 def describe_places(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
-    found = []
+    places = []
     for place in places_of(model, given, answer):
         name = place.name + (
             f" ({MEANINGS[place.tap[-1]]})" if place.kind == "gate" and place.tap[-1] in MEANINGS else ""
         )
         told = {"place": place.tap, "name": name, "kind": place.kind, "steps": place.steps, "units": place.units}
         small = place.values.size <= NUMBERS
-        found.append(
+        places.append(
             told | {"values": replace_nonfinite(np.round(place.values.astype(float), 4).tolist()) if small else None}
         )
-    if not found:
+    if not places:
         raise DataError(f"{model.name} has no gate, state or attention to pull")
-    return {"places": found}
+    return {"places": places}
 
 
 def answer_pulled(model: Model, given: Any, answer: str | None, pulls: list[Intervention]) -> dict[str, Any]:

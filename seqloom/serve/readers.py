@@ -28,9 +28,9 @@ class Reader:
 
     def read(self, kept: Kept, piece: Any) -> tuple[dict[str, Any], Kept]:
         """The answer after one piece more, and what is kept then."""
-        found, kept = self.reader.read(kept, piece if self.model.reads_text else self.model.read_input(piece))
+        predictions, kept = self.reader.read(kept, piece if self.model.reads_text else self.model.read_input(piece))
         missing = self.reader.count_missing(kept)
-        return make_answers_json(found) | ({"waits_for": missing} if missing else {}), kept
+        return make_answers_json(predictions) | ({"waits_for": missing} if missing else {}), kept
 
 
 # --- saving --------------------------------------------------------------------------------------------------------
@@ -55,15 +55,15 @@ def unpack(reader: Reader, saved: dict[str, Any]) -> Kept:
     except (binascii.Error, TypeError, ValueError):
         raise DataError("the saved session is not as it was given") from None
     tensors, wanted = parse_tensors(data, SAVED) if data else {}, leaves(first.state)
-    found = [tensors.get(str(number)) for number in range(len(wanted))]
-    pairs = list(zip(found, wanted, strict=True))
+    loaded = [tensors.get(str(number)) for number in range(len(wanted))]
+    pairs = list(zip(loaded, wanted, strict=True))
     fits = all(one is not None and (one.shape, one.dtype) == (own.shape, own.dtype) for one, own in pairs)
     if not fits or len(tensors) != len(wanted) or (rows and first.state is not None):
         raise DataError("the saved session is not one of this run: its state is of another shape")
     if rows:
         _, kept = reader.read(first, [list(row) for row in rows])  # which checks them
         return replace(kept, read=saved["read"])
-    return Kept(saved["read"], rebuilt(first.state, iter(found)))
+    return Kept(saved["read"], rebuilt(first.state, iter(loaded)))
 
 
 def leaves(state: State) -> list[Tensor]:

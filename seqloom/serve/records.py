@@ -26,10 +26,10 @@ def read_on(folder: Path, after: int) -> dict[str, Any]:
         data = file.read(MOST)
     place = 0 if restarted else after
     lines = data[: data.rfind(b"\n") + 1].splitlines()
-    found = []
+    records = []
     for line in lines:
         record = check_record(parse_json(line, f"{RECORDS}, behind byte {place}"), RECORDS)
-        found.append({name: value for name, value in record.items() if name != "watched"})  # large, and in the views
+        records.append({name: value for name, value in record.items() if name != "watched"})  # large, and in the views
     if data and not lines and len(data) == MOST:
         raise RunError(f"{RECORDS}: has a line of more than {MOST:,} bytes")
-    return {"records": found, "after": place + data.rfind(b"\n") + 1, "restarted": restarted}
+    return {"records": records, "after": place + data.rfind(b"\n") + 1, "restarted": restarted}

@@ -67,10 +67,10 @@ class Runs:
         self._entries, self.refused = entries, refused
 
     def check(self, name: str, servable: bool = True) -> Entry:
-        found = self.find() if servable else self.list()
-        if name in found:
-            return found[name]
-        known = ", ".join(sorted(found)[:10]) or "none"
+        entries = self.find() if servable else self.list()
+        if name in entries:
+            return entries[name]
+        known = ", ".join(sorted(entries)[:10]) or "none"
         untrained = f": {name} has no weights yet" if name in self._entries else ""
         raise Refused(404, "unknown run", f"there is no run {name[:80]!r} here{untrained}; there are: {known}")
 

@@ -63,15 +63,15 @@ class Guard:
             self.metrics.count("requests", route=route_of(scope), status=str(answer.status))
 
     def _check_headers(self, scope: Scope) -> dict[str, str]:
-        found: list[tuple[bytes, bytes]] = scope["headers"]
-        if len(found) > self.limits.headers:
-            raise Refused(431, "headers", f"{len(found)} headers are sent, and at most {self.limits.headers} are read")
+        pairs: list[tuple[bytes, bytes]] = scope["headers"]
+        if len(pairs) > self.limits.headers:
+            raise Refused(431, "headers", f"{len(pairs)} headers are sent, and at most {self.limits.headers} are read")
         asked = len(scope.get("raw_path") or b"") + len(scope["query_string"])
-        if asked + sum(len(name) + len(value) for name, value in found) > self.limits.head:
+        if asked + sum(len(name) + len(value) for name, value in pairs) > self.limits.head:
             raise Refused(431, "headers", f"the path and the headers have more than {self.limits.head:,} bytes")
-        if sum(name.lower() == b"host" for name, _ in found) != 1:
+        if sum(name.lower() == b"host" for name, _ in pairs) != 1:
             raise Refused(400, "host", "a request has one Host header")
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in found}
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
         if host_of(headers["host"]) not in self.hosts:
             raise Refused(421, "host", "the Host header names a machine that this server does not answer for (--allow)")
         site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin", "")

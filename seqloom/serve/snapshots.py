@@ -13,8 +13,8 @@ from .models import Model
 def answer_over_training(model: Model, given: Any) -> dict[str, Any]:
     """The answers of the weights as they were drawn, of the kept checkpoints, and of the run itself."""
     read, skipped = model.read_input(given), list[str]()
-    found = [{"step": step} | answer(model, weights, read) for step, weights in load_snapshots(model.run, skipped)]
-    return {"snapshots": found, "skipped": [one.replace(str(model.run.folder), model.name) for one in skipped]}
+    snapshots = [{"step": step} | answer(model, weights, read) for step, weights in load_snapshots(model.run, skipped)]
+    return {"snapshots": snapshots, "skipped": [one.replace(str(model.run.folder), model.name) for one in skipped]}
 
 
 def answer(model: Model, weights: nn.Module, read: Any) -> dict[str, Any]:

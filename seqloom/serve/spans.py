@@ -66,10 +66,10 @@ async def find_similar_spans(request: Request, asked: Span) -> dict[str, Any]:
 
 def describe_levels(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
     look = model.look(given, answer)
-    found = record_levels(look.model, look.batch, look.names)
-    if not found:
+    levels = record_levels(look.model, look.batch, look.names)
+    if not levels:
         raise DataError(f"{model.name} has no layer that goes step by step")
-    return {"levels": [{"level": one.level, "steps": one.steps, "units": one.values.shape[1]} for one in found]}
+    return {"levels": [{"level": one.level, "steps": one.steps, "units": one.values.shape[1]} for one in levels]}
 
 
 def find_similar(model: Model, given: Any, answer: str | None, span: tuple[str, int, int]) -> dict[str, Any]:
@@ -120,16 +120,16 @@ def search_examples(model: Model) -> Searched:
     """Read once, then kept."""
     check_files(model)
     part, asked = model.run.pick_examples(EXAMPLES)
-    inputs, found, elements = [], [], 0
+    inputs, recorded, elements = [], [], 0
     for one in asked:
         look = model.run.look(one.input if one.inspected is None else one.inspected, one.answer)
         levels = record_levels(look.model, look.batch, look.names)
         inputs.append(shortened(one.input, "")[0])
-        found.append({level.level: level for level in levels})
+        recorded.append({level.level: level for level in levels})
         elements += max((len(level.steps) for level in levels), default=0)
         if elements >= ELEMENTS:
             break
-    if not found:
+    if not recorded:
         raise DataError(f"{model.name}: its test part has no example to search")
-    scales = {level: Scale.fit([levels[level].values for levels in found]) for level in found[0]}
-    return Searched(part, inputs, found, scales)
+    scales = {level: Scale.fit([levels[level].values for levels in recorded]) for level in recorded[0]}
+    return Searched(part, inputs, recorded, scales)

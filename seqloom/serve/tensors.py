@@ -38,7 +38,7 @@ def nested(flat: list[Any], shape: list[int]) -> list[Any]:
     return [nested(flat[start : start + size], shape[1:]) for start in range(0, len(flat), size)] if size else []
 
 
-def tensor(name: str, found: list[dict[str, Any]]) -> dict[str, Any]:
-    best = [(answer["predictions"] or [{"output": "", "score": 0.0}])[0] for answer in found]
-    data = [to_line(answer) for answer in found] if name == "prediction" else [one[name] for one in best]
-    return {"name": name, "datatype": OUTPUTS[name], "shape": [len(found)], "data": data}
+def tensor(name: str, answers: list[dict[str, Any]]) -> dict[str, Any]:
+    best = [(answer["predictions"] or [{"output": "", "score": 0.0}])[0] for answer in answers]
+    data = [to_line(answer) for answer in answers] if name == "prediction" else [one[name] for one in best]
+    return {"name": name, "datatype": OUTPUTS[name], "shape": [len(answers)], "data": data}

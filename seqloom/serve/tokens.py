@@ -62,10 +62,10 @@ def choose_run(engine: Engine, name: str | None) -> str:
     """The run of this name, or the only one that writes texts."""
     if name is not None:
         return name
-    found = [run for run, entry in engine.runs.find().items() if entry.recipe.task in WRITING]
-    if len(found) == 1:
-        return found[0]
-    known = f"those that write texts are {', '.join(sorted(found)[:10])}" if found else "none here writes texts"
+    names = [run for run, entry in engine.runs.find().items() if entry.recipe.task in WRITING]
+    if len(names) == 1:
+        return names[0]
+    known = f"those that write texts are {', '.join(sorted(names)[:10])}" if names else "none here writes texts"
     raise Refused(400, "run", f"model does not name a run, and {known}")
 
 

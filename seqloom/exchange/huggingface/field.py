@@ -53,8 +53,8 @@ class FolderText(Text):
         self.rows[self.numbers] = np.arange(size)
         self.begin = begin  # the token of theirs that a text begins with, whose vector our START has
         names = {number: token for token, number in tokenizer.list_tokens().items()}
-        found = [names.get(int(row), f"<{row}>") if row >= 0 else f"<unused {n}>" for n, row in enumerate(self.rows)]
-        self.symbols = (*SPECIALS, *found[len(SPECIALS) :])
+        symbols = [names.get(int(row), f"<{row}>") if row >= 0 else f"<unused {n}>" for n, row in enumerate(self.rows)]
+        self.symbols = (*SPECIALS, *symbols[len(SPECIALS) :])
         self.marked = any(name.startswith("##") for name in self.symbols)  # what goes on within a word, not what begins
 
     @classmethod
@@ -84,8 +84,8 @@ class FolderText(Text):
         return self.number(self.tokenizer.encode_many(texts))
 
     def encode_part(self, text: str) -> NDArray[np.int32]:
-        found: NDArray[np.int32] = self.number(self.tokenizer.encode_many([text], special=False))[0]
-        return found
+        ids: NDArray[np.int32] = self.number(self.tokenizer.encode_many([text], special=False))[0]
+        return ids
 
     def number(self, encoded: Sequence[Sequence[int]]) -> Ragged:
         return Ragged.of([self.numbers[np.array(ids, dtype=np.int64)] for ids in encoded])

@@ -61,9 +61,9 @@ def load(folder: str | Path, count_padding: bool = False) -> PretrainedModel:
     if not folder.is_dir():
         raise RunError(f"{folder}: is not a folder")
     family, config, architecture = read_config(folder)
-    found = name_weights(family, read_folder_weights(folder), folder)
+    weights = name_weights(family, read_folder_weights(folder), folder)
     extras = frozenset(
-        name for name, start in family.extras.items() if any(weight.startswith(start) for weight in found)
+        name for name, start in family.extras.items() if any(weight.startswith(start) for weight in weights)
     )
     settings = read_settings(family, {**config, **read_generation(folder)}, folder / "config.json")
     model = build(family, settings, architecture, extras | family.needed.get(architecture, frozenset()))
@@ -71,7 +71,7 @@ def load(folder: str | Path, count_padding: bool = False) -> PretrainedModel:
     positions: list[Any] = [part for part in model.modules() if hasattr(part, "count_padding")]
     for part in positions:
         part.count_padding = count_padding and family is not ROBERTA
-    fill(model, read_weights(model.rows, drop_copies(family, settings, found, folder), shapes_of(model), folder))
+    fill(model, read_weights(model.rows, drop_copies(family, settings, weights, folder), shapes_of(model), folder))
     model.tokenizer = read_tokenizer(folder, family.name)
     if model.tokenizer is not None and model.tokenizer.largest_id >= settings.vocabulary:
         raise RunError(
@@ -93,8 +93,8 @@ def read_config(folder: Path) -> tuple[Family, dict[str, Any], str]:
                 raise RunError(f"{file}: asks for {key!r}, which is code or a format of its own; no code is run here")
     family = FAMILIES.get(str(config.get("model_type")))
     if family is None:
-        found = f"{config.get('model_type')!r:.80}"
-        raise RunError(f"{place}: 'model_type' is {found}, but it can be {', '.join(FAMILIES)}")
+        name = f"{config.get('model_type')!r:.80}"
+        raise RunError(f"{place}: 'model_type' is {name}, but it can be {', '.join(FAMILIES)}")
     named = config.get("architectures")
     if not isinstance(named, list) or len(named) != 1 or str(named[0]) not in family.architectures:
         raise RunError(f"{place}: 'architectures' is {named!r:.80}, but it can be {', '.join(family.architectures)}")

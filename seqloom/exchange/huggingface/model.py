@@ -154,8 +154,8 @@ class WritingModel(PretrainedModel):
         return [[one] for one in greedy(step, last, state, **rules)]
 
     def ends(self) -> Sequence[int]:
-        found = self.settings.end
-        return found if isinstance(found, list) else [] if found is None else [found]
+        end = self.settings.end
+        return end if isinstance(end, list) else [] if end is None else [end]
 
     def constraints(self) -> list[Constraint]:
         single = [one[0] for one in self.settings.banned if len(one) == 1]

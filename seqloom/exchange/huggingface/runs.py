@@ -79,8 +79,8 @@ def check_shape(recipe: Recipe, family: str) -> None:
         wanted |= {"causal": False, "pool": "first", "hidden": model.size, "hidden_layers": 1}
         wanted |= {"hidden_activation": HEADS[family]}
     for name, value in wanted.items():
-        if (found := getattr(model, name)) != value:
-            raise RunError(f"model.{name} is {found!r}, but in the shape of {family} it is {value!r}")
+        if (own := getattr(model, name)) != value:
+            raise RunError(f"model.{name} is {own!r}, but in the shape of {family} it is {value!r}")
     if model.activation not in ACTIVATIONS.values():
         raise RunError(f"model.activation is {model.activation!r}, which {family} does not have")
     if family == "distilbert" and model.norm_epsilon != 1e-12:

@@ -34,19 +34,19 @@ def tables(model: Any) -> tuple[Tensor, Tensor | None]:
     return (embed.weight, None) if tokens is None else (tokens.weight, embed.weight)
 
 
-def copy_tables(model: Any, found: PretrainedModel, field: FolderText) -> None:
+def copy_tables(model: Any, pretrained: PretrainedModel, field: FolderText) -> None:
     """The vectors of the tokens under our numbers; of what they do not have, zeros."""
     rows = torch.from_numpy(field.source_rows())
     known = rows >= 0
-    (tokens, segments), (theirs, others) = tables(model), tables(found.network)
+    (tokens, segments), (theirs, others) = tables(model), tables(pretrained.network)
     tokens.zero_()[known] = theirs[rows[known]]
     if segments is not None and others is not None:
         segments.copy_(others)
     head = model.head
     if model.generates and head.project.weight is not tokens:
-        head.project.weight.zero_()[known] = found.network.head.project.weight[rows[known]]
+        head.project.weight.zero_()[known] = pretrained.network.head.project.weight[rows[known]]
     elif not model.generates:
         head.head.project.bias.zero_()
-        if found.answers == MASKED:
-            head.hidden.load_state_dict(found.network.head.hidden.state_dict())
-            head.head.project.bias[known] = found.network.head.head.project.bias[rows[known]]
+        if pretrained.answers == MASKED:
+            head.hidden.load_state_dict(pretrained.network.head.hidden.state_dict())
+            head.head.project.bias[known] = pretrained.network.head.head.project.bias[rows[known]]

@@ -41,13 +41,13 @@ class Row(NamedTuple):
     def tensors(self) -> list[tuple[list[str], str, Transform]]:
         """For each tensor of ours: the names of theirs that it is made of, its own, and how."""
         kinds = ("weight", "bias") if self.theirs.endswith("*") else ("",)
-        found = []
+        triples = []
         for kind in kinds:
             before, _, after = self.theirs.replace("*", kind).partition("<")
             several, _, rest = after.partition(">")
             names = [before + each + rest for each in several.split("+")] if after else [before]
-            found.append((names, self.ours.replace("*", kind), self.transform))
-        return found
+            triples.append((names, self.ours.replace("*", kind), self.transform))
+        return triples
 
 
 def repeat_rows(rows: Iterable[Row], numbers: Iterable[Mapping[str, int]]) -> list[Row]:
@@ -75,8 +75,8 @@ def read_weights(
             raise RunError(f"{place}: {list_names(names)} of shapes that do not fit together")
         joined = parts[0] if len(parts) == 1 else torch.cat(parts)
         if joined.shape != shapes[name]:
-            found, fits = [" × ".join(map(str, shape)) for shape in (joined.shape, shapes[name])]
-            raise RunError(f"{place}: {list_names(names)} {found}, but by config.json it is {fits}")
+            actual, fits = [" × ".join(map(str, shape)) for shape in (joined.shape, shapes[name])]
+            raise RunError(f"{place}: {list_names(names)} {actual}, but by config.json it is {fits}")
         ours[name] = joined.contiguous().float()
     assert ours.keys() == shapes.keys(), f"the table has no row for {sorted(shapes.keys() - ours.keys())}"
     return ours

@@ -70,14 +70,14 @@ class LibraryTokenizer:
         """The ids of each text, with what the model expects around them unless that is not wanted."""
         whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # half a surrogate pair is no text
         with refuse_panics(self.place):
-            found = self.library.encode_batch(whole, add_special_tokens=special)
-            return [list(encoding.ids) for encoding in found]
+            encodings = self.library.encode_batch(whole, add_special_tokens=special)
+            return [list(encoding.ids) for encoding in encodings]
 
     def find_id(self, token: str) -> int | None:
         """The id of a token, such as "[MASK]"."""
         with refuse_panics(self.place):
-            found: int | None = self.library.token_to_id(token)
-            return found
+            number: int | None = self.library.token_to_id(token)
+            return number
 
     def list_tokens(self) -> dict[str, int]:
         """Every token with its id."""
@@ -99,8 +99,8 @@ def read_tokenizer(folder: Path, family: str) -> FolderTokenizer | None:
         if (folder / name).is_symlink():
             refuse_link(folder / name)
     files = {name: read_bytes(folder / name, LARGEST) for name in FILES if (folder / name).exists()}
-    if (found := build_tokenizer(files, family, folder)) is not None:
-        return found
+    if (tokenizer := build_tokenizer(files, family, folder)) is not None:
+        return tokenizer
     for name in UNREAD:
         if (folder / name).exists():
             raise RunError(f"{folder / name}: is a tokenizer that is not read here; tokenizer.json is")

@@ -25,10 +25,10 @@ def read_folder_weights(folder: Path) -> dict[str, Tensor]:
     if (folder / INDEX).exists() or (folder / INDEX).is_symlink():
         return read_shards(folder)
     if not os.path.lexists(folder / WEIGHTS):
-        found = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
-        if found:
+        pickles = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
+        if pickles:
             raise RunError(
-                f"{folder}: holds its weights as {found[0][:80]!r}, which may run code when it is read; "
+                f"{folder}: holds its weights as {pickles[0][:80]!r}, which may run code when it is read; "
                 f"only {WEIGHTS} is read"
             )
         raise RunError(f"{folder}: has no {WEIGHTS}")
@@ -69,11 +69,11 @@ def refuse_link(path: Path) -> None:
         raise RunError(f"{path}: is missing")
 
 
-def name_weights(family: Family, found: Mapping[str, Tensor], place: object) -> dict[str, Tensor]:
+def name_weights(family: Family, weights: Mapping[str, Tensor], place: object) -> dict[str, Tensor]:
     """The tensors under the names that the family's table knows: with a prefix, and norms by today's names."""
     heads = {name.partition(".")[0] for name in names_of(family)} - {family.prefix.rstrip(".")}
     named: dict[str, Tensor] = {}
-    for name, tensor in found.items():
+    for name, tensor in weights.items():
         if not name.startswith(family.prefix) and name.partition(".")[0] not in heads:
             name = family.prefix + name
         for old, new in OLD_NAMES.items():
@@ -101,11 +101,11 @@ def drop_copies(family: Family, settings: Any, weights: dict[str, Tensor], place
             del kept[copy]
     for name, value in family.constants(settings).items():
         if name in kept:
-            found = kept.pop(name)
-            if value is not None and not same(found, value):
+            dropped = kept.pop(name)
+            if value is not None and not same(dropped, value):
                 raise RunError(f"{place}: {name!r} is not what such a model computes in its place")
     return kept
 
 
-def same(found: Tensor, value: Tensor) -> bool:
-    return found.shape == value.shape and bool(torch.allclose(found.double(), value.double(), atol=TOLERANCE))
+def same(weight: Tensor, value: Tensor) -> bool:
+    return weight.shape == value.shape and bool(torch.allclose(weight.double(), value.double(), atol=TOLERANCE))
