@@ -37,7 +37,7 @@ def best(act: Callable[[], object]) -> float:
 def main() -> None:
     torch.manual_seed(0)
     tokens = torch.randint(3, SYMBOLS, (ROWS, LENGTH + 1))
-    batch = Batch.shifted(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    batch = Batch.from_sequence(tokens, torch.ones_like(tokens, dtype=torch.bool))
     print(f"{'':26} {'ms a step':>10} {'ms a look':>10} {f'share, one look in {EVERY} steps':>32}")
     for name, changes in CASES.items():
         recipe = Recipe.of({"task": "language"}).override(*changes, "train.steps=1000").resolved()

@@ -20,7 +20,7 @@ class Batch(NamedTuple):
     follows: Tensor | None = None  # (B,), 1 where the second segment of a row follows the first, 0 where it does not
 
     @classmethod
-    def shifted(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
+    def from_sequence(cls, y: Tensor, mask: Tensor, source: tuple[Tensor, ...] = ()) -> Self:
         """Every element of y is the target of those before it."""
         return cls(y[:, :-1], mask[:, :-1] & mask[:, 1:], y[:, 1:], source)
 

@@ -106,7 +106,7 @@ class BidirectionalLanguageModel(Labeler):
         there, back = self.features(x, mask).chunk(2, -1)
         return nn.functional.pad(there, (0, 0, 1, -1)), nn.functional.pad(back, (0, 0, -1, 1))
 
-    def known(self, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def have_read(self, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Where each direction has read something before an element (B, T)."""
         return mask & nn.functional.pad(mask, (1, -1)), mask & nn.functional.pad(mask, (-1, 1))
 
@@ -324,7 +324,7 @@ class BidirectionalObjective(Objective):
     def forward(self, batch: Batch, state: State = None) -> tuple[Tensor, Tensor, State]:
         batch = batch.to(device_of(self))
         features = torch.stack(self.model.directions(batch.inputs, batch.mask))
-        known = torch.stack(self.model.known(batch.mask))
+        known = torch.stack(self.model.have_read(batch.mask))
         return *self.model.head.loss(features, batch.target.expand(2, *batch.target.shape), known), None
 
 

@@ -58,7 +58,7 @@ class Visits(ArrayField):
         return "" if len(shape) == 2 and shape[1] == 2 else "is no list of visits, each a page and its seconds"
 
     def encode_many(self, raws):
-        return Ragged.stacked([np.asarray(raw, np.float32) for raw in raws])
+        return Ragged.stack([np.asarray(raw, np.float32) for raw in raws])
 
     def collate(self, encoded, rows, model):
         visits, mask = super().collate(encoded, rows, model)

@@ -85,13 +85,13 @@ class Architecture(Section):
             return f"{self.kind} {', '.join(map(str, self.size))}"
         return f"{self.kind} {self.size} × {len(self.sizes)}"
 
-    def derived(self) -> dict[str, object]:
+    def derive(self) -> dict[str, object]:
         """The settings that follow from others where they are 0."""
         return {}
 
     def complete(self) -> Self:
         """With nothing left to derive."""
-        return self.model_copy(update=self.derived())
+        return self.model_copy(update=self.derive())
 
     def fault(self) -> str:
         """Why no network can be built of these settings, or nothing."""
@@ -137,7 +137,7 @@ class Layered(Architecture):
     def sizes(self) -> tuple[int, ...]:
         return self.size if isinstance(self.size, tuple) else (self.size,) * (self.depth or 1)
 
-    def derived(self) -> dict[str, object]:
+    def derive(self) -> dict[str, object]:
         return {"depth": len(self.sizes)}
 
     def fault(self) -> str:

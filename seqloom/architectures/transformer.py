@@ -79,8 +79,8 @@ class Transformer(Layered):
     )
     bias: bool = Field(default=True, description=BIAS)
 
-    def derived(self) -> dict[str, object]:
-        return super().derived() | {"feed_forward": self.feed_forward or 4 * self.width}
+    def derive(self) -> dict[str, object]:
+        return super().derive() | {"feed_forward": self.feed_forward or 4 * self.width}
 
     def fault(self) -> str:
         if isinstance(self.size, tuple):

@@ -37,7 +37,7 @@ from .reference_attention import (
     luong,
     non_local,
     over_memory,
-    pooled,
+    pool,
     rotary,
     self_attention,
     soft,
@@ -91,7 +91,7 @@ def spread(rows: list[Tensor]) -> Tensor:
 MERGES = ("concatenate", "mean", "sum", "project")
 
 
-def merged(merge: str, p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+def merge_directions(merge: str, p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
     """The two states of each element, joined."""
     p = p.under("layers.0")
     there, back = p.under("ways.0.cell"), p.under("ways.1.cell")
@@ -112,7 +112,7 @@ def recurrent_checks() -> Iterator[Check]:
         yield from check_case(
             "cells",
             f"bidirectional, {merge}",
-            partial(make_layer_case, make, partial(merged, merge), INPUTS),
+            partial(make_layer_case, make, partial(merge_directions, merge), INPUTS),
             fast=True,
         )
     for subject, causal, ahead in (("convolution, causal", True, 0), ("convolution, centered", False, WINDOW // 2)):
@@ -144,20 +144,20 @@ def score_case(name: str, is_hard: bool) -> Case:
 
 
 def make_luong_case(name: str) -> Case:
-    def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+    def equations(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return luong(p, SCORES[name], x, memory)
 
-    return make_layer_case(lambda: Luong(SIZE, SOURCE, ATTENTIONS[name](SIZE, SOURCE)), written, SIZE, SOURCE)
+    return make_layer_case(lambda: Luong(SIZE, SOURCE, ATTENTIONS[name](SIZE, SOURCE)), equations, SIZE, SOURCE)
 
 
 def make_bahdanau_case(name: str) -> Case:
     def make() -> Layer:
         return Bahdanau(LSTMCell(INPUTS + SOURCE, SIZE), ZeroState(), ATTENTIONS[name](SIZE, SOURCE))
 
-    def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+    def equations(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return bahdanau(p, SCORES[name], lstm, x, memory, (torch.zeros(SIZE), torch.zeros(SIZE)))
 
-    return make_layer_case(make, written, INPUTS, SOURCE)
+    return make_layer_case(make, equations, INPUTS, SOURCE)
 
 
 # The layer, the widths of a head's queries and of its values (0: as they come), whether it turns, and the window.
@@ -180,10 +180,10 @@ def make_self_case(name: str) -> Case:
         attend = MultiHeadAttention(SIZE, HEADS, *widths)
         return kind(SIZE, attend, Rotary(attend.width) if turns else NoRotation(), window)
 
-    def written(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
+    def equations(p: Parameters, x: Tensor, memory: Tensor) -> Tensor:
         return self_attention(p, x, HEADS, widths[0] or SIZE // HEADS, sees, rotary if turns else still)
 
-    return make_layer_case(make, written, SIZE)
+    return make_layer_case(make, equations, SIZE)
 
 
 def make_cross_case(width: int, values: int) -> Case:
@@ -198,7 +198,7 @@ def make_pooling_case() -> Case:
 
     def equations() -> list[Tensor]:
         p = Parameters.of(pooling)
-        return [torch.stack([pooled(p, values[n, MASK[n]]) for n in range(3)])]
+        return [torch.stack([pool(p, values[n, MASK[n]]) for n in range(3)])]
 
     return Case(pooling, [values], lambda: [pooling(values, MASK)], equations)
 

@@ -138,7 +138,7 @@ def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int, look: 
     return multi_head((p["query.weight"], W_k, W_v), (p.bias("query"), b_k, b_v), out, heads, x, memory, look=look)
 
 
-def pooled(p: Parameters, values: Tensor) -> Tensor:
+def pool(p: Parameters, values: Tensor) -> Tensor:
     """Each learned query looks at the whole sequence (S, D); what they find is joined."""
     heads = []
     for query in p["queries"]:

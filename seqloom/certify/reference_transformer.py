@@ -36,7 +36,7 @@ def feed_forward(p: Parameters, x: Tensor, activation: str) -> Tensor:
     return torch.stack(outputs)
 
 
-def normed(p: Parameters, x: Tensor, normalize: str) -> Tensor:
+def normalize_each(p: Parameters, x: Tensor, normalize: str) -> Tensor:
     """Each element by itself."""
     if normalize == "rms":
         return torch.stack([rms_norm(element, p["weight"]) for element in x])
@@ -46,9 +46,9 @@ def normed(p: Parameters, x: Tensor, normalize: str) -> Tensor:
 def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalize: str) -> Tensor:
     """Where the norm stands."""
     if norm == "post":
-        return normed(p.under("norm"), x + change(x), normalize)
+        return normalize_each(p.under("norm"), x + change(x), normalize)
     if norm == "pre":
-        return x + change(normed(p.under("norm"), x, normalize))
+        return x + change(normalize_each(p.under("norm"), x, normalize))
     return x + p["share"] * change(x)  # rezero
 
 
@@ -94,5 +94,5 @@ def apply(p: Parameters, config: TransformerConfig, causal: bool, x: Tensor, mem
         return feed_forward(inner, z, config.activation)
 
     if not inner:
-        return normed(p.under("module.0"), x, config.norm_type)
+        return normalize_each(p.under("module.0"), x, config.norm_type)
     return residual(p, x, change, config.norm, config.norm_type)

@@ -40,7 +40,7 @@ class Over:
             return self.choices
         return range(int(self.low), int(self.high) + 1, self.step) if self.whole else None
 
-    def suggested(self, trial: "optuna.Trial") -> str:
+    def suggest(self, trial: "optuna.Trial") -> str:
         """A value for this trial, as it is written in an override."""
         if self.choices:
             return str(trial.suggest_categorical(self.name, self.choices))

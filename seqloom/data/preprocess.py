@@ -136,7 +136,7 @@ class _Spool:
         for raw in raws:
             if raw.shape[1:] != self._shape or raw.dtype != self._dtype:
                 raise DataError(f"an example has elements of shape {raw.shape[1:]}, but the first one {self._shape}")
-        arrays = Ragged.stacked(raws)
+        arrays = Ragged.stack(raws)
         self._writer.append(arrays.values, arrays.lengths)
 
     def finish(self) -> Side:
@@ -165,7 +165,7 @@ def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> d
 
     raw, rows, starts = _split_pieces(schema, raw, rows)
 
-    def seen(*sides: str) -> Iterator[Raw]:
+    def iterate_raws(*sides: str) -> Iterator[Raw]:
         for side in sides:
             for piece in split_rows(measure_rows({side: raw[side]}, rows)):
                 yield from take_raws(raw[side], rows[piece])
@@ -176,7 +176,7 @@ def _learn(schema: Schema, raw: Mapping[str, Side], rows: Rows, note: Note) -> d
         together = schema.shared if name in schema.shared else (name,)
         if name not in learned:
             note(f"fitting the {' and '.join(together)} ({side.field.kind}) on {starts.sum():,} examples")
-            learned |= dict.fromkeys(together, side.field.fit(seen(*together), schema.data))
+            learned |= dict.fromkeys(together, side.field.fit(iterate_raws(*together), schema.data))
             if len(learned[name]) > MOST_SYMBOLS:  # which would not be read again
                 size = f"the training examples' {' and '.join(together)} has {len(learned[name]):,} different symbols"
                 raise DataError(

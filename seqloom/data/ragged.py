@@ -33,7 +33,7 @@ class Ragged:
         return cls(values, compute_offsets(np.fromiter(map(len, arrays), np.int64, len(arrays))))
 
     @classmethod
-    def stacked(cls, arrays: Sequence[Numbers]) -> "Ragged":
+    def stack(cls, arrays: Sequence[Numbers]) -> "Ragged":
         """Arrays (T, ...) that differ in their length T alone."""
         return cls(np.concatenate(arrays), compute_offsets(np.fromiter(map(len, arrays), np.int64, len(arrays))))
 
@@ -52,7 +52,7 @@ class Ragged:
     def lengths(self) -> Rows:
         return np.diff(self.offsets)
 
-    def padded(self, rows: Rows | Sequence[int]) -> tuple[Numbers, Rows]:
+    def pad(self, rows: Rows | Sequence[int]) -> tuple[Numbers, Rows]:
         """The rows side by side, (n, T, ...), filled up with PAD (numbers with 0) on the right, and their lengths."""
         chosen = np.asarray(rows, dtype=np.int64)
         starts = self.offsets[chosen]

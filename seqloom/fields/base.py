@@ -204,7 +204,7 @@ class Field(ABC):
 
     def collate(self, encoded: Ragged, rows: Rows, model: Model) -> tuple[Tensor, Tensor]:
         """Rows side by side as the first layer takes them, with the mask (B, T) of what comes out of it."""
-        values, lengths = encoded.padded(rows)
+        values, lengths = encoded.pad(rows)
         return pad_to_one(torch.from_numpy(values), lengths)
 
     def depends_on_past(self, model: Model) -> bool:

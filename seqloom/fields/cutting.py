@@ -33,7 +33,7 @@ class Cut:
     def tokens(self, unit: str) -> Iterable[str]:
         return (unit,) if self.spaced or unit == "\n" else parts(unit)
 
-    def joined(self, token: str) -> bool:
+    def is_joined(self, token: str) -> bool:
         """Whether no blank stands before `token`. A joiner alone is one that stood in the text."""
         return not self.spaced and len(token) > 1 and token[0] == JOINER
 
@@ -59,10 +59,10 @@ def _parts_of_long(unit: str) -> Iterator[str]:
 def visible(text: str) -> str:
     """`text` with everything in it that leaves no mark on paper made visible."""
     shown = text.translate(VISIBLE)
-    return shown if shown.isprintable() else "".join(map(_escaped, shown))
+    return shown if shown.isprintable() else "".join(map(_escape, shown))
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
 
 

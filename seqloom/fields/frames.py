@@ -53,7 +53,7 @@ class Frames(ArrayField):
         return ""
 
     def encode_many(self, raws: Sequence[Raw]) -> Ragged:
-        return Ragged.stacked(raws)
+        return Ragged.stack(raws)
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
         return [format_frame(frame) for frame in encoded]

@@ -101,7 +101,7 @@ class Image(ImageField):
             if image.shape[1:] != self.shape:
                 size, wanted = ("×".join(map(str, shape)) for shape in (image.shape[1:], self.shape))
                 raise DataError(f"an image is {size}, but this model sees {wanted}")
-        return Ragged.stacked(images) if images else Ragged(np.empty((0, *self.shape), np.uint8), np.zeros(1, np.int64))
+        return Ragged.stack(images) if images else Ragged(np.empty((0, *self.shape), np.uint8), np.zeros(1, np.int64))
 
     def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
         return PatchEmbedding(len(self), model.patch, model.embedding)
@@ -115,16 +115,16 @@ class Image(ImageField):
         return -(-height // model.patch) * -(-width // model.patch)
 
     def collate(self, encoded: Ragged, rows: Rows, model: Model) -> tuple[Tensor, Tensor]:
-        images = torch.from_numpy(self.scaled(encoded.padded(rows)[0][:, 0]))
+        images = torch.from_numpy(self.scale_values(encoded.pad(rows)[0][:, 0]))
         return images, torch.ones(len(images), self.patches(model), dtype=torch.bool)
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
         """The extent of the image and of its values, scaled as the network sees them."""
-        scaled = self.scaled(encoded)
+        scaled = self.scale_values(encoded)
         extent = " × ".join(map(str, self.shape))
         return [f"{extent} numbers from {scaled.min():.2f} to {scaled.max():.2f}"]
 
-    def scaled(self, images: Bytes) -> NDArray[np.float32]:
+    def scale_values(self, images: Bytes) -> NDArray[np.float32]:
         """Images (B, height, width, channels) as the network sees them: (B, channels, height, width)."""
         return np.moveaxis((images / np.float32(255) - self.mean) / self.spread, -1, 1).astype(np.float32)
 

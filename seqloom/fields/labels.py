@@ -140,7 +140,7 @@ class Label(Named):
 
     def targets(self, encoded: Ragged, rows: Rows) -> Tensor:
         """A class (B,)."""
-        return torch.from_numpy(encoded.padded(rows)[0])[:, 0]
+        return torch.from_numpy(encoded.pad(rows)[0])[:, 0]
 
     def predictions(self, expected: Any, count: int) -> list[Prediction]:
         logs, places = expected.cpu().double().log_softmax(-1).topk(min(count, len(self)))
@@ -173,7 +173,7 @@ class LabelSet(Named):
 
     def targets(self, encoded: Ragged, rows: Rows) -> Tensor:
         """Which classes (B, K), 1 or 0 each."""
-        values, lengths = map(torch.from_numpy, encoded.padded(rows))
+        values, lengths = map(torch.from_numpy, encoded.pad(rows))
         target = torch.zeros(len(values), len(self))
         row, place = torch.nonzero(lengths_to_mask(lengths, values.shape[1]) & (values != NONE), as_tuple=True)
         target[row, values[row, place]] = 1
@@ -237,7 +237,7 @@ class Number(Field):
 
     def targets(self, encoded: Ragged, rows: Rows) -> Tensor:
         """A number on the scale of training (B, 1)."""
-        return (torch.from_numpy(encoded.padded(rows)[0]) - self.mean) / self.spread
+        return (torch.from_numpy(encoded.pad(rows)[0]) - self.mean) / self.spread
 
     def predictions(self, expected: Any, count: int) -> list[Prediction]:
         value, spread = (float(part) * self.spread for part in expected)
@@ -269,7 +269,7 @@ class Tags(Named):
 
     def targets(self, encoded: Ragged, rows: Rows) -> Tensor:
         """Tags (B, T), NONE where one was never seen in training and behind the end of a row."""
-        values, lengths = map(torch.from_numpy, encoded.padded(rows))
+        values, lengths = map(torch.from_numpy, encoded.pad(rows))
         return values.masked_fill(~lengths_to_mask(lengths, values.shape[1]), NONE)
 
 

@@ -77,14 +77,14 @@ class Numbers(ArrayField):
             if array.shape[1] != len(self):
                 raise DataError(f"an input has {array.shape[1]} numbers a step, but this model reads {len(self)}")
             check_near(array, self.mean, self.spread)
-        return Ragged.stacked(arrays) if arrays else Ragged(np.empty((0, len(self)), np.float32), np.zeros(1, np.int64))
+        return Ragged.stack(arrays) if arrays else Ragged(np.empty((0, len(self)), np.float32), np.zeros(1, np.int64))
 
     def describe(self, raw: Raw) -> str:
         values = np.asarray(raw, dtype=np.float32)
         return f"{super().describe(raw)}: {'; '.join(map(format_numbers, values[:SHOWN]))}"
 
     def describe_encoded(self, encoded: NDArray[Any]) -> list[str]:
-        return super().describe_encoded(self.scaled(encoded[None])[0])
+        return super().describe_encoded(self.scale_values(encoded[None])[0])
 
     @property
     def inputs(self) -> int:
@@ -98,13 +98,13 @@ class Numbers(ArrayField):
         return 3 * len(self) if decays(model) else model.embedding
 
     def collate(self, encoded: Ragged, rows: Rows, model: Model) -> tuple[Tensor, Tensor]:
-        values, lengths = encoded.padded(rows)
-        return pad_to_one(torch.from_numpy(self.scaled(values, decays(model))), lengths)
+        values, lengths = encoded.pad(rows)
+        return pad_to_one(torch.from_numpy(self.scale_values(values, decays(model))), lengths)
 
     def depends_on_past(self, model: Model) -> bool:
         return self.gaps or decays(model)
 
-    def scaled(self, values: Singles, whole: bool = False) -> Singles:
+    def scale_values(self, values: Singles, whole: bool = False) -> Singles:
         """Values (B, T, D) as the network sees them: (B, T, D), or (B, T, 3 D) with what is known and for how long.
 
         The latter where values were missing in training, or where the `whole` of it is asked for.

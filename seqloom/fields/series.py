@@ -90,7 +90,7 @@ class TimeSeries(Field):
 
     def encode_many(self, raws: Sequence[Raw]) -> Ragged:
         """The values of series on the scale of training."""
-        return Ragged.stacked([self.scale.apply(series.values) for series in raws])
+        return Ragged.stack([self.scale.apply(series.values) for series in raws])
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Refuse series of other variables than those that were learned."""

@@ -78,7 +78,7 @@ class Pieces(ABC):
     def _library(self) -> "Library": ...
 
 
-def built(model: Callable[[], Any]) -> "Library":
+def build_library(model: Callable[[], Any]) -> "Library":
     """The library's tokenizer with a model; RunError if that cannot be."""
     from tokenizers import Tokenizer, pre_tokenizers
 
@@ -150,7 +150,7 @@ class BytePairs(Pieces):
         from tokenizers import models
 
         numbers = {symbol: number for number, symbol in enumerate(self.symbols)}
-        return built(lambda: models.BPE(vocab=numbers, merges=list(self.merges)))
+        return build_library(lambda: models.BPE(vocab=numbers, merges=list(self.merges)))
 
 
 def split_batches(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -222,7 +222,7 @@ class WordTokens(Text):
     def decode(self, ids: Iterable[int]) -> str:
         text, blank = [], ""  # what goes in front of a word
         for token in (self.symbols[number] for number in ids if number not in SILENT):
-            if self.cut.joined(token):
+            if self.cut.is_joined(token):
                 text.append(token[1:])
             else:
                 text.append(token if token == "\n" else blank + token)
@@ -231,7 +231,7 @@ class WordTokens(Text):
 
     def names(self, ids: Iterable[int]) -> list[str]:
         tokens = [self.symbols[number] for number in ids]
-        shown = (token[1:] if self.cut.joined(token) else token for token in tokens)
+        shown = (token[1:] if self.cut.is_joined(token) else token for token in tokens)
         return [visible(token) if token == "\n" else token for token in shown]
 
     def to_json(self) -> dict[str, Any]:
@@ -239,11 +239,11 @@ class WordTokens(Text):
         return super().to_json() | ({"breaks": True} if self.cut.breaks else {}) | spelled
 
     def begins_word(self) -> NDArray[np.bool_] | None:
-        return None if self.spaced else np.array([not self.cut.joined(symbol) for symbol in self.symbols])
+        return None if self.spaced else np.array([not self.cut.is_joined(symbol) for symbol in self.symbols])
 
     def _plain(self) -> list[str]:
         """The symbols without what marks that no blank stood before them."""
-        return [symbol[1:] if self.cut.joined(symbol) else symbol for symbol in self.symbols]
+        return [symbol[1:] if self.cut.is_joined(symbol) else symbol for symbol in self.symbols]
 
     def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:
         if not self.characters:

@@ -111,7 +111,7 @@ class SpelledWordList(Field):
             [cut_word(word, self.longest) for text in raws for word in split_elements(text)]
         )
         table = np.full((len(spelled), self.longest), PAD, dtype=np.int32)
-        padded, _ = spelled.padded(np.arange(len(spelled)))
+        padded, _ = spelled.pad(np.arange(len(spelled)))
         table[:, : padded.shape[1]] = padded
         return Ragged(np.concatenate([words.values[:, None], table], 1), words.offsets)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data.vocabulary import check_symbols
 from ..errors import RecipeError, RunError
-from .subwords import BYTE_OF, DEFAULT_SIZE, UNIT, BytePairs, Pieces, built, sample
+from .subwords import BYTE_OF, DEFAULT_SIZE, UNIT, BytePairs, Pieces, build_library, sample
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
@@ -83,7 +83,7 @@ class WordPieces(Pieces):
                 continuing_subword_prefix=ON,
             )
 
-        return built(model)
+        return build_library(model)
 
 
 class Unigrams(Pieces):
@@ -143,7 +143,7 @@ class Unigrams(Pieces):
     def _library(self) -> "Library":
         from tokenizers import models
 
-        return built(lambda: models.Unigram(list(zip(self.symbols, self.logs, strict=True)), 0, False))
+        return build_library(lambda: models.Unigram(list(zip(self.symbols, self.logs, strict=True)), 0, False))
 
 
 def compute_logs(counts: Sequence[int]) -> list[float]:

@@ -62,20 +62,20 @@ class Cache(Leaf):
             valid = full_mask(steps) if mask is None else mask
             whole = torch.cat([before, steps], 1), torch.cat([known, valid], 1)
             return Cache.of(*whole, self.padded or mask is not None)
-        cache = self.grown(steps.shape[1], mask)
+        cache = self.grow(steps.shape[1], mask)
         cache.store.steps[:, self.length : cache.length] = steps
         return cache
 
-    def grown(self, count: int, mask: Tensor | None = None) -> "Cache":
+    def grow(self, count: int, mask: Tensor | None = None) -> "Cache":
         """The cache with so many steps more, which the caller has yet to write. Without gradient only."""
         end, store = self.length + count, self.store
         if not store.claim(self.length, end):  # someone went on from here before, or there is no room
-            store = self.copied(None, max(2 * end, LEAST), end)
+            store = self.copy(None, max(2 * end, LEAST), end)
         if mask is not None:
             store.mark(self.length, end, mask)
         return Cache(store, end, self.padded or mask is not None)
 
-    def trimmed(self, keep: int) -> "Cache":
+    def trim(self, keep: int) -> "Cache":
         """The cache without what lies further back than `keep` valid steps. It is cut only now and then."""
         if self.length <= 2 * keep:
             return self
@@ -97,9 +97,9 @@ class Cache(Leaf):
     def only(self, rows: Tensor) -> "Cache":
         if torch.is_grad_enabled():
             return self.map(lambda tensor: tensor.index_select(0, rows))
-        return Cache(self.copied(rows, self.store.steps.shape[1], self.length), self.length, self.padded)
+        return Cache(self.copy(rows, self.store.steps.shape[1], self.length), self.length, self.padded)
 
-    def copied(self, rows: Tensor | None, room: int, filled: int) -> Store:
+    def copy(self, rows: Tensor | None, room: int, filled: int) -> Store:
         """What is filled of these rows, or of all, with room for more; the room itself is not copied."""
         before = self.store.steps[:, : self.length]
         steps = before.new_empty(before.shape[0] if rows is None else rows.shape[0], room, before.shape[2])

@@ -350,12 +350,12 @@ class Zoneout(Cell):
 
     def forward(self, x: Tensor, entries: Entries) -> Entries:
         after = self.cell(self.cell.W(x), entries)
-        return tuple(self.mixed(old, new) for old, new in zip(entries, after, strict=True))
+        return tuple(self.mix(old, new) for old, new in zip(entries, after, strict=True))
 
     def unwrap(self) -> Cell:
         return self.cell.unwrap()
 
-    def mixed(self, old: Tensor, new: Tensor) -> Tensor:
+    def mix(self, old: Tensor, new: Tensor) -> Tensor:
         if self.training:
             return torch.where(torch.rand_like(new) < self.share, old, new)
         return self.share * old + (1 - self.share) * new

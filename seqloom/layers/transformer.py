@@ -109,7 +109,7 @@ class CausalAttention(OwnAttention):
         positions, count = self.turn.positions(x, count, mask)
         query, keys = self.turn(query, positions), self.turn(keys, positions)
         whole = cache.length == 0  # all there is: padding stands at the end, where only padding sees it
-        cache = cache.append(joined(keys, values), mask)
+        cache = cache.append(join_keys_values(keys, values), mask)
         if whole and self.window:
             y = attend_window(self.attend, query, keys, values, self.window - 1, 0, None)
         elif whole:
@@ -117,7 +117,7 @@ class CausalAttention(OwnAttention):
         else:
             seen = visible(cache, x.shape[1], self.window)
             y = self.attend(query, *self.attend.split_keys_values(cache.read()[0]), seen)
-        return zero_padding(y, mask), (cache.trimmed(self.window) if self.window else cache, count)
+        return zero_padding(y, mask), (cache.trim(self.window) if self.window else cache, count)
 
     def fast_step(self) -> Step:
         return super().fast_step() if self.attend.hard else attention_steps.step_causal(self)
@@ -132,7 +132,7 @@ def heads_of(projected: Tensor, attend: MultiHeadAttention) -> tuple[Tensor, Ten
     return attend.split(query), *attend.split_keys_values(keys_values)
 
 
-def joined(keys: Tensor, values: Tensor) -> Tensor:
+def join_keys_values(keys: Tensor, values: Tensor) -> Tensor:
     """Keys and values of all heads side by side, as a cache holds them: (B, T, …)."""
     return torch.cat([keys.transpose(1, 2).flatten(2), values.transpose(1, 2).flatten(2)], -1)
 

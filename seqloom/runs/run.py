@@ -107,7 +107,7 @@ class Run:
         Where an input may have several labels at once, each is by itself and a row does not add up to 1.
         """
         several = split_inputs(self.task, given)
-        inputs = self._accepted([given] if several is None else several)
+        inputs = self._accept([given] if several is None else several)
         self.check_classes()
         return self.task.shape.probabilities(self.model, inputs)
 
@@ -125,15 +125,15 @@ class Run:
     def predict_many(self, inputs: Sequence[Any], beam: int | None = None) -> list[Predictions]:
         """The best answers to each input."""
         beam = None if beam is None else check_whole("the beam size", beam, 1)
-        return self.task.predict(self.model, self._accepted(inputs), beam)
+        return self.task.predict(self.model, self._accept(inputs), beam)
 
-    def _accepted(self, inputs: Sequence[Any]) -> list[Any]:
+    def _accept(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
         return [self.task.accept_input(given) for given in check_list("the inputs", inputs)]
 
     def answer(self, inputs: Sequence[Any], options: DecodingOptions) -> list[Predictions]:
         """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
-        return self.answer_accepted(self._accepted(inputs), None, check_options(options))
+        return self.answer_accepted(self._accept(inputs), None, check_options(options))
 
     def answer_accepted(
         self, inputs: list[Any], beam: int | None = None, options: DecodingOptions | None = None

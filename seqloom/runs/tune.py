@@ -150,7 +150,7 @@ class Search:
         import optuna
 
         def run_trial(trial: "optuna.Trial") -> float:
-            texts = [f"{over.name}={over.suggested(trial)}" for over in self.overs]
+            texts = [f"{over.name}={over.suggest(trial)}" for over in self.overs]
             if any(one.params == trial.params for one in list_trials(trial.study) if one.number < trial.number):
                 trial.set_user_attr(REPEATED, True)
                 raise optuna.TrialPruned

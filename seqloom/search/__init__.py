@@ -32,6 +32,6 @@ from .tree import Tree as Tree
 from .writing import Pick as Pick
 from .writing import greedy as greedy
 from .writing import sample as sample
-from .writing import sampled as sampled
+from .writing import sample_tokens as sample_tokens
 from .writing import stream as stream
 from .writing import write as write

@@ -268,7 +268,7 @@ def greedy(
     return write(step, likeliest, last, state, steps=steps, end=end, constraints=constraints, stops=stops)
 
 
-def sampled(
+def sample_tokens(
     step: Step,
     sampling: Sampling,
     last: Tensor,

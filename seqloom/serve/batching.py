@@ -87,9 +87,9 @@ class Batcher:
                 if later is None:
                     return [], ""
                 self._waiting.remove(later)
-                first = self._wanted(later)
+                first = self._unless_cancelled(later)
             else:
-                first = self._wanted(self._waiting.popleft())
+                first = self._unless_cancelled(self._waiting.popleft())
         if first is None:
             return [], ""
         batch, rest = [first], deque[Job]()
@@ -98,13 +98,13 @@ class Batcher:
                 job = self._waiting.popleft()
                 if (job.run, job.key) != (first.run, first.key):
                     rest.append(job)
-                elif wanted := self._wanted(job):
+                elif wanted := self._unless_cancelled(job):
                     batch.append(wanted)
             self._waiting.extendleft(reversed(rest))
         batch.sort(key=lambda job: job.size)
         return batch, "full" if len(batch) == self.limits.batch else "nothing else waiting"
 
-    def _wanted(self, job: Job) -> Job | None:
+    def _unless_cancelled(self, job: Job) -> Job | None:
         if not job.cancelled:
             return job
         self._give_up(job)

@@ -27,7 +27,7 @@ def read_input(given: Any, reads_text: bool) -> Any:
         raise DataError("an input is neither a text nor an array of numbers: its rows differ in length") from None
 
 
-def shown(given: Any) -> str:
+def format_input(given: Any) -> str:
     """An input as it is told again: its text, without a tag; numbers have none."""
     while isinstance(given, list) and given:
         given = given[0]

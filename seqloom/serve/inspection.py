@@ -118,7 +118,7 @@ def read_examples(model: Model) -> dict[str, Any]:
     part, asked = model.run.pick_examples(EXAMPLES)
     examples = []
     for one in asked:
-        given, truth = shortened(one.input, one.answer)
+        given, truth = shorten(one.input, one.answer)
         picture = {} if one.picture is None else {"picture": as_png(one.picture)}
         ahead = {"ahead": replace_nonfinite(one.target)} if isinstance(one.target, dict) else {}  # of a series
         if np.size(given) <= SHOWN:
@@ -126,7 +126,7 @@ def read_examples(model: Model) -> dict[str, Any]:
     return {"part": part, "examples": examples}
 
 
-def shortened(given: Any, truth: str) -> tuple[Any, str]:
+def shorten(given: Any, truth: str) -> tuple[Any, str]:
     """An input as JSON; of a long list of words only the first, with as many of their tags."""
     if not isinstance(given, str):
         plain = given if isinstance(given, tuple) else np.asarray(getattr(given, "values", given)).tolist()

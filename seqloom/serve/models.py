@@ -18,7 +18,7 @@ from ..runs.run import load
 from ..tasks.decoding_options import DecodingOptions, Rules
 from ..tasks.task import Task
 from ..training.manifests import read_manifest
-from .inputs import read_input, shown
+from .inputs import format_input, read_input
 from .writing import Token, Writing
 
 LOOKS = 4  # inputs whose measures are kept
@@ -57,7 +57,7 @@ class Model:
     def predict(self, inputs: Sequence[Any], beam: int | None) -> list[dict[str, Any]]:
         """Each input with its best answers: the JSON of `seqloom predict --json`."""
         given = [self.read_input(one) for one in inputs]
-        return self._told(inputs, self.run.predict_many(given, beam))
+        return self._make_answers(inputs, self.run.predict_many(given, beam))
 
     def answer(self, inputs: Sequence[Any], how: Writing) -> list[dict[str, Any]]:
         """The same, searched for in a way of one's own, of a task that writes its answers."""
@@ -73,11 +73,11 @@ class Model:
             rules=Rules(stop=how.stop),
             timeout=0.0,  # the server's own limit holds
         )
-        return self._told(inputs, self.run.answer(given, asked))
+        return self._make_answers(inputs, self.run.answer(given, asked))
 
-    def _told(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[dict[str, Any]]:
+    def _make_answers(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[dict[str, Any]]:
         told = zip(inputs, results, strict=True)
-        return [make_prediction_json(shown(one), answers, answers.unread) for one, answers in told]
+        return [make_prediction_json(format_input(one), answers, answers.unread) for one, answers in told]
 
     def read_input(self, given: Any) -> Any:
         """An input from JSON."""
@@ -137,12 +137,12 @@ class Model:
         """What happens inside while it answers; the last ones are kept, since each is asked for many views."""
         key = json.dumps([given, answer])
         if key not in self._looked:
-            self._looked[key] = self.run.look(self._followed(self.read_input(given)), answer)
+            self._looked[key] = self.run.look(self._append_forecast(self.read_input(given)), answer)
             for old in list(self._looked)[:-LOOKS]:
                 del self._looked[old]
         return self._looked[key]
 
-    def _followed(self, given: Any) -> Any:
+    def _append_forecast(self, given: Any) -> Any:
         """A series as it is looked into, with what follows it: here, what the run itself forecasts."""
         if self.reads_text:
             return given

@@ -18,7 +18,7 @@ from ..look.measures.spans import (
     find_matches,
     record_levels,
 )
-from .inspection import check_files, shortened
+from .inspection import check_files, shorten
 from .looking import Shown
 from .models import Model
 from .wire import engine_of
@@ -124,7 +124,7 @@ def search_examples(model: Model) -> Searched:
     for one in asked:
         look = model.run.look(one.input if one.inspected is None else one.inspected, one.answer)
         levels = record_levels(look.model, look.batch, look.names)
-        inputs.append(shortened(one.input, "")[0])
+        inputs.append(shorten(one.input, "")[0])
         recorded.append({level.level: level for level in levels})
         elements += max((len(level.steps) for level in levels), default=0)
         if elements >= ELEMENTS:

@@ -11,7 +11,7 @@ from .oip_requests import OUTPUTS, InputTensor
 def rows_of(given: InputTensor) -> list[Any]:
     """The inputs in a tensor: its first axis. Data may be nested, or flat."""
     shape, count = given.shape, math.prod(given.shape)
-    flat = list(flattened(given.data))
+    flat = list(flatten_data(given.data))
     if given.name != "input" or not shape or len(flat) != count or not shape[0]:
         said = f"named {given.name!r} of shape {shape} with {len(flat)} elements"
         raise DataError(f"the tensor is {said}, but one named 'input' was expected, of shape [inputs, …], and as many")
@@ -20,22 +20,22 @@ def rows_of(given: InputTensor) -> list[Any]:
         raise DataError(f"the data of the tensor holds what is not {given.datatype}")
     if given.datatype == "BYTES" and count == shape[0]:
         return flat  # also [inputs, 1], as many clients send it
-    return nested(flat, shape)
+    return nest(flat, shape)
 
 
-def flattened(data: Any) -> Any:
+def flatten_data(data: Any) -> Any:
     if not isinstance(data, list):
         yield data
         return
     for one in data:
-        yield from flattened(one)
+        yield from flatten_data(one)
 
 
-def nested(flat: list[Any], shape: list[int]) -> list[Any]:
+def nest(flat: list[Any], shape: list[int]) -> list[Any]:
     if len(shape) == 1:
         return flat
     size = len(flat) // shape[0]
-    return [nested(flat[start : start + size], shape[1:]) for start in range(0, len(flat), size)] if size else []
+    return [nest(flat[start : start + size], shape[1:]) for start in range(0, len(flat), size)] if size else []
 
 
 def tensor(name: str, answers: list[dict[str, Any]]) -> dict[str, Any]:

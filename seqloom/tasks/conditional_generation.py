@@ -96,12 +96,12 @@ class ConditionalGeneration(Shape):
 
     def collate(self, encoded: Encoded, rows: Any) -> Batch:
         """The start goes in front of what the decoder reads, the end behind what it is to predict."""
-        tokens, lengths = map(torch.from_numpy, encoded["target"].padded(rows))
+        tokens, lengths = map(torch.from_numpy, encoded["target"].pad(rows))
         framed = tokens.new_zeros(len(tokens), tokens.shape[1] + 2)
         framed[:, 0], framed[:, 1:-1] = START, tokens
         framed[torch.arange(len(tokens)), lengths + 1] = END
         mask = lengths_to_mask(lengths + 2, framed.shape[1])
-        return Batch.shifted(framed, mask, self.inputs.collate(encoded, rows))
+        return Batch.from_sequence(framed, mask, self.inputs.collate(encoded, rows))
 
     def validate(self, model: Generator, prepared: Any) -> dict[str, float]:
         part = prepared.splits["validation"]

@@ -78,7 +78,7 @@ class SourceInput:
         tokens, mask = self.field.collate(encoded["source"], rows, self.model)
         if self.tag is None:
             return tokens, mask
-        tags = torch.from_numpy(encoded["tag"].padded(rows)[0]) + len(self.field)
+        tags = torch.from_numpy(encoded["tag"].pad(rows)[0]) + len(self.field)
         return torch.cat([tags, tokens], 1), torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
 
     def element_names(self, given: Any, encoded: Encoded) -> list[str]:

@@ -66,7 +66,7 @@ class Transcription(Shape):
         targets = encoded["target"]
         if not len(targets):
             return np.ones(0, np.bool_)
-        pieces = (targets.padded(rows)[0] for rows in np.array_split(np.arange(len(targets)), -(-len(targets) // 4096)))
+        pieces = (targets.pad(rows)[0] for rows in np.array_split(np.arange(len(targets)), -(-len(targets) // 4096)))
         needed = np.concatenate([count_needed(torch.from_numpy(piece)).numpy() for piece in pieces])
         return self.source.lengths(encoded["source"], self.recipe.model) >= np.maximum(needed, 1)
 
@@ -87,7 +87,7 @@ class Transcription(Shape):
     def collate(self, encoded: Encoded, rows: Any) -> Batch:
         """The target is padded to the length of the source, which is never shorter."""
         inputs, mask = self.source.collate(encoded["source"], rows, self.recipe.model)
-        tokens = torch.from_numpy(encoded["target"].padded(rows)[0]).long()
+        tokens = torch.from_numpy(encoded["target"].pad(rows)[0]).long()
         width = max(mask.shape[1], tokens.shape[1])
         return Batch(inputs, mask, torch.nn.functional.pad(tokens, (0, width - tokens.shape[1])))
 

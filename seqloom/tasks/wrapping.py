@@ -59,8 +59,8 @@ class MixingHead(WrappedHead):
     def fast_answer(self) -> Callable[[Tensor], Any]:
         answer = self.head.fast_answer()
 
-        def mixed(y: Tensor) -> Tensor:
+        def mix(y: Tensor) -> Tensor:
             own, extra = self.split(y)
             return self.mix(answer(own), extra)
 
-        return mixed
+        return mix

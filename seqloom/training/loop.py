@@ -143,7 +143,7 @@ class Training:
         self.objective, self.feed, self.settings, self.ranks = objective, feed, settings, ranks
         freeze(objective, settings.freeze)
         self.learner = ranks.learner(objective, settings.shard)
-        self.trained = ranks.trained(self.learner, settings.shard)
+        self.trained = ranks.wrap(self.learner, settings.shard)
         self.depths = measure_depths(objective)
         self.optimizer = build_optimizer(self.learner, settings, self.depths)
         self.average = EMA(self.learner, settings.ema)

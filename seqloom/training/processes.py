@@ -97,7 +97,7 @@ class ProcessGroup:
         fully_shard(copy)
         return copy
 
-    def trained(self, learner: Objective, shard: bool) -> nn.Module:
+    def wrap(self, learner: Objective, shard: bool) -> nn.Module:
         """What is called in training: it adds up the gradients of all processes on the way back."""
         if self.count == 1 or shard:
             return learner

@@ -72,7 +72,7 @@ def test_what_is_no_music_is_said(content, sentence, tmp_path):
 def test_each_frame_is_told_from_the_one_before_and_the_first_from_one_of_all_keys():
     chance = np.random.default_rng(0)
     pieces = [(chance.random((length, KEYS)) < 0.1).astype(np.uint8) for length in (3, 1, 4)]
-    places = FramePlaces(Ragged.stacked(pieces))
+    places = FramePlaces(Ragged.stack(pieces))
     everywhere = np.arange(len(places))
     assert (places.targets(everywhere) == np.concatenate(pieces)).all()
     start = np.ones((1, KEYS))

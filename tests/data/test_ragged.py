@@ -38,7 +38,7 @@ def test_padded_rows_are_rows_filled_up_on_the_right(rows, dtype, data):
     ragged = Ragged.of(rows)
     ragged = Ragged(ragged.values.astype(dtype), ragged.offsets)
     picked = chosen(data, len(rows))
-    table, lengths = ragged.padded(np.array(picked, dtype=np.int64))
+    table, lengths = ragged.pad(np.array(picked, dtype=np.int64))
     width = max((len(rows[row]) for row in picked), default=0)
     assert table.dtype == np.int64 and table.shape == (len(picked), width)
     assert table.tolist() == [rows[row] + [PAD] * (width - len(rows[row])) for row in picked]

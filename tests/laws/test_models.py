@@ -14,7 +14,7 @@ from seqloom.layers.heads import Bernoulli, Categorical, Mean, Normal, Quantiles
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import detach, map_state, select
 from seqloom.models import Batch, GenerationObjective, Generator, Labeler, LabelingObjective
-from seqloom.search import BeamOptions, Sampling, beam, greedy, sample, sampled
+from seqloom.search import BeamOptions, Sampling, beam, greedy, sample, sample_tokens
 
 from .zoo import DECODERS, ENCODERS, MASKS, NOTHING, PLAIN, SIZE, D, decoder, encoder, poisoned, talker, writer
 
@@ -171,7 +171,7 @@ def test_a_generator_refuses_to_look_ahead():
 def test_one_sampler_serves_forecasts_and_music(name, kind):
     model, x = Generator(nn.Linear(5, D), decoder(name, *NOTHING), kind(SIZE, 5)), TARGETS[kind](2, 9)
     mask = lengths_to_mask(torch.tensor([9, 7]), 9)
-    total, count, _ = GenerationObjective(model)(Batch.shifted(x, mask))
+    total, count, _ = GenerationObjective(model)(Batch.from_sequence(x, mask))
     assert total.isfinite() and count == 14
     steps = sample(model, model.head.sample, *model.prompt(x, mask, model.initial_state(2)))
     assert torch.stack(list(itertools.islice(steps, 4)), 1).shape == (2, 4, 5)
@@ -231,7 +231,7 @@ def test_draws_are_as_frequent_as_they_are_likely_and_the_seed_decides():
     logits = torch.tensor([0.0, 1.0, -1.0, 0.5])
     counts = {}
     for seed in (1, 1, 2):
-        found = sampled(
+        found = sample_tokens(
             lambda last, state: (logits.expand(20_000, 1, 4), ()),
             Sampling(temperature=2.0, seed=seed),
             torch.zeros(20_000, 1),
@@ -273,7 +273,7 @@ def test_a_wide_beam_finds_the_best(name):
 def test_windows_carry_the_state_and_cut_the_gradient(name):
     """Together they lose what the whole loses; each gets the gradient of the whole with the past held fixed."""
     objective = GenerationObjective(talker(name).eval()).double()
-    batch = Batch.shifted(torch.randint(12, (3, 10)), lengths_to_mask(torch.tensor([10, 7, 4]), 10))
+    batch = Batch.from_sequence(torch.randint(12, (3, 10)), lengths_to_mask(torch.tensor([10, 7, 4]), 10))
     whole, count, end = objective(batch)
     state, total, number = None, 0.0, 0
     for start, window in zip(range(0, 9, 4), batch.windows(4), strict=True):
@@ -300,7 +300,7 @@ def training_batch():
     torch.manual_seed(1)
     y, source = torch.randint(3, 12, (4, 7)), torch.randint(3, 12, (4, 5))
     masks = lengths_to_mask(torch.tensor([7, 3, 5, 4]), 7), lengths_to_mask(torch.tensor([5, 2, 1, 4]), 5)
-    return Batch.shifted(y, masks[0], (source, masks[1]))
+    return Batch.from_sequence(y, masks[0], (source, masks[1]))
 
 
 def rows(batch, start, stop):

@@ -89,7 +89,7 @@ def build():
 def examples():
     y = torch.tensor([[1, 3, 4, 5, 2], [1, 6, 7, 2, 0], [1, 8, 3, 6, 2]])
     source = torch.tensor([[3, 4, 5], [6, 7, 0], [8, 3, 6]])
-    return Batch.shifted(y, y > 0, (source, source > 0))
+    return Batch.from_sequence(y, y > 0, (source, source > 0))
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_next_symbols_are_the_softmax_at_each_temperature():
     close(found.entropy[2], torch.distributions.Categorical(logits=logits[0]).entropy() / np.log(2), rtol=1e-4)
     expected = nn.functional.cross_entropy(logits[0], batch.target[0], reduction="none") / np.log(2)
     close(found.surprise, expected, rtol=1e-4)
-    assert found.named(list("abcdefghijkl"))[0][0] == "abcdefghijkl"[logits[0, 0].argmax()]
+    assert found.name_symbols(list("abcdefghijkl"))[0][0] == "abcdefghijkl"[logits[0, 0].argmax()]
 
 
 def test_a_head_of_numbers_has_no_next_symbol():

@@ -19,7 +19,7 @@ from seqloom.search import (
     Written,
     beam,
     greedy,
-    sampled,
+    sample_tokens,
 )
 
 from .exact import exact
@@ -29,9 +29,11 @@ SIZE, STEPS, ROWS = 7, 9, 3
 tokens = st.integers(1, SIZE - 1)
 WAYS = {
     "greedy": lambda toy, **rules: [[one] for one in greedy(toy, *toy.begin(ROWS), **rules)],
-    "sampled": lambda toy, **rules: [[one] for one in sampled(toy, Sampling(2.0, seed=9), *toy.begin(ROWS), **rules)],
+    "sampled": lambda toy, **rules: [
+        [one] for one in sample_tokens(toy, Sampling(2.0, seed=9), *toy.begin(ROWS), **rules)
+    ],
     "narrowed": lambda toy, **rules: [
-        [one] for one in sampled(toy, Sampling(1.0, 4, 0.9, 0.05), *toy.begin(ROWS), **rules)
+        [one] for one in sample_tokens(toy, Sampling(1.0, 4, 0.9, 0.05), *toy.begin(ROWS), **rules)
     ],
     "beam": lambda toy, **rules: beam(toy, *toy.begin(ROWS), BeamOptions(beam_size=4, **rules)),
     "groups": lambda toy, **rules: beam(toy, *toy.begin(ROWS), BeamOptions(beam_size=4, groups=2, **rules)),

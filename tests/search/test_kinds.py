@@ -9,7 +9,7 @@ from seqloom.layers.fast.steps import prepare_step
 from seqloom.layers.padding import lengths_to_mask
 from seqloom.layers.state import repeat, select
 from seqloom.layers.tap import recording
-from seqloom.search import BeamOptions, MinLength, NoRepeat, Sampling, beam, greedy, sampled, score
+from seqloom.search import BeamOptions, MinLength, NoRepeat, Sampling, beam, greedy, sample_tokens, score
 
 from ..laws.zoo import DECODERS, MASKS, PLAIN, talker, writer
 from .exact import exact
@@ -20,7 +20,7 @@ close = torch.testing.assert_close
 END, STEPS = 2, 6
 
 WAYS = {  # plain greedy writing and beams stand in `tests/laws`
-    "sampled": lambda *start, seeds: sampled(
+    "sampled": lambda *start, seeds: sample_tokens(
         start[0], Sampling(1.5, top_k=9, top_p=0.95, seed=seeds), *start[1:], steps=STEPS, end=END
     ),
     "constrained": lambda *start, seeds: greedy(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.search import Banned, BeamOptions, Sampling, beam, greedy, sampled
+from seqloom.search import Banned, BeamOptions, Sampling, beam, greedy, sample_tokens
 
 close = torch.testing.assert_close
 
@@ -29,7 +29,7 @@ def test_an_lstm_of_pytorch_writes_with_its_state_and_without():
     last, zeros, nothing = torch.arange(4)[:, None], torch.zeros(4, 2, 16), torch.empty(4, 0).long()
     for way in (
         lambda step, state: greedy(step, last, state, steps=12, end=0),
-        lambda step, state: sampled(step, Sampling(1.5, seed=3), last, state, steps=12, end=0),
+        lambda step, state: sample_tokens(step, Sampling(1.5, seed=3), last, state, steps=12, end=0),
         lambda step, state: sum(beam(step, last, state, BeamOptions(beam_size=3, steps=12, end=0)), []),
     ):
         cached, uncached = way(step, (zeros, zeros)), way(again, nothing)

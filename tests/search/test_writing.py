@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqloom.errors import SearchError
-from seqloom.search import Banned, Sampling, greedy, likeliest, sampled, score, stream, write
+from seqloom.search import Banned, Sampling, greedy, likeliest, sample_tokens, score, stream, write
 from seqloom.search.choosing import draw_tokens, draw_uniform, seeds_of, take_largest
 
 from .toy import END, Toy, all_tokens
@@ -91,22 +91,22 @@ def test_alternatives_are_the_likeliest_tokens_of_each_step():
 
 def test_the_seed_decides_and_the_neighbors_do_not():
     toy, sampling = Toy(8, sharpness=0.3), Sampling(seed=[5, 6, 7, 5])
-    together = sampled(toy, sampling, *toy.begin(4), steps=20, end=END)
-    assert together == sampled(toy, sampling, *toy.begin(4), steps=20, end=END)
+    together = sample_tokens(toy, sampling, *toy.begin(4), steps=20, end=END)
+    assert together == sample_tokens(toy, sampling, *toy.begin(4), steps=20, end=END)
     for row in range(4):
         own = Sampling(seed=[sampling.seed[row]])
-        [one] = sampled(toy, own, *alone(toy, row, 4), steps=20, end=END)
+        [one] = sample_tokens(toy, own, *alone(toy, row, 4), steps=20, end=END)
         assert one.tokens == together[row].tokens
-    other = sampled(toy, Sampling(seed=[5, 6, 8, 5]), *toy.begin(4), steps=20, end=END)
+    other = sample_tokens(toy, Sampling(seed=[5, 6, 8, 5]), *toy.begin(4), steps=20, end=END)
     assert [one == two for one, two in zip(together, other, strict=True)] == [True, True, False, True]
 
 
 def test_one_seed_gives_every_row_its_own_chance():
     toy = Toy(50, sharpness=0.0)
     last = torch.ones(30, 1).long(), torch.zeros(30).long()
-    found = [tuple(one.tokens) for one in sampled(toy, Sampling(seed=3), *last, steps=8, end=None)]
+    found = [tuple(one.tokens) for one in sample_tokens(toy, Sampling(seed=3), *last, steps=8, end=None)]
     assert len(set(found)) == 30
-    fewer = sampled(toy, Sampling(seed=3), last[0][:4], last[1][:4], steps=8, end=None)
+    fewer = sample_tokens(toy, Sampling(seed=3), last[0][:4], last[1][:4], steps=8, end=None)
     assert [tuple(one.tokens) for one in fewer] == found[:4]
 
 
@@ -125,7 +125,9 @@ def test_chance_is_even_and_its_steps_and_seeds_know_nothing_of_each_other():
 
 def shares(sampling, logits, count=10_000):
     rows = torch.ones(count, 1).long()
-    found = sampled(lambda last, state: (logits.expand(len(last), 1, -1), ()), sampling, rows, (), steps=1, end=None)
+    found = sample_tokens(
+        lambda last, state: (logits.expand(len(last), 1, -1), ()), sampling, rows, (), steps=1, end=None
+    )
     return torch.bincount(torch.tensor([one.tokens[0] for one in found]), minlength=len(logits)) / count, found
 
 
@@ -194,7 +196,9 @@ def test_the_choice_is_narrowed_to_the_likeliest(sampling, left):
 
 def test_no_temperature_is_greedy():
     toy = Toy(9)
-    assert sampled(toy, Sampling(0.0), *toy.begin(5), steps=9, end=END) == greedy(toy, *toy.begin(5), steps=9, end=END)
+    assert sample_tokens(toy, Sampling(0.0), *toy.begin(5), steps=9, end=END) == greedy(
+        toy, *toy.begin(5), steps=9, end=END
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,7 +219,7 @@ def test_settings_that_mean_nothing_are_refused(settings, words):
 def test_a_seed_for_each_row_or_one_for_all():
     toy = Toy()
     with pytest.raises(SearchError, match="2 seeds for 3 rows"):
-        sampled(toy, Sampling(seed=[1, 2]), *toy.begin(3), steps=2, end=END)
+        sample_tokens(toy, Sampling(seed=[1, 2]), *toy.begin(3), steps=2, end=END)
 
 
 # Odd sizes
@@ -245,7 +249,7 @@ def test_nothing_allowed_any_more_is_said():
     with pytest.raises(SearchError, match="no token is allowed at place 1 of row 0"):
         greedy(toy, *toy.begin(2), steps=3, end=END, constraints=[Banned(range(4))])
     with pytest.raises(SearchError, match="no token is allowed at place 1 of row 0"):
-        sampled(toy, Sampling(), *toy.begin(2), steps=3, end=END, constraints=[Banned(range(4))])
+        sample_tokens(toy, Sampling(), *toy.begin(2), steps=3, end=END, constraints=[Banned(range(4))])
 
 
 def test_a_model_without_an_opinion_is_seen():
@@ -279,7 +283,7 @@ def test_the_score_of_a_given_sequence_is_the_sum_of_its_ledger(end):
 
 def test_what_was_written_scores_what_it_said():
     toy = Toy(6)
-    written = sampled(toy, Sampling(2.0, seed=4), *toy.begin(8), steps=7, end=END)
+    written = sample_tokens(toy, Sampling(2.0, seed=4), *toy.begin(8), steps=7, end=END)
     ended = [row for row, one in enumerate(written) if one.finish == "end"]
     last, state = (part[ended] for part in toy.begin(8))
     again = score(toy, last, state, [written[row].tokens for row in ended], end=END)

@@ -121,7 +121,7 @@ def test_only_streams_go_on_from_batch_to_batch(tmp_path):
 def alone(task, model, text):
     """The losses of one text, read at once."""
     framed = torch.tensor([[START, *task.target.encode(text), END]])
-    batch = Batch.shifted(framed, torch.ones_like(framed).bool())
+    batch = Batch.from_sequence(framed, torch.ones_like(framed).bool())
     features, _ = model.features(batch.inputs, model.initial_state(1))
     return model.head.negative_log_likelihood(features[0], batch.target[0])
 

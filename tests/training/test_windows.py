@@ -37,7 +37,7 @@ class Stream(Rows):
         epoch, at = rows.tolist()
         texts = torch.from_numpy(np.random.default_rng(epoch).integers(3, SYMBOLS, (4, 21)))
         piece = texts[:, at : at + 5]
-        return Batch.shifted(piece, torch.ones(piece.shape, dtype=torch.bool))._replace(starts_sequence=at == 0)
+        return Batch.from_sequence(piece, torch.ones(piece.shape, dtype=torch.bool))._replace(starts_sequence=at == 0)
 
 
 class Pairs(Rows):

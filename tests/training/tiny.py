@@ -60,7 +60,7 @@ class Rows:
         for at, row in enumerate(rows):
             text = torch.from_numpy(self.texts[row])
             ids[at, : len(text)], mask[at, : len(text)] = text, True
-        return Batch.shifted(ids, mask)
+        return Batch.from_sequence(ids, mask)
 
 
 def settings(**given: Any) -> Train:

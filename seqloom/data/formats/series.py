@@ -76,7 +76,7 @@ def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[S
     opened = open_table(file, written, asked, skipped.notes, numeric=True)
     table = _Table(file, opened, reading)
     chunks = _Chunks()
-    for rows in _make_chunks(table.kept(table.checked(opened.records), skipped)):
+    for rows in _make_chunks(table.skip_faults(table.check(opened.records), skipped)):
         table.add(rows, chunks, skipped)
     if not chunks.values:
         raise DataError("the file has a header, but no rows that can be used", file)
@@ -113,7 +113,7 @@ class _Table:
         self.decimal, self.settled = reading.decimal, False
         self.clock: Clock | None = None
 
-    def checked(self, records: Iterable[Record | Fault]) -> Iterator[Record | Fault]:
+    def check(self, records: Iterable[Record | Fault]) -> Iterator[Record | Fault]:
         """Records of the right width, faults for the others."""
         for record in records:
             if isinstance(record, Record) and len(record.fields) != len(self.names):
@@ -122,7 +122,7 @@ class _Table:
             else:
                 yield record
 
-    def kept(self, items: Iterable[Record | Fault], skipped: Skipped) -> Iterator[Record]:
+    def skip_faults(self, items: Iterable[Record | Fault], skipped: Skipped) -> Iterator[Record]:
         """Records without faults. Where only the order says the time, a skipped row keeps its place, as missing."""
         for item in items:
             if isinstance(item, Record):
@@ -140,7 +140,7 @@ class _Table:
         try:
             values, times = self._values(rows), self._times(rows)
         except ValueError:
-            rows = list(self.kept((self._fault(row) or row for row in rows), skipped))
+            rows = list(self.skip_faults((self._fault(row) or row for row in rows), skipped))
             if not rows:
                 return
             values, times = self._values(rows), self._times(rows)

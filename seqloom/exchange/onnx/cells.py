@@ -87,12 +87,17 @@ def peephole_operator(cell: PeepholeLSTMCell) -> Operator | None:
 def coupled_operator(cell: CoupledLSTMCell) -> Operator:
     """ONNX opens the forget gate as far as the input gate is closed; we say it of the input gate, 1 − σ(x) = σ(−x)."""
 
-    def turned(weight: Tensor) -> Tensor:
+    def to_onnx_gates(weight: Tensor) -> Tensor:
         f, g, o = weight.chunk(3)
         return torch.cat([-f, o, f, g])
 
-    bias = turned(bias_of(cell.W))
-    weights = turned(cell.W.weight), turned(cell.U.weight), torch.cat([bias, torch.zeros_like(bias)]), None
+    bias = to_onnx_gates(bias_of(cell.W))
+    weights = (
+        to_onnx_gates(cell.W.weight),
+        to_onnx_gates(cell.U.weight),
+        torch.cat([bias, torch.zeros_like(bias)]),
+        None,
+    )
     return Operator("LSTM", weights, {"input_forget": 1})
 
 

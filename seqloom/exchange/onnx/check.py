@@ -19,7 +19,7 @@ def open_graph(data: bytes) -> onnxruntime.InferenceSession:
 def check_model(model: Labeler | Generator, graphs: Graphs, features: int = 0, steps: int = 0) -> list[Check]:
     """Differences at five sizes; refused if one is too large."""
 
-    def opened(name: str) -> Graph:
+    def open_session(name: str) -> Graph:
         session = open_graph(graphs[name])
         outputs, inputs = ([one.name for one in some] for some in (session.get_outputs(), session.get_inputs()))
 
@@ -29,4 +29,4 @@ def check_model(model: Labeler | Generator, graphs: Graphs, features: int = 0, s
 
         return run
 
-    return check_exported(model, opened, features, steps)
+    return check_exported(model, open_session, features, steps)

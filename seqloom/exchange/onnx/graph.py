@@ -157,7 +157,7 @@ class Graph:
         self._held.append(tensor)
         return self.constant(tensor.detach().cpu().float().numpy(), ("weight", tensor.data_ptr(), tuple(tensor.shape)))
 
-    def transposed(self, tensor: Tensor) -> Value:
+    def transpose(self, tensor: Tensor) -> Value:
         """A matrix of a product, (inputs, outputs). One that is a table of vectors as well is kept once."""
         key = tensor.data_ptr(), tuple(tensor.shape)
         if ("weight", *key) in self._known and ("turned", *key) not in self._known:

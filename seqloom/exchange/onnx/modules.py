@@ -32,7 +32,7 @@ def refuse(part: object, where: str) -> RunError:
 
 
 def write_linear(graph: Graph, module: nn.Linear, x: Value) -> Value:
-    y = x @ graph.transposed(module.weight)
+    y = x @ graph.transpose(module.weight)
     return y if module.bias is None else y + graph.weight(module.bias)
 
 
@@ -245,5 +245,5 @@ def write_head(graph: Graph, head: Head, x: Value) -> Outputs:
         raise refuse(head, "the head")
     for module in readout.hidden:
         x = write_module(graph, module, x)
-    y = x @ graph.transposed(readout.weight)
+    y = x @ graph.transpose(readout.weight)
     return FORMS[readout.form](graph, readout, y if readout.bias is None else y + graph.weight(readout.bias))

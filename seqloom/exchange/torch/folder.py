@@ -42,7 +42,7 @@ def check_code(
     net.load_state_dict(weights)
     net.eval()
 
-    def opened(name: str) -> Graph:
+    def open_method(name: str) -> Graph:
         def run(**arrays: Any) -> dict[str, Any]:
             with torch.no_grad():
                 outputs = getattr(net, METHODS[name])(
@@ -53,4 +53,4 @@ def check_code(
         return run
 
     attends = model.generates and is_transformer(model.decoder)
-    return check_model(model, opened, features, steps, least=int(attends))
+    return check_model(model, open_method, features, steps, least=int(attends))

@@ -31,7 +31,7 @@ def step_causal(layer: "CausalAttention") -> Step:
             positions, count = turn.positions(x[:, None], count, None)
             turned = turn(projected[:, : 2 * query_size].view(x.shape[0], 2 * heads, 1, width), positions)
             projected = torch.cat([turned.reshape(x.shape[0], -1), projected[:, 2 * query_size :]], 1)
-        cache = cache.grown(1)
+        cache = cache.grow(1)
         if not window:
             seen = look(projected, cache, 0, cache.valid)
             return out(seen), (cache, count)
@@ -40,7 +40,7 @@ def step_causal(layer: "CausalAttention") -> Step:
             seen = look(projected, cache, 0, None if near is None else near[:, 0])
         else:
             seen = look(projected, cache, max(0, cache.length - window), None)
-        return out(seen), (cache.trimmed(window), count)
+        return out(seen), (cache.trim(window), count)
 
     return step
 

@@ -31,7 +31,7 @@ NUMBERS = {  # how many numbers each C function takes after its arrays
 
 def usable(tensor: Tensor) -> bool:
     """Whether native code is to work on numbers like these."""
-    return tensor.dtype in NAMES and tensor.device.type == "cpu" and library.enabled()
+    return tensor.dtype in NAMES and tensor.device.type == "cpu" and library.is_enabled()
 
 
 def symbol(name: str, dtype: torch.dtype) -> Any:

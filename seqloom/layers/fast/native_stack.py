@@ -175,7 +175,7 @@ class Fused:
             self.make_room(x)
         pointed = self.pointed
         for number, place in self.own:
-            cache = states[number][0].grown(1)
+            cache = states[number][0].grow(1)
             after[number] = cache, counted
             if cache.store is pointed[number] and not cache.padded:
                 place.length = cache.length
@@ -187,7 +187,7 @@ class Fused:
         y = self.run(x)
         for number, _ in self.own:
             if self.windows[number]:
-                after[number] = after[number][0].trimmed(self.windows[number]), after[number][1]
+                after[number] = after[number][0].trim(self.windows[number]), after[number][1]
         return y, after
 
     def make_room(self, x: Tensor) -> None:

@@ -64,7 +64,7 @@ class Snapshot:
     """
 
     def __init__(self, module: nn.Module, parts: Iterable[nn.Module]) -> None:
-        self.settings = eight_bits.get(), library.enabled()
+        self.settings = eight_bits.get(), library.is_enabled()
         inside = [module, *(inner for part in parts for inner in part.modules())]
         # All that these modules hold, in order. Asked in one go each: a loop would take longer than what is prepared.
         self.holders: list[dict[str, Any]] = [
@@ -86,7 +86,7 @@ class Snapshot:
     def holds(self) -> bool:
         held = self.list_held()
         return (
-            self.settings == (eight_bits.get(), library.enabled())
+            self.settings == (eight_bits.get(), library.is_enabled())
             and len(held) == len(self.held)
             and all(map(is_, held, self.held))
             and self.list_versions() == self.versions

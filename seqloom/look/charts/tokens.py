@@ -131,7 +131,7 @@ def next_chart(tokens: NextTokens, vocabulary: Sequence[str] = (), title: str = 
     """The most probable symbols at every position; in the page a slider moves the temperature."""
     alt = import_altair()
     steps = split_axis(len(tokens.steps), LABELS)[:LABELS]
-    names = tokens.named(vocabulary or list(map(str, range(int(tokens.symbols.max(initial=0)) + 1))))
+    names = tokens.name_symbols(vocabulary or list(map(str, range(int(tokens.symbols.max(initial=0)) + 1))))
     came = [format_token(token) for token in tokens.target]
     rows = [
         {

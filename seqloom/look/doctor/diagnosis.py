@@ -13,25 +13,25 @@ from .findings import Checkup, Finding, can_change
 
 Rule = Callable[[Checkup], Finding | None]
 RULES: tuple[Rule, ...] = (
-    rules_data.cut_off,
-    rules_data.unknown,
-    rules_data.unmixed,
-    rules_data.alike,
-    rules_data.collapsed,
-    rules_data.leak,
-    rules_data.repeated,
-    rules_data.other_kind,
-    rules_data.padding,
-    rules_training.overfitting,
-    rules_training.gave_up,
-    rules_training.weights_shrunk,
-    rules_training.gradients_cut,
-    rules_inside.short_memory,
-    rules_inside.forgetting,
-    rules_inside.vanishing,
-    rules_inside.saturated,
-    rules_inside.dead_units,
-    rules_inside.starved,
+    rules_data.check_truncation,
+    rules_data.check_unknown_tokens,
+    rules_data.check_shuffling,
+    rules_data.check_batch_variety,
+    rules_data.check_collapse,
+    rules_data.check_leakage,
+    rules_data.check_repetition,
+    rules_data.check_distribution_shift,
+    rules_data.check_padding,
+    rules_training.check_overfitting,
+    rules_training.check_patience,
+    rules_training.check_weight_decay,
+    rules_training.check_gradient_clipping,
+    rules_inside.check_memory_length,
+    rules_inside.check_forget_gate,
+    rules_inside.check_gradient_flow,
+    rules_inside.check_saturation,
+    rules_inside.check_dead_units,
+    rules_inside.check_query_key_gradients,
     *rules_tried.TRIED_RULES,
 )
 EXPLAINS = 0.58  # of the severity: what is found above it keeps a model from learning
@@ -46,11 +46,11 @@ def diagnose(checkup: Checkup) -> list[Finding]:
     """
     findings = _apply_rules(RULES, checkup)
     if not any(finding.severity > EXPLAINS for finding in findings):
-        if (nothing := rules_training.nothing_to_learn(checkup)) is not None:
+        if (nothing := rules_training.check_learnability(checkup)) is not None:
             data = [finding for finding in findings if not finding.change.startswith(("model.", "train."))]
-            return _rank([nothing, *data, *_apply_rules([rules_training.below_baseline], checkup)])
+            return _rank([nothing, *data, *_apply_rules([rules_training.check_baselines], checkup)])
         findings += _apply_rules(rules_tried.UNUSUAL, checkup)
-    return _rank([*findings, *_apply_rules([rules_training.below_baseline], checkup)])
+    return _rank([*findings, *_apply_rules([rules_training.check_baselines], checkup)])
 
 
 def _apply_rules(rules: "tuple[Rule, ...] | list[Rule]", checkup: Checkup) -> list[Finding]:

@@ -20,7 +20,7 @@ def list_sides(split: Split) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (split.get("sides") or {}).items()
 
 
-def cut_off(checkup: Checkup) -> Finding | None:
+def check_truncation(checkup: Checkup) -> Finding | None:
     """A twentieth of the training examples or more were cut or dropped for their length."""
     train = get_part(checkup, "train")
     if not train.get("examples"):
@@ -44,7 +44,7 @@ def cut_off(checkup: Checkup) -> Finding | None:
     )
 
 
-def unknown(checkup: Checkup) -> Finding | None:
+def check_unknown_tokens(checkup: Checkup) -> Finding | None:
     """A tenth or more of the tokens of a side are unknown, in training or in validation."""
     shares = {
         name: max(
@@ -73,7 +73,7 @@ def unknown(checkup: Checkup) -> Finding | None:
     )
 
 
-def unmixed(checkup: Checkup) -> Finding | None:
+def check_shuffling(checkup: Checkup) -> Finding | None:
     """A batch shows less than four fifths of the variety that a drawn one would."""
     evidence, train = checkup.evidence, checkup.recipe.train
     if evidence is None or evidence.mixed is None or evidence.drawn is None:
@@ -92,7 +92,7 @@ def unmixed(checkup: Checkup) -> Finding | None:
     )
 
 
-def alike(checkup: Checkup) -> Finding | None:
+def check_batch_variety(checkup: Checkup) -> Finding | None:
     """Although the order is drawn, a batch shows less than three fifths of the variety: lengths give labels away."""
     evidence, train = checkup.evidence, checkup.recipe.train
     if evidence is None or evidence.mixed is None or not train.shuffle or evidence.mixed > 0.6 or evidence.rows < 4:
@@ -108,7 +108,7 @@ def alike(checkup: Checkup) -> Finding | None:
     )
 
 
-def collapsed(checkup: Checkup) -> Finding | None:
+def check_collapse(checkup: Checkup) -> Finding | None:
     """Nearly every answer is the most frequent label, which more than half, but not all, of the examples have."""
     evidence = checkup.evidence
     if evidence is None or evidence.usual is None or checkup.recipe.train.class_weights:
@@ -126,7 +126,7 @@ def collapsed(checkup: Checkup) -> Finding | None:
     )
 
 
-def leak(checkup: Checkup) -> Finding | None:
+def check_leakage(checkup: Checkup) -> Finding | None:
     """A tenth or more of the validation or test inputs are training inputs, too."""
     shares = {
         name: get_part(checkup, name)["overlap"] / get_part(checkup, name)["examples"]
@@ -146,7 +146,7 @@ def leak(checkup: Checkup) -> Finding | None:
     )
 
 
-def repeated(checkup: Checkup) -> Finding | None:
+def check_repetition(checkup: Checkup) -> Finding | None:
     """A third or more of the training examples are repetitions."""
     train = get_part(checkup, "train")
     share = train.get("repeated", 0) / max(train.get("examples", 0), 1)
@@ -162,7 +162,7 @@ def repeated(checkup: Checkup) -> Finding | None:
     )
 
 
-def other_kind(checkup: Checkup) -> Finding | None:
+def check_distribution_shift(checkup: Checkup) -> Finding | None:
     """The labels of validation are spread in another way than those of training by a quarter, or far less is known."""
     train, validation = dict(list_sides(get_part(checkup, "train"))), get_part(checkup, "validation")
     worst, says = 0.0, ""
@@ -198,7 +198,7 @@ def _compare_shares(ours: dict[str, int], theirs: dict[str, int]) -> float:
     return sum(abs(ours.get(k, 0) / mine - theirs.get(k, 0) / other) for k in {*ours, *theirs}) / 2
 
 
-def padding(checkup: Checkup) -> Finding | None:
+def check_padding(checkup: Checkup) -> Finding | None:
     """More than two fifths of what is computed is padding."""
     share = float(checkup.data.get("padded_share", 0.0))
     if share < 0.4:

@@ -16,7 +16,7 @@ NEAR = 4  # steps: what is needed from nearer than this is learned in time
 FACTOR = 1.5  # how far off the memory length may be, as measured in docs/doctor.md
 
 
-def short_memory(checkup: Checkup) -> Finding | None:
+def check_memory_length(checkup: Checkup) -> Finding | None:
     """The answer depends on elements further back than the model remembers, and it is not known well without them."""
     evidence = checkup.evidence
     if evidence is None or evidence.memory is None or checkup.skill > 0.9:
@@ -65,7 +65,7 @@ def suggest_longer_memory(recipe: Recipe, blind: bool) -> tuple[str, str]:
     return "model.kind=lstm model.forget_bias=3", "An LSTM's memory passes through a gate that starts out open."
 
 
-def forgetting(checkup: Checkup) -> Finding | None:
+def check_forget_gate(checkup: Checkup) -> Finding | None:
     """The gate that keeps is open by less than a third on average, at every step."""
     keeps = [use for use in checkup.anatomy.gates if use.keeps]
     worst = min(keeps, key=lambda use: use.mean, default=None)
@@ -82,7 +82,7 @@ def forgetting(checkup: Checkup) -> Finding | None:
     )
 
 
-def vanishing(checkup: Checkup) -> Finding | None:
+def check_gradient_flow(checkup: Checkup) -> Finding | None:
     """The gradient of one part's lowest layer is a thousandth of its highest one's, or a thousand times it."""
     by_part: dict[str, list[float]] = {}
     for level, norm in checkup.anatomy.gradients.items():
@@ -106,7 +106,7 @@ def vanishing(checkup: Checkup) -> Finding | None:
     )
 
 
-def saturated(checkup: Checkup) -> Finding | None:
+def check_saturation(checkup: Checkup) -> Finding | None:
     """More than nine in ten openings of a gate are as good as closed or open."""
     worst = max(checkup.anatomy.gates, key=lambda use: use.closed + use.open, default=None)
     if worst is None or worst.closed + worst.open < 0.9 or checkup.skill > LITTLE:
@@ -121,7 +121,7 @@ def saturated(checkup: Checkup) -> Finding | None:
     )
 
 
-def dead_units(checkup: Checkup) -> Finding | None:
+def check_dead_units(checkup: Checkup) -> Finding | None:
     """More than three in ten units of a level have the same value for every input."""
     level, share = max(checkup.anatomy.dead.items(), key=lambda pair: pair[1], default=("", 0.0))
     if share < 0.3 or checkup.skill > LITTLE:
@@ -140,7 +140,7 @@ def dead_units(checkup: Checkup) -> Finding | None:
     )
 
 
-def starved(checkup: Checkup) -> Finding | None:
+def check_query_key_gradients(checkup: Checkup) -> Finding | None:
     """Queries and keys get less than a hundredth of the gradient that values get, each by the size of its weights."""
     shares = {}
     for one in checkup.anatomy.attention:

@@ -13,7 +13,7 @@ LEARNED = 0.02  # of the blind loss: a validation that saved less has shown noth
 BY_HEART = 0.5  # of the first loss: a model that gets below this with a few examples can learn
 
 
-def below_baseline(checkup: Checkup) -> Finding | None:
+def check_baselines(checkup: Checkup) -> Finding | None:
     """A score that could be better is not clearly above its best baseline: its 95 % interval reaches down to it."""
     findings = [
         one for name, score in checkup.scores.items() if (one := _compare_with_baseline(name, score)) is not None
@@ -46,7 +46,7 @@ def _compare_with_baseline(name: str, score: dict[str, Any]) -> Finding | None:
     )
 
 
-def nothing_to_learn(checkup: Checkup) -> Finding | None:
+def check_learnability(checkup: Checkup) -> Finding | None:
     """Validation saved less than a fiftieth of the blind loss, no element tells anything about the answer by itself,
     and a few examples can be memorized: so it is not training that fails."""
     evidence = checkup.evidence
@@ -71,7 +71,7 @@ def nothing_to_learn(checkup: Checkup) -> Finding | None:
     )
 
 
-def overfitting(checkup: Checkup) -> Finding | None:
+def check_overfitting(checkup: Checkup) -> Finding | None:
     """The validation loss ended a tenth above its best, before the last fifth, and training is known far better."""
     validation, training = checkup.curves.validation, checkup.curves.training
     if len(validation) < 4 or len(training) < 4:
@@ -93,7 +93,7 @@ def overfitting(checkup: Checkup) -> Finding | None:
     )
 
 
-def gave_up(checkup: Checkup) -> Finding | None:
+def check_patience(checkup: Checkup) -> Finding | None:
     """Patience ended training before two thirds of its steps, within three validations, while training went well."""
     train, validation = checkup.recipe.train.resolved(), checkup.curves.validation
     if not 0 < train.patience <= 3 or len(validation) < 2 or not checkup.scores:
@@ -113,7 +113,7 @@ def gave_up(checkup: Checkup) -> Finding | None:
     )
 
 
-def weights_shrunk(checkup: Checkup) -> Finding | None:
+def check_weight_decay(checkup: Checkup) -> Finding | None:
     """Decay pulled the matrices to less than half of the size they began with."""
     evidence, train = checkup.evidence, checkup.recipe.train
     if evidence is None or not evidence.weights.start or train.weight_decay < 0.05 or checkup.skill > 0.9:
@@ -131,7 +131,7 @@ def weights_shrunk(checkup: Checkup) -> Finding | None:
     )
 
 
-def gradients_cut(checkup: Checkup) -> Finding | None:
+def check_gradient_clipping(checkup: Checkup) -> Finding | None:
     """The usual gradient is a hundred times as long as what it is shortened to, and the model has not learned."""
     train, norms = checkup.recipe.train, checkup.curves.gradients[:, 1]
     if not train.clip_norm or len(norms) < 3 or checkup.skill > 0.5:

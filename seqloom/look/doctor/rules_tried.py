@@ -106,7 +106,7 @@ def _suggest_rates(checkup: Checkup, moves: float, factors: Sequence[float]) -> 
     return [f"train.learning_rate={min(aim, 100):.1g}" for aim in aims if (aim < rate / 2) == (factors[0] < 1) and aim]
 
 
-def rate_too_high(checkup: Checkup) -> Suspicion | None:
+def suspect_high_rate(checkup: Checkup) -> Suspicion | None:
     """A step moves the weights by a seventh of their size or more, or training broke, rose again or got nowhere."""
     moves, rise = measure_movement(checkup), checkup.rise
     broke = checkup.skipped > 0 or rise > 0.2
@@ -122,7 +122,7 @@ def rate_too_high(checkup: Checkup) -> Suspicion | None:
     return Suspicion(f"{says}.", measured, changes, large, HELPS / 2 if large else HELPS) if changes else None
 
 
-def rate_too_low(checkup: Checkup) -> Suspicion | None:
+def suspect_low_rate(checkup: Checkup) -> Suspicion | None:
     """A step moves the weights by less than a hundredth, and the loss was still falling, or had not begun to."""
     moves, late = measure_movement(checkup), checkup.late
     if not 0 < moves < 0.01 or (late < 0.3 and checkup.skill > STUCK):
@@ -136,7 +136,7 @@ def rate_too_low(checkup: Checkup) -> Suspicion | None:
     )
 
 
-def exploding(checkup: Checkup) -> Suspicion | None:
+def suspect_exploding_gradients(checkup: Checkup) -> Suspicion | None:
     """Without a limit, the largest gradient was ten times the usual one; or the recurrence starts by stretching."""
     train, norms, body = checkup.recipe.train, checkup.curves.gradients[:, 1], get_architecture(checkup.recipe)
     radius = 0.0 if checkup.evidence is None else checkup.evidence.weights.radius
@@ -161,7 +161,7 @@ def exploding(checkup: Checkup) -> Suspicion | None:
     )
 
 
-def warmup_missing(checkup: Checkup) -> Suspicion | None:
+def suspect_missing_warmup(checkup: Checkup) -> Suspicion | None:
     """A Transformer of four or more layers normalizes behind them, and warms up for less than a fiftieth."""
     train, body = checkup.recipe.train.resolved(), get_architecture(checkup.recipe)
     share = train.warmup / max(train.steps, 1)
@@ -176,7 +176,7 @@ def warmup_missing(checkup: Checkup) -> Suspicion | None:
     )
 
 
-def warmup_endless(checkup: Checkup) -> Suspicion | None:
+def suspect_long_warmup(checkup: Checkup) -> Suspicion | None:
     """The rate rises for more than half of the training."""
     train = checkup.recipe.train.resolved()
     share = train.warmup / max(train.steps, 1)
@@ -185,7 +185,7 @@ def warmup_endless(checkup: Checkup) -> Suspicion | None:
     return Suspicion(says, {"warm-up share": share}, [change], True) if share > 0.5 and train.steps > 20 else None
 
 
-def too_much_dropout(checkup: Checkup) -> Suspicion | None:
+def suspect_dropout(checkup: Checkup) -> Suspicion | None:
     """Two fifths or more are left out, and the model does not know its training examples better than others."""
     body, evidence = get_architecture(checkup.recipe), checkup.evidence
     names = ("dropout", "recurrent_weight_dropout", "attention_dropout", "zoneout")
@@ -201,7 +201,7 @@ def too_much_dropout(checkup: Checkup) -> Suspicion | None:
     )
 
 
-def small_batches(checkup: Checkup) -> Suspicion | None:
+def suspect_small_batches(checkup: Checkup) -> Suspicion | None:
     """Four examples a step, or fewer."""
     evidence, train = checkup.evidence, checkup.recipe.train
     if evidence is None or evidence.rows * train.accumulate_batches > 4:
@@ -214,7 +214,7 @@ def small_batches(checkup: Checkup) -> Suspicion | None:
     )
 
 
-def too_small(checkup: Checkup) -> Suspicion | None:
+def suspect_small_model(checkup: Checkup) -> Suspicion | None:
     """Eight features or fewer, or vectors of four, training had arrived, or had hardly left, and its examples are known
     no better than others."""
     body, model = get_architecture(checkup.recipe), checkup.recipe.model.resolved()
@@ -235,7 +235,7 @@ def too_small(checkup: Checkup) -> Suspicion | None:
     return Suspicion(says, {"size": float(width)}, [change + vector], helps=2 * HELPS) if width <= 8 else None
 
 
-def no_positions(checkup: Checkup) -> Suspicion | None:
+def suspect_missing_positions(checkup: Checkup) -> Suspicion | None:
     """A Transformer that cannot tell the order of what it reads."""
     body = get_architecture(checkup.recipe)
     if body.kind != "transformer" or body.positions != "none":
@@ -244,7 +244,7 @@ def no_positions(checkup: Checkup) -> Suspicion | None:
     return Suspicion(says, {"positions": 0.0}, ["model.positions=rotary"])
 
 
-def short_windows(checkup: Checkup) -> Suspicion | None:
+def suspect_short_windows(checkup: Checkup) -> Suspicion | None:
     """Backpropagation goes back fewer than sixteen steps of a text."""
     window = checkup.recipe.train.bptt_window
     says = f"Backpropagation goes back {window} steps."
@@ -294,7 +294,7 @@ APART = (
 )
 
 
-def unusual_setting(name: str, checkup: Checkup) -> Suspicion | None:
+def suspect_unusual_setting(name: str, checkup: Checkup) -> Suspicion | None:
     """A setting of the model or of training that is not at its default, where the model has learned less than half."""
     section, key = name.split(".")
     table = getattr(checkup.recipe, section)
@@ -318,38 +318,44 @@ def _list_setting_names() -> list[str]:
 UNUSUAL = tuple(
     TriedRule(
         f"unusual {name}",
-        partial(unusual_setting, name),
+        partial(suspect_unusual_setting, name),
         "The default went better in a short trial.",
     )
     for name in _list_setting_names()
 )
 TRIED_RULES = (
-    TriedRule("rate too high", rate_too_high, "Steps that are too large overshoot the minimum."),
-    TriedRule("rate too low", rate_too_low, "The steps are so small that training ends before the loss has converged."),
+    TriedRule("rate too high", suspect_high_rate, "Steps that are too large overshoot the minimum."),
+    TriedRule(
+        "rate too low", suspect_low_rate, "The steps are so small that training ends before the loss has converged."
+    ),
     TriedRule(
         "exploding gradients",
-        exploding,
+        suspect_exploding_gradients,
         "A recurrent matrix with a spectral radius above 1 makes gradients explode; one such step undoes many others.",
     ),
     TriedRule(
         "no warm-up",
-        warmup_missing,
+        suspect_missing_warmup,
         "At the start the upper layers' gradients are far larger than the lower ones'; pre-norm or warm-up helps.",
     ),
     TriedRule(
-        "endless warm-up", warmup_endless, "Most of training used a learning rate far below the one that is set."
+        "endless warm-up", suspect_long_warmup, "Most of training used a learning rate far below the one that is set."
     ),
     TriedRule(
         "too much dropout",
-        too_much_dropout,
+        suspect_dropout,
         "The model does not fit its training examples, so it needs less regularization.",
     ),
-    TriedRule("batches too small", small_batches, "The gradient of a few examples is too noisy."),
-    TriedRule("model too small", too_small, "Its capacity is too small for the task."),
-    TriedRule("no positions", no_positions, "A Transformer without positions cannot learn what depends on the order."),
+    TriedRule("batches too small", suspect_small_batches, "The gradient of a few examples is too noisy."),
+    TriedRule("model too small", suspect_small_model, "Its capacity is too small for the task."),
+    TriedRule(
+        "no positions",
+        suspect_missing_positions,
+        "A Transformer without positions cannot learn what depends on the order.",
+    ),
     TriedRule(
         "short windows",
-        short_windows,
+        suspect_short_windows,
         "Elements further back get no gradient, so the model cannot learn to remember them.",
     ),
 )

@@ -44,7 +44,7 @@ class Trace:
         values = self.of(quantity)
         return np.quantile(values, low, axis=1), np.quantile(values, high, axis=1)
 
-    def saturated(self, gate: str) -> tuple[float, float]:
+    def measure_saturation(self, gate: str) -> tuple[float, float]:
         """The shares of all openings that are as good as closed, and as good as open."""
         values = self.gates[gate]
         return (float((values < CLOSED).mean()), float((values > OPEN).mean())) if values.size else (0.0, 0.0)

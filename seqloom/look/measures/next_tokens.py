@@ -29,7 +29,7 @@ class NextTokens:
     surprise: Floats  # (T,), in bits, at temperature 1: how unlikely was what came
     labels: bool = False  # whether the symbols are labels of what was read, rather than what comes next
 
-    def named(self, vocabulary: Sequence[str]) -> list[list[str]]:
+    def name_symbols(self, vocabulary: Sequence[str]) -> list[list[str]]:
         return [[vocabulary[symbol] for symbol in row] for row in self.symbols]
 
 

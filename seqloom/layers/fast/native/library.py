@@ -44,7 +44,7 @@ def use_native(wanted: bool) -> Iterator[None]:
         _wanted.reset(before)
 
 
-def enabled() -> bool:
+def is_enabled() -> bool:
     """Whether native kernels are to be used here, and can be."""
     return _wanted.get() and status().library is not None
 
