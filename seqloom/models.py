@@ -348,19 +348,19 @@ class GenerationObjective(Objective):
         if batch.teacher_forced is None:
             return self.model.features(batch.inputs, state, batch.mask)
         # There is no element of its own before the first, nor after padding.
-        given = batch.teacher_forced | ~nn.functional.pad(batch.mask, (1, -1))
+        raw = batch.teacher_forced | ~nn.functional.pad(batch.mask, (1, -1))
         if any(isinstance(part, Cell) for part in self.model.decoder.modules()):
-            return self._one_by_one(batch, given, state)
+            return self._one_by_one(batch, raw, state)
         with torch.no_grad():
             own = self._likeliest(self.model.features(batch.inputs, state, batch.mask)[0])
         before = torch.cat([batch.inputs[:, :1], own[:, :-1]], 1)
-        return self.model.features(mix_teacher_forcing(given, batch.inputs, before), state, batch.mask)
+        return self.model.features(mix_teacher_forcing(raw, batch.inputs, before), state, batch.mask)
 
-    def _one_by_one(self, batch: Batch, given: Tensor, state: State) -> tuple[Tensor, State]:
+    def _one_by_one(self, batch: Batch, raw: Tensor, state: State) -> tuple[Tensor, State]:
         outputs, before = [], batch.inputs[:, :1]
         for number in range(batch.inputs.shape[1]):
             step = slice(number, number + 1)
-            element = mix_teacher_forcing(given[:, step], batch.inputs[:, step], before)
+            element = mix_teacher_forcing(raw[:, step], batch.inputs[:, step], before)
             features, state = self.model.features(element, state, batch.mask[:, step])
             before = self._likeliest(features)
             outputs.append(features)
@@ -371,6 +371,6 @@ class GenerationObjective(Objective):
         return self.model.head.sample(self.model.head(features), 0)
 
 
-def mix_teacher_forcing(given: Tensor, truth: Tensor, own: Tensor) -> Tensor:
+def mix_teacher_forcing(raw: Tensor, truth: Tensor, own: Tensor) -> Tensor:
     """The truth (B, T, ...) where it is given (B, T), elsewhere the model's own."""
-    return torch.where(given.view(*given.shape, *[1] * (truth.ndim - 2)), truth, own.to(truth.dtype))
+    return torch.where(raw.view(*raw.shape, *[1] * (truth.ndim - 2)), truth, own.to(truth.dtype))

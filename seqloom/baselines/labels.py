@@ -33,9 +33,9 @@ class TagOfWord(Generic[Label]):
     def fit(cls, sentences: Iterable[Sequence[str]], tags: Iterable[Sequence[Label]]) -> "TagOfWord[Label]":
         counts: defaultdict[str, Counter[Label]] = defaultdict(Counter)
         overall: Counter[Label] = Counter()
-        for words, given in zip(sentences, tags, strict=True):
-            overall.update(given)
-            for word, tag in zip(words, given, strict=True):
+        for words, sentence_tags in zip(sentences, tags, strict=True):
+            overall.update(sentence_tags)
+            for word, tag in zip(words, sentence_tags, strict=True):
                 counts[word][tag] += 1
         [(most_frequent, _)] = overall.most_common(1)
         best = {word: tag_counts.most_common(1)[0][0] for word, tag_counts in counts.items()}

@@ -21,19 +21,19 @@ def data(
     from ..config.recipe import Recipe
     from ..errors import printable
 
-    given = Recipe.read(recipe, *(overrides or []))
-    given.check_data()
+    read = Recipe.read(recipe, *(overrides or []))
+    read.check_data()
     from ..data.headers import check_data
 
-    check_data(given.data)
+    check_data(read.data)
     from ..runs.data_report import data_json, describe_all
     from ..runs.start import declare_with_start
     from ..tasks.auto import settle
     from .terminal import notes
 
-    for sentence in given.notes:
+    for sentence in read.notes:
         notes.print(printable(sentence))
-    settled, sentence, _ = settle(given)
+    settled, sentence, _ = settle(read)
     task, prepared = declare_with_start(settled)[0].prepare(settled.resolved(), lambda sentence: None)
     if as_json:
         print_whole(data_json(task, prepared) | {"settings": settled.resolved().model_dump(mode="json")})

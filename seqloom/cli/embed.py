@@ -63,16 +63,16 @@ def embed(
         show_questions(lexicon, questions, as_json)
 
 
-def print_vectors(said: dict[str, Any], as_json: bool) -> None:
+def print_vectors(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print_line(said)
+        print_line(report)
         return
     print(
-        f"{said['file']}: {said['vectors']:,} vectors of {said['size']} numbers, "
-        f"layer {said['layer']} of {said['layers']}"
+        f"{report['file']}: {report['vectors']:,} vectors of {report['size']} numbers, "
+        f"layer {report['layer']} of {report['layers']}"
     )
-    if said["cut"]:
-        print(f"{said['cut']:,} texts are longer than the run reads: of these the beginning counts")
+    if report["cut"]:
+        print(f"{report['cut']:,} texts are longer than the run reads: of these the beginning counts")
 
 
 def show(asked: str, neighbors: list[Any], as_json: bool) -> None:

@@ -57,19 +57,19 @@ def look(
         inputs, named = read_labels(labels, loaded.recipe.data.encoding)
         print(save(probe_chart(loaded.probe(inputs, named)), out or Path("probe.html")))
         return
-    given = text if text is None or loaded.task.reads_text else loaded.task.read_first_input(text)
-    given = given if tag is None else (given, tag)
+    raw = text if text is None or loaded.task.reads_text else loaded.task.read_first_input(text)
+    raw = raw if tag is None else (raw, tag)
     if view == "all" and part:
         raise RecipeError(f"--view all shows every part, so --part {part} does not go with it")
     if view == "all":
         page = out or Path(f"{run.resolve().name}.html")
         if page.suffix != ".html":
             raise RecipeError(f"{page}: --view all writes one page, whose name ends in .html")
-        print(loaded.report(page, given, answer))
+        print(loaded.report(page, raw, answer))
         return
     for note in loaded.history.notes:
         print(note, file=sys.stderr)
-    looked = loaded.look(given, answer)
+    looked = loaded.look(raw, answer)
     if view is None:
         view = looked.best_view
         others = ", ".join(name for name in looked.views if name != view)

@@ -168,10 +168,10 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
         ]
 
     @wraps(command)
-    def expanded(**given: Any) -> None:
+    def expanded(**values: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{option.name: given.pop(option.name) for option in fields(group)})
-        command(**given)
+            values[name] = group(**{option.name: values.pop(option.name) for option in fields(group)})
+        command(**values)
 
     expanded.__dict__["__signature__"] = signature.replace(parameters=parameters)
     expanded.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -168,14 +168,14 @@ def open_inputs(loaded: "Run", asking: InputOptions, skipped: "Skipped") -> "Ite
     """What is asked, with the language or style where one is given."""
     from ..data.inputs import InputFile, InputReading
 
-    said = InputReading(asking.format, tuple(asking.source or ()), asking.tag is not None, asking.on_bad_row)
+    reading = InputReading(asking.format, tuple(asking.source or ()), asking.tag is not None, asking.on_bad_row)
     with ExitStack() as stack:
         if asking.file == "-":
-            file = stack.enter_context(spool_stdin(loaded, said))
+            file = stack.enter_context(spool_stdin(loaded, reading))
             stack.enter_context(name_stdin(file, skipped))
-            table = loaded.task.read_inputs(file, said, skipped)
+            table = loaded.task.read_inputs(file, reading, skipped)
         elif asking.file:
-            table = loaded.task.read_inputs(asking.file, said, skipped)
+            table = loaded.task.read_inputs(asking.file, reading, skipped)
         else:
             table = given_inputs(loaded, asking.inputs)
         if (tag := asking.tag) is not None:
@@ -186,16 +186,16 @@ def open_inputs(loaded: "Run", asking: InputOptions, skipped: "Skipped") -> "Ite
         yield table
 
 
-def given_inputs(loaded: "Run", given: list[str] | None) -> "InputFile":
+def given_inputs(loaded: "Run", texts: list[str] | None) -> "InputFile":
     """Arguments, which are texts or names of images or sounds, or else the lines of standard input."""
     from ..data.inputs import ALONE, Input, InputFile, file_input
 
-    if loaded.task.reads_named_files and given:
-        return InputFile((ALONE,), iter([file_input(file, number) for number, file in enumerate(given, 1)]))
+    if loaded.task.reads_named_files and texts:
+        return InputFile((ALONE,), iter([file_input(file, number) for number, file in enumerate(texts, 1)]))
     if not loaded.task.reads_text:
         raise DataError("this model reads no text: name a file of inputs with --file")
-    where = "the arguments" if given else STDIN
-    lines = enumerate(given or given_lines(), 1)
+    where = "the arguments" if texts else STDIN
+    lines = enumerate(texts or given_lines(), 1)
     return InputFile((ALONE,), (Input(text, text, {ALONE: text}, where, number) for number, text in lines))
 
 
@@ -208,14 +208,14 @@ def given_lines() -> Iterator[str]:
 
 
 @contextmanager
-def spool_stdin(loaded: "Run", said: "InputReading") -> Iterator[str]:
+def spool_stdin(loaded: "Run", reading: "InputReading") -> Iterator[str]:
     """Standard input as a file on the disk, since how a table is written is found from its first rows. It is taken to
     be of the format that was trained on, if none is said."""
     import shutil
     import tempfile
 
     train = loaded.recipe.data.train
-    ending = f".{said.format}" if said.format else "".join(Path(train[0]).suffixes[-1:]) if train else ".txt"
+    ending = f".{reading.format}" if reading.format else "".join(Path(train[0]).suffixes[-1:]) if train else ".txt"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"stdin{ending.removesuffix('.gz') or '.txt'}"
         with path.open("wb") as file:

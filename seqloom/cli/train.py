@@ -68,7 +68,7 @@ def train(
     check_options(recipe, into, resume, changed_data)
     check_repeats(recipe, count, seeds, folds)
     changes = [*changes, *[f"data.folds={folds}"] * bool(folds)]
-    given = read_recipe(recipe, changes, resume) if recipe else None
+    whole = read_recipe(recipe, changes, resume) if recipe else None
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
     from ..runs.run import train as train_run
     from .terminal import follow, show_scores
@@ -76,20 +76,20 @@ def train(
     stop.check()
     if into and not recipe and (changes or not count):
         folders.check_version(into)
-        given = folders.read_recipe(into).override(*changes)
+        whole = folders.read_recipe(into).override(*changes)
     folder = into or folders.find_free_folder(Path("runs"), Path(str(recipe)).stem)
     stop.watch(lambda: describe_rest(folder))
-    count = count or choose_count(given)
+    count = count or choose_count(whole)
     if count > 1 and not launch.is_one_of_several():
         flags = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
         command = ["train", *([recipe] if recipe else []), *changes, "--into", str(folder)]
         raise typer.Exit(launch.launch([*command, *(flag for flag in flags if flags[flag])], count, stop))
     if seeds or folds:
-        assert given is not None
-        train_repeatedly(given, folder, seeds, stop, as_json)
+        assert whole is not None
+        train_repeatedly(whole, folder, seeds, stop, as_json)
         return
     resume = resume or launch.is_restart()
-    end = follow(train_run(given, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
+    end = follow(train_run(whole, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
     stop.check()
     if end is not None and not as_json:
         show_scores([{"run": str(folder)} | end.final])
@@ -206,15 +206,15 @@ def tune(
     plain = Recipe.read(recipe)
     searched = [text for text in overrides or [] if is_range(text) or is_list(text, plain)]
     ranges, changes = [*(over or []), *searched], [text for text in overrides or [] if text not in searched]
-    given = Recipe.read(recipe, *changes)
+    base = Recipe.read(recipe, *changes)
     if not ranges:
         raise RecipeError("no setting to search over is given: for example --over model.size=64..256")
     folder = into or Path("runs") / f"tune-{Path(recipe).stem}"
-    overs = [parse_over(text, given) for text in ranges]
+    overs = [parse_over(text, base) for text in ranges]
     from ..runs.tune import TRIALS, Search
     from .terminal import notes
 
-    search = Search(given, overs, folder, storage)
+    search = Search(base, overs, folder, storage)
     stop.check()
     most = trials or search.grid_size or TRIALS
     if search.grid_size > most:

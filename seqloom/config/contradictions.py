@@ -69,8 +69,8 @@ def check_spelling(recipe: "Recipe") -> None:
             ("data", "tag"): data.tag,
             ("model", "tied"): model.tied,
         }
-        for path, given in learned.items():
-            if given:
+        for path, present in learned.items():
+            if present:
                 raise Misplaced(list(path), f"{'.'.join(path)} is set, but with model.one_hot no embedding is learned")
         if model.kind == "bag":
             raise Misplaced(["model", "one_hot"], 'model.one_hot is set, but kind "bag" is a mean of embeddings')

@@ -74,26 +74,26 @@ def read_family(folder: str | Path) -> tuple[str, dict[str, Any]]:
     place = Path(folder) / "config.json"
     try:
         with open(place, "rb") as file:
-            said = json.loads(file.read(LARGEST))
+            config = json.loads(file.read(LARGEST))
     except (OSError, ValueError, RecursionError):
         raise RunError(f"{place}: is no JSON that can be read") from None
-    family = said.get("model_type") if isinstance(said, dict) else None
+    family = config.get("model_type") if isinstance(config, dict) else None
     if family not in FAMILIES:
         raise RunError(f"{place}: 'model_type' is {family!r:.80}, but a run can start from {', '.join(FAMILIES)}")
-    return str(family), said
+    return str(family), config
 
 
 def read_recipe(folder: str | Path) -> "Recipe":
     """The recipe of a run that has the shape of the model in a folder."""
     from .recipe import Recipe
 
-    family, said = read_family(folder)
+    family, config = read_family(folder)
     names = FAMILIES[family].items()
-    settings = {ours: default if said.get(theirs) is None else said[theirs] for ours, (theirs, default) in names}
+    settings = {ours: default if config.get(theirs) is None else config[theirs] for ours, (theirs, default) in names}
     if (activation := settings["activation"]) not in ACTIVATIONS:
         raise RunError(f"{Path(folder) / 'config.json'}: the activation {activation!r:.80} has no counterpart in a run")
     post = NORMS[family] == "post"
-    offset = said.get("pad_token_id", 1) if family == "roberta" else -1
+    offset = config.get("pad_token_id", 1) if family == "roberta" else -1
     if isinstance(settings["max_positions"], int) and isinstance(offset, int):
         settings["max_positions"] -= offset + 1
     model = {
@@ -105,7 +105,7 @@ def read_recipe(folder: str | Path) -> "Recipe":
         "embedding_norm": post,
         "positions": "learned",
         "scaled_embedding": False,
-        "tied": said.get("tie_word_embeddings") is not False,
+        "tied": config.get("tie_word_embeddings") is not False,
     }
     if family == "distilbert":
         model["norm_epsilon"] = DISTILBERT_EPSILON

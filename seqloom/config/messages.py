@@ -137,7 +137,7 @@ def fault(model: type[Section], error: ValidationError) -> tuple[tuple[str, ...]
     """Where the first fault is, and its sentence. Unknown names go first: they often explain the rest."""
     faults = error.errors(include_url=False)
     first = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
-    path, given = tuple(map(str, first["loc"])), first["input"]
+    path, value = tuple(map(str, first["loc"])), first["input"]
     if first["type"] in ("extra_forbidden", "invalid_key"):
         return path, unknown(model, path)
     declared = settings(model)
@@ -151,24 +151,24 @@ def fault(model: type[Section], error: ValidationError) -> tuple[tuple[str, ...]
         return (known, f"{name}: {sentence}") if known else (path, sentence)
     if known:
         # A list is at fault where it is not even one value, and in one of its items: that one tells more.
-        given = max(faults, key=lambda one: len(one["loc"]) if one["loc"][: len(known)] == known else 0)["input"]
-        return known, wrong_value(name, declared[name].allowed, declared[name].choices, given)
+        value = max(faults, key=lambda one: len(one["loc"]) if one["loc"][: len(known)] == known else 0)["input"]
+        return known, wrong_value(name, declared[name].allowed, declared[name].choices, value)
     if first["type"] == "model_type":
-        return path, f"{'.'.join(path) or 'a recipe'} must be a table of settings, not {format_value(given)}"
-    return path, unknown(model, (*path, str(given)))  # a key that is not even Unicode
+        return path, f"{'.'.join(path) or 'a recipe'} must be a table of settings, not {format_value(value)}"
+    return path, unknown(model, (*path, str(value)))  # a key that is not even Unicode
 
 
-def wrong_value(name: str, allowed: str, choices: Sequence[str], given: object) -> str:
+def wrong_value(name: str, allowed: str, choices: Sequence[str], value: object) -> str:
     """The sentence for a value that is not allowed."""
-    near = get_close_matches(given, choices, 1) if isinstance(given, str) else []
+    near = get_close_matches(value, choices, 1) if isinstance(value, str) else []
     hint = f"; did you mean {literal(near[0])}?" if near else ""
-    return f"{name} must be {allowed}, not {format_value(given)}{hint}"
+    return f"{name} must be {allowed}, not {format_value(value)}{hint}"
 
 
-def wrong_choice(path: Sequence[str], choices: Sequence[str], given: object) -> "Misplaced":
+def wrong_choice(path: Sequence[str], choices: Sequence[str], value: object) -> "Misplaced":
     """The same where the value decides what else there is."""
     allowed = "one of " + ", ".join(map(literal, choices))
-    return Misplaced(path, wrong_value(".".join(path), allowed, choices, given))
+    return Misplaced(path, wrong_value(".".join(path), allowed, choices, value))
 
 
 def unknown(model: type[Section], path: Sequence[str]) -> str:

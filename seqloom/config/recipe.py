@@ -78,8 +78,8 @@ class Recipe(Section):
         except Misplaced as error:
             raise RecipeError(f"{toml.locate_setting(text, place, error.path)}: {error}") from None
         if recipe.model.start and "kind" not in values["model"]:  # else it says itself what it starts with
-            said = {name: _find_value(recipe, name) for name in settings(type(recipe)) if _is_said(values, name)}
-            check_given(adopt_settings(recipe.model.start, recipe.task), said, recipe.model.start)
+            explicit = {name: _find_value(recipe, name) for name in settings(type(recipe)) if _is_said(values, name)}
+            check_given(adopt_settings(recipe.model.start, recipe.task), explicit, recipe.model.start)
             recipe = recipe.changed(FROM, recipe.model.start)
         named = () if builtin_one else name_all(values)
         recipe = recipe._leaving(opened, named, adapts=not builtin_one or bool(recipe.data.sample))
@@ -136,12 +136,12 @@ class Recipe(Section):
         recipe = Recipe.of(values)
         recipe.__dict__["notes"] = (*self.notes, *notes)
         left = self.__dict__.get("left_open", frozenset()) - set(news) | opened
-        said = (self.__dict__.get("said", frozenset()) | set(news)) - opened
-        return recipe._leaving(left, said, self.__dict__.get("adapts", False))
+        explicit = (self.__dict__.get("explicit", frozenset()) | set(news)) - opened
+        return recipe._leaving(left, explicit, self.__dict__.get("adapts", False))
 
-    def _leaving(self, opened: Iterable[str], said: Iterable[str], adapts: bool) -> "Recipe":
+    def _leaving(self, opened: Iterable[str], explicit: Iterable[str], adapts: bool) -> "Recipe":
         """The same, remembering what it leaves open and what it says; with `adapts`, all else is open to own data."""
-        self.__dict__ |= {"left_open": frozenset(opened), "said": frozenset(said), "adapts": adapts}
+        self.__dict__ |= {"left_open": frozenset(opened), "explicit": frozenset(explicit), "adapts": adapts}
         return self
 
     def find_open(self, own_data: bool = False) -> frozenset[str]:
@@ -149,9 +149,9 @@ class Recipe(Section):
         left: frozenset[str] = self.__dict__.get("left_open", frozenset())
         if not self.__dict__.get("adapts") or not (own_data or self.data.train):
             return left
-        said = self.__dict__["said"]
+        explicit = self.__dict__["explicit"]
         steps = {"train.steps"} if self.train.time else set()
-        return (left | (set(OPENABLE.get(self.task, ())) - said)) - steps
+        return (left | (set(OPENABLE.get(self.task, ())) - explicit)) - steps
 
     def settled(self, values: Mapping[str, Any], about: About) -> "Recipe":
         """The recipe with values for what was open, and nothing left open."""
@@ -356,23 +356,23 @@ def _default(model: type[Section], name: str) -> object:
 
 def _find(name_or_path: str | Path) -> tuple[str, str]:
     """A recipe's text, and where it stands. A built-in name goes before a file of that very name."""
-    given, names = str(name_or_path), builtin()
+    name, names = str(name_or_path), builtin()
     if name_or_path in names:
-        return read_builtin(given), f"recipe {given}"
-    if not os.path.isfile(given):
-        _refuse_unknown(given, names)
-    return toml.read(Path(given)), escape_text(given)
+        return read_builtin(name), f"recipe {name}"
+    if not os.path.isfile(name):
+        _refuse_unknown(name, names)
+    return toml.read(Path(name)), escape_text(name)
 
 
-def _refuse_unknown(given: str, names: list[str]) -> None:
+def _refuse_unknown(name: str, names: list[str]) -> None:
     """Refuse what looks like the name of a built-in recipe and is none."""
-    stem = given.removesuffix(".toml")
+    stem = name.removesuffix(".toml")
     if stem in RENAMED_RECIPES:
         raise RecipeError(f"the recipe {stem} is now {RENAMED_RECIPES[stem]}")
     if stem in names:
-        raise RecipeError(f"there is no file {given}; the built-in recipe is called {stem}")
-    if stem == given and os.path.basename(given) == given:
-        near = get_close_matches(given, names, 1)
+        raise RecipeError(f"there is no file {name}; the built-in recipe is called {stem}")
+    if stem == name and os.path.basename(name) == name:
+        near = get_close_matches(name, names, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         choices = f"built in are {', '.join(names)}, and a file's name ends in .toml"
-        raise RecipeError(f"there is no recipe {format_value(given)}; {hint}{choices}")
+        raise RecipeError(f"there is no recipe {format_value(name)}; {hint}{choices}")

@@ -90,11 +90,11 @@ def adopt_reading(theirs: "Recipe", task: str) -> dict[str, Any]:
     return adopted
 
 
-def check_given(adopted: Mapping[str, Any], given: Mapping[str, Any], folder: str) -> None:
+def check_given(adopted: Mapping[str, Any], explicit: Mapping[str, Any], folder: str) -> None:
     """Refuse a setting that is given beside `model.from` and is another than the run has."""
-    for name in sorted(adopted.keys() & given.keys(), key=lambda name: not name.endswith("kind")):
-        if given[name] != adopted[name]:
+    for name in sorted(adopted.keys() & explicit.keys(), key=lambda name: not name.endswith("kind")):
+        if explicit[name] != adopted[name]:
             raise RecipeError(
-                f"{name} is {format_value(given[name])}, but {escape_text(folder)}, from which the model starts, has "
-                f"{format_value(adopted[name])}: leave it out"
+                f"{name} is {format_value(explicit[name])}, but {escape_text(folder)}, from which the model starts, "
+                f"has {format_value(adopted[name])}: leave it out"
             )

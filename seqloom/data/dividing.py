@@ -31,10 +31,10 @@ def count_rows(part: Part) -> int:
     return len(next(iter(part.values())))
 
 
-def find_shares(data: Data, given: Mapping[str, Any]) -> dict[str, float]:
+def find_shares(data: Data, parts: Mapping[str, Any]) -> dict[str, float]:
     """The share of each part that has no file of its own."""
     wanted = {"validation": data.validation_share, "test": data.test_share}
-    return {part: share for part, share in wanted.items() if part not in given}
+    return {part: share for part, share in wanted.items() if part not in parts}
 
 
 def divide(schema: Schema, raw: Mapping[str, Part], digests: NDArray[np.uint64], skipped: Skipped) -> dict[str, Rows]:
@@ -63,8 +63,8 @@ def divide(schema: Schema, raw: Mapping[str, Part], digests: NDArray[np.uint64],
 
 def _check_settings(data: Data, drawn: bool) -> None:
     """Refuse settings of how rows are drawn where none are."""
-    if not drawn and (said := [name for name in DIVIDING if getattr(data, name)]):
-        raise DataError(f"data.{said[0]} says how parts are drawn, but none is: both have files of their own")
+    if not drawn and (names := [name for name in DIVIDING if getattr(data, name)]):
+        raise DataError(f"data.{names[0]} says how parts are drawn, but none is: both have files of their own")
 
 
 def _keep_frequent(labels: Sequence[Any], fewest: int, skipped: Skipped) -> Rows | None:
@@ -120,9 +120,9 @@ def divide_in_order(schema: Schema, raw: Mapping[str, Part]) -> tuple[dict[str, 
     [(name, texts)] = raw["train"].items()
     assert isinstance(texts, Texts), "only texts are cut"
     data = schema.data
-    if said := [name for name in DIVIDING if getattr(data, name)]:
+    if names := [name for name in DIVIDING if getattr(data, name)]:
         raise DataError(
-            f"data.{said[0]} says how examples are drawn, but this is one text, cut where a share of it ends: "
+            f"data.{names[0]} says how examples are drawn, but this is one text, cut where a share of it ends: "
             "data.documents=paragraphs or lines makes examples of it"
         )
     shares = find_shares(data, raw)

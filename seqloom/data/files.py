@@ -17,8 +17,8 @@ def find_files_by_part(data: Data, what: str) -> dict[str, list[Group]]:
     """The files that the recipe names; for training there is at least one."""
     if not data.train:
         raise DataError(f"no {what} given: data.train names a file, or data.sample a built-in sample")
-    given = {"train": data.train, "validation": data.validation, "test": data.test}
-    return {part: find_files(names, data.format) for part, names in given.items() if names}
+    names_by_part = {"train": data.train, "validation": data.validation, "test": data.test}
+    return {part: find_files(names, data.format) for part, names in names_by_part.items() if names}
 
 
 def check_files(data: Data) -> None:

@@ -71,19 +71,19 @@ class InputFile:
     last: int = 0  # the line that the last input is near to; 0 if that is not known
 
 
-def read_inputs(file: str, schema: Schema, said: InputReading, skipped: Skipped) -> InputFile:
+def read_inputs(file: str, schema: Schema, reading: InputReading, skipped: Skipped) -> InputFile:
     """The inputs of a file or a folder. The schema has the sides that are read, the first of them the source."""
     side, notes = next(iter(schema.sides)), skipped.notes
-    schema = replace(schema, data=said.apply(schema.data))
-    if said.source:
-        sides = {**schema.sides, side: schema.sides[side]._replace(columns=said.source)}
+    schema = replace(schema, data=reading.apply(schema.data))
+    if reading.source:
+        sides = {**schema.sides, side: schema.sides[side]._replace(columns=reading.source)}
         schema = replace(schema, sides=sides)
     if os.path.isdir(os.path.expanduser(file)):
         return read_folder(file, schema, side)
     endings = schema.sides[side].field.endings
     if has_ending(file, endings):
         return InputFile((ALONE,), iter([file_input(file)]))
-    format = input_format(file, said.format, schema)
+    format = input_format(file, reading.format, schema)
     if format in TABLES:
         read = read_file_names if endings else read_rows
         return read(file, format, schema, notes)
@@ -94,13 +94,13 @@ def read_inputs(file: str, schema: Schema, said: InputReading, skipped: Skipped)
     return InputFile((ALONE,), read_plain(file, schema, notes), count_lines(file))
 
 
-def input_format(file: str, said: str, schema: Schema) -> str:
+def input_format(file: str, name: str, schema: Schema) -> str:
     """As said; as the ending says, unless the recipe says something else of such files; as training's files; text."""
     known = (*TABLES, *OTHERS)
-    if said:
-        if said not in known:
-            raise DataError(f"the format is {said!r}, but one of {', '.join(known)} was expected", file)
-        return said
+    if name:
+        if name not in known:
+            raise DataError(f"the format is {name!r}, but one of {', '.join(known)} was expected", file)
+        return name
     ours, data = ending_of(file), schema.data
     trained = ending_of(data.train[0]) if data.train else ""
     of_recipe = data.format if data.format in known else ""

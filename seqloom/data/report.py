@@ -54,5 +54,5 @@ class DataReport:
             name: SplitReport(**split | {"sides": {side: SideReport(**one) for side, one in split["sides"].items()}})
             for name, split in report["splits"].items()
         }
-        said = (tuple(report["notes"]), tuple(report["warnings"]))
-        return cls(report["rows_read"], skipped, splits, report["vocabulary"], *said)
+        remarks = (tuple(report["notes"]), tuple(report["warnings"]))
+        return cls(report["rows_read"], skipped, splits, report["vocabulary"], *remarks)

@@ -108,15 +108,15 @@ class Field(ABC):
         """What is wrong with a raw value, as the end of a sentence; nothing if it can be encoded."""
         return explain_no_text(raw)
 
-    def accept(self, given: Any) -> Raw:
+    def accept(self, raw: Any) -> Raw:
         """An input from Python as a raw value; DataError says what was expected in place of another."""
-        if sentence := self.check(given):
+        if sentence := self.check(raw):
             raise DataError(f"an input {sentence}")
-        return given
+        return raw
 
-    def is_one(self, given: Any) -> bool:
+    def is_one(self, raw: Any) -> bool:
         """Whether what was given from Python is one input, and not several."""
-        return not self.check(given)
+        return not self.check(raw)
 
     @classmethod
     def convert(cls, value: Any) -> Raw:

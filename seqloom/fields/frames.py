@@ -77,8 +77,8 @@ class Frames(ArrayField):
         return NoteEmbedding(KEYS, model.embedding, model.side(body).dropout)
 
     def head(self, features: int, recipe: Recipe, weights: Sequence[float] = ()) -> Head:
-        for name, given in (("model.tied", recipe.model.tied), ("train.label_smoothing", recipe.train.label_smoothing)):
-            if given:
+        for name, value in (("model.tied", recipe.model.tied), ("train.label_smoothing", recipe.train.label_smoothing)):
+            if value:
                 raise RecipeError(f"{name} is for what chooses one of many, but here every key is predicted on its own")
         return Bernoulli(features, KEYS)
 

@@ -81,19 +81,19 @@ class Image(ImageField):
     def __len__(self) -> int:
         return self.shape[2]
 
-    def accept(self, given: Any) -> Bytes:
+    def accept(self, raw: Any) -> Bytes:
         """An image of any size: a file's name, an image of Pillow, an array of bytes or of fractions up to 1; cut and
         resized to those of training."""
-        if not self.check(given) and (pixels := to_pixels(given)).shape == self.shape:
+        if not self.check(raw) and (pixels := to_pixels(raw)).shape == self.shape:
             return pixels[None]
         height, width, channels = self.shape
-        return fit_image(read_image(given), (height, width, channels))[None]
+        return fit_image(read_image(raw), (height, width, channels))[None]
 
-    def is_one(self, given: Any) -> bool:
+    def is_one(self, raw: Any) -> bool:
         """A list holds several, unless it is one of numbers."""
-        if isinstance(given, list) and given and (hasattr(given[0], "__array__") or isinstance(given[0], str)):
+        if isinstance(raw, list) and raw and (hasattr(raw[0], "__array__") or isinstance(raw[0], str)):
             return False
-        return hasattr(given, "getbands") or not self.check(given)
+        return hasattr(raw, "getbands") or not self.check(raw)
 
     def encode_many(self, raws: Sequence[Any]) -> Ragged:
         images = [self.picture(raw)[None] for raw in raws]

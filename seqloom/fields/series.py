@@ -99,11 +99,11 @@ class TimeSeries(Field):
                 f"the series are of {', '.join(columns)}, but this run was trained on {', '.join(self.columns)}"
             )
 
-    def read_one(self, given: Any, settings: Data) -> Series:
+    def read_one(self, raw: Any, settings: Data) -> Series:
         """The series that a person gives: an array, a data frame, or one that was read from a file."""
-        if isinstance(given, str):
+        if isinstance(raw, str):
             raise DataError("a forecaster continues series of numbers, not a text: --file names a table of them")
-        histories = convert_series(given, self.settings(settings), Skipped())
+        histories = convert_series(raw, self.settings(settings), Skipped())
         if len(histories) != 1:
             raise DataError(f"{len(histories)} series are given as one: ask for each by itself")
         [series] = histories

@@ -69,21 +69,21 @@ class Sound(ArrayField):
             return "is an array with samples that are not between -1 and 1, but a sound was expected"
         return "" if np.isfinite(array).all() else "holds something that is not a number"
 
-    def accept(self, given: Any) -> Singles:
+    def accept(self, raw: Any) -> Singles:
         """A file's name, or an array of samples or frames."""
-        if isinstance(given, str | os.PathLike):
-            path = Path(os.path.expanduser(given))
+        if isinstance(raw, str | os.PathLike):
+            path = Path(os.path.expanduser(raw))
             sound = SoundReading(self.log_mel, []).read(path.name, path.parent, str(path), 1)
             if isinstance(sound, Fault):
                 raise DataError(f"an input is not a sound: {sound.sentence}")
             return sound
-        return self.normalize(super().accept(given))
+        return self.normalize(super().accept(raw))
 
-    def is_one(self, given: Any) -> bool:
+    def is_one(self, raw: Any) -> bool:
         """A list of arrays or names holds several, as does an array of three axes."""
-        if isinstance(given, list) and given and (hasattr(given[0], "__array__") or isinstance(given[0], str | Path)):
+        if isinstance(raw, list) and raw and (hasattr(raw[0], "__array__") or isinstance(raw[0], str | Path)):
             return False
-        array = as_array(given)
+        array = as_array(raw)
         return array is not None and array.ndim < 3
 
     def normalize(self, raw: Raw) -> Singles:

@@ -35,8 +35,8 @@ class WordList(Text):
         """A list of words, or a text."""
         return super().convert(join_elements(value))
 
-    def accept(self, given: Any) -> Raw:
-        return super().accept(join_elements(given))
+    def accept(self, raw: Any) -> Raw:
+        return super().accept(join_elements(raw))
 
     @classmethod
     def _fit(cls, texts: Iterable[str], settings: Data) -> Self:
@@ -80,8 +80,8 @@ class SpelledWordList(Field):
         """A list of words, or a text."""
         return super().convert(join_elements(value))
 
-    def accept(self, given: Any) -> Raw:
-        return super().accept(join_elements(given))
+    def accept(self, raw: Any) -> Raw:
+        return super().accept(join_elements(raw))
 
     @classmethod
     def fit(cls, raws: Iterable[str], settings: Data) -> Self:

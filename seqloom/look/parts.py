@@ -71,7 +71,7 @@ def list_parts(model: Model, batch: Batch) -> list[Part]:
     if shape.head is not None:
         flow = EACH if top.dim() == 3 else ONE
         with disable_dropout(model), torch.no_grad():
-            said = shape.head(top)
-        width = said.shape[-1] if isinstance(said, Tensor) else said[0].shape[-1]
+            answer = shape.head(top)
+        width = answer.shape[-1] if isinstance(answer, Tensor) else answer[0].shape[-1]
         parts.append(Part(INPUTS, f"head ({type(shape.head).__name__})", flow, int(width), count.of(shape.head)))
     return parts

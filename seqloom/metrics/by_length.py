@@ -33,14 +33,14 @@ def score_by_length(
     A bin begins at each of the `edges` (what is shorter than the first has a bin of its own); without edges, `bins`
     bins hold about as many examples each, and examples of one length are never parted.
     """
-    given = np.asarray(lengths, dtype=np.int64)
-    assert given.ndim == 1 and len(given), "a length for every example"
-    starts = np.unique(edges if edges is not None else _find_even_starts(given, bins))
-    number = np.searchsorted(starts, given, side="right")
+    counts = np.asarray(lengths, dtype=np.int64)
+    assert counts.ndim == 1 and len(counts), "a length for every example"
+    starts = np.unique(edges if edges is not None else _find_even_starts(counts, bins))
+    number = np.searchsorted(starts, counts, side="right")
     buckets = []
     for one in np.unique(number):
         rows = np.flatnonzero(number == one)
-        buckets.append(Bin(int(given[rows].min()), int(given[rows].max()), len(rows), score(rows)))
+        buckets.append(Bin(int(counts[rows].min()), int(counts[rows].max()), len(rows), score(rows)))
     return buckets
 
 

@@ -41,9 +41,9 @@ def bits_per_character(losses: ArrayLike, characters: ArrayLike, *, intervals: b
 
 def blocks(losses: ArrayLike, size: int = 1000) -> tuple[Doubles, Doubles]:
     """Sums and counts of the blocks of one long text, to resample it by: losses a token (T,) → (N,), (N,)."""
-    given = np.asarray(losses, dtype=np.float64)
-    starts = np.arange(0, len(given), size)
-    return np.add.reduceat(given, starts), np.diff(np.append(starts, len(given))).astype(np.float64)
+    values = np.asarray(losses, dtype=np.float64)
+    starts = np.arange(0, len(values), size)
+    return np.add.reduceat(values, starts), np.diff(np.append(starts, len(values))).astype(np.float64)
 
 
 def _make_table(losses: ArrayLike, counts: ArrayLike) -> Doubles:

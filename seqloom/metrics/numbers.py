@@ -19,25 +19,25 @@ Metric = Callable[[Doubles, Doubles], Score]  # predictions and targets, the exa
 
 def mae(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Mean absolute error."""
-    predicted, given = _check_pair(predictions, targets)
+    predicted, truth = _check_pair(predictions, targets)
     return _score_mean(
-        np.abs(predicted - given), given, _compute_ratio, "in the unit of the target; 0 is perfect", intervals
+        np.abs(predicted - truth), truth, _compute_ratio, "in the unit of the target; 0 is perfect", intervals
     )
 
 
 def mse(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Mean squared error."""
-    predicted, given = _check_pair(predictions, targets)
+    predicted, truth = _check_pair(predictions, targets)
     return _score_mean(
-        (predicted - given) ** 2, given, _compute_ratio, "in the target's unit squared; 0 is perfect", intervals
+        (predicted - truth) ** 2, truth, _compute_ratio, "in the target's unit squared; 0 is perfect", intervals
     )
 
 
 def rmse(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """The root of the mean squared error."""
-    predicted, given = _check_pair(predictions, targets)
+    predicted, truth = _check_pair(predictions, targets)
     scale = "in the unit of the target; 0 is perfect"
-    return _score_mean((predicted - given) ** 2, given, lambda sums: np.sqrt(_compute_ratio(sums)), scale, intervals)
+    return _score_mean((predicted - truth) ** 2, truth, lambda sums: np.sqrt(_compute_ratio(sums)), scale, intervals)
 
 
 def seasonal_scale(training: ArrayLike, season: int = 1) -> Doubles:
@@ -56,14 +56,14 @@ def mase(predictions: ArrayLike, targets: ArrayLike, scale: ArrayLike, *, interv
     variable, or one a target, as arrays broadcast. A series that never changed in training has none (0, or NaN): its
     targets are left out and counted.
     """
-    predicted, given = _check_pair(predictions, targets)
-    unit = np.broadcast_to(np.asarray(scale, dtype=np.float64), given.shape)
+    predicted, truth = _check_pair(predictions, targets)
+    unit = np.broadcast_to(np.asarray(scale, dtype=np.float64), truth.shape)
     scaled = unit > 0
-    left = int((~scaled & ~np.isnan(given)).sum())
+    left = int((~scaled & ~np.isnan(truth)).sum())
     words = "errors of the seasonal naive forecast in training; below 1 beats it"
     words += f"; {left:,} targets of series without such errors are left out" if left else ""
-    errors = np.divide(np.abs(predicted - given), unit, out=np.zeros(given.shape), where=scaled)
-    return _score_mean(errors, np.where(scaled, given, np.nan), _compute_ratio, words, intervals)
+    errors = np.divide(np.abs(predicted - truth), unit, out=np.zeros(truth.shape), where=scaled)
+    return _score_mean(errors, np.where(scaled, truth, np.nan), _compute_ratio, words, intervals)
 
 
 def quantile_loss(
@@ -71,60 +71,60 @@ def quantile_loss(
 ) -> Score:
     """Pinball loss, averaged over the quantiles; the last axis of the predictions is that of the quantiles."""
     levels = np.asarray(quantiles, dtype=np.float64)
-    given = np.asarray(targets, dtype=np.float64)
-    predicted, repeated = _check_pair(predictions, np.repeat(given[..., None], len(levels), -1))
+    truth = np.asarray(targets, dtype=np.float64)
+    predicted, repeated = _check_pair(predictions, np.repeat(truth[..., None], len(levels), -1))
     above = repeated - predicted
     loss = np.maximum(levels * above, (levels - 1) * above).mean(-1)
-    return _score_mean(loss, given, _compute_ratio, "in the unit of the target; 0 is perfect", intervals)
+    return _score_mean(loss, truth, _compute_ratio, "in the unit of the target; 0 is perfect", intervals)
 
 
 def coverage(low: ArrayLike, high: ArrayLike, targets: ArrayLike, nominal: float, *, intervals: bool = True) -> Score:
     """The share of targets between `low` and `high`, which say that they hold the share `nominal`."""
-    bottom, given = _check_pair(low, targets)
+    bottom, truth = _check_pair(low, targets)
     top, _ = _check_pair(high, targets)
-    inside = np.where(np.isnan(given), np.nan, (bottom <= given) & (given <= top))
+    inside = np.where(np.isnan(truth), np.nan, (bottom <= truth) & (truth <= top))
     return _score_mean(
-        inside, given, _compute_ratio, f"share of targets inside; {nominal:g} is right", intervals, "nearer"
+        inside, truth, _compute_ratio, f"share of targets inside; {nominal:g} is right", intervals, "nearer"
     )
 
 
 def r2(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """The share of the targets' variance that is explained; 0 for always saying the mean, below 0 for worse."""
-    predicted, given = _check_pair(predictions, targets)
-    centered = given - _average_known(given)  # the sums below lose no digits then
-    cells = _sum_cells([(predicted - given) ** 2, centered, centered**2, np.ones_like(given)], given)
+    predicted, truth = _check_pair(predictions, targets)
+    centered = truth - _average_known(truth)  # the sums below lose no digits then
+    cells = _sum_cells([(predicted - truth) ** 2, centered, centered**2, np.ones_like(truth)], truth)
     return replace(
         score_sums(
             cells, _compute_r2, "higher", "share of the variance; 1 is perfect, 0 is the mean", intervals=intervals
         ),
-        missing=_count_missing(given),
+        missing=_count_missing(truth),
     )
 
 
 def pearson(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Linear correlation of predictions and targets."""
-    predicted, given = _check_pair(predictions, targets)
-    x = predicted - _average_known(np.where(np.isnan(given), np.nan, predicted))
-    y = given - _average_known(given)
-    cells = _sum_cells([x, y, x * y, x * x, y * y, np.ones_like(y)], given)
+    predicted, truth = _check_pair(predictions, targets)
+    x = predicted - _average_known(np.where(np.isnan(truth), np.nan, predicted))
+    y = truth - _average_known(truth)
+    cells = _sum_cells([x, y, x * y, x * x, y * y, np.ones_like(y)], truth)
     score = score_sums(cells, _compute_correlation, "higher", "correlation, -1 to 1", intervals=intervals)
-    return replace(score, missing=_count_missing(given))
+    return replace(score, missing=_count_missing(truth))
 
 
 def spearman(predictions: ArrayLike, targets: ArrayLike, *, intervals: bool = True) -> Score:
     """Correlation of the ranks of predictions and targets (one of each an example); every resample is ranked anew."""
-    predicted, given = _check_pair(predictions, targets)
-    assert given.ndim == 1, "ranks are those of one number an example"
-    known = ~np.isnan(given)
+    predicted, truth = _check_pair(predictions, targets)
+    assert truth.ndim == 1, "ranks are those of one number an example"
+    known = ~np.isnan(truth)
     # Equal numbers share a group, and groups are in order: the mean rank of a group follows from how many came before.
-    groups = [np.unique(side[known], return_inverse=True)[1] for side in (predicted, given)]
+    groups = [np.unique(side[known], return_inverse=True)[1] for side in (predicted, truth)]
 
     def statistic(times: Doubles) -> Doubles:
         return np.array([_rank_correlation(row, *groups) for row in times[:, known]])
 
-    value = statistic(np.ones((1, len(given))))[0]
-    interval = limits(resample(len(given), statistic)) if intervals else None
-    return Score(float(value), interval, "higher", "correlation of ranks, -1 to 1", missing=_count_missing(given))
+    value = statistic(np.ones((1, len(truth))))[0]
+    interval = limits(resample(len(truth), statistic)) if intervals else None
+    return Score(float(value), interval, "higher", "correlation of ranks, -1 to 1", missing=_count_missing(truth))
 
 
 def per_step(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> list[Score]:
@@ -138,15 +138,15 @@ def per_variable(metric: Metric, predictions: ArrayLike, targets: ArrayLike) -> 
 
 
 def _score_along(metric: Metric, predictions: ArrayLike, targets: ArrayLike, axis: int) -> list[Score]:
-    predicted, given = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    return [metric(p, t) for p, t in zip(np.moveaxis(predicted, axis, 0), np.moveaxis(given, axis, 0), strict=True)]
+    predicted, truth = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    return [metric(p, t) for p, t in zip(np.moveaxis(predicted, axis, 0), np.moveaxis(truth, axis, 0), strict=True)]
 
 
 def _check_pair(predictions: ArrayLike, targets: ArrayLike) -> tuple[Doubles, Doubles]:
-    predicted, given = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    assert predicted.shape == given.shape, f"predictions {predicted.shape} for targets {given.shape}"
-    assert not (np.isnan(predicted) & ~np.isnan(given)).any(), "a prediction for every target that is known"
-    return predicted, given
+    predicted, truth = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    assert predicted.shape == truth.shape, f"predictions {predicted.shape} for targets {truth.shape}"
+    assert not (np.isnan(predicted) & ~np.isnan(truth)).any(), "a prediction for every target that is known"
+    return predicted, truth
 
 
 def _count_missing(targets: Doubles) -> int:

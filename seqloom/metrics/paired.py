@@ -55,8 +55,8 @@ class Verdict:
 
 def compute_bootstrap_interval(values: ArrayLike) -> tuple[float, float]:
     """Where the mean lies in 95 of 100 draws of as many seeds."""
-    given = np.asarray(values, dtype=np.float64)
-    low, high = np.quantile(draw_seeds(len(given)) @ given, [LEVEL / 2, 1 - LEVEL / 2])
+    truth = np.asarray(values, dtype=np.float64)
+    low, high = np.quantile(draw_seeds(len(truth)) @ truth, [LEVEL / 2, 1 - LEVEL / 2])
     return float(low), float(high)
 
 

@@ -19,8 +19,8 @@ def tag_accuracy(
 ) -> Score:
     """The share (0 to 1) of tokens with the right tag."""
     right = [
-        [sum(p == t for p, t in zip(predicted, given, strict=True)), len(given)]
-        for predicted, given in zip(predictions, targets, strict=True)
+        [sum(p == t for p, t in zip(predicted, truth, strict=True)), len(truth)]
+        for predicted, truth in zip(predictions, targets, strict=True)
     ]
     return score_sums(right, ratio, "higher", "share of tokens, 0 to 1", intervals=intervals)
 

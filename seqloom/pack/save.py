@@ -115,8 +115,8 @@ def choose_examples(run: Run, examples: object) -> tuple[str, list[Example], str
     return part, [one for one in chosen if np.size(numbers_of(one.input)) <= LARGEST], ""
 
 
-def numbers_of(given: Any) -> Any:
-    return getattr(given, "values", given)
+def numbers_of(raw: Any) -> Any:
+    return getattr(raw, "values", raw)
 
 
 def compare(run: Run, rounded: Run, chosen: list[Example]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -139,21 +139,21 @@ def compare(run: Run, rounded: Run, chosen: list[Example]) -> tuple[list[dict[st
 
 def describe_example(one: Example, answers: Predictions) -> dict[str, Any]:
     [best, *_] = answers
-    given: dict[str, Any] = {"words": one.text, "target": "" if one.target is not None else one.answer}
+    raw: dict[str, Any] = {"words": one.text, "target": "" if one.target is not None else one.answer}
     if isinstance(one.input, tuple):
-        given |= {"input": one.input[0], "tag": one.input[1]}
+        raw |= {"input": one.input[0], "tag": one.input[1]}
     elif isinstance(one.input, str):
-        given["input"] = one.input
+        raw["input"] = one.input
     else:
-        given["input"] = replace_nonfinite(np.asarray(numbers_of(one.input)).tolist())
+        raw["input"] = replace_nonfinite(np.asarray(numbers_of(one.input)).tolist())
     if hasattr(one.input, "times"):
-        given["times"] = [str(time) for time in one.input.times]
+        raw["times"] = [str(time) for time in one.input.times]
     if isinstance(one.target, dict):
-        given["ahead"] = replace_nonfinite(one.target)
+        raw["ahead"] = replace_nonfinite(one.target)
     if one.picture is not None:
-        given["picture"] = f"data:image/png;base64,{base64.b64encode(encode_png(one.picture)).decode()}"
+        raw["picture"] = f"data:image/png;base64,{base64.b64encode(encode_png(one.picture)).decode()}"
     expected: Any = getattr(best, "values", None)
-    return given | {"expected": best.output if expected is None else replace_nonfinite(expected)}
+    return raw | {"expected": best.output if expected is None else replace_nonfinite(expected)}
 
 
 def largest_gap(one: Any, other: Any) -> float:

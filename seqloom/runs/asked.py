@@ -12,13 +12,13 @@ from ..tasks.decoding_options import DecodingOptions
 from ..tasks.task import Task
 
 
-def split_inputs(task: Task, given: Any) -> list[Any] | None:
+def split_inputs(task: Task, raw: Any) -> list[Any] | None:
     """Several inputs one by one; None if it is one. A `Path` is a file of inputs, unless it is an image to be read."""
-    if isinstance(given, Path) and not (task.reads_images and is_image(given)):
+    if isinstance(raw, Path) and not (task.reads_images and is_image(raw)):
         faulty, skip = Skipped(), task.recipe.data.on_bad_row == "skip"
-        inputs = task.read_inputs(str(given), skipped=faulty).inputs
-        return [one.value for one in drop_faults(inputs, str(given), skip, faulty, "inputs")]
-    return task.split_inputs(given)
+        inputs = task.read_inputs(str(raw), skipped=faulty).inputs
+        return [one.value for one in drop_faults(inputs, str(raw), skip, faulty, "inputs")]
+    return task.split_inputs(raw)
 
 
 def pair_texts(texts: Sequence[str], given: Any) -> list[tuple[Any, str]]:

@@ -241,17 +241,17 @@ def read_recipe(folder: Path) -> Recipe:
     return recipe
 
 
-def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
+def check_recipe(own: Recipe, recipe: Recipe, folder: Path) -> Recipe:
     """The recipe of a run, with the steps that are given; all else that is given beside it must be the same."""
-    ours, theirs = flatten(own.model_dump()), flatten(given.resolved().model_dump())
+    ours, theirs = flatten(own.model_dump()), flatten(recipe.resolved().model_dump())
     settled = {"train.steps", "train.time"}  # and what is left open: that followed from other settings at the beginning
     intervals = ("warmup", "validate_every", "validation_tokens", "checkpoint_every")
-    settled |= {f"train.{name}" for name in intervals if not getattr(given.train, name)}
-    settled |= {f"train.{name}" for name in ("device", "precision") if getattr(given.train, name) == "auto"}
-    if not given.search.max_length:
+    settled |= {f"train.{name}" for name in intervals if not getattr(recipe.train, name)}
+    settled |= {f"train.{name}" for name in ("device", "precision") if getattr(recipe.train, name) == "auto"}
+    if not recipe.search.max_length:
         settled.add("search.max_length")
-    if opened := given.find_open():  # the data has settled these, and what followed from them
-        before, body = flatten(given.model_dump()), [name for name in opened if name.startswith("model.")]
+    if opened := recipe.find_open():  # the data has settled these, and what followed from them
+        before, body = flatten(recipe.model_dump()), [name for name in opened if name.startswith("model.")]
         sides = {name.replace("model", f"model.{side}", 1) for name in body for side in ("encoder", "decoder")}
         settled |= opened | sides | {name for name, value in theirs.items() if before[name] != value}
     for name, value in theirs.items():
@@ -260,7 +260,7 @@ def check_recipe(own: Recipe, given: Recipe, folder: Path) -> Recipe:
                 f"{folder}: was begun with {name} = {ours[name]!r}, not {value!r}; "
                 "resume it with the same settings, or train into another folder"
             )
-    return own.changed("train.steps", given.train.steps) if given.train.steps else own
+    return own.changed("train.steps", recipe.train.steps) if recipe.train.steps else own
 
 
 def reopen(folder: Path, recipe: Recipe) -> None:

@@ -45,9 +45,9 @@ def replace_nonfinite(value: Any) -> Any:
     return value
 
 
-def make_prediction_json(given: str, predictions: "Sequence[Prediction]", unread: int = 0) -> dict[str, Any]:
+def make_prediction_json(raw: str, predictions: "Sequence[Prediction]", unread: int = 0) -> dict[str, Any]:
     """The answers to one input, best first; `unread` is how much of it was left unread, where some was."""
-    return {"input": given} | make_answers_json(predictions) | ({"unread": unread} if unread else {})
+    return {"input": raw} | make_answers_json(predictions) | ({"unread": unread} if unread else {})
 
 
 def make_answers_json(predictions: "Sequence[Prediction]") -> dict[str, Any]:

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 BATCHES = 4  # of training examples, for what needs many
 
 
-def look_into(run: "Run", given: Any, answer: str | None, examples: object) -> Look:
+def look_into(run: "Run", raw: Any, answer: str | None, examples: object) -> Look:
     """What happens inside while the model answers this input, or one of its own, or is given this answer."""
-    given = pick_input(run, examples) if given is None else run.task.accept_input(given)
-    best = run.predict(given)[0] if answer is None else None
+    raw = pick_input(run, examples) if raw is None else run.task.accept_input(raw)
+    best = run.predict(raw)[0] if answer is None else None
     answer, exact = (best.output, best.exact) if best else (check_text("the answer", answer),) * 2
-    shown, task = run.task.inspect(given, exact), run.task
+    shown, task = run.task.inspect(raw, exact), run.task
     around = RunContext(
         history=run.history,
         load_batches=lambda: read_some_batches(run, examples),
         picture=None if shown.picture is None else Picture(shown.picture, run.recipe.model.patch),
-        search=(lambda: run.record_beam(given)) if task.shape.searches else None,
-        forecast=(lambda: reports.make_forecast_fan(task, run.model, given)) if run.recipe.task == "forecast" else None,
+        search=(lambda: run.record_beam(raw)) if task.shape.searches else None,
+        forecast=(lambda: reports.make_forecast_fan(task, run.model, raw)) if run.recipe.task == "forecast" else None,
         snapshots=lambda: load_snapshots(run, []),
     )
     model = run.net if device_of(run.net).type == "cpu" else deepcopy(run.net).cpu()
-    title = f"{given if isinstance(given, str) else 'the input'} → {answer}"
+    title = f"{raw if isinstance(raw, str) else 'the input'} → {answer}"
     parts = shown.batch, shown.elements, shown.answers
     return Look(model, parts, title, shown.input_symbols, shown.output_symbols, around)
 

@@ -56,8 +56,8 @@ def make_example_code(recipe: Recipe, folder: Path) -> str:
     """The same in Python."""
     if not USES[recipe.task].encodes:
         return f'[text] = load({str(folder)!r}).generate("…").finish()'
-    given = "data_frame" if recipe.task == "forecast" else '"…"' if recipe.data.source_type == "tokens" else "array"
-    return f"[best, *others] = load({str(folder)!r}).predict({given})"
+    raw = "data_frame" if recipe.task == "forecast" else '"…"' if recipe.data.source_type == "tokens" else "array"
+    return f"[best, *others] = load({str(folder)!r}).predict({raw})"
 
 
 def describe_network(recipe: Recipe) -> str:
@@ -83,12 +83,12 @@ def describe_data(report: dict[str, Any]) -> list[str]:
         lines.append(f"{rows['rows']:,} rows skipped: {reason} (first: {rows['first']})")
     for name, part in report["splits"].items():
         cut = sum(side["cut"] for side in part["sides"].values())
-        said = [f"{part['examples']:,} examples", f"{part['dropped']:,} dropped and {cut:,} cut as too long"]
+        phrases = [f"{part['examples']:,} examples", f"{part['dropped']:,} dropped and {cut:,} cut as too long"]
         if part.get("repeated"):
-            said.append(f"{part['repeated']:,} that stand in it before")
+            phrases.append(f"{part['repeated']:,} that stand in it before")
         if part.get("overlap"):
-            said.append(f"**{part['overlap']:,} whose source is also one of training**")
-        lines.append(f"{name}: {', '.join(said)}")
+            phrases.append(f"**{part['overlap']:,} whose source is also one of training**")
+        lines.append(f"{name}: {', '.join(phrases)}")
         lines += [
             f"{name}, {side}: {', '.join(words)}"
             for side, one in part["sides"].items()
@@ -99,20 +99,20 @@ def describe_data(report: dict[str, Any]) -> list[str]:
 
 def describe_side(side: dict[str, Any]) -> list[str]:
     """What is worth a word about one side of a part."""
-    said = []
+    phrases = []
     if side.get("lengths"):
         ranges = list(side["lengths"])
         histogram = draw_histogram(list(side["lengths"].values()))
-        said.append(f"lengths {ranges[0]} to {ranges[-1]}, mean {side['mean']:.1f} {histogram}")
+        phrases.append(f"lengths {ranges[0]} to {ranges[-1]}, mean {side['mean']:.1f} {histogram}")
     if side.get("balance"):
         counts = sorted(side["balance"].items(), key=lambda item: -item[1])
         shown = ", ".join(f"{label} {count:,}" for label, count in counts[:MOST_LABELS])
-        said.append(f"{len(counts)} labels: {shown}{', …' if len(counts) > MOST_LABELS else ''}")
+        phrases.append(f"{len(counts)} labels: {shown}{', …' if len(counts) > MOST_LABELS else ''}")
     if side.get("unknown_share"):
-        said.append(f"{side['unknown_share']:.1%} unknown")
+        phrases.append(f"{side['unknown_share']:.1%} unknown")
     if side.get("missing_share"):
-        said.append(f"{side['missing_share']:.1%} missing")
-    return said
+        phrases.append(f"{side['missing_share']:.1%} missing")
+    return phrases
 
 
 def draw_histogram(counts: list[int]) -> str:

@@ -85,13 +85,14 @@ def score_pairs(run: "Run", pairs: Sequence[tuple[str, str]], given: Sequence[An
         raise DataError("there is not a single pair")
     first, second = ([pair[place] for pair in pairs] for place in (0, 1))
     if run.classes:
-        told: list[list[Any]] = [[one[0].output for one in run.predict_many(texts)] for texts in (first, second)]
-        right = [a != b for a, b in zip(*told, strict=True)]
+        results: list[list[Any]] = [[one[0].output for one in run.predict_many(texts)] for texts in (first, second)]
+        right = [a != b for a, b in zip(*results, strict=True)]
         says, chance = "answered differently", None
     else:
         about = list(given) if given is not None else None
-        told = [[one.log_probability for one in run.score_texts(texts, about)] for texts in (first, second)]
-        right = [a > b for a, b in zip(*told, strict=True)]
+        results = [[one.log_probability for one in run.score_texts(texts, about)] for texts in (first, second)]
+        right = [a > b for a, b in zip(*results, strict=True)]
         says, chance = "first text more probable", 0.5
-    scored = [Pair(*pair, both, good) for pair, both, good in zip(pairs, zip(*told, strict=True), right, strict=True)]
+    outcomes = zip(pairs, zip(*results, strict=True), right, strict=True)
+    scored = [Pair(*pair, both, good) for pair, both, good in outcomes]
     return PairScores(scored, accuracy([str(one) for one in right], ["True"] * len(right)), says, chance)

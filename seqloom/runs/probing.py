@@ -24,9 +24,9 @@ def probe_layers(run: "Run", inputs: Sequence[Any], labels: Sequence[str | Seque
     numbers: dict[str, int] = {}
     batches, known = [], []
     before = ("source" not in run.task.fields) + ("tag" in run.task.fields)  # elements in front of an input's own
-    for place, (given, named) in enumerate(zip(inputs, labels, strict=True), 1):
-        given = run.task.accept_input(given)
-        shown = run.task.inspect(given, run.predict(given)[0].output)
+    for place, (raw, named) in enumerate(zip(inputs, labels, strict=True), 1):
+        raw = run.task.accept_input(raw)
+        shown = run.task.inspect(raw, run.predict(raw)[0].output)
         names = split_elements(named) if isinstance(named, str) else list(named)
         own = len(shown.elements) - before
         if len(names) not in (1, own):

@@ -78,7 +78,7 @@ def collect_page(
     findings: Sequence[Finding] | str,
 ) -> PageContent:
     """All that the page tells."""
-    recipe, (part, told) = task.recipe, answered
+    recipe, (part, answers) = task.recipe, answered
     config, data = read_shaped(Config, folder / "config.json"), read_shaped(Data, folder / "data.json")
     report = data.report.model_dump()
     versions = read_bytes(folder / "version").decode(errors="replace").splitlines()[1:]
@@ -90,7 +90,7 @@ def collect_page(
         data=report,
         data_lines=describe_data(report),
         scores=scores,
-        answers=told,
+        answers=answers,
         part=part,
         findings=findings,
         commands=["seqloom train recipe.toml --into runs/again", "seqloom score runs/again"],
@@ -100,10 +100,10 @@ def collect_page(
     )
 
 
-def make_forecast_fan(task: Task, model: Any, given: Any) -> ForecastFan:
+def make_forecast_fan(task: Task, model: Any, raw: Any) -> ForecastFan:
     """The end of a series, forecast from what came before it, beside what came and what the baselines say."""
     shape, data = task.shape, task.recipe.data
-    whole = cut_series(shape.accept_input(given), slice(-data.context - data.horizon, None))
+    whole = cut_series(shape.accept_input(raw), slice(-data.context - data.horizon, None))
     read = cut_series(whole, slice(0, data.context))
     [[prediction]] = shape.predict(model, [read], None)
     names, scale = list(prediction.values), shape.series.scale

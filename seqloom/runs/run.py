@@ -84,30 +84,30 @@ class Run:
         return f"Run({str(self.folder)!r}, {self.recipe.task} by {self.recipe.model.kind})"
 
     @overload
-    def predict(self, given: str, beam: int | None = None) -> Predictions: ...
+    def predict(self, raw: str, beam: int | None = None) -> Predictions: ...
 
     @overload
-    def predict(self, given: Any, beam: int | None = None) -> Any: ...
+    def predict(self, raw: Any, beam: int | None = None) -> Any: ...
 
-    def predict(self, given: Any, beam: int | None = None) -> Any:
+    def predict(self, raw: Any, beam: int | None = None) -> Any:
         """The best answers to one input, best first; to several, a list of such.
 
         One input is what the run was trained on: a text, an array, an image as an array, a PIL image or a file's name.
         Several are a list, a column or the rows of a data frame (by the columns of the run), an array with one axis
         more, or a `Path` of any file that `seqloom predict --file` reads.
         """
-        if (several := split_inputs(self.task, given)) is not None:
+        if (several := split_inputs(self.task, raw)) is not None:
             return self.predict_many(several, beam)
-        [answers] = self.predict_many([given], beam)
+        [answers] = self.predict_many([raw], beam)
         return answers
 
-    def predict_proba(self, given: Any) -> Doubles:
+    def predict_proba(self, raw: Any) -> Doubles:
         """The probability of every class for every input, (N, classes), in the order of `classes`.
 
         Where an input may have several labels at once, each is by itself and a row does not add up to 1.
         """
-        several = split_inputs(self.task, given)
-        inputs = self._accept([given] if several is None else several)
+        several = split_inputs(self.task, raw)
+        inputs = self._accept([raw] if several is None else several)
         self.check_classes()
         return self.task.shape.probabilities(self.model, inputs)
 
@@ -129,7 +129,7 @@ class Run:
 
     def _accept(self, inputs: Sequence[Any]) -> list[Any]:
         """Inputs from Python; one that the task cannot read is refused here, with what it reads."""
-        return [self.task.accept_input(given) for given in check_list("the inputs", inputs)]
+        return [self.task.accept_input(raw) for raw in check_list("the inputs", inputs)]
 
     def answer(self, inputs: Sequence[Any], options: DecodingOptions) -> list[Predictions]:
         """The answers to each input of a task that writes them, searched for in any way: by a beam, or drawn."""
@@ -143,10 +143,10 @@ class Run:
             return self.task.predict(self.model, inputs, beam)
         return self._answerer.answer(self.model, inputs, options)
 
-    def stream(self, given: Any, options: DecodingOptions | None = None) -> Iterator[str]:
+    def stream(self, raw: Any, options: DecodingOptions | None = None) -> Iterator[str]:
         """The answer to one input piece by piece, as it is written; stop iterating, and nothing more is done."""
         return self._answerer.stream(
-            self.model, self.task.accept_input(given), check_options(options or DecodingOptions(1))
+            self.model, self.task.accept_input(raw), check_options(options or DecodingOptions(1))
         )
 
     def follow(self) -> Follower:
@@ -185,14 +185,14 @@ class Run:
             raise SearchError("beam search is for texts, but this run does not generate text")
         return writer.search(self.model, prompt, options, recorder)
 
-    def fill(self, given: str, count: int = 5) -> "list[list[Filled]]":
+    def fill(self, raw: str, count: int = 5) -> "list[list[Filled]]":
         """For each blank of a text (two or more underscores) the likeliest words with their probabilities."""
         if not hasattr(self.task.shape, "fill"):
             raise RunError(
                 f"{self.folder}: a run whose task is {self.recipe.task} has no blanks to fill: seqloom train pretrain "
                 "makes one that has, unless train.objective is causal"
             )
-        return self.task.shape.fill(self.model, check_text("the text", given), check_whole("count", count, 1))
+        return self.task.shape.fill(self.model, check_text("the text", raw), check_whole("count", count, 1))
 
     def embed(self, texts: str | Sequence[str], layer: int | None = None) -> Floats:
         """A vector for a text (D,), or one for each of several (N, D): the mean of what a layer knows of its tokens,
@@ -268,14 +268,14 @@ class Run:
             f"{self.folder}: has no final scores yet; continue with: seqloom train --into {self.folder} --resume"
         )
 
-    def look(self, given: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
+    def look(self, raw: Any = None, answer: str | None = None, *, examples: object = None) -> "Look":
         """What happens inside while the model answers this input, or is given this answer.
 
         Without an input, the first of the run's own test part; `examples` are needed again if they came from Python.
         """
         from .looking import look_into
 
-        return look_into(self, given, answer, examples)
+        return look_into(self, raw, answer, examples)
 
     def probe(self, inputs: Sequence[Any], labels: Sequence[Any]) -> "list[Probe]":
         """How well a linear probe of each layer finds labels of one's own, on inputs that it was not fitted on.
@@ -317,14 +317,12 @@ class Run:
             return self.task.read_files(check_files(files)), " ".join(map(str, files))
         return self.task.examples(self.own_data(), part), part
 
-    def report(
-        self, path: Path | str, given: Any = None, answer: str | None = None, *, examples: object = None
-    ) -> Path:
+    def report(self, path: Path | str, raw: Any = None, answer: str | None = None, *, examples: object = None) -> Path:
         """One page about all of it, as a file that needs no network; looked into on this input, or one of its own."""
         from .looking import write_report
 
         path = check_path("the page", path)  # before the minutes that a page takes
-        return write_report(self, path, self.look(given, answer, examples=examples), examples)
+        return write_report(self, path, self.look(raw, answer, examples=examples), examples)
 
     @cached_property
     def history(self) -> "History":
@@ -347,10 +345,10 @@ class Run:
 
         return pick_examples(self.task, self.own_data(examples), at_most)
 
-    def record_beam(self, given: Any, beam: int | None = None) -> Tree:
+    def record_beam(self, raw: Any, beam: int | None = None) -> Tree:
         """The beam search for the answer to one input, step by step."""
         recorder = Recorder()
-        self.task.shape.record_search(self.model, self.task.accept_input(given), beam, recorder)
+        self.task.shape.record_search(self.model, self.task.accept_input(raw), beam, recorder)
         return recorder.trees[0]
 
     def quantize(self, *files: Path | str) -> dict[str, Any]:

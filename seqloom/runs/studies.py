@@ -115,9 +115,9 @@ def show_vanishing(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
 def measure_accuracy_by_distance(run: Run) -> Floats:
     """(distances, 2): how many letters come after the one that is asked for, and the share of right answers."""
     examples = run.task.examples(run.own_data(), "test")
-    told = run.predict_many([source for source, _ in examples], 1)
+    predictions = run.predict_many([source for source, _ in examples], 1)
     hits_at: dict[int, list[bool]] = {}
-    for (source, truth), (best, *_) in zip(examples, told, strict=True):
+    for (source, truth), (best, *_) in zip(examples, predictions, strict=True):
         hits_at.setdefault(len(source) // 2, []).append(best.output == truth)
     return np.array([[distance, np.mean(hits)] for distance, hits in sorted(hits_at.items())])
 

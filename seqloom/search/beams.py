@@ -234,10 +234,10 @@ class Beams:
             mine = allowed[:, own].flatten(0, 1)
             judged = (allowed[:, own] - penalties[:, None]).flatten(0, 1) if number else mine
             worth, tokens = take_largest(judged, min(options.places, logs.shape[1]))
-            told = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
+            own_logs = logs.view_as(allowed)[:, own].flatten(0, 1).gather(1, tokens)
             gains = to_doubles(mine.gather(1, tokens))
             extensions = Extensions(
-                tokens.cpu().numpy(), to_doubles(told), gains, to_doubles(worth) if number else gains
+                tokens.cpu().numpy(), to_doubles(own_logs), gains, to_doubles(worth) if number else gains
             )
             groups.append(self.rank(first, extensions))
             if options.diversity and number + 1 < options.groups:
@@ -280,9 +280,9 @@ class Beams:
                 source, one = self.sources[row // options.beam_size], self.hypothesis(row, sums, kept.get(row))
                 self.pools[source].append(one)
                 if options.meaning is not None:
-                    said = row % options.beam_size // options.places, options.meaning(one)
-                    new.flat[row] = -np.inf if said in self.said[source] else new.flat[row]
-                    self.said[source].add(said)
+                    meaning = row % options.beam_size // options.places, options.meaning(one)
+                    new.flat[row] = -np.inf if meaning in self.said[source] else new.flat[row]
+                    self.said[source].add(meaning)
             self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : options.places]
         return inside & ~self.finished
 
@@ -324,8 +324,8 @@ class Beams:
                     else:
                         fate, why = "pruned", "finished hypotheses hold the places before it"
                     score = float(group.sums[place, one] / self.count**options.length_penalty)
-                    told = int(group.slots[place, one]), token, float(group.own[place, one]), score, number
-                    noted.append(Candidate(*told, slot if fate == "kept" else None, fate, why))
+                    facts = int(group.slots[place, one]), token, float(group.own[place, one]), score, number
+                    noted.append(Candidate(*facts, slot if fate == "kept" else None, fate, why))
             recorder.note(source, self.count, noted)
 
     def drop_finished(self, tokens: Integers, origin: Integers, still: bool) -> tuple[Integers, Integers | None]:

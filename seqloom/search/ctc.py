@@ -25,23 +25,23 @@ def prefix_beam(logs: Doubles, beam_size: int) -> list[list[int]]:
     was one of the `beam_size` best (Hannun et al., 2014)."""
     prefixes: list[Tokens] = [()]
     blank, other = np.zeros(1), np.full(1, -np.inf)  # how probable each prefix is, by what its paths end with
-    for said in logs:
+    for frame in logs:
         last = np.array([prefix[-1] if prefix else BLANK for prefix in prefixes])
         both = np.logaddexp(blank, other)
-        stays = np.where(last == BLANK, -np.inf, other + said[last])
-        grows = both[:, None] + said
-        grows[np.arange(len(last)), last] = blank + said[last]  # the same token again needs a blank before it
+        stays = np.where(last == BLANK, -np.inf, other + frame[last])
+        grows = both[:, None] + frame
+        grows[np.arange(len(last)), last] = blank + frame[last]  # the same token again needs a blank before it
         grows[:, BLANK] = -np.inf
         places = {prefix: place for place, prefix in enumerate(prefixes)}
         for place, prefix in enumerate(prefixes):  # what grows into a prefix that is there already, joins it
             if prefix and (parent := places.get(prefix[:-1])) is not None:
                 stays[place] = np.logaddexp(stays[place], grows[parent, prefix[-1]])
                 grows[parent, prefix[-1]] = -np.inf
-        ends = both + said[BLANK]
+        ends = both + frame[BLANK]
         scores = np.concatenate([np.logaddexp(ends, stays), grows.ravel()])
         best = choose_best(scores, beam_size)
         old, new = best[best < len(prefixes)], best[best >= len(prefixes)] - len(prefixes)
-        grown = [(*prefixes[one // len(said)], int(one % len(said))) for one in new.tolist()]
+        grown = [(*prefixes[one // len(frame)], int(one % len(frame))) for one in new.tolist()]
         prefixes = [*(prefixes[place] for place in old.tolist()), *grown]
         blank = np.concatenate([ends[old], np.full(len(new), -np.inf)])
         other = np.concatenate([stays[old], grows.ravel()[new]])
@@ -67,10 +67,10 @@ def prefix_logs(logs: Doubles, answers: Sequence[Sequence[int]]) -> list[list[fl
     blank, other = np.full((count, longest + 1), -np.inf), np.full((count, longest + 1), -np.inf)  # by prefix and end
     blank[:, 0] = 0
     begun = np.full((count, longest), -np.inf)  # that a path begins with the prefix, however it goes on
-    for said in logs:
-        begins = np.logaddexp(blank[:, :-1], np.where(repeats, -np.inf, other[:, :-1])) + said[tokens]
+    for frame in logs:
+        begins = np.logaddexp(blank[:, :-1], np.where(repeats, -np.inf, other[:, :-1])) + frame[tokens]
         begun = np.logaddexp(begun, begins)
-        blank, stays = np.logaddexp(blank, other) + said[BLANK], other[:, 1:] + said[tokens]
+        blank, stays = np.logaddexp(blank, other) + frame[BLANK], other[:, 1:] + frame[tokens]
         other[:, 1:] = np.logaddexp(begins, stays)
     whole = np.logaddexp(blank, other)
     gains = []

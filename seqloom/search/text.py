@@ -21,7 +21,7 @@ class Pieces:
         self.decode, self.stops = decode, [stop for stop in stops if stop]
         self.known: list[int] = []  # the tokens of the last text given: the next ones are read after them
         self.new: list[int] = []  # the tokens since
-        self.given = 0  # how many characters of the new tokens' text were given already
+        self.emitted = 0  # how many characters of the new tokens' text were given already
         self.held = ""  # text that may be the beginning of a stop
         self.stopped = False
 
@@ -31,18 +31,18 @@ class Pieces:
         text = self.unread()
         whole = not text.endswith(UNSURE)
         certain = text[
-            self.given : len(text) if whole else -1
+            self.emitted : len(text) if whole else -1
         ]  # what may become a character is the last one's business
         if whole and text:
-            self.known, self.new, self.given = self.new, [], 0
+            self.known, self.new, self.emitted = self.new, [], 0
         else:
-            self.given += len(certain)
+            self.emitted += len(certain)
         return self.before_stop(certain)
 
     def finish(self) -> str:
         """The rest, when no token comes any more."""
-        rest = self.before_stop(self.unread()[self.given :])
-        self.new, self.given = [], 0
+        rest = self.before_stop(self.unread()[self.emitted :])
+        self.new, self.emitted = [], 0
         rest, self.held = rest + ("" if self.stopped else self.held), ""
         return rest
 
@@ -59,8 +59,8 @@ class Pieces:
             self.stopped = True
             return self.held[: min(places)[1]]
         length = max((overlap_length(self.held, stop) for stop in self.stops), default=0)
-        given, self.held = self.held[: len(self.held) - length], self.held[len(self.held) - length :]
-        return given
+        released, self.held = self.held[: len(self.held) - length], self.held[len(self.held) - length :]
+        return released
 
 
 def overlap_length(text: str, stop: str) -> int:

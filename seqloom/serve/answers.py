@@ -44,8 +44,8 @@ async def until_left(receive: Receive) -> None:
 
 def name_request(scope: Scope) -> str:
     """The client's own name for the request, if it is a plain one, or a new one."""
-    given = next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-request-id"), "")
-    return given if REQUEST_ID.fullmatch(given) else f"req-{secrets.token_hex(12)}"
+    header = next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"x-request-id"), "")
+    return header if REQUEST_ID.fullmatch(header) else f"req-{secrets.token_hex(12)}"
 
 
 def error_response(path: str, error: Refused) -> JSONResponse:
@@ -57,5 +57,5 @@ def error_response(path: str, error: Refused) -> JSONResponse:
         return JSONResponse({"error": str(error)}, error.status, headers)
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     kind = {401: "authentication_error", 429: "rate_limit_error"}.get(error.status, kind)
-    told = {"message": str(error), "type": kind, "param": None, "code": error.reason.replace(" ", "_")}
-    return JSONResponse({"error": told}, error.status, headers)
+    body = {"message": str(error), "type": kind, "param": None, "code": error.reason.replace(" ", "_")}
+    return JSONResponse({"error": body}, error.status, headers)

@@ -31,13 +31,13 @@ class Choice:
             self.tokens.append(token)
 
     def to_json(self, logprobs: bool) -> dict[str, Any]:
-        told: dict[str, Any] | None = None
+        values: dict[str, Any] | None = None
         if logprobs:
             offsets, offset = [], self.start
             for token in self.tokens:
                 offsets.append(offset)
                 offset += len(token.text)
-            told = {
+            values = {
                 "tokens": [token.name for token in self.tokens],
                 "token_logprobs": [token.log for token in self.tokens],
                 "top_logprobs": [token.alternatives for token in self.tokens],
@@ -46,7 +46,7 @@ class Choice:
         shown = {
             "index": self.index,
             "text": self.text,
-            "logprobs": replace_nonfinite(told),
+            "logprobs": replace_nonfinite(values),
             "finish_reason": self.finish,
         }
         return shown

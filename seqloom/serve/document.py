@@ -127,8 +127,8 @@ def describe_api(app: FastAPI) -> dict[str, Any]:
 def add_answers(path: str, responses: dict[str, Any]) -> None:
     responses.pop("422", None)  # FastAPI's own; here, what is wrong with a request is a 400
     example = OBJECT if path.startswith("/v1") else SENTENCE
-    told = {"description": "What is wrong, in one sentence.", "content": {"application/json": {"example": example}}}
-    responses["400"] = told
+    response = {"description": "What is wrong, in one sentence.", "content": {"application/json": {"example": example}}}
+    responses["400"] = response
     if path in ANSWERS:
         responses["200"].setdefault("content", {}).setdefault("application/json", {})["example"] = ANSWERS[path]
 

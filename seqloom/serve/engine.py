@@ -71,13 +71,13 @@ class Engine:
     async def predict(self, run: str, inputs: Sequence[Any], beam: int | None = None) -> list[dict[str, Any]]:
         self.check_inputs(inputs)
         self.check_answers(run, len(inputs), 1, beam, 0)
-        return await self.ask(run, lambda model, given: model.predict(given, beam), inputs, ("predict", beam))
+        return await self.ask(run, lambda model, raws: model.predict(raws, beam), inputs, ("predict", beam))
 
     async def answer(self, run: str, inputs: Sequence[Any], how: Writing) -> list[dict[str, Any]]:
         self.check_inputs(inputs)
         self.check_writing(len(inputs), how)
         self.check_answers(run, len(inputs), how.count, how.beam, how.max_tokens)
-        return await self.ask(run, lambda model, given: model.answer(given, how), inputs, ("answer", how))
+        return await self.ask(run, lambda model, raws: model.answer(raws, how), inputs, ("answer", how))
 
     async def generate(self, run: str, prompt: str, how: Writing) -> AsyncIterator[Token]:
         """Texts written on, token by token."""
@@ -85,20 +85,20 @@ class Engine:
             self.metrics.count("tokens")
             yield token
 
-    async def explain(self, run: str, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
-        return await self.inspect(run, given, answer, explaining.explain, step)
+    async def explain(self, run: str, raw: Any, answer: str | None, step: int | None) -> dict[str, Any]:
+        return await self.inspect(run, raw, answer, explaining.explain, step)
 
-    async def inspect(self, run: str, given: Any, answer: str | None, work: Any, *more: Any) -> dict[str, Any]:
+    async def inspect(self, run: str, raw: Any, answer: str | None, work: Any, *more: Any) -> dict[str, Any]:
         """A look inside while this is answered: many passes of the model, so the input is short."""
-        words = given if isinstance(given, list) else [given]
+        words = raw if isinstance(raw, list) else [raw]
         most = self.limits.explained * (1 if any(isinstance(one, str) for one in words) else NUMBERS)
-        if (size := size_of(given) + len(answer or "")) > most:
+        if (size := size_of(raw) + len(answer or "")) > most:
             raise DataError(f"the input has {size:,} characters or numbers, and at most {most:,} are looked into")
-        return await self.call(run, work, given, answer, *more)
+        return await self.call(run, work, raw, answer, *more)
 
     def check_inputs(self, inputs: Sequence[Any]) -> None:
-        for given in inputs:
-            if (size := size_of(given)) > self.limits.input:
+        for raw in inputs:
+            if (size := size_of(raw)) > self.limits.input:
                 raise DataError(
                     f"an input is {size:,} characters or numbers long, and at most {self.limits.input:,} are read"
                 )
@@ -121,8 +121,8 @@ class Engine:
         _ = how.sampling
 
 
-def size_of(given: Any) -> int:
+def size_of(raw: Any) -> int:
     """Characters of a text, or numbers in nested lists."""
-    if isinstance(given, str):
-        return len(given)
-    return sum(map(size_of, given)) if isinstance(given, list | tuple) else 1
+    if isinstance(raw, str):
+        return len(raw)
+    return sum(map(size_of, raw)) if isinstance(raw, list | tuple) else 1

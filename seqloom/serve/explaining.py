@@ -6,9 +6,9 @@ from ..runs.json_output import replace_nonfinite
 from .models import Model
 
 
-def explain(model: Model, given: Any, answer: str | None, step: int | None) -> dict[str, Any]:
+def explain(model: Model, raw: Any, answer: str | None, step: int | None) -> dict[str, Any]:
     """Which elements spoke for the answer, by every method, each with its faithfulness, the best first."""
-    looked = model.look(given, answer)
+    looked = model.look(raw, answer)
     methods = []
     for one, trust in looked.measure("attribution", step):
         methods.append(
@@ -26,6 +26,6 @@ def explain(model: Model, given: Any, answer: str | None, step: int | None) -> d
         )
         about, elements, whole, nothing = one.about, one.elements, one.whole, one.nothing
     methods.sort(key=lambda one: -one["faithfulness"]["score"])
-    told = {"about": about, "elements": elements, "log_probability": whole, "without_input": nothing}
-    explanation: dict[str, Any] = replace_nonfinite(told | {"methods": methods})
+    facts = {"about": about, "elements": elements, "log_probability": whole, "without_input": nothing}
+    explanation: dict[str, Any] = replace_nonfinite(facts | {"methods": methods})
     return explanation

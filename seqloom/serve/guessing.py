@@ -67,7 +67,7 @@ def choose_passage(model: Model, seed: int) -> dict[str, Any]:
     read, tokens = target.decode(before), []
     for place in range(start, start + GUESSED):
         text = target.decode([*before, *scored.ids[start : place + 1]])
-        told = {"text": text[len(read) :], "model": scored.model[place], "baseline": scored.others[strongest][place]}
-        tokens.append(told)
+        entry = {"text": text[len(read) :], "model": scored.model[place], "baseline": scored.others[strongest][place]}
+        tokens.append(entry)
         read = text
     return {"before": target.decode(before), "tokens": tokens, "baseline": strongest, "unit": target.kind}

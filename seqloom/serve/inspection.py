@@ -40,9 +40,9 @@ def describe_input(model: Model) -> dict[str, Any]:
     }
 
 
-def list_next(model: Model, given: Any) -> dict[str, Any]:
+def list_next(model: Model, raw: Any) -> dict[str, Any]:
     """What may come after a text, the likeliest first: all tokens, or as many as are sent; and what the others have."""
-    predictions = model.language.predict(model.generator, [model.read_input(given)], TOKENS)[0]
+    predictions = model.language.predict(model.generator, [model.read_input(raw)], TOKENS)[0]
     logs = np.array([one.score for one in predictions])
     left = max(
         0.0, 1.0 - float(np.exp(logs).sum())
@@ -54,32 +54,32 @@ def list_next(model: Model, given: Any) -> dict[str, Any]:
     }
 
 
-def list_views(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
+def list_views(model: Model, raw: Any, answer: str | None) -> dict[str, Any]:
     """The views that fit this run, in the order of the registry, and why the others do not."""
-    look = model.look(given, answer)
+    look = model.look(raw, answer)
     fitting = [name for name in VIEWS if name not in look.missing]
     views = [{"name": name, "reading": VIEWS[name].reading, "training": VIEWS[name].of_training} for name in fitting]
     return {"title": look.title, "views": views, "missing": look.missing}
 
 
-def draw_view(model: Model, given: Any, answer: str | None, name: str) -> dict[str, Any]:
+def draw_view(model: Model, raw: Any, answer: str | None, name: str) -> dict[str, Any]:
     """One view as a Vega-Lite definition, or as SVG; its title apart, since words on a page can wrap."""
-    drawn = model.look(given, answer).draw(name)
-    told = {"view": name, "reading": VIEWS[name].reading}
+    drawn = model.look(raw, answer).draw(name)
+    head = {"view": name, "reading": VIEWS[name].reading}
     if isinstance(drawn, Drawing):
-        return told | {"title": drawn.title, "lines": [], "svg": drawn.svg}
+        return head | {"title": drawn.title, "lines": [], "svg": drawn.svg}
     spec = json.loads(render(drawn, ".json"))
     title = spec.pop("title", None) or {"text": name}
-    return told | {
+    return head | {
         "title": str(title["text"]),
         "lines": list(title.get("subtitle") or []),
         "spec": replace_nonfinite(spec),
     }
 
 
-def attend(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
+def attend(model: Model, raw: Any, answer: str | None) -> dict[str, Any]:
     """The attention weights behind an answer: which element attended to which, map by map."""
-    look = model.look(given, answer)
+    look = model.look(raw, answer)
     if reason := VIEWS["attention"].missing(look):
         return {"maps": [], "why": reason}
     maps: list[AttentionMap] = [look.measure("attention")]
@@ -118,22 +118,22 @@ def read_examples(model: Model) -> dict[str, Any]:
     part, asked = model.run.pick_examples(EXAMPLES)
     examples = []
     for one in asked:
-        given, truth = shorten(one.input, one.answer)
+        raw, truth = shorten(one.input, one.answer)
         picture = {} if one.picture is None else {"picture": as_png(one.picture)}
         ahead = {"ahead": replace_nonfinite(one.target)} if isinstance(one.target, dict) else {}  # of a series
-        if np.size(given) <= SHOWN:
-            examples.append({"input": given, "words": one.text, "target": truth, **picture, **ahead})
+        if np.size(raw) <= SHOWN:
+            examples.append({"input": raw, "words": one.text, "target": truth, **picture, **ahead})
     return {"part": part, "examples": examples}
 
 
-def shorten(given: Any, truth: str) -> tuple[Any, str]:
+def shorten(raw: Any, truth: str) -> tuple[Any, str]:
     """An input as JSON; of a long list of words only the first, with as many of their tags."""
-    if not isinstance(given, str):
-        plain = given if isinstance(given, tuple) else np.asarray(getattr(given, "values", given)).tolist()
+    if not isinstance(raw, str):
+        plain = raw if isinstance(raw, tuple) else np.asarray(getattr(raw, "values", raw)).tolist()
         return replace_nonfinite(plain), truth
-    words, tags = given.split(SEPARATOR), truth.split(" ")
-    if SEPARATOR not in given or len(words) <= WORDS:
-        return given, truth
+    words, tags = raw.split(SEPARATOR), truth.split(" ")
+    if SEPARATOR not in raw or len(words) <= WORDS:
+        return raw, truth
     return SEPARATOR.join(words[:WORDS]), " ".join(tags[:WORDS]) if len(tags) == len(words) else ""
 
 

@@ -104,8 +104,8 @@ async def answer_over_training(request: Request, asked: Read) -> dict[str, Any]:
     return answer
 
 
-def over_training(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
-    return snapshots.answer_over_training(model, given)
+def over_training(model: Model, raw: Any, answer: str | None) -> dict[str, Any]:
+    return snapshots.answer_over_training(model, raw)
 
 
 @router.get("/runs/{run}/passage")

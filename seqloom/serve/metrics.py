@@ -68,8 +68,8 @@ class Metrics:
         for name, counter in self._counters.items():
             yield f"# HELP {name} {self.HELP[name]}\n# TYPE {name} counter"
             for labels, value in sorted(counter.items()) or [((), 0)]:
-                said = ",".join(f'{label}="{escape(text)}"' for label, text in labels)
-                yield f"{name}{{{said}}} {value}" if said else f"{name} {value}"
+                label_text = ",".join(f'{label}="{escape(text)}"' for label, text in labels)
+                yield f"{name}{{{label_text}}} {value}" if label_text else f"{name} {value}"
         for name, histogram in self._histograms.items():
             yield f"# HELP {name} {self.HISTOGRAMS[name][0]}\n# TYPE {name} histogram"
             yield from histogram.lines(name)

@@ -56,12 +56,12 @@ class Model:
 
     def predict(self, inputs: Sequence[Any], beam: int | None) -> list[dict[str, Any]]:
         """Each input with its best answers: the JSON of `seqloom predict --json`."""
-        given = [self.read_input(one) for one in inputs]
-        return self._make_answers(inputs, self.run.predict_many(given, beam))
+        raws = [self.read_input(one) for one in inputs]
+        return self._make_answers(inputs, self.run.predict_many(raws, beam))
 
     def answer(self, inputs: Sequence[Any], how: Writing) -> list[dict[str, Any]]:
         """The same, searched for in a way of one's own, of a task that writes its answers."""
-        given = [self.read_input(one) for one in inputs]
+        raws = [self.read_input(one) for one in inputs]
         drawn = how.sampling if how.temperature else None
         beam = 1 if drawn or how.temperature == 0 or how.alternatives else how.beam
         asked = DecodingOptions(
@@ -73,15 +73,15 @@ class Model:
             rules=Rules(stop=how.stop),
             timeout=0.0,  # the server's own limit holds
         )
-        return self._make_answers(inputs, self.run.answer(given, asked))
+        return self._make_answers(inputs, self.run.answer(raws, asked))
 
     def _make_answers(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[dict[str, Any]]:
-        told = zip(inputs, results, strict=True)
-        return [make_prediction_json(format_input(one), answers, answers.unread) for one, answers in told]
+        pairs = zip(inputs, results, strict=True)
+        return [make_prediction_json(format_input(one), answers, answers.unread) for one, answers in pairs]
 
-    def read_input(self, given: Any) -> Any:
+    def read_input(self, raw: Any) -> Any:
         """An input from JSON."""
-        return read_input(given, self.reads_text)
+        return read_input(raw, self.reads_text)
 
     # --- texts ---
 
@@ -133,23 +133,23 @@ class Model:
 
     # --- what is inside ---
 
-    def look(self, given: Any, answer: str | None) -> Look:
+    def look(self, raw: Any, answer: str | None) -> Look:
         """What happens inside while it answers; the last ones are kept, since each is asked for many views."""
-        key = json.dumps([given, answer])
+        key = json.dumps([raw, answer])
         if key not in self._looked:
-            self._looked[key] = self.run.look(self._append_forecast(self.read_input(given)), answer)
+            self._looked[key] = self.run.look(self._append_forecast(self.read_input(raw)), answer)
             for old in list(self._looked)[:-LOOKS]:
                 del self._looked[old]
         return self._looked[key]
 
-    def _append_forecast(self, given: Any) -> Any:
+    def _append_forecast(self, raw: Any) -> Any:
         """A series as it is looked into, with what follows it: here, what the run itself forecasts."""
         if self.reads_text:
-            return given
-        ahead = getattr(self.run.predict(given)[0], "values", None)
-        rows = given.reshape(-1, 1) if given.ndim == 1 else given
+            return raw
+        ahead = getattr(self.run.predict(raw)[0], "values", None)
+        rows = raw.reshape(-1, 1) if raw.ndim == 1 else raw
         if ahead is None or rows.ndim != 2 or rows.shape[1] != len(ahead):
-            return given
+            return raw
         return np.concatenate([rows[-self.run.recipe.data.context :], np.transpose(list(ahead.values()))])
 
     def remember(self, measure: Callable[["Model"], T]) -> T:

@@ -65,9 +65,9 @@ async def model_metadata(request: Request, model: str, version: str = VERSION) -
 
 def describe(model: Model) -> dict[str, Any]:
     images = model.run.task.reads_images
-    given = ("BYTES", [-1]) if model.reads_text else ("UINT8", [-1] * 4) if images else ("FP64", [-1] * 3)
-    told = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in OUTPUTS.items()]
-    return {"inputs": [{"name": "input", "datatype": given[0], "shape": given[1]}], "outputs": told}
+    input_type = ("BYTES", [-1]) if model.reads_text else ("UINT8", [-1] * 4) if images else ("FP64", [-1] * 3)
+    outputs = [{"name": name, "datatype": datatype, "shape": [-1]} for name, datatype in OUTPUTS.items()]
+    return {"inputs": [{"name": "input", "datatype": input_type[0], "shape": input_type[1]}], "outputs": outputs}
 
 
 def check(request: Request, model: str, version: str) -> Engine:
@@ -94,8 +94,8 @@ async def infer(request: Request, model: str, asked: Inference, version: str = V
     if session:
         engine.check_inputs(inputs)
         engine.limits.check_work(len(inputs), 1, 1, 1)
-        given = str(session), inputs, how.sequence_start, how.sequence_end
-        answers = await engine.call(model, lambda loaded: engine.sessions.feed(loaded, *given))
+        piece = str(session), inputs, how.sequence_start, how.sequence_end
+        answers = await engine.call(model, lambda loaded: engine.sessions.feed(loaded, *piece))
     elif how.sequence_start or how.sequence_end:
         raise DataError("sequence_start and sequence_end belong to a sequence_id, and there is none")
     else:
@@ -120,7 +120,7 @@ async def generate(request: Request, model: str, asked: Generate, version: str =
     writes_on, in_text, reads = await engine.call(
         model, lambda loaded: (loaded.writes_on, loaded.answers_in_text, loaded.reads_text)
     )
-    given, how = asked.parameters, asked.parameters.writing()
+    parameters, how = asked.parameters, asked.parameters.writing()
     details: dict[str, Any] = {}
     read = asked.text_input if reads else numbers_of(asked.text_input, engine.limits.depth)
     engine.check_inputs([read])
@@ -131,14 +131,14 @@ async def generate(request: Request, model: str, asked: Generate, version: str =
         text = "".join(token.text for token in tokens)
         logs = [{"token": token.name, "logprob": token.log} for token in tokens if token.name]
         details = {"finish_reason": tokens[-1].finish, "tokens": logs}
-    elif in_text or given == GenerateParameters(details=given.details):
+    elif in_text or parameters == GenerateParameters(details=parameters.details):
         [answer] = await (engine.answer(model, [read], how) if in_text else engine.predict(model, [read]))
         details, text = answer, answer["predictions"][0]["output"]
     else:
         raise DataError(f"{model} does not write its answers token by token, so it takes no parameters but details")
     named = {"id": asked.id} if asked.id is not None else {}
-    told = {"model_name": model, "model_version": VERSION, **named, "text_output": text}
-    return told | ({"details": details} if given.details else {})
+    answer_json = {"model_name": model, "model_version": VERSION, **named, "text_output": text}
+    return answer_json | ({"details": details} if parameters.details else {})
 
 
 def numbers_of(text: str, depth: int) -> Any:

@@ -60,8 +60,8 @@ async def complete(request: Request, asked: Completion) -> Response:
     for number, prompt in enumerate(prompts):
         choices += await collect(engine, asked, number, prompt)
     usage = usage_of(read, sum(choice.written for choice in choices))
-    told = [choice.to_json(asked.logprobs is not None) for choice in choices]
-    return JSONResponse(head | {"choices": told, "usage": usage})
+    choices_json = [choice.to_json(asked.logprobs is not None) for choice in choices]
+    return JSONResponse(head | {"choices": choices_json, "usage": usage})
 
 
 class Read(NamedTuple):
@@ -75,8 +75,8 @@ class Read(NamedTuple):
 def read_prompts(model: Model, prompts: Sequence[Any]) -> list[Read]:
     """Texts with the number of their tokens; refused if the run does not write on."""
     if not model.writes_on:
-        told = f"{model.name} is a run whose task is {model.task}: it answers inputs and writes nothing on"
-        raise Refused(400, "task", f"{told}; ask /predict, or /v2/models/{model.name}/generate")
+        reason = f"{model.name} is a run whose task is {model.task}: it answers inputs and writes nothing on"
+        raise Refused(400, "task", f"{reason}; ask /predict, or /v2/models/{model.name}/generate")
     return [
         Read(one, one, model.count_tokens(one)) if isinstance(one, str) else Read(model.read_tokens(one), one, len(one))
         for one in prompts

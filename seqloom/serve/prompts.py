@@ -31,15 +31,15 @@ def score_prompt(model: Model, prompt: str | Sequence[int], alternatives: int) -
     net = model.generator
     logits, _ = net(torch.tensor([read]), net.initial_state(1))
     before = logits[0, len(read) - len(ids) :].double().log_softmax(-1)  # place i tells token i + 1
-    names, told, offset = task.target.names(ids), [], 0
+    names, tokens, offset = task.target.names(ids), [], 0
     for place, (token, name) in enumerate(zip(ids, names, strict=True)):
         text = task.target.decode(ids[: place + 1])[offset:]
         if place == 0:
-            told.append(Token(0, text, name, None, "", None, 0))
+            tokens.append(Token(0, text, name, None, "", None, 0))
         else:
             logs = before[place - 1]
             top, which = logs.topk(min(alternatives, len(logs)))
             others = dict(zip(task.target.names(which.tolist()), top.tolist(), strict=True))
-            told.append(Token(0, text, name, float(logs[token]), "", others, offset))
+            tokens.append(Token(0, text, name, float(logs[token]), "", others, offset))
         offset += len(text)
-    return told
+    return tokens

@@ -59,30 +59,30 @@ async def pull(request: Request, asked: Pulled) -> dict[str, Any]:
     return await engine_of(request).inspect(asked.run, asked.input, None, answer_pulled, pulls)
 
 
-def places_of(model: Model, given: Any, answer: str | None) -> list[Place]:
-    look = model.look(given, answer)
+def places_of(model: Model, raw: Any, answer: str | None) -> list[Place]:
+    look = model.look(raw, answer)
     return list_intervention_places(look.model, look.batch, look.names)
 
 
-def describe_places(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
+def describe_places(model: Model, raw: Any, answer: str | None) -> dict[str, Any]:
     places = []
-    for place in places_of(model, given, answer):
+    for place in places_of(model, raw, answer):
         name = place.name + (
             f" ({MEANINGS[place.tap[-1]]})" if place.kind == "gate" and place.tap[-1] in MEANINGS else ""
         )
-        told = {"place": place.tap, "name": name, "kind": place.kind, "steps": place.steps, "units": place.units}
+        about = {"place": place.tap, "name": name, "kind": place.kind, "steps": place.steps, "units": place.units}
         small = place.values.size <= NUMBERS
         places.append(
-            told | {"values": replace_nonfinite(np.round(place.values.astype(float), 4).tolist()) if small else None}
+            about | {"values": replace_nonfinite(np.round(place.values.astype(float), 4).tolist()) if small else None}
         )
     if not places:
         raise DataError(f"{model.name} has no gate, state or attention to pull")
     return {"places": places}
 
 
-def answer_pulled(model: Model, given: Any, answer: str | None, pulls: list[Intervention]) -> dict[str, Any]:
-    [before] = model.predict([given], None)
-    places = places_of(model, given, answer) if pulls else []
+def answer_pulled(model: Model, raw: Any, answer: str | None, pulls: list[Intervention]) -> dict[str, Any]:
+    [before] = model.predict([raw], None)
+    places = places_of(model, raw, answer) if pulls else []
     with intervene_on(model.run.net, places, pulls):
-        [after] = model.predict([given], None)
+        [after] = model.predict([raw], None)
     return {"before": before, "after": after}

@@ -109,10 +109,10 @@ class Runs:
     def describe(self, name: str) -> dict[str, Any]:
         """What can be said without loading it."""
         entry = self.check(name, servable=False)
-        told = {
+        state = {
             "name": name,
             "loaded": name in self.loaded,
             "servable": bool(entry.fingerprint),
             "state": state_of(entry),
         }
-        return told | entry.about
+        return state | entry.about

@@ -77,11 +77,11 @@ class Guard:
         site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin", "")
         if site not in ("none", "same-origin") or (origin and host_of(origin.partition("://")[2]) not in self.hosts):
             raise Refused(403, "origin", "pages of other sites may not ask this server")
-        given = headers.get("authorization", "").encode("latin-1")
+        authorization = headers.get("authorization", "").encode("latin-1")
         if (
             self.token
             and scope["path"] not in self.public
-            and not secrets.compare_digest(given, b"Bearer " + self.token)
+            and not secrets.compare_digest(authorization, b"Bearer " + self.token)
         ):
             raise Refused(401, "token", "this server wants its token: Authorization: Bearer TOKEN")
         return headers
@@ -107,8 +107,8 @@ class Guard:
         self.check_room()
         # A page can send a body without a type and without asking first, but not without saying that it is a page.
         plain = not {"origin", "sec-fetch-site", "referer"} & headers.keys()
-        said = headers.get("content-type", JSON if plain else "")
-        if said.partition(";")[0].strip().lower() != JSON:
+        content_type = headers.get("content-type", JSON if plain else "")
+        if content_type.partition(";")[0].strip().lower() != JSON:
             raise Refused(415, "type", f"only JSON is read: Content-Type: {JSON}")
         check_json(body, self.limits.depth)
         return body
@@ -128,12 +128,12 @@ class Guard:
 
     async def _watch(self, scope: Scope, body: bytes, receive: Receive, answer: "Answer") -> None:
         """Let the routes answer; if the client leaves or the time is over, the work is cancelled where it stands."""
-        given = asyncio.Event()
+        answered = asyncio.Event()
 
         async def replay() -> Message:
-            if given.is_set():
+            if answered.is_set():
                 await asyncio.Event().wait()  # the watch below is the only one who hears of the client
-            given.set()
+            answered.set()
             return {"type": "http.request", "body": body, "more_body": False}
 
         work = asyncio.ensure_future(self.app(scope, replay, answer.send))

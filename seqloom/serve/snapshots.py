@@ -10,9 +10,9 @@ from ..runs.snapshots import load_snapshots
 from .models import Model
 
 
-def answer_over_training(model: Model, given: Any) -> dict[str, Any]:
+def answer_over_training(model: Model, raw: Any) -> dict[str, Any]:
     """The answers of the weights as they were drawn, of the kept checkpoints, and of the run itself."""
-    read, skipped = model.read_input(given), list[str]()
+    read, skipped = model.read_input(raw), list[str]()
     snapshots = [{"step": step} | answer(model, weights, read) for step, weights in load_snapshots(model.run, skipped)]
     return {"snapshots": snapshots, "skipped": [one.replace(str(model.run.folder), model.name) for one in skipped]}
 

@@ -64,17 +64,17 @@ async def find_similar_spans(request: Request, asked: Span) -> dict[str, Any]:
     return await engine_of(request).inspect(asked.run, asked.input, asked.answer, find_similar, span)
 
 
-def describe_levels(model: Model, given: Any, answer: str | None) -> dict[str, Any]:
-    look = model.look(given, answer)
+def describe_levels(model: Model, raw: Any, answer: str | None) -> dict[str, Any]:
+    look = model.look(raw, answer)
     levels = record_levels(look.model, look.batch, look.names)
     if not levels:
         raise DataError(f"{model.name} has no layer that goes step by step")
     return {"levels": [{"level": one.level, "steps": one.steps, "units": one.values.shape[1]} for one in levels]}
 
 
-def find_similar(model: Model, given: Any, answer: str | None, span: tuple[str, int, int]) -> dict[str, Any]:
+def find_similar(model: Model, raw: Any, answer: str | None, span: tuple[str, int, int]) -> dict[str, Any]:
     level, start, end = span
-    look = model.look(given, answer)
+    look = model.look(raw, answer)
     known = {one.level: one for one in record_levels(look.model, look.batch, look.names)}
     if level not in known:
         raise DataError(f"there is no layer {level[:80]!r}; there are {', '.join(known)}")
@@ -88,7 +88,7 @@ def find_similar(model: Model, given: Any, answer: str | None, span: tuple[str, 
     shares = [compute_shares(one.values, units, scale) for one in seen]
     windows = [average_windows(one, end - start) for one in shares]
     others = [
-        hide(one, start, end) if asked == given else one for asked, one in zip(searched.inputs, shares, strict=True)
+        hide(one, start, end) if asked == raw else one for asked, one in zip(searched.inputs, shares, strict=True)
     ]
     matches = find_matches(others, end - start, MATCHES)
     scaled = np.round(scale.standardize(own.values), 3)

@@ -8,17 +8,19 @@ from ..runs.json_output import to_line
 from .oip_requests import OUTPUTS, InputTensor
 
 
-def rows_of(given: InputTensor) -> list[Any]:
+def rows_of(sent: InputTensor) -> list[Any]:
     """The inputs in a tensor: its first axis. Data may be nested, or flat."""
-    shape, count = given.shape, math.prod(given.shape)
-    flat = list(flatten_data(given.data))
-    if given.name != "input" or not shape or len(flat) != count or not shape[0]:
-        said = f"named {given.name!r} of shape {shape} with {len(flat)} elements"
-        raise DataError(f"the tensor is {said}, but one named 'input' was expected, of shape [inputs, …], and as many")
-    kind = str if given.datatype == "BYTES" else (int, float, bool, type(None))
+    shape, count = sent.shape, math.prod(sent.shape)
+    flat = list(flatten_data(sent.data))
+    if sent.name != "input" or not shape or len(flat) != count or not shape[0]:
+        actual = f"named {sent.name!r} of shape {shape} with {len(flat)} elements"
+        raise DataError(
+            f"the tensor is {actual}, but one named 'input' was expected, of shape [inputs, …], and as many"
+        )
+    kind = str if sent.datatype == "BYTES" else (int, float, bool, type(None))
     if not all(isinstance(one, kind) for one in flat):
-        raise DataError(f"the data of the tensor holds what is not {given.datatype}")
-    if given.datatype == "BYTES" and count == shape[0]:
+        raise DataError(f"the data of the tensor holds what is not {sent.datatype}")
+    if sent.datatype == "BYTES" and count == shape[0]:
         return flat  # also [inputs, 1], as many clients send it
     return nest(flat, shape)
 

@@ -64,8 +64,8 @@ def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKi
     opened = recipe.find_open(examples is not None)
     if not opened or recipe.model.start:  # then the settings are those of the run that it starts from
         return Settled(recipe)
-    said = {name: value for name, value in flatten(recipe).items() if name not in opened}
-    wanted = RULES[recipe.task](recipe, said, declare(recipe, fields), examples)
+    explicit = {name: value for name, value in flatten(recipe).items() if name not in opened}
+    wanted = RULES[recipe.task](recipe, explicit, declare(recipe, fields), examples)
     values = {name: value for name, value in wanted.items() if name in opened}
     shown = ", ".join(f"{name}={format_value(value)}" for name, value in values.items())
     sample = {"data.sample": ""} if examples is not None and recipe.data.sample else {}
@@ -133,17 +133,17 @@ def choose_net(rows: int, kind: str) -> Values:
 # --- the rules, one a task ---------------------------------------------------------------------------------------
 
 
-def settle_classify(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+def settle_classify(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Sentences are a bag of words and pairs of words, names and codes are read character by character."""
     facts = look(declaration, examples)
-    if said.get("data.source_type", "tokens") != "tokens":
+    if explicit.get("data.source_type", "tokens") != "tokens":
         steps = choose_steps(30, facts.rows, 32, 4096, 400, 3000)
-        kind = said.get("model.kind", "gru")
+        kind = explicit.get("model.kind", "gru")
         return {"model.kind": kind, **choose_net(facts.rows, kind), "train.batch_tokens": 4096, "train.steps": steps}
-    kind = said.get("model.kind") or ("bag" if facts.sentences else "gru")
+    kind = explicit.get("model.kind") or ("bag" if facts.sentences else "gru")
     token = "characters" if not facts.sentences else "ngrams" if kind == "bag" else "words"
-    tokenizer = said.get("data.source_tokenizer", token)
-    if "model.kind" not in said and tokenizer in ("characters", "bpe", "wordpiece", "unigram"):
+    tokenizer = explicit.get("data.source_tokenizer", token)
+    if "model.kind" not in explicit and tokenizer in ("characters", "bpe", "wordpiece", "unigram"):
         kind = "gru"
     share = (
         2.0 * facts.words if tokenizer == "ngrams" else facts.characters if tokenizer == "characters" else facts.words
@@ -176,15 +176,15 @@ def settle_classify(recipe: Recipe, said: Mapping[str, Any], declaration: Declar
                 "train.select_by": "loss",  # its labels go on changing long after it has learned all it can
             }
         )
-    values |= {"data.max_length": 512, "data.too_long": "drop"} if "model.kind" in said else {}
+    values |= {"data.max_length": 512, "data.too_long": "drop"} if "model.kind" in explicit else {}
     steps = choose_steps(20, facts.rows, share, 4096, 400, 2000)
     return values | choose_net(facts.rows, kind) | {"train.batch_tokens": 4096, "train.steps": steps}
 
 
-def settle_tag(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+def settle_tag(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Words are known by their letters too; tags that spell entities depend on their neighbors."""
     facts = look(declaration, examples)
-    text, kind = said.get("data.source_type", "tokens") == "tokens", said.get("model.kind", "lstm")
+    text, kind = explicit.get("data.source_type", "tokens") == "tokens", explicit.get("model.kind", "lstm")
     steps = choose_steps(20, facts.rows, max(facts.words, 1), 2048, 300, 1500)
     return {
         "data.characters": 16 if text else 0,
@@ -197,16 +197,16 @@ def settle_tag(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration
     }
 
 
-def settle_seq2seq(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+def settle_seq2seq(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Sentences are cut into subwords, words and codes into characters."""
     facts = look(declaration, examples)
     cut = ["bpe" if words >= SENTENCE else "characters" for words in (facts.words, facts.target_words)]
-    if "data.source_tokenizer" in said or "data.target_tokenizer" in said:
-        known = said.get("data.source_tokenizer") or said.get("data.target_tokenizer")
-        cut = [str(known)] * 2 if said.get("data.shared") else cut
+    if "data.source_tokenizer" in explicit or "data.target_tokenizer" in explicit:
+        known = explicit.get("data.source_tokenizer") or explicit.get("data.target_tokenizer")
+        cut = [str(known)] * 2 if explicit.get("data.shared") else cut
     pieces = "bpe" in cut
     tokens = 2 * (facts.words * 1.5 if pieces else facts.characters)
-    kind = said.get("model.kind", "gru")
+    kind = explicit.get("model.kind", "gru")
     net = choose_net(facts.rows, kind) | {
         "model.size": 128 if facts.rows < MANY else 256,
         "train.learning_rate": RATES.get(kind, 2e-3),
@@ -226,36 +226,36 @@ def settle_seq2seq(recipe: Recipe, said: Mapping[str, Any], declaration: Declara
     }
 
 
-def settle_language(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+def settle_language(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """Prose and tunes: an n-gram model is mixed in, and the shorter the text, the more is left out in training."""
     rows = open_dataset(declaration.schema, examples).read("train", Skipped())
     texts = [row[0] for row in rows]
     if not all(isinstance(text, str) for text in texts):  # chords
         return {"model.dropout": 0.1, "model.ngram": 0, "train.steps": recipe.train.steps}
-    letters = said.get("data.target_tokenizer", recipe.data.target_tokenizer) == "characters"
+    letters = explicit.get("data.target_tokenizer", recipe.data.target_tokenizer) == "characters"
     tokens = sum(map(len, texts)) / (1 if letters else 5)
     steps = choose_steps(15, 1, tokens, recipe.train.batch_tokens, 300, recipe.train.steps)
     dropout = 0.3 if tokens < SHORT_TEXT else 0.1
     return {"model.dropout": dropout, "model.ngram": 6 if letters else 4, "train.steps": steps}
 
 
-def settle_forecast(recipe: Recipe, said: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
+def settle_forecast(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
     """The season follows from the time between rows; a forecast reaches over one of them and reads several."""
     series = load_series_by_part(recipe.data, examples, Skipped())["train"]
     rows, shortest = sum(len(one.times) for one in series), min(len(one.times) for one in series)
-    season = said.get("data.season") or find_season(series[0].step, shortest)
+    season = explicit.get("data.season") or find_season(series[0].step, shortest)
     room = max(shortest // 10, 2)  # the smallest part must hold a window
-    horizon = said.get("data.horizon") or clip(season if season > 3 else 24, 1, min(96, max(room // 3, 1)))
-    kind = said.get("model.kind", "linear")
+    horizon = explicit.get("data.horizon") or clip(season if season > 3 else 24, 1, min(96, max(room // 3, 1)))
+    kind = explicit.get("model.kind", "linear")
     seasons = 7 if kind == "linear" else 4
-    context = said.get("data.context") or max(min(seasons * max(season, horizon), shortest // 8), 1)
-    context -= 0 if "data.context" in said else context % recipe.model.patch_length
+    context = explicit.get("data.context") or max(min(seasons * max(season, horizon), shortest // 8), 1)
+    context -= 0 if "data.context" in explicit else context % recipe.model.patch_length
     batch = clip(64 * context, 1024, 32768)
     variables = len(series[0].columns) - len(recipe.data.inputs)
     fits = context * horizon * variables**2 * max(len(recipe.model.quantiles), 1) <= MOST_WEIGHTS
     # At least squares there is hardly anything left to learn: more than a touch unlearns what validation has chosen.
-    begun = kind == "linear" and recipe.model.hidden == 0 and said.get("model.relative") != "mean"
-    begun = begun and said.get("model.least_squares", True) and said.get("model.bias", True)
+    begun = kind == "linear" and recipe.model.hidden == 0 and explicit.get("model.relative") != "mean"
+    begun = begun and explicit.get("model.least_squares", True) and explicit.get("model.bias", True)
     return {
         "data.context": context,
         "data.horizon": horizon,

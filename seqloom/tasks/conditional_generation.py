@@ -125,7 +125,7 @@ class ConditionalGeneration(Shape):
         encoded = self.inputs.encode(asked)
         options = DecodingOptions(self.recipe.search.beam_size, timeout=0)
         answers = [best.output for best, *_ in self.answer_encoded(model, encoded, options)]
-        baselines = declared.baselines(self.task, [self.inputs.source_of(given) for given in asked])
+        baselines = declared.baselines(self.task, [self.inputs.source_of(raw) for raw in asked])
         lengths = self.source.lengths(encoded["source"], self.recipe.model)
         return score_answers(metrics, answers, references, baselines, lengths)
 
@@ -135,13 +135,13 @@ class ConditionalGeneration(Shape):
         tag = self.side_of(example, "tag") if "tag" in self.task.fields else None
         return self.inputs.from_sides(self.side_of(example, "source"), tag)
 
-    def accept_input(self, given: Any) -> Any:
-        return self.inputs.accept(given)
+    def accept_input(self, raw: Any) -> Any:
+        return self.inputs.accept(raw)
 
-    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
         """With the tag beside its source where the model was trained with tags, unless a person says one."""
-        tagged = ["tag"] if "tag" in self.task.fields and not said.tagged else []
-        return read_inputs(file, self.task.schema.only("source", *tagged), said, skipped)
+        tagged = ["tag"] if "tag" in self.task.fields and not reading.tagged else []
+        return read_inputs(file, self.task.schema.only("source", *tagged), reading, skipped)
 
     def cut(self, encoded: Encoded) -> Encoded:
         """As much of the sources as is read; refused where a model has not learned so many positions."""
@@ -186,10 +186,10 @@ class ConditionalGeneration(Shape):
                 likelihoods[row] = Likelihood(pairs[row][1], names, one.logs, one.tokens.count(UNKNOWN))
         return likelihoods
 
-    def record_search(self, model: Generator, given: Any, beam: int | None, recorder: Recorder) -> None:
+    def record_search(self, model: Generator, raw: Any, beam: int | None, recorder: Recorder) -> None:
         """Let a recorder watch the beam search for the answer to one input."""
         options = DecodingOptions(self.recipe.search.beam_size if beam is None else beam)
-        self.search(model, self.inputs.encode([given]), options, recorder)
+        self.search(model, self.inputs.encode([raw]), options, recorder)
 
     @torch.no_grad()
     def search(
@@ -251,12 +251,12 @@ class ConditionalGeneration(Shape):
         groups = [hypotheses[start : start + each] for start in range(0, len(hypotheses), each)]
         return [sorted(group, key=lambda one: -one.score) for group in groups]
 
-    def stream(self, model: Generator, given: Any, options: DecodingOptions) -> Iterator[str]:
+    def stream(self, model: Generator, raw: Any, options: DecodingOptions) -> Iterator[str]:
         """The answer to one input as it is written: the likeliest token each time, or drawn."""
         limits = self.target.limits(self.recipe)
         steps = options.max_length or limits.steps
         with torch.no_grad():
-            last, state = self.begin(model, self.cut(self.inputs.encode([given])), [0])
+            last, state = self.begin(model, self.cut(self.inputs.encode([raw])), [0])
         text, (rules, stops) = Pieces(self.target.decode, options.rules.stop), self.rules(options, 1, steps)
         for [pick] in stream(
             model.stepper(),
@@ -293,16 +293,16 @@ class ConditionalGeneration(Shape):
         """So many answers at once may take as long as one after the other."""
         return Patience(answers * (self.recipe.search.timeout if options.timeout is None else options.timeout))
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
+    def inspect(self, raw: Any, answer: str) -> Inspection:
         target = self.target
-        encoded = self.cut(self.inputs.encode([given])) | {"target": target.encode_many([target.parse(answer)])}
+        encoded = self.cut(self.inputs.encode([raw])) | {"target": target.encode_many([target.parse(answer)])}
         return Inspection(
             self.collate(encoded, [0]),
-            self.inputs.element_names(given, encoded),
+            self.inputs.element_names(raw, encoded),
             [*target.names(encoded["target"][0]), "<eos>"],
             self.inputs.symbols,
             target.symbols,
-            self.source.picture(self.inputs.source_of(given)),
+            self.source.picture(self.inputs.source_of(raw)),
         )
 
 

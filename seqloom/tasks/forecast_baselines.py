@@ -119,7 +119,7 @@ def score_forecasts(
     unit = np.broadcast_to((baselines.look_up(windows, baselines.unit) / scale.spread)[:, None], targets.shape)
     if (unit > 0).any():
         units = make_blocks(unit, size)
-        scores["MASE"] = beside(lambda guess, given: metrics.mase(guess, given, units))
+        scores["MASE"] = beside(lambda guess, target: metrics.mase(guess, target, units))
     if len(levels) > 1:
         quantiles = make_blocks(forecasts, size)
         scores |= score_spread(quantiles, truth, others, levels, padding, np.array(baselines.climate))
@@ -180,7 +180,7 @@ def average_known(values: Doubles, otherwise: Doubles) -> Doubles:
 
 
 def scale_metric(metric: metrics.numbers.Metric, spread: float) -> metrics.numbers.Metric:
-    return lambda guess, given: metric(guess * spread, given * spread)
+    return lambda guess, truth: metric(guess * spread, truth * spread)
 
 
 def choose_block_size(count: int, windows: Windows) -> int:

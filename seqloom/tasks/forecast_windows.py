@@ -253,35 +253,35 @@ class ForecastWindows(Shape):
     def reads_text(self) -> bool:
         return False
 
-    def accept_input(self, given: Any) -> Series:
-        return self.series.read_one(given, self.recipe.data)
+    def accept_input(self, raw: Any) -> Series:
+        return self.series.read_one(raw, self.recipe.data)
 
-    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
         """A table of a person's own: its series, each with its name."""
-        data, column = said.apply(self.recipe.data), self.recipe.data.series or "series"
-        if said.format:
-            data = data.model_copy(update={"format": said.format})
-        if said.source:
+        data, column = reading.apply(self.recipe.data), self.recipe.data.series or "series"
+        if reading.format:
+            data = data.model_copy(update={"format": reading.format})
+        if reading.source:
             raise DataError("a forecaster reads the columns of its variables: --source cannot name others", file)
         histories = self.series.read_table(file, data, skipped)
         inputs = (Input(one.name, one, {column: one.name}, file, number) for number, one in enumerate(histories, 1))
         return InputFile((column,), inputs, len(histories))
 
-    def split_inputs(self, given: Any) -> list[Any] | None:
+    def split_inputs(self, raw: Any) -> list[Any] | None:
         """A list of arrays, data frames or series; any of them alone is one input."""
-        several = isinstance(given, list | tuple) and given and any(hasattr(given[0], name) for name in SERIES_LIKE)
-        return list(given) if several else None
+        several = isinstance(raw, list | tuple) and raw and any(hasattr(raw[0], name) for name in SERIES_LIKE)
+        return list(raw) if several else None
 
     @torch.no_grad()
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """What comes after each series: an array, a data frame, or what was read from a file."""
-        given, context = [self.accept_input(one) for one in inputs], self.recipe.data.context
-        windows = self.last_windows([cut_series(series, slice(-context, None)) for series in given])
+        histories, context = [self.accept_input(one) for one in inputs], self.recipe.data.context
+        windows = self.last_windows([cut_series(series, slice(-context, None)) for series in histories])
         if windows.panel.calendar.shape[1] != self.series.calendar:
             raise DataError("the dates are not as far apart as those that the model has learned from")
         scale, variables = self.series.scale, len(self.series.variables)
         forecasts = self.forecast(model, windows) * scale.spread[:variables, None] + scale.mean[:variables, None]
-        return [Predictions([self.prediction(*one)]) for one in zip(given, forecasts, strict=True)]
+        return [Predictions([self.prediction(*one)]) for one in zip(histories, forecasts, strict=True)]
 
     def last_windows(self, series: list[Series]) -> Windows:
         """One window of each of these series, which are as long as one."""
@@ -302,9 +302,9 @@ class ForecastWindows(Shape):
         output = "\n".join([*title, *format_table(times, values, quantiles)])
         return ForecastPrediction(output, 0.0, times, values, quantiles)
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
+    def inspect(self, raw: Any, answer: str) -> Inspection:
         """The end of a series, which holds what was to be forecast as well: without it there is no loss to look at."""
-        series, context, horizon = self.accept_input(given), self.recipe.data.context, self.recipe.data.horizon
+        series, context, horizon = self.accept_input(raw), self.recipe.data.context, self.recipe.data.horizon
         if len(series.times) < context + horizon:
             wanted = f"{context} rows to read and {horizon} that follow"
             raise DataError(f"{series.name!r} has {len(series.times)} rows, but to look inside it takes {wanted}")

@@ -175,22 +175,22 @@ class FreeGeneration(Shape):
     def reads_text(self) -> bool:
         return True
 
-    def accept_input(self, given: Any) -> Any:
-        if sentence := Text.check(given):
+    def accept_input(self, raw: Any) -> Any:
+        if sentence := Text.check(raw):
             raise DataError(f"an input {sentence}")
-        return given
+        return raw
 
-    def split_inputs(self, given: Any) -> list[Any] | None:
-        if hasattr(given, "columns"):
-            return read_frame(given, self.task.schema)
-        return list(given) if is_several(given) else None
+    def split_inputs(self, raw: Any) -> list[Any] | None:
+        if hasattr(raw, "columns"):
+            return read_frame(raw, self.task.schema)
+        return list(raw) if is_several(raw) else None
 
-    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
         """Whole documents; of a table those of one column, with the rows that they stand in."""
-        if self.target.is_text and (said.format or ENDINGS.get(ending_of(file))) in TABLES:
-            return read_inputs(file, self.task.schema.only("target"), said, skipped)
+        if self.target.is_text and (reading.format or ENDINGS.get(ending_of(file))) in TABLES:
+            return read_inputs(file, self.task.schema.only("target"), reading, skipped)
         dataset: Any = self.task.schema.dataset
-        raws = dataset.read_files([file], said.apply(self.recipe.data))
+        raws = dataset.read_files([file], reading.apply(self.recipe.data))
         texts = (self.target.prompt(self.target.normalize(raw)) for raw in raws)
         inputs = (Input(text, text, {ALONE: text}, file, number) for number, text in enumerate(texts, 1))
         return InputFile((ALONE,), inputs)
@@ -206,19 +206,19 @@ class FreeGeneration(Shape):
     def searches(self) -> bool:  # type: ignore[override]
         return self.target.is_text
 
-    def record_search(self, model: Generator, given: str, beam: int | None, recorder: Recorder) -> None:
+    def record_search(self, model: Generator, raw: str, beam: int | None, recorder: Recorder) -> None:
         """Let a recorder watch the beam search for what comes after a text, as far as it can be shown."""
         options = SamplingOptions(SEARCHED, beam_size=BEAM if beam is None else beam)
-        self.task.writer.search(model, given, options, recorder)
+        self.task.writer.search(model, raw, options, recorder)
 
     def measure_likelihoods(self, model: Generator, pairs: Sequence[tuple[Any, str]]) -> list[Likelihood]:
         """How probable texts are, each after what stands before it, which may be nothing."""
         accept, writer = self.accept_input, self.task.writer
         return [writer.measure_likelihood(model, accept(given or ""), accept(text)) for given, text in pairs]
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
+    def inspect(self, raw: Any, answer: str) -> Inspection:
         """What is written is read as well: the answer, which comes after it, is not looked at."""
-        encoded = self.encode([(self.target.parse(given),)])
+        encoded = self.encode([(self.target.parse(raw),)])
         batch = self.collate(encoded, np.array([[0, len(self.places(encoded)), 0]]))
         names, symbols = self.target.place_names(encoded["target"]), self.target.symbols
         return Inspection(batch, ["<start>", *names[:-1]], names, symbols, symbols)

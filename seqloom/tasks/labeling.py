@@ -121,12 +121,12 @@ class SequenceLabeling(Shape):
                 answers[row] = self.task.target.predictions(one, count)
         return answers
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
+    def inspect(self, raw: Any, answer: str) -> Inspection:
         target, model = self.task.target, self.recipe.model
         target.check_answer(target.normalize(answer))
-        encoded = self.encode([(given, target.normalize(answer))])
-        names = self.source.element_names(given, encoded["source"], model)
-        batch, picture = self.collate(encoded, [0]), self.source.picture(given)
+        encoded = self.encode([(raw, target.normalize(answer))])
+        names = self.source.element_names(raw, encoded["source"], model)
+        batch, picture = self.collate(encoded, [0]), self.source.picture(raw)
         return Inspection(batch, names, [answer], self.source.symbols, target.symbols, picture)
 
 
@@ -198,7 +198,7 @@ class ElementLabeling(Shape):
     def predict(self, model: Labeler, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """One answer each: the labels. A text is cut at tabs, or else at blanks."""
         answers = zip(inputs, self.label(model, inputs), strict=True)
-        return [Predictions([self.prediction(given, *answer)]) for given, answer in answers]
+        return [Predictions([self.prediction(raw, *answer)]) for raw, answer in answers]
 
     def label(self, model: Labeler, inputs: Sequence[Any]) -> list[tuple[list[str], float]]:
         """The labels of each input, and their log-probability."""
@@ -251,17 +251,17 @@ class ElementLabeling(Shape):
             logs += log_probabilities[batch.mask].tolist()
         return Likelihood(text, tags, logs)
 
-    def prediction(self, given: Any, tags: list[str], score: float) -> TagsPrediction:
-        words = split_elements(given) if self.source.is_text else []
+    def prediction(self, raw: Any, tags: list[str], score: float) -> TagsPrediction:
+        words = split_elements(raw) if self.source.is_text else []
         output = " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)) if words else " ".join(tags)
         return TagsPrediction(output, score, words, tags)
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
+    def inspect(self, raw: Any, answer: str) -> Inspection:
         """The answer is tags, or words with their tags as `predict` gives them."""
         tags = [part.rpartition("/")[2] for part in split_elements(answer)]
         self.task.target.check_answer(SEPARATOR.join(tags))
-        encoded = self.encode([(given, SEPARATOR.join(tags))])
-        names = self.source.element_names(given, encoded["source"], self.recipe.model)
+        encoded = self.encode([(raw, SEPARATOR.join(tags))])
+        names = self.source.element_names(raw, encoded["source"], self.recipe.model)
         return Inspection(self.collate(encoded, [0]), names, tags, self.source.symbols, self.task.target.symbols)
 
 

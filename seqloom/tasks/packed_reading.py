@@ -144,14 +144,14 @@ class PackedReading(Shape):
     def reads_text(self) -> bool:
         return True
 
-    def accept_input(self, given: Any) -> Any:
-        if sentence := Text.check(given):
+    def accept_input(self, raw: Any) -> Any:
+        if sentence := Text.check(raw):
             raise DataError(f"an input {sentence}")
-        encode_blanks(self.target, given)
-        return given
+        encode_blanks(self.target, raw)
+        return raw
 
-    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
-        return read_inputs(file, self.task.schema.only("target"), said, skipped)
+    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
+        return read_inputs(file, self.task.schema.only("target"), reading, skipped)
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:
         """A few words out of each text, one of them as a blank."""
@@ -181,8 +181,8 @@ class PackedReading(Shape):
         """The text with its blanks filled, in the likeliest ways."""
         return [Predictions(join_filled(text, self.fill(model, text, beam or 5), beam or 5)) for text in inputs]
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
-        blanks = encode_blanks(self.target, given)
+    def inspect(self, raw: Any, answer: str) -> Inspection:
+        blanks = encode_blanks(self.target, raw)
         hidden = torch.from_numpy(blanks.hidden)[None]
         true = self.target.encode(answer).astype(np.int64)
         target = true if true.shape == blanks.ids.shape else blanks.ids
@@ -239,8 +239,8 @@ class MaskedReading(PackedReading):
             inputs[row, some], hidden[row, some] = draw_masks(
                 ids[row, some], starts, len(self.target), train.mask_share, chance
             )
-        read, valid, true, told = (torch.from_numpy(part) for part in (inputs, mask, ids, hidden))
-        batch = Batch(read, valid, true, loss_mask=told)
+        read, valid, true, loss_mask = (torch.from_numpy(part) for part in (inputs, mask, ids, hidden))
+        batch = Batch(read, valid, true, loss_mask=loss_mask)
         if paired is None:
             return batch
         segments, follows = map(torch.from_numpy, paired)

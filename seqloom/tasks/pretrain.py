@@ -41,8 +41,8 @@ def metrics(task: Task) -> Mapping[str, Metric]:
 
 def illustrate(task: Task, model: Any, prepared: Any) -> str:
     """Blanks in held-out text, filled in by the model as it stands."""
-    said = []
+    lines = []
     for example in task.pick_examples(task.examples(prepared, "validation"), SHOWN):
         [[best, *_]] = task.shape.fill(model, example.text, 1)
-        said.append(f"{example.text} → {best.output} ({best.probability:.0%})")
-    return "filled in: " + "; ".join(" ".join(one.split()) for one in said[:SHOWN]) if said else ""
+        lines.append(f"{example.text} → {best.output} ({best.probability:.0%})")
+    return "filled in: " + "; ".join(" ".join(one.split()) for one in lines[:SHOWN]) if lines else ""

@@ -159,19 +159,19 @@ class Shape(ABC):
     def classes(self) -> tuple[str, ...]:
         return ()
 
-    def accept_input(self, given: Any) -> Any:
-        return self.source.accept(given)
+    def accept_input(self, raw: Any) -> Any:
+        return self.source.accept(raw)
 
-    def split_inputs(self, given: Any) -> list[Any] | None:
+    def split_inputs(self, raw: Any) -> list[Any] | None:
         """The inputs that a list, an array or a column of a data frame holds; None if all of it is one input."""
-        if hasattr(given, "columns"):
+        if hasattr(raw, "columns"):
             sides = [name for name in self.task.schema.sides if name != "target"]
-            return read_frame(given, self.task.schema.only(*sides))
-        return list(given) if is_several(given) and not self.source.is_one(given) else None
+            return read_frame(raw, self.task.schema.only(*sides))
+        return list(raw) if is_several(raw) and not self.source.is_one(raw) else None
 
-    def read_inputs(self, file: str, said: InputReading, skipped: Skipped) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading, skipped: Skipped) -> InputFile:
         """What a file asks, by the columns that were trained on."""
-        return read_inputs(file, self.task.schema.only("source"), said, skipped)
+        return read_inputs(file, self.task.schema.only("source"), reading, skipped)
 
     def count_cut(self, examples: Sequence[Any]) -> int:
         encoded = self.source.encode_many([self.side_of(example, "source") for example in examples])
@@ -192,23 +192,23 @@ class Shape(ABC):
     def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]: ...
 
     @abstractmethod
-    def inspect(self, given: Any, answer: str) -> Inspection: ...
+    def inspect(self, raw: Any, answer: str) -> Inspection: ...
 
 
 def group_references(shape: Shape, examples: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[str]]]:
     """Each input once, with all answers that are right."""
     inputs, references = dict[Any, Any](), dict[Any, list[str]]()
     for example in examples:
-        given = shape.input_of(example)
-        key = given.tobytes() if isinstance(given, np.ndarray) else given
-        inputs.setdefault(key, given)
+        raw = shape.input_of(example)
+        key = raw.tobytes() if isinstance(raw, np.ndarray) else raw
+        inputs.setdefault(key, raw)
         references.setdefault(key, []).append(shape.side_of(example, "target"))
     return list(inputs.values()), list(references.values())
 
 
-def is_several(given: Any) -> bool:
+def is_several(raw: Any) -> bool:
     """Whether something is a list, an array with an axis to go along, or a column of a data frame."""
-    return isinstance(given, list) or hasattr(given, "to_list") or (hasattr(given, "shape") and len(given.shape) > 0)
+    return isinstance(raw, list) or hasattr(raw, "to_list") or (hasattr(raw, "shape") and len(raw.shape) > 0)
 
 
 def count_positions(body: Architecture) -> int:

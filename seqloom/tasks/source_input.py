@@ -38,21 +38,21 @@ class SourceInput:
     def from_sides(self, source: Any, tag: Any) -> Any:
         return (source, tag) if self.tag is not None else source
 
-    def accept(self, given: Any) -> Any:
-        if not isinstance(given, tuple):
-            return self.field.accept(given)
-        if len(given) != 2:
+    def accept(self, raw: Any) -> Any:
+        if not isinstance(raw, tuple):
+            return self.field.accept(raw)
+        if len(raw) != 2:
             raise DataError(
-                f"an input is {describe_value(given)}, but a source was expected, or a pair of source and tag"
+                f"an input is {describe_value(raw)}, but a source was expected, or a pair of source and tag"
             )
-        return self.field.accept(given[0]), check_text("a tag", given[1])
+        return self.field.accept(raw[0]), check_text("a tag", raw[1])
 
-    def source_of(self, given: Any) -> Any:
-        return given[0] if isinstance(given, tuple) else given
+    def source_of(self, raw: Any) -> Any:
+        return raw[0] if isinstance(raw, tuple) else raw
 
     def encode(self, inputs: Sequence[Any]) -> Encoded:
-        encoded = {"source": self.field.encode_many([self.source_of(given) for given in inputs])}
-        tags = [given[1] if isinstance(given, tuple) else None for given in inputs]
+        encoded = {"source": self.field.encode_many([self.source_of(raw) for raw in inputs])}
+        tags = [raw[1] if isinstance(raw, tuple) else None for raw in inputs]
         if self.tag is None:
             if any(tags):
                 raise DataError("a tag is given, but this model was trained without one (data.tag)")
@@ -81,6 +81,6 @@ class SourceInput:
         tags = torch.from_numpy(encoded["tag"].pad(rows)[0]) + len(self.field)
         return torch.cat([tags, tokens], 1), torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
 
-    def element_names(self, given: Any, encoded: Encoded) -> list[str]:
-        front = [f"<{given[1]}>"] if isinstance(given, tuple) else []
-        return [*front, *self.field.element_names(self.source_of(given), encoded["source"], self.model)]
+    def element_names(self, raw: Any, encoded: Encoded) -> list[str]:
+        front = [f"<{raw[1]}>"] if isinstance(raw, tuple) else []
+        return [*front, *self.field.element_names(self.source_of(raw), encoded["source"], self.model)]

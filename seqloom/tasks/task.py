@@ -300,17 +300,17 @@ class Task:
         """The classes that a whole input may belong to, in the order of their probabilities, if there are any."""
         return self._shape.classes
 
-    def accept_input(self, given: Any) -> Any:
+    def accept_input(self, raw: Any) -> Any:
         """An input of `predict` that can be read; DataError says what was expected in place of another."""
-        return self._shape.accept_input(given)
+        return self._shape.accept_input(raw)
 
-    def split_inputs(self, given: Any) -> list[Any] | None:
+    def split_inputs(self, raw: Any) -> list[Any] | None:
         """The inputs that something given from Python holds; None if it is one input."""
-        return self._shape.split_inputs(given)
+        return self._shape.split_inputs(raw)
 
-    def read_inputs(self, file: str, said: InputReading | None = None, skipped: Skipped | None = None) -> InputFile:
+    def read_inputs(self, file: str, reading: InputReading | None = None, skipped: Skipped | None = None) -> InputFile:
         """What a file asks, each input with its row; what was detected and passed over is added to `skipped`."""
-        return self._shape.read_inputs(file, said or InputReading(), skipped or Skipped())
+        return self._shape.read_inputs(file, reading or InputReading(), skipped or Skipped())
 
     def read_first_input(self, file: str) -> Any:
         """The first input of a file."""
@@ -324,9 +324,9 @@ class Task:
         """How wrong a prediction is: 0 or 1; of numbers, how far off."""
         return self._shape.error(prediction, example)
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
+    def inspect(self, raw: Any, answer: str) -> Inspection:
         """An input and an answer, ready to be looked at."""
-        return self._shape.inspect(given, answer)
+        return self._shape.inspect(raw, answer)
 
 
 def check_per_symbol(task: Task, **facts: Sequence[Any]) -> None:

@@ -153,19 +153,19 @@ class Transcription(Shape):
             likelihoods.append(Likelihood(text, [*self.target.names(ids), "<eos>"], each, ids.count(UNKNOWN)))
         return likelihoods
 
-    def encode_pair(self, given: Any, answer: str) -> Encoded:
+    def encode_pair(self, raw: Any, answer: str) -> Encoded:
         """An input and an answer that it can say."""
-        encoded = self.encode([(given, self.target.normalize(answer))])
+        encoded = self.encode([(raw, self.target.normalize(answer))])
         encoded["source"] = encoded["source"].cut(self.most)
         if not self.fits(encoded).all():
             raise DataError(f"the answer {answer!r:.60} has more tokens than its input can say: {WHY}")
         return encoded
 
-    def inspect(self, given: Any, answer: str) -> Inspection:
-        encoded = self.encode_pair(given, answer)
-        names = self.source.element_names(given, encoded["source"], self.recipe.model)
-        told = self.target.names(encoded["target"][0])
-        shown = [*told, *[""] * (len(names) - len(told))]
+    def inspect(self, raw: Any, answer: str) -> Inspection:
+        encoded = self.encode_pair(raw, answer)
+        names = self.source.element_names(raw, encoded["source"], self.recipe.model)
+        target_names = self.target.names(encoded["target"][0])
+        shown = [*target_names, *[""] * (len(names) - len(target_names))]
         return Inspection(self.collate(encoded, [0]), names, shown, self.source.symbols, self.target.symbols)
 
 

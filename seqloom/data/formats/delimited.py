@@ -135,7 +135,7 @@ def read_csv(lines: Iterable[Line], encoding: str, file: str, separator: str = "
             first, *others = feed.taken
             # After a quote that is closed nowhere, or far away, the lines behind it are most likely rows in order.
             feed.again.extendleft(reversed(others))
-            reasons = (said for start, said in CSV_FAULTS.items() if start in str(error))
+            reasons = (reason_and_sentence for start, reason_and_sentence in CSV_FAULTS.items() if start in str(error))
             reason, sentence = next(reasons, ("not csv", f"the row is not csv ({error})"))
             yield Fault(reason, sentence, file, first.number)
             continue

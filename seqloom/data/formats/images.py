@@ -166,23 +166,23 @@ def open_image(path: Path, size: tuple[int, int]) -> Pixels | Fault:
     return image if isinstance(image, Fault) else _resize(image, size)
 
 
-def read_image(given: Any) -> "Image.Image":
+def read_image(raw: Any) -> "Image.Image":
     """An image of any size from Python: the name of a file, an image of Pillow, an array. DataError if it is none."""
     from PIL import Image
 
-    if isinstance(given, str | os.PathLike):
-        path = Path(os.path.expanduser(given))
+    if isinstance(raw, str | os.PathLike):
+        path = Path(os.path.expanduser(raw))
         if not path.is_file():
-            raise DataError(f"an input is {describe_value(os.fspath(given))}, but there is no such image file")
+            raise DataError(f"an input is {describe_value(os.fspath(raw))}, but there is no such image file")
         image = _open(path.name, Path(os.path.realpath(path.parent)), str(path), 1)
         if isinstance(image, Fault):
             raise DataError(f"an input is not an image: {image.sentence}")
         return image
-    if isinstance(given, Image.Image):
-        return given
-    if sentence := explain_no_image(given):
+    if isinstance(raw, Image.Image):
+        return raw
+    if sentence := explain_no_image(raw):
         raise DataError(f"an input {sentence}")
-    pixels = to_pixels(given)
+    pixels = to_pixels(raw)
     return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
 
 

@@ -55,13 +55,13 @@ def read_vectors(file: str, words: Sequence[str], encoding: str = "utf-8") -> Ve
 def _read_width(lines: Iterator[Line], file: str) -> tuple[int | None, int, Iterator[Line]]:
     """How many words are promised, how many numbers a word has by the first of them, and the lines of words."""
     first = next(lines, None)
-    promised = said = None
+    promised = stated = None
     if first and (header := HEADER.fullmatch(first.text.strip())):
-        promised, said = int(header[1]), int(header[2])
+        promised, stated = int(header[1]), int(header[2])
         first = next(lines, None)
     if first is None:
         raise DataError("the file has no words", file)
-    width = said or _count_numbers(first.text)
+    width = stated or _count_numbers(first.text)
     if not width:
         raise DataError("a word and its numbers were expected, between blanks", file, first.number)
     _split(first, width, file)

@@ -87,9 +87,9 @@ def read_config(folder: Path) -> tuple[Family, dict[str, Any], str]:
     refuse_link(place)
     config = read_json(place)
     for file in (place, folder / "tokenizer_config.json"):
-        said = config if file is place else read_json(file) if file.exists() else {}
+        settings = config if file is place else read_json(file) if file.exists() else {}
         for key in CODE:
-            if said.get(key):
+            if settings.get(key):
                 raise RunError(f"{file}: asks for {key!r}, which is code or a format of its own; no code is run here")
     family = FAMILIES.get(str(config.get("model_type")))
     if family is None:
@@ -103,8 +103,8 @@ def read_config(folder: Path) -> tuple[Family, dict[str, Any], str]:
 
 def read_generation(folder: Path) -> dict[str, Any]:
     path = folder / "generation_config.json"
-    said = read_json(path) if path.exists() else {}
-    return {key: said[key] for key in GENERATION if said.get(key) is not None}
+    settings = read_json(path) if path.exists() else {}
+    return {key: settings[key] for key in GENERATION if settings.get(key) is not None}
 
 
 def read_settings(family: Family, config: Mapping[str, Any], place: Path | str) -> Any:
@@ -217,8 +217,8 @@ def save(model: Any, folder: str | Path) -> None:
 
 def written_config(model: PretrainedModel) -> dict[str, Any]:
     kept = {key: value for key, value in model.config.items() if key not in ("_name_or_path", "torch_dtype")}
-    said = {"model_type": model.family.name, "architectures": [model.architecture], "dtype": "float32"}
-    return {**kept, **said}
+    own = {"model_type": model.family.name, "architectures": [model.architecture], "dtype": "float32"}
+    return {**kept, **own}
 
 
 def written_weights(model: PretrainedModel) -> dict[str, Tensor]:

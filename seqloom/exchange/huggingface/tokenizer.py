@@ -144,17 +144,17 @@ def read_whole(data: bytes, place: Path) -> "Library":
 
 def read_options(files: dict[str, bytes], folder: Path, family: str) -> dict[str, Any]:
     """What the files beside a vocabulary say, and in `special` what they call the special tokens."""
-    said: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        said |= parse_json(files[name], str(folder / name)) if name in files else {}
+        options |= parse_json(files[name], str(folder / name)) if name in files else {}
     special, stripped = dict(SPECIAL.get(family, {})), []
     for name in special:
-        token = said.get(f"{name}_token")
+        token = options.get(f"{name}_token")
         if isinstance(token, dict):
             stripped += [token.get("content")] if token.get("lstrip") is True else []
             token = token.get("content")
         special[name] = token if isinstance(token, str) else special[name]
-    return {**said, "special": special, "stripped": stripped}
+    return {**options, "special": special, "stripped": stripped}
 
 
 def read_wordpieces(data: bytes, folder: Path, options: dict[str, Any]) -> "Library":

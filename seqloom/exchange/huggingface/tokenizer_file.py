@@ -29,6 +29,6 @@ def write_tokenizer(field: Text) -> LibraryTokenizer | None:
     if field.lowercase:
         library.normalizer = normalizers.Lowercase()
     library.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIALS])
-    said = {"tokenizer_class": "PreTrainedTokenizerFast", **ROLES}
-    files = {"tokenizer.json": library.to_str().encode(), "tokenizer_config.json": json_bytes(said)}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **ROLES}
+    files = {"tokenizer.json": library.to_str().encode(), "tokenizer_config.json": json_bytes(config)}
     return LibraryTokenizer(library, Path("tokenizer.json"), files)

@@ -121,8 +121,8 @@ class GRU(torch.autograd.Function):
         size = h.shape[1]
         moves, back, carry = gates.new_empty(len(gates), 4 * size), torch.empty_like(h), torch.empty_like(h)
         d_product, turned = moves[:, : 3 * size], torch.cat([U[2 * size :], U[: 2 * size]])
-        given, later = d_outputs.contiguous(), 0
-        bend = bound("gru_backward", size, gates, shares, whole, given, back, carry, moves)
+        d_each, later = d_outputs.contiguous(), 0
+        bend = bound("gru_backward", size, gates, shares, whole, d_each, back, carry, moves)
         for place, old, _, rows in reversed([*places(ctx.counts)]):
             bend(place, old, rows, later)
             torch.mm(d_product[place : place + rows], turned, out=back[:rows])
@@ -147,8 +147,8 @@ def lstm_forward(ctx: Any, x: Tensor, counts: list[int], U: Tensor, V: Tensor, h
 def lstm_backward(ctx: Any, d_outputs: Tensor, d_cells: Tensor) -> tuple[Tensor, ...]:
     gates, U, V, h, c, whole_h, whole_c = ctx.saved_tensors
     d_gates, back, carry = torch.empty_like(gates), torch.empty_like(h), torch.empty_like(c)
-    given = d_outputs.contiguous(), d_cells.contiguous()
-    bend, later = bound("lstm_backward", h.shape[1], gates, V, whole_c, *given, back, carry, d_gates), 0
+    d_each = d_outputs.contiguous(), d_cells.contiguous()
+    bend, later = bound("lstm_backward", h.shape[1], gates, V, whole_c, *d_each, back, carry, d_gates), 0
     for place, old, new, rows in reversed([*places(ctx.counts)]):
         bend(place, old, new, rows, later)
         torch.mm(d_gates[place : place + rows], U, out=back[:rows])

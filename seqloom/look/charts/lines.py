@@ -109,10 +109,10 @@ def _band_panel(trace: Trace, name: str, words: str, label: str, domain: list[fl
     dots = base.mark_point(opacity=0).encode(y="mean:Q").add_params(cursor)
     here = alt.condition(cursor, alt.value(1), alt.value(0))
     rule = base.mark_rule(color="#888888").encode(opacity=here)
-    said = base.mark_text(align="right", style="guide-label").encode(
+    labels = base.mark_text(align="right", style="guide-label").encode(
         x=alt.value(width - 4), y=alt.value(10), text="said:N", opacity=here
     )
-    chart = alt.layer(band, line, rule, said, dots).properties(width=width, height=120)
+    chart = alt.layer(band, line, rule, labels, dots).properties(width=width, height=120)
     return chart.interactive(name=zoom(f"{trace.name} {name}"), bind_y=False) if len(trace.steps) > LABELS else chart
 
 

@@ -179,13 +179,13 @@ def check_distribution_shift(checkup: Checkup) -> Finding | None:
             worst, says = less, f"{less:.0%} more of the {name} is unknown in validation than in training"
     if not says:
         return None
-    given = bool(checkup.recipe.data.validation)
+    own_file = bool(checkup.recipe.data.validation)
     return Finding(
         "validation data differs",
         0.55,
         f"{says}.",
         {"difference": worst},
-        "data.validation=" if given else "",
+        "data.validation=" if own_file else "",
         "The model is selected on other data than it is trained on; rows split off the training file would not differ.",
     )
 

@@ -50,8 +50,8 @@ def _record_calls(cell: Cell | None) -> list[tuple[Tensor, Entries]]:
     assert cell is not None
     seen: list[tuple[Tensor, Entries]] = []
 
-    def listen(cell: nn.Module, given: tuple[Any, ...]) -> None:
-        seen.append((given[0].detach(), tuple(entry.detach() for entry in given[1])))
+    def listen(cell: nn.Module, arguments: tuple[Any, ...]) -> None:
+        seen.append((arguments[0].detach(), tuple(entry.detach() for entry in arguments[1])))
 
     cell.register_forward_pre_hook(listen)
     return seen

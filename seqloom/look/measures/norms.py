@@ -27,8 +27,8 @@ def measure_shrinkage(model: Model, batch: Batch) -> list[Shrinkage]:
     passed: dict[str, list[tuple[Tensor, Tensor]]] = {}
 
     def listen(name: str) -> Any:
-        def hook(norm: nn.Module, given: tuple[Tensor, ...], result: Tensor) -> None:
-            passed.setdefault(name, []).append((given[0].detach(), result.detach()))
+        def hook(norm: nn.Module, arguments: tuple[Tensor, ...], result: Tensor) -> None:
+            passed.setdefault(name, []).append((arguments[0].detach(), result.detach()))
 
         return hook
 

@@ -48,13 +48,13 @@ def fit_probes(
     here = [level for level in list_levels(model) if level.side == side]
     seen: dict[str, list[Floats]] = {level.name: [] for level in here}
     known, rows = [], []
-    for number, (batch, given) in enumerate(zip(batches, labels, strict=True)):
-        mask = get_mask(batch, side).cpu() & (given.cpu() != NONE)
+    for number, (batch, batch_labels) in enumerate(zip(batches, labels, strict=True)):
+        mask = get_mask(batch, side).cpu() & (batch_labels.cpu() != NONE)
         with disable_dropout(model), torch.no_grad(), recording(model, "*") as tape:
             compute_features(model, batch)
         for level in here:
             seen[level.name].append(level.values(tape).cpu()[mask].double().numpy())
-        known.append(given.cpu()[mask].numpy())
+        known.append(batch_labels.cpu()[mask].numpy())
         rows.append(np.repeat(np.arange(len(mask)), mask.sum(1)) + 1_000_000 * number)
     if not known or not sum(map(len, known)):
         return []

@@ -56,9 +56,9 @@ class Curves:
 
 
 def read_curves(records: Sequence[Record]) -> Curves:
-    told = [record for record in records if record.get("scores")]
-    names = dict.fromkeys(name for record in told for name in record["scores"])
-    scores = {name: _make_points((r["step"], r["scores"].get(name)) for r in told) for name in names}
+    validations = [record for record in records if record.get("scores")]
+    names = dict.fromkeys(name for record in validations for name in record["scores"])
+    scores = {name: _make_points((r["step"], r["scores"].get(name)) for r in validations) for name in names}
     return Curves(
         _make_points((record["step"], record.get("loss")) for record in records),
         scores.pop("loss", np.zeros((0, 2))),

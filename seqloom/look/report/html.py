@@ -15,8 +15,8 @@ def html(*parts: str) -> Html:
 
 def tag(name: str, *inside: str, kind: str = "", id: str = "", href: str = "", src: str = "", alt: str = "") -> Html:
     """An element with what is inside; `kind` is its class."""
-    given = {"class": kind, "id": id, "href": href, "src": src, "alt": alt}
-    attributes = "".join(f' {key}="{escape(value)}"' for key, value in given.items() if value)
+    values = {"class": kind, "id": id, "href": href, "src": src, "alt": alt}
+    attributes = "".join(f' {key}="{escape(value)}"' for key, value in values.items() if value)
     if name == "img":
         return Html(f"<img{attributes}>")
     return Html(f"<{name}{attributes}>{html(*inside)}</{name}>")

@@ -97,10 +97,10 @@ class _Charts:
             place = tag("div", tag("img", src=source, alt=drawn.title), kind="wide")
             return tag("figure", tag("h3", drawn.title), words, place, id=f"view-{name}")
         spec = json.loads(render(drawn, ".json"))
-        title, said = _take_title(spec)
+        title, subtitles = _take_title(spec)
         self.specs[name] = spec
         place = tag("div", kind="wide chart", id=f"chart-{name}")
-        return tag("figure", tag("h3", title), words, *(tag("p", line, kind="said") for line in said), place)
+        return tag("figure", tag("h3", title), words, *(tag("p", line, kind="said") for line in subtitles), place)
 
     def fitting(self) -> dict[str, Any]:
         """All definitions, but for the largest where they would make the page too large: those say how to draw them."""

@@ -128,8 +128,8 @@ def run(command: list[str]) -> None:
     try:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, stdin=subprocess.DEVNULL)
     except subprocess.CalledProcessError as error:
-        said = error.stderr.strip().splitlines() or ["it said nothing"]
-        first = next((line for line in said if "error" in line), said[0])
+        lines = error.stderr.strip().splitlines() or ["it said nothing"]
+        first = next((line for line in lines if "error" in line), lines[0])
         raise BuildError(f"the C compiler failed ({first})") from None
     except (OSError, subprocess.SubprocessError) as error:
         raise BuildError(f"the C compiler could not be run ({error})") from None
