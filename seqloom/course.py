@@ -66,12 +66,12 @@ def split_page(page: str) -> Iterator[Block]:
 
 def take_fence(lines: Iterator[str], indent: str) -> list[str]:
     """The lines up to the end of a fence."""
-    taken = []
+    lines_inside = []
     for line in lines:
         if line.rstrip() == f"{indent}```":
             break
-        taken.append(line)
-    return taken
+        lines_inside.append(line)
+    return lines_inside
 
 
 # --- notebooks ----------------------------------------------------------------------------------------------------

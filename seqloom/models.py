@@ -263,7 +263,7 @@ class Stepper:
             return answer(y), state
 
     def decode_likeliest(
-        self, last: Tensor, state: State, rows: int, wanted: int, banned: Sequence[int]
+        self, last: Tensor, state: State, rows: int, count: int, banned: Sequence[int]
     ) -> Decoding | None:
         """From here on in native code, where that knows the whole model: for a search of up to so many rows that asks
         for nothing but so many of the likeliest tokens a row, none of them banned."""
@@ -272,7 +272,7 @@ class Stepper:
             return None
         with in_eight_bits(model.eight_bits), torch.no_grad():
             decoder = prepare_once(model, model.native_decoder, model.embed, model.decoder, model.head)
-            return None if decoder is None else decoder.begin(last, state, rows, wanted, banned)
+            return None if decoder is None else decoder.begin(last, state, rows, count, banned)
 
 
 class Objective(nn.Module):

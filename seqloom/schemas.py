@@ -41,8 +41,8 @@ def check_shape(shape: type[Shaped], values: object, place: str) -> Shaped:
         raise RunError(f"{where}: {last!r} is missing")
     if first["type"] == "extra_forbidden":
         raise RunError(f"{where}: {last!r} is not known here")
-    wanted = first["msg"][:1].lower() + first["msg"][1:].split(" or instance of ")[0]
-    raise RunError(f"{where}: {last!r} is {describe_json(first['input'])}, but the {wanted}")
+    expectation = first["msg"][:1].lower() + first["msg"][1:].split(" or instance of ")[0]
+    raise RunError(f"{where}: {last!r} is {describe_json(first['input'])}, but the {expectation}")
 
 
 def describe_json(value: object) -> str:

@@ -56,11 +56,11 @@ def rank_central_captions(references: Sequence[Sequence[str]]) -> list[str]:
 
 def find_nearest_images(training: ArrayLike, images: ArrayLike, side: int = 8) -> NDArray[np.int64]:
     """For each image the place of the training image whose colors differ least, both shrunk to `side` × `side`."""
-    known, asked = shrink_images(training, side), shrink_images(images, side)
+    known, queries = shrink_images(training, side), shrink_images(images, side)
     lengths = (known**2).sum(1)
     piece = max(1, ROOM // len(known))
     # The square of what is asked is the same for every candidate, so it does not matter which is nearest.
-    places = [(lengths - 2 * asked[n : n + piece] @ known.T).argmin(1) for n in range(0, len(asked), piece)]
+    places = [(lengths - 2 * queries[n : n + piece] @ known.T).argmin(1) for n in range(0, len(queries), piece)]
     return np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
 
 

@@ -33,9 +33,9 @@ class Order:
 
     def find(self, contexts: Integers, last: Integers, vocabulary: int) -> Integers:
         """The place of each n-gram, or UNSEEN."""
-        wanted = np.where(contexts == UNSEEN, UNSEEN, contexts * vocabulary + last)
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[places] == wanted, places, UNSEEN)
+        keys = np.where(contexts == UNSEEN, UNSEEN, contexts * vocabulary + last)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[places] == keys, places, UNSEEN)
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,10 @@ def _make_order(keys: Integers, counts: Integers, contexts: int, vocabulary: int
     """Discount the counts, and say what each context keeps and passes on."""
     context = keys // vocabulary
     totals = np.bincount(context, weights=counts, minlength=contexts)
-    taken = np.minimum(_estimate_discounts(counts)[np.minimum(counts, 3)], counts)
+    discounts = np.minimum(_estimate_discounts(counts)[np.minimum(counts, 3)], counts)
     shares = np.where(totals > 0, totals, 1)
-    passed = np.where(totals > 0, np.bincount(context, weights=taken, minlength=contexts) / shares, 1)
-    return Order(keys, (counts - taken) / shares[context], passed)
+    passed = np.where(totals > 0, np.bincount(context, weights=discounts, minlength=contexts) / shares, 1)
+    return Order(keys, (counts - discounts) / shares[context], passed)
 
 
 def _estimate_discounts(counts: Integers) -> Doubles:

@@ -56,8 +56,8 @@ class Subject:
         return stir(self.plain_layer())
 
     def plain_layer(self) -> Layer:
-        made = self.make()
-        return Recurrent(made, ZeroState()) if isinstance(made, Cell) else made  # type: ignore[return-value]
+        part = self.make()
+        return Recurrent(part, ZeroState()) if isinstance(part, Cell) else part  # type: ignore[return-value]
 
 
 class Finding(NamedTuple):
@@ -209,17 +209,17 @@ def measure_padding_gap(sample: Sample, there: Sequence[bool]) -> float:
     if kept.any():
         expected, alone = sample.net(x[:1, kept], alone)
         gaps = [torch.cat([gaps[0], y[0, kept]]), torch.cat([gaps[1], expected[0]])]
-    outputs, wanted = [gaps[0]], [gaps[1]]
+    outputs, references = [gaps[0]], [gaps[1]]
     if sample.net.causal:  # what comes after it is expected the same, and so is padding in pieces
         more, half = sample.x[:2, STEPS:], (steps + 1) // 2
         outputs.append(sample.net(more, state)[0][:1])
-        wanted.append(sample.net(more[:1], alone)[0])
+        references.append(sample.net(more[:1], alone)[0])
         first, state = sample.read(poisoned[:, :half], 0, 1, mask=mask[:, :half])
         outputs.append(
             first if half == steps else torch.cat([first, sample.net(poisoned[:, half:], state, mask[:, half:])[0]], 1)
         )
-        wanted.append(y)
-    return measure_gap(outputs, wanted) if has_finite_gradients(sample.net, outputs) else math.inf
+        references.append(y)
+    return measure_gap(outputs, references) if has_finite_gradients(sample.net, outputs) else math.inf
 
 
 def has_finite_gradients(net: Layer, outputs: Sequence[Tensor]) -> bool:

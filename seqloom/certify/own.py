@@ -68,19 +68,19 @@ def list_frames(error: Exception) -> list[Any]:
     return traceback.extract_tb(error.__traceback__)[::-1]
 
 
-def make_subject(path: Path, made: type[Any]) -> Subject:
+def make_subject(path: Path, kind: type[Any]) -> Subject:
     """Cells are made from inputs and size; a layer from as many sizes as it asks for, which are all the same."""
-    build: Callable[..., Any] = made
-    if issubclass(made, Cell):
-        return Subject(made.__name__, partial(build, SIZE, SIZE))
-    parameters = list(inspect.signature(made.__init__).parameters.values())[1:]
+    build: Callable[..., Any] = kind
+    if issubclass(kind, Cell):
+        return Subject(kind.__name__, partial(build, SIZE, SIZE))
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
     needed = [one for one in parameters if one.kind in REQUIRED and one.default is one.empty]
     strange = [one.name for one in needed if one.annotation not in (one.empty, int, "int")]
     if strange or len(needed) > 2:
         names = ", ".join(one.name for one in needed)
         raise DataError(
-            f"{made.__name__} is made from {names}, but only layers made from one or two sizes can be checked; "
+            f"{kind.__name__} is made from {names}, but only layers made from one or two sizes can be checked; "
             "derive one whose other arguments have defaults",
             path,
         )
-    return Subject(made.__name__, partial(build, *[SIZE] * len(needed)))
+    return Subject(kind.__name__, partial(build, *[SIZE] * len(needed)))

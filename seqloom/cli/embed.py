@@ -75,11 +75,11 @@ def print_vectors(report: dict[str, Any], as_json: bool) -> None:
         print(f"{report['cut']:,} texts are longer than the run reads: of these the beginning counts")
 
 
-def show(asked: str, neighbors: list[Any], as_json: bool) -> None:
+def show(query: str, neighbors: list[Any], as_json: bool) -> None:
     if as_json:
-        print_line({"asked": asked, "words": [asdict(one) for one in neighbors]})
+        print_line({"asked": query, "words": [asdict(one) for one in neighbors]})
         return
-    print(asked)
+    print(query)
     for one in neighbors:
         print(f"  {one.cosine:6.3f}  {one.word}")
 

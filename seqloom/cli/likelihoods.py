@@ -52,12 +52,12 @@ def score_texts(folders: list[Path], options: LikelihoodOptions, as_json: bool) 
     results: list[tuple[str, Asked, Likelihood]] = []
     for folder in folders:
         run = load(folder)
-        asked = list(read_asked(run, options))
-        given: list[Any] = [one.given for one in asked]
+        requests = list(read_asked(run, options))
+        given: list[Any] = [one.given for one in requests]
         if options.tag is not None:
             given = [(one, options.tag) for one in given]
-        scored = run.score_texts([one.text for one in asked], given)
-        results += [(str(folder), *pair) for pair in zip(asked, scored, strict=True)]
+        scored = run.score_texts([one.text for one in requests], given)
+        results += [(str(folder), *pair) for pair in zip(requests, scored, strict=True)]
     if as_json:
         for folder_name, one, likelihood in results:
             print_line(make_likelihood_json(folder_name, one.given, likelihood))

@@ -33,8 +33,8 @@ COMMANDS = (
 )
 
 
-def show_version(asked: bool) -> None:
-    if asked:
+def show_version(flag: bool) -> None:
+    if flag:
         from .. import __version__
 
         print(f"seqloom {__version__}")
@@ -51,16 +51,16 @@ def before_any_command(
 
 def build_app(commands: Iterable[Callable[..., None]]) -> typer.Typer:
     """The command line with these commands: each is a function, and its parameters are what a person types."""
-    made = typer.Typer(
+    built = typer.Typer(
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(before_any_command)
+    built.callback()(before_any_command)
     for command in commands:
-        made.command()(command)
-    return made
+        built.command()(command)
+    return built
 
 
 app = build_app(COMMANDS)

@@ -241,7 +241,7 @@ def name_stdin(file: str, skipped: "Skipped") -> Iterator[None]:
 def print_all(loaded: "Run", answers: "Answers", shown: int, as_json: bool, watched: bool) -> None:
     """Each answer on its line, as it comes."""
     remarks, table = Remarks(loaded, answers), answers.file.columns != ("input",)
-    for one, predictions in watch_progress(answers, wanted=watched and not sys.stdout.isatty()):
+    for one, predictions in watch_progress(answers, enabled=watched and not sys.stdout.isatty()):
         remarks.hear(one, predictions)
         if as_json:
             place = {"line": one.line} | ({"row": dict(one.row)} if table else {}) if watched else {}
@@ -251,9 +251,9 @@ def print_all(loaded: "Run", answers: "Answers", shown: int, as_json: bool, watc
     remarks.close()
 
 
-def watch_progress(answers: "Answers", wanted: bool = True) -> "Iterator[tuple[Input, Predictions]]":
+def watch_progress(answers: "Answers", enabled: bool = True) -> "Iterator[tuple[Input, Predictions]]":
     """The answers, with a bar where somebody watches."""
-    if not (wanted and sys.stderr.isatty()):
+    if not (enabled and sys.stderr.isatty()):
         return iter(answers)
     from .terminal import show_progress  # which takes a while to import
 
@@ -348,7 +348,7 @@ def place_of(one: "Input") -> str:
     return repr(one.name[:40]) if one.name == one.value else f"{one.file}, line {one.line}"
 
 
-def say_if_late(asked: str, answers: Iterable[object]) -> None:
+def say_if_late(text: str, answers: Iterable[object]) -> None:
     """A text that the time has cut short looks like any other."""
     if any(getattr(answer, "finish", "") == "time" for answer in answers):
-        print(f"{asked[:40]!r}: {LATE}", file=sys.stderr)
+        print(f"{text[:40]!r}: {LATE}", file=sys.stderr)

@@ -21,7 +21,7 @@ def score(
         typer.Option(help="A file to score on (twice for two parallel files); the run's own test part if not given."),
     ] = None,
     *,
-    asked: LikelihoodOptions,
+    likelihood: LikelihoodOptions,
     shuffle: Annotated[
         bool, typer.Option("--shuffle", help="Beside each score, the score with the words of what is read shuffled.")
     ] = False,
@@ -39,18 +39,18 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Score runs, each score with its interval and baselines; with --text, the probability of given texts."""
-    if asked != LikelihoodOptions() and not asked.text and asked.texts is None:
+    if likelihood != LikelihoodOptions() and not likelihood.text and likelihood.texts is None:
         raise RecipeError("--given, --tag and --tokens apply only to texts to score: add --text or --texts")
     for folder in runs:
         check_begun(folder)
-    texts = bool(asked.text) or asked.texts is not None
+    texts = bool(likelihood.text) or likelihood.texts is not None
     if (bool(on) or shuffle or meteor) + texts + (pairs is not None) > 1 or (shuffle and meteor):
         raise RecipeError(
             "--on, --shuffle and --meteor are about examples, --text and --texts about sentences, --pairs about pairs: "
             "choose one"
         )
     if texts:
-        score_texts(runs, asked, as_json)
+        score_texts(runs, likelihood, as_json)
         return
     if pairs is not None or shuffle:
         from .ordering import show_order, show_pairs

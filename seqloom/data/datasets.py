@@ -135,10 +135,12 @@ def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:
     by_part = {part: [rows] if isinstance(rows, str) else rows for part, rows in by_part.items()}
     sides, examples_by_part = list(schema.sides.values()), {}
     for part, rows in by_part.items():
-        asked = schema.with_keys() if part == "train" else schema
-        if asked.keys and not hasattr(rows, "columns"):
+        part_schema = schema.with_keys() if part == "train" else schema
+        if part_schema.keys and not hasattr(rows, "columns"):
             raise DataError("data.group and data.split_time name columns, which only a data frame has")
-        examples_by_part[part] = [_convert_row(row, sides, len(asked.keys)) for row in _list_rows(rows, asked)]
+        examples_by_part[part] = [
+            _convert_row(row, sides, len(part_schema.keys)) for row in _list_rows(rows, part_schema)
+        ]
     return examples_by_part
 
 
@@ -146,8 +148,8 @@ def _list_rows(rows: Any, schema: Schema) -> Iterable[Any]:
     """The rows of a list, or of a data frame with the columns of the recipe (pandas, polars: whatever has columns)."""
     if not hasattr(rows, "columns"):
         if isinstance(rows, bytes | Mapping) or not isinstance(rows, Iterable):
-            wanted = " and ".join(schema.sides)
-            raise DataError(f"the examples are {describe_value(rows)}, but a list was expected, of {wanted} each")
+            names = " and ".join(schema.sides)
+            raise DataError(f"the examples are {describe_value(rows)}, but a list was expected, of {names} each")
         return rows
     return _list_frame_rows(rows, schema)
 

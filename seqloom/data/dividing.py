@@ -33,8 +33,8 @@ def count_rows(part: Part) -> int:
 
 def find_shares(data: Data, parts: Mapping[str, Any]) -> dict[str, float]:
     """The share of each part that has no file of its own."""
-    wanted = {"validation": data.validation_share, "test": data.test_share}
-    return {part: share for part, share in wanted.items() if part not in parts}
+    shares = {"validation": data.validation_share, "test": data.test_share}
+    return {part: share for part, share in shares.items() if part not in parts}
 
 
 def divide(schema: Schema, raw: Mapping[str, Part], digests: NDArray[np.uint64], skipped: Skipped) -> dict[str, Rows]:

@@ -153,7 +153,7 @@ def _join_lines(document: list[str]) -> Iterator[str]:
 def _read_as_one(lines: Iterator[Line], file: str, data: Data) -> Iterator[str | Fault]:
     """All lines as one document with its white space, in pieces if it is long; what holds nothing else is none."""
     part: list[str] = []
-    size, begun, filled = 0, False, False
+    size, continues, filled = 0, False, False
     for line in lines:
         if fault := find_line_fault(line, file, data.encoding):
             yield fault
@@ -162,12 +162,12 @@ def _read_as_one(lines: Iterator[Line], file: str, data: Data) -> Iterator[str |
         size += len(line.text) + 1
         filled = filled or not line.text.isspace() and bool(line.text)
         if size >= PIECE and filled:
-            yield _join_piece(part, begun)
-            part, size, begun = [], 0, True
+            yield _join_piece(part, continues)
+            part, size, continues = [], 0, True
     if part and filled:
-        yield _join_piece(part, begun)
+        yield _join_piece(part, continues)
 
 
-def _join_piece(lines: list[str], begun: bool) -> str:
+def _join_piece(lines: list[str], continues: bool) -> str:
     text = "\n".join(lines)
-    return TextContinuation(f"\n{text}") if begun else text
+    return TextContinuation(f"\n{text}") if continues else text

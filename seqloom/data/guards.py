@@ -146,10 +146,12 @@ def _judge_parts(
                 f"{split.overlap:,} of {len(rows[part]):,} {part} examples ({share:.0%}) have a {first} that is one of "
                 f"training, too: on them, a score says what was memorized{drawn}"
             )
-        wanted = round(total * (1 / schema.data.folds if schema.data.folds and part == "test" else shares.get(part, 0)))
-        if wanted > 2 * len(rows[part]) and not schema.ordered:
+        expected = round(
+            total * (1 / schema.data.folds if schema.data.folds and part == "test" else shares.get(part, 0))
+        )
+        if expected > 2 * len(rows[part]) and not schema.ordered:
             yield (
-                f"the {part} part has {len(rows[part]):,} rows where {wanted:,} were asked for: what stays together "
+                f"the {part} part has {len(rows[part]):,} rows where {expected:,} were asked for: what stays together "
                 "(data.group, data.split_blocks, data.split_duplicates) comes in large groups"
             )
 
@@ -157,8 +159,8 @@ def _judge_parts(
 def _judge_draw(schema: Schema, raw: Mapping[str, Mapping[str, Side]], rows: Mapping[str, Rows]) -> Iterator[str]:
     """A random draw that puts what belongs together on both sides of the split."""
     data = schema.data
-    asked = [rows[part] for part in ("validation", "test") if part not in raw and len(rows[part])]
-    if not asked or schema.ordered or data.group or data.split_blocks or data.split_time:
+    drawn_parts = [rows[part] for part in ("validation", "test") if part not in raw and len(rows[part])]
+    if not drawn_parts or schema.ordered or data.group or data.split_blocks or data.split_time:
         return
     if column := _find_group_column(schema):
         yield (
@@ -168,7 +170,7 @@ def _judge_draw(schema: Schema, raw: Mapping[str, Mapping[str, Side]], rows: Map
     texts = raw["train"][next(iter(schema.sides))]
     if not isinstance(texts, Texts):
         return
-    drawn = np.concatenate(asked)
+    drawn = np.concatenate(drawn_parts)
     near = find_near_duplicates(texts, drawn, rows["train"])
     if len(near) >= max(NEAR * min(len(drawn), LOOKED_AT), 3):
         yield (

@@ -143,13 +143,13 @@ def open_rows(
         first = list(islice(rows, SAMPLED))
         keys = dict.fromkeys(key for row in first if isinstance(row, Row) for key in json.loads(row.cells))
         return tuple(keys), chain(first, rows), count_lines(file)
-    wanted = reading.columns
+    columns = reading.columns
     if format == "parquet":  # what holds lists or bytes cannot be written beside the answers
         plain, others = list_plain_columns(file)
-        wanted = tuple(dict.fromkeys([*plain, *reading.columns]))
+        columns = tuple(dict.fromkeys([*plain, *reading.columns]))
         if others:
             notes.append(f"{file}: the columns {', '.join(others)} hold no texts or numbers and are left out")
-    table = open_table(file, Dialect(format, reading.encoding, reading.separator, reading.header), wanted, notes)
+    table = open_table(file, Dialect(format, reading.encoding, reading.separator, reading.header), columns, notes)
     numbers = {str(number) for number in range(1, len(table.names) + 1)}
     if lacking := [name for name in reading.columns if name not in table.names and name not in numbers]:
         there = suggest_names(lacking[0], table.names)
@@ -276,8 +276,8 @@ def document_input(file: str, number: int, encoding: str) -> Input | Fault:
 
 def read_sentences(file: str, format: str, schema: Schema) -> Iterator[Input | Fault]:
     """The words of sentences; their tags, if there are any, are not read."""
-    default, asked = ("form" if format == "conllu" else "1"), next(iter(schema.sides.values())).columns[0]
-    word = default if asked == "source" else asked
+    default, column = ("form" if format == "conllu" else "1"), next(iter(schema.sides.values())).columns[0]
+    word = default if column == "source" else column
     reading = ConllReading(word, "", "conllu" if format == "conllu" else "columns", schema.data.encoding)
     for one in parse_conll(file, reading):
         if isinstance(one, Fault):

@@ -35,15 +35,15 @@ class Neighbors(NamedTuple):
         return self.near > 2 * self.far
 
 
-def find_near_duplicates(texts: Texts, asked: Rows, known: Rows) -> Rows:
+def find_near_duplicates(texts: Texts, queries: Rows, known: Rows) -> Rows:
     """The asked rows that are nearly the same as a known one; of very many, some evenly over all are looked at."""
     long = texts.lengths >= SHORTEST
-    asked, known = _thin(asked[long[asked]], ASKED), _thin(known[long[known]], COMPARED)
-    alike = np.zeros(len(asked), dtype=np.bool_)
-    ours, theirs = compute_sketches(texts, asked), compute_sketches(texts, known)
+    queries, known = _thin(queries[long[queries]], ASKED), _thin(known[long[known]], COMPARED)
+    alike = np.zeros(len(queries), dtype=np.bool_)
+    ours, theirs = compute_sketches(texts, queries), compute_sketches(texts, known)
     for chosen in combinations(range(len(HASHES)), SHARED):
         alike |= np.isin(_join(ours, chosen), _join(theirs, chosen))
-    return asked[alike]
+    return queries[alike]
 
 
 def compute_sketches(texts: Texts, rows: Rows) -> NDArray[np.uint64]:

@@ -83,18 +83,18 @@ def from_mel(mel: Doubles) -> Doubles:
     return 700 * (10 ** (mel / 2595) - 1)
 
 
-def resample(samples: NDArray[np.floating], rate: int, wanted: int) -> Doubles:
+def resample(samples: NDArray[np.floating], rate: int, target_rate: int) -> Doubles:
     """The samples at another rate: each new one is a sum of those around it, weighed by a windowed sinc that lets
     pass what both rates can hold."""
-    if rate == wanted:
+    if rate == target_rate:
         return np.asarray(samples, np.float64)
-    cutoff = min(1.0, wanted / rate)
+    cutoff = min(1.0, target_rate / rate)
     reach = int(np.ceil(REACH / cutoff))
     near, padded = np.arange(-reach + 1, reach + 1), np.pad(np.asarray(samples, np.float64), reach)
     pieces = []
-    count = -(-len(samples) * wanted // rate)
+    count = -(-len(samples) * target_rate // rate)
     for start in range(0, count, AT_ONCE):
-        place = np.arange(start, min(start + AT_ONCE, count)) * (rate / wanted)
+        place = np.arange(start, min(start + AT_ONCE, count)) * (rate / target_rate)
         first = np.floor(place).astype(np.int64)
         distance = (near + first[:, None] - place[:, None]) * cutoff
         weights = np.sinc(distance) * np.cos(np.pi / 2 * np.clip(distance / REACH, -1, 1)) ** 2

@@ -188,8 +188,8 @@ def read_sentences(files: Sequence[str], schema: Schema, skipped: Skipped) -> It
     data = schema.data
     universal = detect_format(files, data.format) == "conllu"
     default = ("form", "upos") if universal else ("1", "last")
-    asked = (data.source[0], data.target)
-    word, tag = (own if name == side else name for own, name, side in zip(default, asked, PAIR, strict=True))
+    columns = (data.source[0], data.target)
+    word, tag = (own if name == side else name for own, name, side in zip(default, columns, PAIR, strict=True))
     tag = tag if "target" in schema.sides else ""
     reading = ConllReading(word, tag, "conllu" if universal else "columns", data.encoding, data.on_bad_row == "skip")
     for sentence in read_conll(files[0], reading, skipped):

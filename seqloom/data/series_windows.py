@@ -70,8 +70,8 @@ class Panel:
         return cls(values, features, times, tuple(one.name for one in series), begins)
 
 
-def compute_calendar(series: Series, wanted: bool) -> Singles:
-    if not wanted:
+def compute_calendar(series: Series, enabled: bool) -> Singles:
+    if not enabled:
         return np.empty((len(series.times), 0), np.float32)
     if series.times.dtype.kind != "M":
         raise DataError(f"data.calendar is true, but {series.name!r} has no dates: data.time names their column")

@@ -16,8 +16,8 @@ Side = Texts | Ragged
 
 
 def take_raws(side: Side, rows: Rows) -> list[Raw]:
-    taken = side.take(rows)
-    return taken.to_list() if isinstance(taken, Texts) else list(taken)
+    selected = side.take(rows)
+    return selected.to_list() if isinstance(selected, Texts) else list(selected)
 
 
 def measure_rows(raw: Mapping[str, Side], rows: Rows) -> Rows:
@@ -58,9 +58,9 @@ def digest_long(texts: Texts, row: int) -> int:
 
 
 def _encode_rows(side: Side, rows: Rows) -> list[bytes]:
-    taken = side.take(rows)
-    flat = taken.bytes if isinstance(taken, Texts) else taken.values
-    return [flat[start:stop].tobytes() for start, stop in zip(taken.offsets[:-1], taken.offsets[1:], strict=True)]
+    selected = side.take(rows)
+    flat = selected.bytes if isinstance(selected, Texts) else selected.values
+    return [flat[start:stop].tobytes() for start, stop in zip(selected.offsets[:-1], selected.offsets[1:], strict=True)]
 
 
 def _digest(row: Iterable[bytes]) -> int:

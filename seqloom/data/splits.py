@@ -77,8 +77,8 @@ def draw_fold(
     for unit in left.tolist():
         folded[unit] = smallest = filled.index(min(filled))
         filled[smallest] += int(units.sizes[unit])
-    rest, wanted = left[folded[left] != fold], {"validation": share}
-    parts = _draw(units, rest, _count_rows(units, wanted), wanted)
+    rest, shares = left[folded[left] != fold], {"validation": share}
+    parts = _draw(units, rest, _count_rows(units, shares), shares)
     return parts | {"test": units.find_rows(np.flatnonzero(folded == fold))}
 
 
@@ -89,14 +89,14 @@ def split_by_time(
     units, sizes = _Units(len(times), groups), {}
     oldest = np.full(len(units.sizes), np.inf)
     np.minimum.at(oldest, units.of_row, np.asarray(times, dtype=np.float64))
-    left, wanted = np.argsort(oldest, kind="stable"), _count_rows(units, shares)
-    for part in reversed(list(wanted)):
+    left, counts = np.argsort(oldest, kind="stable"), _count_rows(units, shares)
+    for part in reversed(list(counts)):
         behind = np.cumsum(units.sizes[left][::-1])[::-1]  # rows from each unit on
-        sizes[part], left = np.split(left, [max(int(np.sum(behind > wanted[part])), 0)])[::-1]
+        sizes[part], left = np.split(left, [max(int(np.sum(behind > counts[part])), 0)])[::-1]
         if not len(sizes[part]):
             sizes[part], left = left[-1:], left[:-1]
     if not len(left):
-        raise units.refuse(wanted)
+        raise units.refuse(counts)
     empty = dict.fromkeys(shares, np.empty(0, dtype=np.int64))
     return {part: units.find_rows(some) for part, some in ({REST: left} | empty | sizes).items()}
 
@@ -157,16 +157,16 @@ def _draw(units: _Units, left: Rows, sizes: Mapping[str, int], parts: Iterable[s
     return {REST: units.find_rows(left)} | drawn
 
 
-def _spread_evenly(sizes: Rows, wanted: int) -> NDArray[np.bool_]:
+def _spread_evenly(sizes: Rows, count: int) -> NDArray[np.bool_]:
     """Units that have `wanted` rows together, or as many fewer as it takes, spread evenly: any stretch of them has its
     share. At least one unit, if it has to be the smallest, and not all."""
     total = int(sizes.sum())
-    wanted = min(wanted, total - 1)
-    chosen, passed, taken = np.zeros(len(sizes), dtype=np.bool_), 0, 0
+    count = min(count, total - 1)
+    chosen, passed, reached = np.zeros(len(sizes), dtype=np.bool_), 0, 0
     for place, size in enumerate(sizes.tolist()):
         passed += size
-        if taken + size <= passed * wanted // total:
-            chosen[place], taken = True, taken + size
-    if not taken:
+        if reached + size <= passed * count // total:
+            chosen[place], reached = True, reached + size
+    if not reached:
         chosen[np.argmin(sizes)] = True
     return chosen

@@ -24,18 +24,18 @@ def refuse_existing(folder: Path) -> None:
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     refuse_existing(folder)
-    made = make_partial_path(folder.resolve())
+    partial = make_partial_path(folder.resolve())
     with explain_errors(folder, "cannot be written"):
         try:
-            shutil.rmtree(made, ignore_errors=True)
-            made.mkdir(parents=True)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
             for name, data in files.items():
-                write_synced(made / name, data)
-            sync_folder(made)
-            os.replace(made, folder.resolve())
+                write_synced(partial / name, data)
+            sync_folder(partial)
+            os.replace(partial, folder.resolve())
             sync_folder(folder.resolve().parent)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def export_run(run: Run, folder: Path, format: str, write: Write) -> dict[str, Any]:

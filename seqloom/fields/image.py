@@ -99,8 +99,8 @@ class Image(ImageField):
         images = [self.picture(raw)[None] for raw in raws]
         for image in images:
             if image.shape[1:] != self.shape:
-                size, wanted = ("×".join(map(str, shape)) for shape in (image.shape[1:], self.shape))
-                raise DataError(f"an image is {size}, but this model sees {wanted}")
+                size, expected = ("×".join(map(str, shape)) for shape in (image.shape[1:], self.shape))
+                raise DataError(f"an image is {size}, but this model sees {expected}")
         return Ragged.stack(images) if images else Ragged(np.empty((0, *self.shape), np.uint8), np.zeros(1, np.int64))
 
     def embedding(self, model: Model, body: Body = "encoder") -> nn.Module:

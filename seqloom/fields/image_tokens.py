@@ -93,8 +93,8 @@ class ImageTokens(SymbolField, ImageField):
         images = [self.picture(raw) for raw in raws]
         for image in images:
             if image.shape != self.size:
-                size, wanted = ("×".join(map(str, shape)) for shape in (image.shape, self.size))
-                raise DataError(f"an image is {size}, but this model draws {wanted}")
+                size, expected = ("×".join(map(str, shape)) for shape in (image.shape, self.size))
+                raise DataError(f"an image is {size}, but this model draws {expected}")
         offsets = np.arange(len(images) + 1, dtype=np.int64) * self.count
         if not images:
             return Ragged(np.empty(0, dtype=np.int32), offsets)

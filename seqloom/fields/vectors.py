@@ -16,14 +16,14 @@ def load_vectors(layer: nn.Module, words: Sequence[str], file: str) -> float:
     A word that the file has only in small letters gets that vector. What it does not have stays as it was drawn.
     """
     weight, small = find_token_table(layer), [word.lower() for word in words]
-    wanted = list(dict.fromkeys([*words, *small]))
-    vectors = read_vectors(file, wanted)
+    queries = list(dict.fromkeys([*words, *small]))
+    vectors = read_vectors(file, queries)
     size = weight.shape[1]
     if vectors.values.shape[1] != size:
         raise RecipeError(
             f"{file} has vectors of {vectors.values.shape[1]} features, but model.embedding is {size}: set it so"
         )
-    places = {word: place for place, word in enumerate(wanted)}
+    places = {word: place for place, word in enumerate(queries)}
     known = 0
     with torch.no_grad():
         for number, (word, lower) in enumerate(zip(words, small, strict=True)):

@@ -21,9 +21,9 @@ eight_bits: ContextVar[bool] = ContextVar("eight_bits", default=False)
 
 
 @contextmanager
-def in_eight_bits(wanted: bool) -> Iterator[None]:
+def in_eight_bits(enabled: bool) -> Iterator[None]:
     """Steps that are prepared inside of this are to read bytes, if so."""
-    before = eight_bits.set(wanted)
+    before = eight_bits.set(enabled)
     try:
         yield
     finally:

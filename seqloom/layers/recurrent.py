@@ -277,8 +277,8 @@ def recurrent_encoder(
 
     def layer(inputs: int, size: int) -> Layer:
         if merge == "none":
-            made = cell(inputs, size)
-            return Recurrent(made, build_initial_state(made, initial_state))
+            built = cell(inputs, size)
+            return Recurrent(built, build_initial_state(built, initial_state))
         return build_bidirectional(cell, inputs, size, merge, initial_state)
 
     return stack_levels(

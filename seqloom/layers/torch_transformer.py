@@ -32,13 +32,13 @@ def from_torch(module: Blocks | nn.Transformer) -> Stack | tuple[Stack, Stack]:
     whole `nn.Transformer`, both."""
     if isinstance(module, nn.Transformer):
         return from_torch(module.encoder), from_torch(module.decoder)
-    made: list[Layer] = []
+    layers: list[Layer] = []
     with torch.no_grad():
         for block in module.layers:
-            made += parts_of(block)
+            layers += parts_of(block)
         if module.norm is not None:
-            made.append(Pointwise(deepcopy(module.norm)))
-    return Stack(*made)
+            layers.append(Pointwise(deepcopy(module.norm)))
+    return Stack(*layers)
 
 
 def parts_of(block: Any) -> list[Layer]:

@@ -246,13 +246,13 @@ class TransformerConfig:
 
     def residuals(self, layers: Sequence[Layer]) -> list[Residual]:
         """The parts of one layer, each with the way around it."""
-        made: list[Residual] = [
+        residuals: list[Residual] = [
             RESIDUALS[self.norm](self.size, layer, self.dropout, self.norm_type, self.bias) for layer in layers
         ]
         if self.norm == "rezero" and self.rezero_shared:
-            for other in made[1:]:
-                other.share = made[0].share
-        return made
+            for other in residuals[1:]:
+                other.share = residuals[0].share
+        return residuals
 
 
 def transformer(inputs: int, config: TransformerConfig, *, causal: bool, memory: int = 0) -> Layer:

@@ -36,10 +36,10 @@ def measure_traces(look: "Look") -> list[Trace]:
 
 def measure_attributions(look: "Look", step: int | None = None) -> list[tuple[Attribution, Faithfulness]]:
     """What drove the answer, or one step of it, by every method, each with its faithfulness."""
-    asked = find_decision(look.model, look.batch, look.names, step)
+    decision = find_decision(look.model, look.batch, look.names, step)
     return [
-        (attribution, measure_faithfulness(asked, attribution))
-        for attribution in (method(asked) for method in METHODS.values())
+        (attribution, measure_faithfulness(decision, attribution))
+        for attribution in (method(decision) for method in METHODS.values())
     ]
 
 
@@ -61,8 +61,8 @@ def measure_neighbors(look: "Look", *symbols: str) -> list[Neighbors]:
     """Which vectors are nearest to those of these symbols, or of the example's."""
     vectors: Vectors = look.measure("embedding")
     read = [name for name in look.names.of(look.side) if name in set(vectors.symbols)]
-    asked = list(dict.fromkeys(symbols or read))[:NEIGHBORS] or vectors.symbols[-1:]
-    return [vectors.neighbors(symbol) for symbol in asked]
+    queries = list(dict.fromkeys(symbols or read))[:NEIGHBORS] or vectors.symbols[-1:]
+    return [vectors.neighbors(symbol) for symbol in queries]
 
 
 def measure_scalar(look: "Look") -> tuple[ScalarDecay, float]:

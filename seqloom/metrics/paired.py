@@ -150,10 +150,10 @@ def conclude(best: str, seeds: int, pairs: tuple[Pair, ...]) -> Verdict:
             f"no verdict is possible with {count(seeds, 'seed')}: among {len(pairs) + 1} variants it takes {least}"
         )
         return Verdict(None, f"{sentence}, {count(least - seeds, 'more seed')}", seeds, least, pairs)
-    names, wanted = ", ".join(pair.other for pair in close), [pair.seeds_needed for pair in close]
+    names, seeds_each = ", ".join(pair.other for pair in close), [pair.seeds_needed for pair in close]
     sentence = f"no winner: {best} and {names} cannot be told apart with {count(seeds, 'seed')}"
-    known = [number for number in wanted if number is not None]
-    if len(known) < len(wanted):
+    known = [number for number in seeds_each if number is not None]
+    if len(known) < len(seeds_each):
         return Verdict(None, f"{sentence}, and more than {MOST:,} would be needed", seeds, None, pairs)
     needed = max(seeds + 1, *known)
     more = f"if the differences are what they seem, about {needed} would tell ({needed - seeds} more)"

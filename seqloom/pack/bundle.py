@@ -9,17 +9,17 @@ EXPORT = re.compile(r"^export (const|class|(?:async )?function\*?) (\w+)", re.MU
 
 def bundle(sources: Mapping[str, str], main: str) -> str:
     """`main` with all that it imports, each module in a function of its own, those that others need first."""
-    made: dict[str, str] = {}
+    bundled: dict[str, str] = {}
 
     def add(name: str) -> None:
-        if name in made:
+        if name in bundled:
             return
         source = sources[name]
         for _, needed in IMPORT.findall(source):
             add(needed)
         names = [exported for _, exported in EXPORT.findall(source)]
         body = EXPORT.sub(r"\1 \2", IMPORT.sub(r'const {\1} = modules["\2"];' + "\n", source))
-        made[name] = f'modules["{name}"] = (() => {{\n{body}\nreturn {{{", ".join(names)}}};\n}})();\n'
+        bundled[name] = f'modules["{name}"] = (() => {{\n{body}\nreturn {{{", ".join(names)}}};\n}})();\n'
 
     add(main)
-    return '"use strict";\nconst modules = {};\n' + "".join(made.values())
+    return '"use strict";\nconst modules = {};\n' + "".join(bundled.values())

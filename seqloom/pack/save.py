@@ -50,7 +50,7 @@ def pack(run: Run, path: Path | str, examples: object = None) -> dict[str, Any]:
     program, rounded = describe_run(run), Run(run.folder, run.task, round_weights(run.model))
     graphs, weights = write_graphs(rounded.model, program)
     part, chosen, why = choose_examples(run, examples)
-    asked, parity = compare(run, rounded, chosen)
+    examples_json, parity = compare(run, rounded, chosen)
     about = describe(run, part, why, parity)
     about["notes"] += [f"{note[0].upper()}{note[1:]}." for note in notes]
     model = {
@@ -58,8 +58,8 @@ def pack(run: Run, path: Path | str, examples: object = None) -> dict[str, Any]:
         "fields": program.fields,
         "tokenizers": {name.split(".")[0]: json.loads(data) for name, data in program.files.items()},
         "longest": None if program.fields.get("end") == -1 else getattr(run.recipe.data, "max_length", None),
-        "examples": asked,
-        "single": any(np.ndim(one["input"]) == 1 for one in asked if not isinstance(one["input"], str)),
+        "examples": examples_json,
+        "single": any(np.ndim(one["input"]) == 1 for one in examples_json if not isinstance(one["input"], str)),
         "about": about,
     }
     page = write_page(about["title"], read_style(), model, base64.b64encode(weights).decode(), bundle(sources(), MAIN))
@@ -132,9 +132,13 @@ def compare(run: Run, rounded: Run, chosen: list[Example]) -> tuple[list[dict[st
     series = hasattr(pairs[0][0], "values")
     same = pairs if series else [(right, answer) for right, answer in pairs if right.output == answer.output]
     gaps = [largest_gap(asdict(right), asdict(answer)) for right, answer in same]
-    asked = [describe_example(one, answer) for one, answer in zip(chosen, answers, strict=True)]
+    described = [describe_example(one, answer) for one, answer in zip(chosen, answers, strict=True)]
     counted = None if series else len(same)
-    return asked, {"examples": len(asked), "same_answers": counted, "largest_difference": max(gaps, default=None)}
+    return described, {
+        "examples": len(described),
+        "same_answers": counted,
+        "largest_difference": max(gaps, default=None),
+    }
 
 
 def describe_example(one: Example, answers: Predictions) -> dict[str, Any]:

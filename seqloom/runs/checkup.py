@@ -56,10 +56,10 @@ def examine_run(
 
 def pick_batches(task: Task, prepared: Prepared, recipe: Recipe) -> list[Batch]:
     """Batches of the first epoch, evenly over it."""
-    asked = replace_recipe(task, recipe)
-    order = asked.order(prepared, 0)
+    changed = replace_recipe(task, recipe)
+    order = changed.order(prepared, 0)
     places = torch.linspace(0, len(order) - 1, min(len(order), COUNTED)).long().tolist()
-    return [asked.batch(prepared, order[place]) for place in places]
+    return [changed.batch(prepared, order[place]) for place in places]
 
 
 def enable_shuffling(recipe: Recipe) -> Recipe:

@@ -150,7 +150,7 @@ def make_plan(folder: Path, recipe: Recipe, design: Design, examples: object = N
     named = list_variants(design.kinds, design.over)
     for variant in named:  # what cannot be is said before anything is waited for
         variant.recipe(recipe)
-    asked = {
+    settings = {
         "recipe": recipe.model_dump(mode="json"),
         "match": match,
         "budget": budget,
@@ -160,7 +160,7 @@ def make_plan(folder: Path, recipe: Recipe, design: Design, examples: object = N
         for name in (RUNS, RESULTS, CLAIMS):
             (folder / name).mkdir(parents=True, exist_ok=True)
     with claim(folder / CLAIMS / "plan", wait=True):
-        known = json.loads(json.dumps(asked))
+        known = json.loads(json.dumps(settings))
         if (folder / PLAN).exists():
             stored = read_json(folder / PLAN)
             if {key: stored.get(key) for key in known} != known:
@@ -262,11 +262,11 @@ def measure(into: Path, examples: object) -> dict[str, Any]:
     run = load(into)
     records, _ = read_records(into / RECORDS)
     steps = [record for record in records if record["kind"] != "note"]
-    _, asked = run.pick_examples(TIMED_INPUTS, examples)
-    for one in asked[:1]:  # what is set up at the first answer is not counted
+    _, timed = run.pick_examples(TIMED_INPUTS, examples)
+    for one in timed[:1]:  # what is set up at the first answer is not counted
         run.predict(one.input)
-    begun = time.perf_counter()
-    for one in asked:
+    start = time.perf_counter()
+    for one in timed:
         run.predict(one.input)
     scored, kept = read_scores(into), ("value", "better", "baselines")
     return {
@@ -274,7 +274,7 @@ def measure(into: Path, examples: object) -> dict[str, Any]:
         "task": scored["task"],
         "steps": steps[-1]["step"],
         "seconds": steps[-1]["seconds"],
-        "milliseconds": 1000 * (time.perf_counter() - begun) / max(len(asked), 1),
+        "milliseconds": 1000 * (time.perf_counter() - start) / max(len(timed), 1),
         "megabytes": (into / WEIGHTS).stat().st_size / 1e6,
     }
 

@@ -181,8 +181,8 @@ class Lexicon:
         return self.rank(towards / (np.linalg.norm(towards) or 1), [a, b, c], count)
 
     def rank(self, direction: Floats, without: Sequence[str], count: int) -> list[Neighbor]:
-        cosines, asked = self.directions @ direction, {self.field.normalize(word).strip() for word in without}
-        order = (place for place in np.argsort(-cosines, kind="stable") if self.words[place] not in asked)
+        cosines, excluded = self.directions @ direction, {self.field.normalize(word).strip() for word in without}
+        order = (place for place in np.argsort(-cosines, kind="stable") if self.words[place] not in excluded)
         return [
             Neighbor(self.words[place], float(cosines[place])) for place, _ in zip(order, range(count), strict=False)
         ]
@@ -206,14 +206,14 @@ class Lexicon:
                 else:
                     sections[name].append(places)
         return {
-            name: {"right": self.count_right(asked), "asked": len(asked), "unknown": unknown.get(name, 0)}
-            for name, asked in sections.items()
+            name: {"right": self.count_right(questions), "asked": len(questions), "unknown": unknown.get(name, 0)}
+            for name, questions in sections.items()
         }
 
-    def count_right(self, asked: Sequence[Sequence[int]]) -> int:
+    def count_right(self, questions: Sequence[Sequence[int]]) -> int:
         right = 0
-        for first in range(0, len(asked), BATCH):
-            a, b, c, d = np.array(asked[first : first + BATCH]).T
+        for first in range(0, len(questions), BATCH):
+            a, b, c, d = np.array(questions[first : first + BATCH]).T
             cosines = (self.directions[b] - self.directions[a] + self.directions[c]) @ self.directions.T
             for each in (a, b, c):
                 cosines[np.arange(len(a)), each] = -np.inf

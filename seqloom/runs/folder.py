@@ -79,17 +79,17 @@ def hold_folder(folder: Path, resume: bool) -> Iterator[bool]:
 
     What a killed beginning has left is no obstacle.
     """
-    begun = resume and (folder / MANIFEST).exists()
-    made = [] if begun else make_room(folder, resume)
+    resumed = resume and (folder / MANIFEST).exists()
+    created = [] if resumed else make_room(folder, resume)
     with lock_folder(folder):
         sweep(folder)
         try:
-            yield begun
+            yield resumed
         finally:
             if not (folder / MANIFEST).exists():
                 for name in LEFTOVERS:
                     remove_quietly(folder / name)
-                for path in made:
+                for path in created:
                     with suppress(OSError):
                         path.rmdir()
 
@@ -102,12 +102,12 @@ def make_room(folder: Path, resume: bool) -> list[Path]:
         raise RunError(
             f"{folder}: is not an empty folder; choose another with --into, or continue its training with --resume"
         )
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"{folder}: cannot be made ({error.strerror or error})") from error
-    return made
+    return created
 
 
 def write_header(folder: Path, task: Task, prepared: Prepared, model: nn.Module, about: dict[str, Any]) -> None:
@@ -207,10 +207,10 @@ def name_cell(cell: MakeCell | None) -> str | None:
 
 def check_cell(folder: Path, cell: MakeCell | None) -> None:
     """A cell of one's own is code: it comes from Python, and a folder only says its name."""
-    wanted = read_config(folder).cell
-    if wanted != name_cell(cell):
+    own = read_config(folder).cell
+    if own != name_cell(cell):
         raise RunError(
-            f"{folder}: was trained with {f'a cell of its own, {wanted}' if wanted else 'a built-in cell'}, but "
+            f"{folder}: was trained with {f'a cell of its own, {own}' if own else 'a built-in cell'}, but "
             f"{f'{name_cell(cell)} is given' if cell else 'none is given: load(folder, cell=…) in Python'}"
         )
 

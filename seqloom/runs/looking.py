@@ -46,10 +46,10 @@ def look_into(run: "Run", raw: Any, answer: str | None, examples: object) -> Loo
 
 def pick_input(run: "Run", examples: object) -> Any:
     """The first example of the run's own test part."""
-    _, asked = run.pick_examples(1, examples)
-    if not asked:
+    _, chosen = run.pick_examples(1, examples)
+    if not chosen:
         raise RunError(f"{run.folder}: its data has no example to show; give an input")
-    return asked[0].input if asked[0].inspected is None else asked[0].inspected
+    return chosen[0].input if chosen[0].inspected is None else chosen[0].inspected
 
 
 def read_history(folder: Path, recipe: Recipe) -> History:

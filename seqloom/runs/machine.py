@@ -53,12 +53,12 @@ def format_machine(facts: Facts) -> list[str]:
     kernels, memory, threads = facts["kernels"], facts["memory"], facts["threads"]
     quota = facts["processor_quota"]
     limit = "no quota" if quota is None else f"quota {quota:g}"
-    asked = threads["OMP_NUM_THREADS"]
+    variable = threads["OMP_NUM_THREADS"]
     lines = {
         "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items() if version),
         "system": facts["system"],
         "processors": f"{facts['processors']} ({limit})",
-        "threads": f"{threads['torch']}" + (f" (OMP_NUM_THREADS={asked})" if asked else ""),
+        "threads": f"{threads['torch']}" + (f" (OMP_NUM_THREADS={variable})" if variable else ""),
         "kernels": (f"native, {kernels['level']}: " if kernels["native"] else "plain: ") + kernels["reason"],
         "torch": f"{kernels['torch']}, oneDNN {'yes' if kernels['mkldnn'] else 'no'}; {', '.join(facts['devices'])}",
         "memory": f"{format_bytes(memory['available'])} of {format_bytes(memory['total'])} available"

@@ -115,7 +115,7 @@ def match_parameters(workshop: Workshop, variants: Sequence[Variant]) -> list[Va
 Candidate = tuple[tuple[str, ...], float]  # settings, and the parameters they give
 
 
-def list_candidates(workshop: Workshop, variant: Variant, wanted: int, reach: float, fine: bool) -> list[Candidate]:
+def list_candidates(workshop: Workshop, variant: Variant, target: int, reach: float, fine: bool) -> list[Candidate]:
     """Sizes of a variant and their parameters, in increasing order.
 
     Parameters are a polynomial of the second degree in the size, so three models say how many any has. In a straight
@@ -132,10 +132,10 @@ def list_candidates(workshop: Workshop, variant: Variant, wanted: int, reach: fl
     step = math.lcm(*heads, 2 if any(getattr(side, "bidirectional", False) for side in sides) else 1)
     sizes = [step * max(1, round(size / step) + shift) for shift in (0, 2, 4)]
     count = fit_polynomial(sizes, [workshop.count(variant.recipe(base, f"model.size={one}")) for one in sizes])
-    largest = next((one for one in range(step, LARGEST, step) if count(one) > reach * wanted), 2 * step)
+    largest = next((one for one in range(step, LARGEST, step) if count(one) > reach * target), 2 * step)
     options: list[Candidate] = []
     for one in range(step, largest, step):
-        if count(one) < wanted / reach / 2:
+        if count(one) < target / reach / 2:
             continue
         options.append(((f"model.size={one}",), count(one)))
         if heads:
@@ -175,7 +175,7 @@ def fit_polynomial(places: Sequence[int], values: Sequence[int]) -> Any:
     return value
 
 
-def choose_closest(lists: Sequence[Sequence[Candidate]], wanted: int) -> list[Candidate]:
+def choose_closest(lists: Sequence[Sequence[Candidate]], goal: int) -> list[Candidate]:
     """One of each list, as near to one another as is asked; of such choices, the one nearest to what is wanted."""
     best: list[Candidate] = []
     grade = (math.inf, math.inf)
@@ -183,7 +183,7 @@ def choose_closest(lists: Sequence[Sequence[Candidate]], wanted: int) -> list[Ca
         chosen = [min(options, key=lambda one: abs(one[1] - target)) for options in lists]
         counts = [count for _, count in chosen]
         apart = max(counts) / min(counts) - 1
-        new = (max(0.0, apart - TOLERANCE / 2), abs(math.log(target / wanted)))
+        new = (max(0.0, apart - TOLERANCE / 2), abs(math.log(target / goal)))
         if new < grade:
             best, grade = chosen, new
     return best

@@ -92,13 +92,13 @@ class Pipeline:
         self, recipe: Recipe, examples: object, cell: MakeCell | None, before: int | None, changed_data: bool
     ) -> Iterator[Record]:
         """All of it; a run that was begun for so many steps `before` is taken up again."""
-        begun = before is not None
+        resumed = before is not None
         if before is not None:
             self.check_steps(before, recipe.train.steps)
         for sentence in self.log.damage:
             yield self.note(sentence)
-        yield from self.prepare_data(recipe, examples, begun, changed_data, cell)
-        yield from self.build_model(cell, begun)
+        yield from self.prepare_data(recipe, examples, resumed, changed_data, cell)
+        yield from self.build_model(cell, resumed)
         if before is None:
             yield from self.write_header()
         elif recipe.train.steps != before:
@@ -112,7 +112,7 @@ class Pipeline:
             "carried": {side: field.to_json() for side, field in self.carried.items()},
         }
         self.processes.broadcast(json_bytes(orders))
-        end = yield from self.fit(begun, changed)
+        end = yield from self.fit(resumed, changed)
         shutdown()
         if end is not None:
             yield from self.score_and_save(end)
@@ -129,16 +129,16 @@ class Pipeline:
     # --- before the first step ---
 
     def prepare_data(
-        self, recipe: Recipe, examples: object, begun: bool, changed_data: bool, cell: MakeCell | None
+        self, recipe: Recipe, examples: object, resumed: bool, changed_data: bool, cell: MakeCell | None
     ) -> Generator[Record, None, None]:
         """Read the data; of a run that has begun, the same as then."""
-        for sentence in () if begun else recipe.notes:
+        for sentence in () if resumed else recipe.notes:
             yield self.note(sentence)
-        if examples is not None and recipe.task == "language" and recipe.data.documents != "file" and not begun:
+        if examples is not None and recipe.task == "language" and recipe.data.documents != "file" and not resumed:
             yield self.note("each text is a document, read from its own beginning (data.documents)")
 
         def prepare(note: Note) -> tuple[Task, Prepared]:
-            if begun:
+            if resumed:
                 return self.prepare_again(recipe, examples, changed_data, note, cell)
             settled, sentence, self.most_steps = settle(recipe, examples, self.fields)
             if sentence:
@@ -166,8 +166,8 @@ class Pipeline:
         declared, known = declare_run(recipe, self.fields), read_data(self.folder)
         saved = read_json(self.folder / "task.json")
         if start := read_config(self.folder).start:
-            begun = read_task(self.folder, recipe, cell, self.fields)
-            declared, self.carried = begun.declaration, {side: begun.fields[side] for side in start.fields}
+            stored = read_task(self.folder, recipe, cell, self.fields)
+            declared, self.carried = stored.declaration, {side: stored.fields[side] for side in start.fields}
         changes = [change.model_dump() for change in known.changes]
         task, prepared = declared.prepare(recipe, note, examples, saved if changes else None)
         if known.fingerprint == prepared.fingerprint:
@@ -185,10 +185,10 @@ class Pipeline:
         note(f"the data has changed: after step {changes[-1]['step']} this run is trained on what is there now")
         return task, prepared
 
-    def build_model(self, cell: MakeCell | None, begun: bool) -> Iterator[Record]:
+    def build_model(self, cell: MakeCell | None, resumed: bool) -> Iterator[Record]:
         """A new model, on its device."""
         task = self.task
-        if begun:
+        if resumed:
             check_cell(self.folder, cell)
         task.cell = cell
         for name in ("device", "precision"):
@@ -197,17 +197,17 @@ class Pipeline:
         self.model = task.build()  # drawn on the processor, so that it is the same everywhere
         sentences: list[str] = []
         task.initialize(self.model, sentences.append)
-        self.load_start(cell, begun, sentences.append)
+        self.load_start(cell, resumed, sentences.append)
         self.model.to(choose_device(self.machine.device))
-        for sentence in () if begun else sentences:
+        for sentence in () if resumed else sentences:
             yield self.note(sentence)
 
-    def load_start(self, cell: MakeCell | None, begun: bool, note: Note) -> None:
+    def load_start(self, cell: MakeCell | None, resumed: bool, note: Note) -> None:
         """Begin with the weights of the run that this one starts from; from a checkpoint on they are not needed."""
-        if not self.task.recipe.model.start or (begun and self.checkpoints.newest()):
+        if not self.task.recipe.model.start or (resumed and self.checkpoints.newest()):
             return
         start = self.start or Start(self.task.recipe.model.start, cell)
-        if begun and (known := read_config(self.folder).start) and known.sha256 != start.sum:
+        if resumed and (known := read_config(self.folder).start) and known.sha256 != start.sum:
             raise RunError(
                 f"{self.folder}: was begun with weights of {start.folder} that have changed since, and has no "
                 "checkpoint yet: train into another folder"
@@ -305,7 +305,7 @@ class Pipeline:
         steps = self.task.recipe.train.steps
         yield self.note(f"going on from step {step:,} of {steps:,} in {self.machine}", **self.details())
 
-    def fit(self, begun: bool, changed: int) -> Generator[Record, None, Record | None]:
+    def fit(self, resumed: bool, changed: int) -> Generator[Record, None, Record | None]:
         """Train; every record goes into the folder before it is yielded, and so do the best weights.
 
         The record of the end is not yielded but returned: the final scores are still missing in it.
@@ -328,7 +328,7 @@ class Pipeline:
         with closing(Events(self.folder)) as events:
             events.add_text("recipe", indent(self.task.recipe.to_toml(comments=False), "    "), 0)
             for record in records:
-                if first and begun:
+                if first and resumed:
                     yield from self.note_resuming(record.step)
                 self.step, first = record.step, False
                 if record.best:

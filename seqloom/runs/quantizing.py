@@ -18,9 +18,9 @@ def score_quantized(run: "Run", examples: Sequence[Any]) -> dict[str, Any]:
     for eight in (False, True):
         if eight:  # answers that are under way are finished with the weights that they were begun with
             run.use(quantize_model(run, deepcopy(run.net)))
-        begun = perf_counter()
+        start = perf_counter()
         scores = drop_undefined(run.task.score(run.model, examples))
-        seconds["int8" if eight else "float32"] = round(perf_counter() - begun, 3)
+        seconds["int8" if eight else "float32"] = round(perf_counter() - start, 3)
         values.append({name: one.score.value for name, one in scores.items()})
     plain, rounded = values
     measured = {

@@ -59,13 +59,13 @@ def pick_examples(task: Task, prepared: Prepared, at_most: int) -> tuple[str, li
 def answer_examples(run: "Run", examples: object = None) -> tuple[str, list[AnsweredExample] | str]:
     """Answers to some examples of a part, which is named; or why there are none."""
     try:
-        part, asked = run.pick_examples(MAX_EXAMPLES, examples)
+        part, chosen = run.pick_examples(MAX_EXAMPLES, examples)
     except SeqloomError as error:
         return "", f"There are no examples to show: {error}."
-    predictions = run.task.predict(run.model, [one.input for one in asked], 1)
+    predictions = run.task.predict(run.model, [one.input for one in chosen], 1)
     return part, [
         AnsweredExample(one.text, one.answer, best.output, run.task.error(best, one), one.picture)
-        for one, (best, *_) in zip(asked, predictions, strict=True)
+        for one, (best, *_) in zip(chosen, predictions, strict=True)
     ]
 
 

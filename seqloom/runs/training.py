@@ -60,9 +60,9 @@ def train(
         return
     if recipe is None and not (resume and (folder / "manifest.json").exists()):
         raise RunError(f"{folder}: there is nothing to resume: it holds no run that has begun")
-    with hold_folder(folder, resume) as begun:
+    with hold_folder(folder, resume) as resumed:
         before = None
-        if begun:
+        if resumed:
             sums = check_manifest(folder, SETTLED)
             own = read_recipe(folder)
             recipe, before = own if recipe is None else check_recipe(own, recipe, folder), own.train.steps
@@ -74,7 +74,7 @@ def train(
         if examples is None:
             recipe.check_data()
         machine = choose_machine(recipe.train.device, recipe.train.precision, processes.count)
-        if begun:
+        if resumed:
             machine = replace(machine, threads=read_config(folder).machine.threads)
         with use_threads(machine.threads):
             pipeline = Pipeline(folder, machine, processes, stop, fields)

@@ -100,8 +100,8 @@ class Search:
 
     def name(self) -> str:
         """The same search has the same name, whoever takes part in it."""
-        asked = [self.recipe.model_dump(mode="json"), [over.__dict__ for over in self.overs]]
-        return f"seqloom-{hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]}"
+        identity = [self.recipe.model_dump(mode="json"), [over.__dict__ for over in self.overs]]
+        return f"seqloom-{hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]}"
 
     def folder(self, settings: dict[str, Any]) -> Path:
         """Where a trial with these settings is trained: named by them, so that another go finds what was begun."""
@@ -160,8 +160,8 @@ class Search:
                 raise optuna.TrialPruned from None
             select_by = recipe.resolved().train.select_by
             folder = self.folder(trial.params)
-            begun = (folder / MANIFEST).exists()
-            records: Any = train(None if begun else recipe, folder, resume=True, stop=stop)
+            resumed = (folder / MANIFEST).exists()
+            records: Any = train(None if resumed else recipe, folder, resume=True, stop=stop)
             with closing(records):  # at once, so that the folder is free again
                 for record in records:
                     if not record.scores:

@@ -82,9 +82,9 @@ _wanted: ContextVar[Callable[[], bool] | None] = ContextVar("wanted", default=No
 
 
 @contextmanager
-def while_wanted(wanted: Callable[[], bool]) -> Iterator[None]:
+def while_wanted(is_wanted: Callable[[], bool]) -> Iterator[None]:
     """Searches inside ask after each step whether their result is still wanted, and raise `Abandoned` if not."""
-    token = _wanted.set(wanted)
+    token = _wanted.set(is_wanted)
     try:
         yield
     finally:
@@ -104,12 +104,12 @@ class Patience:
         """Whether anyone has to be asked between two steps."""
         return _wanted.get() is not None or (patience is not None and patience.left < float("inf"))
 
-    def ends(self, begun: float) -> bool:
+    def ends(self, start: float) -> bool:
         """Whether a step that began then was the last there was time for."""
-        wanted = _wanted.get()
-        if wanted is not None and not wanted():
+        is_wanted = _wanted.get()
+        if is_wanted is not None and not is_wanted():
             raise Abandoned
-        self.left -= perf_counter() - begun
+        self.left -= perf_counter() - start
         return self.left <= 0
 
 

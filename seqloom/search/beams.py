@@ -101,7 +101,7 @@ def beam(
             rows = likeliest_rows(step, last, state, options.beam_size, options.places, search.banned)
         newest = last[:, 0].cpu().numpy()
         for count in range(options.steps):
-            begun = perf_counter()
+            start = perf_counter()
             if rows is not None:
                 candidates = search.rank_all(*rows.advance(newest))
             else:
@@ -119,7 +119,7 @@ def beam(
             else:
                 state = repeat(state, options.beam_size) if first else state
                 state = state if origin is None else select(state, torch.from_numpy(origin).to(last.device))
-            if patience is not None and patience.ends(begun):
+            if patience is not None and patience.ends(start):
                 spent = "time"
                 break
     return search.collect(spent)
@@ -241,10 +241,10 @@ class Beams:
             )
             groups.append(self.rank(first, extensions))
             if options.diversity and number + 1 < options.groups:
-                taken = groups[-1].best(groups[-1].tokens, options.places, 0)
+                chosen = groups[-1].best(groups[-1].tokens, options.places, 0)
                 live = groups[-1].best(groups[-1].sums, options.places, -np.inf) > -np.inf
                 shares = torch.from_numpy(options.diversity * live).to(penalties)
-                penalties = penalties.scatter_add(1, torch.from_numpy(taken).to(self.device), shares)
+                penalties = penalties.scatter_add(1, torch.from_numpy(chosen).to(self.device), shares)
         return groups
 
     def rank(self, first: int, extensions: Extensions) -> GroupCandidates:
@@ -310,11 +310,11 @@ class Beams:
             noted: list[Candidate] = []
             for number, group in enumerate(groups):
                 first = number * options.places
-                taken = {int(one): first + slot for slot, one in enumerate(group.index[place])}
+                slots = {int(one): first + slot for slot, one in enumerate(group.index[place])}
                 for rank, one in enumerate(group.order[place].tolist(), 1):
                     if group.sums[place, one] == -np.inf:
                         continue
-                    slot, token = taken.get(one), int(group.tokens[place, one])
+                    slot, token = slots.get(one), int(group.tokens[place, one])
                     if slot is None:
                         fate, why = "pruned", f"rank {rank} in a beam of {options.places}"
                     elif self.finished[place, slot]:

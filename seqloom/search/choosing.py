@@ -69,26 +69,26 @@ def top_log_probabilities(logits: Tensor, count: int, banned: Tensor | None = No
     return values[:, :count], tokens[:, :count]
 
 
-def likeliest_rows(step: Step, last: Tensor, state: State, width: int, wanted: int, banned: Sequence[int]) -> Rows:
+def likeliest_rows(step: Step, last: Tensor, state: State, width: int, count: int, banned: Sequence[int]) -> Rows:
     """The rows after `last` (B, 1), each of which may become up to `width`: by the step's own quick way, if it has
     one, or by its logits."""
-    rows = quick_rows(step, last, state, width, wanted, banned)
-    return PlainRows(step, last, state, wanted, banned) if rows is None else rows
+    rows = quick_rows(step, last, state, width, count, banned)
+    return PlainRows(step, last, state, count, banned) if rows is None else rows
 
 
 def quick_rows(
-    step: Step, last: Tensor, state: State, width: int, wanted: int, banned: Sequence[int]
+    step: Step, last: Tensor, state: State, width: int, count: int, banned: Sequence[int]
 ) -> QuickRows | None:
     """By the step's own quick way, if it has one."""
     decode = getattr(step, "decode_likeliest", None)
-    return None if decode is None else decode(last, state, len(last) * width, wanted, banned)
+    return None if decode is None else decode(last, state, len(last) * width, count, banned)
 
 
 class PlainRows:
     """The likeliest tokens by way of all logits."""
 
-    def __init__(self, step: Step, last: Tensor, state: State, wanted: int, banned: Sequence[int]) -> None:
-        self.step, self.state, self.wanted, self.device = step, state, wanted, last.device
+    def __init__(self, step: Step, last: Tensor, state: State, count: int, banned: Sequence[int]) -> None:
+        self.step, self.state, self.wanted, self.device = step, state, count, last.device
         self.banned, self.never = banned, None if banned else torch.empty(0)
 
     def advance(self, last: Integers) -> tuple[NDArray[Any], Integers]:
@@ -96,8 +96,8 @@ class PlainRows:
         logits, self.state = self.step(tokens, self.state)
         if self.never is None:
             self.never = index_tensor(self.banned, logits[:, -1])
-        wanted = min(self.wanted, logits.shape[-1])
-        values, places = top_log_probabilities(logits, wanted, self.never if self.banned else None)
+        count = min(self.wanted, logits.shape[-1])
+        values, places = top_log_probabilities(logits, count, self.never if self.banned else None)
         return values.cpu().numpy(), places.cpu().numpy()
 
     def select(self, rows: Integers) -> None:

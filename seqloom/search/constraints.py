@@ -98,14 +98,14 @@ class Required:
             raise SearchError(f"{len(self.tokens)} tokens are required, but only {self.steps} may be written")
 
     def __call__(self, logs: Tensor, written: Written) -> Tensor:
-        asked, times = index_tensor(self.tokens, logs).unique(return_counts=True)
-        there = (written.tokens[:, :, None] == asked).sum(1)  # (N, different tokens)
+        different, times = index_tensor(self.tokens, logs).unique(return_counts=True)
+        there = (written.tokens[:, :, None] == different).sum(1)  # (N, different tokens)
         missing = (times - there).clamp(min=0)
         lacking = missing.sum(1, keepdim=True)
         logs = torch.where(lacking > 0, logs.index_fill(1, index_tensor([self.end], logs), NEVER), logs)
         urgent = lacking >= self.steps - written.tokens.shape[1]  # every step that is left is needed
         only = torch.full_like(logs, NEVER)
-        only[:, asked] = logs[:, asked].masked_fill(missing == 0, NEVER)
+        only[:, different] = logs[:, different].masked_fill(missing == 0, NEVER)
         return torch.where(urgent & (lacking > 0), only, logs)
 
 

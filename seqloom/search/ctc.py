@@ -66,15 +66,15 @@ def prefix_logs(logs: Doubles, answers: Sequence[Sequence[int]]) -> list[list[fl
     repeats[:, 1:] = tokens[:, 1:] == tokens[:, :-1]
     blank, other = np.full((count, longest + 1), -np.inf), np.full((count, longest + 1), -np.inf)  # by prefix and end
     blank[:, 0] = 0
-    begun = np.full((count, longest), -np.inf)  # that a path begins with the prefix, however it goes on
+    prefix = np.full((count, longest), -np.inf)  # that a path begins with the prefix, however it goes on
     for frame in logs:
         begins = np.logaddexp(blank[:, :-1], np.where(repeats, -np.inf, other[:, :-1])) + frame[tokens]
-        begun = np.logaddexp(begun, begins)
+        prefix = np.logaddexp(prefix, begins)
         blank, stays = np.logaddexp(blank, other) + frame[BLANK], other[:, 1:] + frame[tokens]
         other[:, 1:] = np.logaddexp(begins, stays)
     whole = np.logaddexp(blank, other)
     gains = []
     for row, answer in enumerate(answers):
-        sums = [0.0, *begun[row, : len(answer)].tolist(), float(whole[row, len(answer)])]
+        sums = [0.0, *prefix[row, : len(answer)].tolist(), float(whole[row, len(answer)])]
         gains.append([after - before for before, after in zip(sums, sums[1:], strict=False)])
     return gains

@@ -74,10 +74,10 @@ def stream(
     for count in range(1, steps + 1):
         if not rows:
             return
-        begun = perf_counter()
+        start = perf_counter()
         with torch.no_grad():
             chosen, gains, allowed, others = choices.advance(rows, count)
-        late = patience is not None and patience.ends(begun)
+        late = patience is not None and patience.ends(start)
         spent = "length" if count == steps else "time" if late else ""
         picks = []
         for place, (row, token, log) in enumerate(zip(rows, chosen, gains, strict=True)):
@@ -228,8 +228,8 @@ def write(
         alternatives=alternatives,
         patience=patience,
     )
-    for made in steps_made:
-        for pick in made:
+    for step_picks in steps_made:
+        for pick in step_picks:
             picks[pick.row].append(pick)
     return [collect_hypothesis(row) for row in picks]
 

@@ -98,8 +98,8 @@ class Batcher:
                 job = self._waiting.popleft()
                 if (job.run, job.key) != (first.run, first.key):
                     rest.append(job)
-                elif wanted := self._unless_cancelled(job):
-                    batch.append(wanted)
+                elif live := self._unless_cancelled(job):
+                    batch.append(live)
             self._waiting.extendleft(reversed(rest))
         batch.sort(key=lambda job: job.size)
         return batch, "full" if len(batch) == self.limits.batch else "nothing else waiting"
@@ -115,13 +115,13 @@ class Batcher:
         job.fail(Abandoned())
 
     def _run(self, batch: list[Job], why: str) -> None:
-        begun = time.monotonic()
+        start = time.monotonic()
         for job in batch:
-            self.metrics.observe("queue_wait_seconds", begun - job.born)
+            self.metrics.observe("queue_wait_seconds", start - job.born)
         self.metrics.observe("batch_size", len(batch))
         self.metrics.count("batches", left=why)
         self._answer(batch)
-        self.metrics.observe("batch_seconds", time.monotonic() - begun)
+        self.metrics.observe("batch_seconds", time.monotonic() - start)
 
     def _answer(self, batch: list[Job]) -> None:
         try:
@@ -150,10 +150,10 @@ class Batcher:
         """Every text that is being written has a turn."""
         for _ in range(len(self._writing)):
             job, items = self._writing.popleft()
-            self._beat = begun = time.monotonic()
+            self._beat = start = time.monotonic()
             try:
                 with while_wanted(lambda job=job: not job.cancelled):  # type: ignore[misc]
-                    while time.monotonic() - begun < TURN:
+                    while time.monotonic() - start < TURN:
                         if job.cancelled:
                             raise Abandoned
                         job.deliver(next(items))  # type: ignore[misc]

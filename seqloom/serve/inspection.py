@@ -115,9 +115,9 @@ def list_examples(model: Model) -> dict[str, Any]:
 def read_examples(model: Model) -> dict[str, Any]:
     """From the files that the recipe names."""
     check_files(model)
-    part, asked = model.run.pick_examples(EXAMPLES)
+    part, chosen = model.run.pick_examples(EXAMPLES)
     examples = []
-    for one in asked:
+    for one in chosen:
         raw, truth = shorten(one.input, one.answer)
         picture = {} if one.picture is None else {"picture": as_png(one.picture)}
         ahead = {"ahead": replace_nonfinite(one.target)} if isinstance(one.target, dict) else {}  # of a series

@@ -44,10 +44,10 @@ class Limits:
 
     def check_work(self, prompts: int, count: int, beams: int, tokens: int) -> None:
         """Refuse what is too much in one respect, or too much of everything together."""
-        asked = {"inputs": prompts, "count": count, "beam": beams, "tokens": tokens}
-        for name, value in asked.items():
+        factors = {"inputs": prompts, "count": count, "beam": beams, "tokens": tokens}
+        for name, value in factors.items():
             if value > (most := getattr(self, name)):
                 raise Refused(400, "work", f"{name} is {value}, and at most {most} are served")
         if (product := prompts * count * beams * tokens) > self.work:
-            says = " × ".join(f"{value} {name}" for name, value in asked.items())
+            says = " × ".join(f"{value} {name}" for name, value in factors.items())
             raise Refused(400, "work", f"{says} are {product:,} steps, and at most {self.work:,} are served at once")

@@ -66,41 +66,41 @@ async def describe_input(request: Request, run: str) -> dict[str, Any]:
 
 
 @router.post("/next")
-async def list_next(request: Request, asked: Read) -> dict[str, Any]:
+async def list_next(request: Request, body: Read) -> dict[str, Any]:
     """Every token that may come after a text with its log-probability, the likeliest first: for any temperature."""
     engine = engine_of(request)
-    engine.check_inputs([asked.input])
-    return await engine.call(asked.run, inspection.list_next, asked.input)
+    engine.check_inputs([body.input])
+    return await engine.call(body.run, inspection.list_next, body.input)
 
 
 @router.post("/views")
-async def list_views(request: Request, asked: Shown) -> dict[str, Any]:
+async def list_views(request: Request, body: Shown) -> dict[str, Any]:
     """The views that fit this run, each with how to read it, and why the others do not."""
-    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, inspection.list_views)
+    return await engine_of(request).inspect(body.run, body.input, body.answer, inspection.list_views)
 
 
 @router.post("/look")
-async def look(request: Request, asked: Drawn) -> dict[str, Any]:
+async def look(request: Request, body: Drawn) -> dict[str, Any]:
     """One view as a Vega-Lite definition (`spec`), or as a drawing (`svg`)."""
-    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, inspection.draw_view, asked.view)
+    return await engine_of(request).inspect(body.run, body.input, body.answer, inspection.draw_view, body.view)
 
 
 @router.post("/attention")
-async def attention(request: Request, asked: Shown) -> dict[str, Any]:
+async def attention(request: Request, body: Shown) -> dict[str, Any]:
     """The attention weights behind an answer: `weights[map][target][source]`."""
-    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, inspection.attend)
+    return await engine_of(request).inspect(body.run, body.input, body.answer, inspection.attend)
 
 
 @router.post("/tune")
-async def tune(request: Request, asked: Tune) -> dict[str, Any]:
+async def tune(request: Request, body: Tune) -> dict[str, Any]:
     """The sounds of a tune in ABC notation: start and end in seconds, pitch by MIDI's number, and the note's name."""
-    return await asyncio.to_thread(inspection.read_tune, asked.text)
+    return await asyncio.to_thread(inspection.read_tune, body.text)
 
 
 @router.post("/over-training")
-async def answer_over_training(request: Request, asked: Read) -> dict[str, Any]:
+async def answer_over_training(request: Request, body: Read) -> dict[str, Any]:
     """The answers to one input of every kept checkpoint, from step 0; `step` null is the run as it is served."""
-    answer = await engine_of(request).inspect(asked.run, asked.input, None, over_training)
+    answer = await engine_of(request).inspect(body.run, body.input, None, over_training)
     return answer
 
 

@@ -64,7 +64,7 @@ class Model:
         raws = [self.read_input(one) for one in inputs]
         drawn = how.sampling if how.temperature else None
         beam = 1 if drawn or how.temperature == 0 or how.alternatives else how.beam
-        asked = DecodingOptions(
+        options = DecodingOptions(
             beam or self.run.recipe.search.beam_size,
             max_length=how.max_tokens,
             sampling=drawn,
@@ -73,7 +73,7 @@ class Model:
             rules=Rules(stop=how.stop),
             timeout=0.0,  # the server's own limit holds
         )
-        return self._make_answers(inputs, self.run.answer(raws, asked))
+        return self._make_answers(inputs, self.run.answer(raws, options))
 
     def _make_answers(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[dict[str, Any]]:
         pairs = zip(inputs, results, strict=True)

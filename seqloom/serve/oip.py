@@ -83,14 +83,14 @@ def check(request: Request, model: str, version: str) -> Engine:
 
 @router.post("/models/{model}/infer", response_model=None)
 @router.post("/models/{model}/versions/{version}/infer", response_model=None)
-async def infer(request: Request, model: str, asked: Inference, version: str = VERSION) -> dict[str, Any]:
+async def infer(request: Request, model: str, body: Inference, version: str = VERSION) -> dict[str, Any]:
     """Answers to a batch of inputs; with sequence_id, to the next pieces of a session."""
     engine = check(request, model, version)
-    wanted = [output.name for output in asked.outputs] if asked.outputs else list(OUTPUTS)
-    if unknown := set(wanted) - set(OUTPUTS):
+    names = [output.name for output in body.outputs] if body.outputs else list(OUTPUTS)
+    if unknown := set(names) - set(OUTPUTS):
         raise DataError(f"there is no output {min(unknown)!r}; there are {', '.join(OUTPUTS)}")
-    inputs = rows_of(asked.inputs[0])
-    session, how = asked.parameters.sequence_id, asked.parameters
+    inputs = rows_of(body.inputs[0])
+    session, how = body.parameters.sequence_id, body.parameters
     if session:
         engine.check_inputs(inputs)
         engine.limits.check_work(len(inputs), 1, 1, 1)
@@ -100,12 +100,12 @@ async def infer(request: Request, model: str, asked: Inference, version: str = V
         raise DataError("sequence_start and sequence_end belong to a sequence_id, and there is none")
     else:
         answers = await engine.predict(model, inputs, how.beam)
-    named = {"id": asked.id} if asked.id is not None else {}
+    named = {"id": body.id} if body.id is not None else {}
     return {
         "model_name": model,
         "model_version": VERSION,
         **named,
-        "outputs": [tensor(name, answers) for name in wanted],
+        "outputs": [tensor(name, answers) for name in names],
     }
 
 
@@ -114,20 +114,20 @@ async def infer(request: Request, model: str, asked: Inference, version: str = V
 
 @router.post("/models/{model}/generate", response_model=None)
 @router.post("/models/{model}/versions/{version}/generate", response_model=None)
-async def generate(request: Request, model: str, asked: Generate, version: str = VERSION) -> dict[str, Any]:
+async def generate(request: Request, model: str, body: Generate, version: str = VERSION) -> dict[str, Any]:
     """A text: written on, where that is the task, and else the best answer to the input."""
     engine = check(request, model, version)
     writes_on, in_text, reads = await engine.call(
         model, lambda loaded: (loaded.writes_on, loaded.answers_in_text, loaded.reads_text)
     )
-    parameters, how = asked.parameters, asked.parameters.writing()
+    parameters, how = body.parameters, body.parameters.writing()
     details: dict[str, Any] = {}
-    read = asked.text_input if reads else numbers_of(asked.text_input, engine.limits.depth)
+    read = body.text_input if reads else numbers_of(body.text_input, engine.limits.depth)
     engine.check_inputs([read])
     if writes_on:
         how = Writing(**(how.__dict__ | {"max_tokens": how.max_tokens or 16}))
         engine.check_writing(1, how)
-        tokens = [token async for token in engine.generate(model, asked.text_input, how)]
+        tokens = [token async for token in engine.generate(model, body.text_input, how)]
         text = "".join(token.text for token in tokens)
         logs = [{"token": token.name, "logprob": token.log} for token in tokens if token.name]
         details = {"finish_reason": tokens[-1].finish, "tokens": logs}
@@ -136,7 +136,7 @@ async def generate(request: Request, model: str, asked: Generate, version: str =
         details, text = answer, answer["predictions"][0]["output"]
     else:
         raise DataError(f"{model} does not write its answers token by token, so it takes no parameters but details")
-    named = {"id": asked.id} if asked.id is not None else {}
+    named = {"id": body.id} if body.id is not None else {}
     answer_json = {"model_name": model, "model_version": VERSION, **named, "text_output": text}
     return answer_json | ({"details": details} if parameters.details else {})
 

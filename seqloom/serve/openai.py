@@ -42,25 +42,25 @@ def model_json(name: str) -> dict[str, Any]:
 
 
 @router.post("/completions", response_model=None)
-async def complete(request: Request, asked: Completion) -> Response:
+async def complete(request: Request, body: Completion) -> Response:
     """Texts written on from one or several prompts."""
     engine = engine_of(request)
-    asked.check(engine)
-    prompts: list[Read] = await engine.ask(asked.model, read_prompts, asked.prompts, "prompt")
+    body.check(engine)
+    prompts: list[Read] = await engine.ask(body.model, read_prompts, body.prompts, "prompt")
     read = sum(one.tokens for one in prompts)
     head = {
         "id": f"cmpl-{secrets.token_hex(12)}",
         "object": "text_completion",
         "created": int(time.time()),
-        "model": asked.model,
+        "model": body.model,
     }
-    if asked.stream:
-        return StreamingResponse(stream(engine, asked, head, prompts, read), media_type="text/event-stream")
+    if body.stream:
+        return StreamingResponse(stream(engine, body, head, prompts, read), media_type="text/event-stream")
     choices = []
     for number, prompt in enumerate(prompts):
-        choices += await collect(engine, asked, number, prompt)
+        choices += await collect(engine, body, number, prompt)
     usage = usage_of(read, sum(choice.written for choice in choices))
-    choices_json = [choice.to_json(asked.logprobs is not None) for choice in choices]
+    choices_json = [choice.to_json(body.logprobs is not None) for choice in choices]
     return JSONResponse(head | {"choices": choices_json, "usage": usage})
 
 
@@ -83,28 +83,28 @@ def read_prompts(model: Model, prompts: Sequence[Any]) -> list[Read]:
     ]
 
 
-def opening(asked: Completion, number: int, prompt: Read, echoed: Sequence[Token]) -> list[Choice]:
+def opening(body: Completion, number: int, prompt: Read, echoed: Sequence[Token]) -> list[Choice]:
     """The choices of one prompt before anything is written."""
-    choices = [Choice(number * asked.n + place, 0 if asked.echo else len(prompt.text)) for place in range(asked.n)]
-    for choice in choices if asked.echo else ():
+    choices = [Choice(number * body.n + place, 0 if body.echo else len(prompt.text)) for place in range(body.n)]
+    for choice in choices if body.echo else ():
         for token in echoed:
             choice.add(token, generated=False)
         choice.text = prompt.text
     return choices
 
 
-async def echo_of(engine: Engine, asked: Completion, prompt: Read) -> list[Token]:
-    if not asked.echo or asked.logprobs is None:
+async def echo_of(engine: Engine, body: Completion, prompt: Read) -> list[Token]:
+    if not body.echo or body.logprobs is None:
         return []
-    tokens: list[Token] = await engine.call(asked.model, score_prompt, prompt.given, asked.logprobs)
+    tokens: list[Token] = await engine.call(body.model, score_prompt, prompt.given, body.logprobs)
     return tokens
 
 
-async def collect(engine: Engine, asked: Completion, number: int, prompt: Read) -> list[Choice]:
+async def collect(engine: Engine, body: Completion, number: int, prompt: Read) -> list[Choice]:
     """The texts of one prompt, whole."""
-    choices = opening(asked, number, prompt, await echo_of(engine, asked, prompt))
-    if asked.max_tokens:
-        async for token in engine.generate(asked.model, prompt.text, asked.writing()):
+    choices = opening(body, number, prompt, await echo_of(engine, body, prompt))
+    if body.max_tokens:
+        async for token in engine.generate(body.model, prompt.text, body.writing()):
             choices[token.number].add(token)
     for choice in choices:
         choice.finish = choice.finish or "length"
@@ -112,28 +112,28 @@ async def collect(engine: Engine, asked: Completion, number: int, prompt: Read) 
 
 
 async def stream(
-    engine: Engine, asked: Completion, head: dict[str, Any], prompts: Sequence[Read], read: int
+    engine: Engine, body: Completion, head: dict[str, Any], prompts: Sequence[Read], read: int
 ) -> AsyncIterator[bytes]:
     """The same, a chunk a token; what goes wrong on the way is said in the stream."""
-    written, logprobs = 0, asked.logprobs is not None
+    written, logprobs = 0, body.logprobs is not None
     try:
         for number, prompt in enumerate(prompts):
-            choices = opening(asked, number, prompt, await echo_of(engine, asked, prompt))
+            choices = opening(body, number, prompt, await echo_of(engine, body, prompt))
             places = [choice.start for choice in choices]
-            for choice in choices if asked.echo else ():
-                choice.finish = None if asked.max_tokens else "length"
+            for choice in choices if body.echo else ():
+                choice.finish = None if body.max_tokens else "length"
                 yield as_event(head | {"choices": [choice.to_json(logprobs)]})
-                places[choice.index % asked.n] = len(prompt.text)
-            if not asked.max_tokens:
+                places[choice.index % body.n] = len(prompt.text)
+            if not body.max_tokens:
                 continue
-            async for token in engine.generate(asked.model, prompt.text, asked.writing()):
-                chunk = Choice(number * asked.n + token.number, places[token.number])
+            async for token in engine.generate(body.model, prompt.text, body.writing()):
+                chunk = Choice(number * body.n + token.number, places[token.number])
                 chunk.add(token)
                 written += 1
                 places[token.number] += len(token.text)
                 if chunk.text or chunk.finish or (logprobs and chunk.tokens):
                     yield as_event(head | {"choices": [chunk.to_json(logprobs)]})
-        if asked.stream_options and asked.stream_options.include_usage:
+        if body.stream_options and body.stream_options.include_usage:
             yield as_event(head | {"choices": [], "usage": usage_of(read, written)})
     except SeqloomError as error:
         yield as_event(error_of(error))

@@ -72,16 +72,16 @@ async def get_run(request: Request, run: str) -> dict[str, Any]:
 
 
 @router.post("/predict")
-async def predict(request: Request, asked: Predict) -> dict[str, Any]:
+async def predict(request: Request, body: Predict) -> dict[str, Any]:
     """The best answers to each input, as `seqloom predict --json` tells them."""
-    return {"run": asked.run, "answers": await engine_of(request).predict(asked.run, asked.inputs, asked.beam)}
+    return {"run": body.run, "answers": await engine_of(request).predict(body.run, body.inputs, body.beam)}
 
 
 @router.post("/explain")
-async def explain(request: Request, asked: Explain) -> dict[str, Any]:
+async def explain(request: Request, body: Explain) -> dict[str, Any]:
     """Which elements of the input spoke for an answer, by several methods, each with its faithfulness."""
-    explanation = await engine_of(request).explain(asked.run, asked.input, asked.answer, asked.step)
-    return {"run": asked.run, **explanation}
+    explanation = await engine_of(request).explain(body.run, body.input, body.answer, body.step)
+    return {"run": body.run, **explanation}
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
@@ -114,10 +114,10 @@ async def restore(request: Request, run: str, name: SessionName, saved: Saved) -
 
 
 @router.post("/runs/{run}/sessions/{name}/fork")
-async def fork(request: Request, run: str, name: SessionName, asked: Fork) -> dict[str, Any]:
+async def fork(request: Request, run: str, name: SessionName, body: Fork) -> dict[str, Any]:
     """A second session that goes on from where this one is."""
     engine = session(request, run)
-    return await engine.call(run, lambda model: engine.sessions.fork(model, name, asked.into))
+    return await engine.call(run, lambda model: engine.sessions.fork(model, name, body.into))
 
 
 @router.delete("/runs/{run}/sessions/{name}")

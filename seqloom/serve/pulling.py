@@ -47,16 +47,16 @@ class Pulled(Read):
 
 
 @router.post("/places")
-async def list_places(request: Request, asked: Shown) -> dict[str, Any]:
+async def list_places(request: Request, body: Shown) -> dict[str, Any]:
     """Where one can pull: every gate, state and attention of the run, with what passes there for this input."""
-    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, describe_places)
+    return await engine_of(request).inspect(body.run, body.input, body.answer, describe_places)
 
 
 @router.post("/pull")
-async def pull(request: Request, asked: Pulled) -> dict[str, Any]:
+async def pull(request: Request, body: Pulled) -> dict[str, Any]:
     """The answers to an input without the pulls and with them. The run itself stays as it is."""
-    pulls = [Intervention(one.place, one.step, one.unit, one.head, one.to, one.scale) for one in asked.pulls]
-    return await engine_of(request).inspect(asked.run, asked.input, None, answer_pulled, pulls)
+    pulls = [Intervention(one.place, one.step, one.unit, one.head, one.to, one.scale) for one in body.pulls]
+    return await engine_of(request).inspect(body.run, body.input, None, answer_pulled, pulls)
 
 
 def places_of(model: Model, raw: Any, answer: str | None) -> list[Place]:

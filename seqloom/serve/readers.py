@@ -54,11 +54,11 @@ def unpack(reader: Reader, saved: dict[str, Any]) -> Kept:
         rows = tuple(tuple(np.asarray(row, np.float64).reshape(-1).tolist()) for row in saved["rows"])
     except (binascii.Error, TypeError, ValueError):
         raise DataError("the saved session is not as it was given") from None
-    tensors, wanted = parse_tensors(data, SAVED) if data else {}, leaves(first.state)
-    loaded = [tensors.get(str(number)) for number in range(len(wanted))]
-    pairs = list(zip(loaded, wanted, strict=True))
+    tensors, expected = parse_tensors(data, SAVED) if data else {}, leaves(first.state)
+    loaded = [tensors.get(str(number)) for number in range(len(expected))]
+    pairs = list(zip(loaded, expected, strict=True))
     fits = all(one is not None and (one.shape, one.dtype) == (own.shape, own.dtype) for one, own in pairs)
-    if not fits or len(tensors) != len(wanted) or (rows and first.state is not None):
+    if not fits or len(tensors) != len(expected) or (rows and first.state is not None):
         raise DataError("the saved session is not one of this run: its state is of another shape")
     if rows:
         _, kept = reader.read(first, [list(row) for row in rows])  # which checks them

@@ -66,8 +66,8 @@ class Guard:
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
         if len(pairs) > self.limits.headers:
             raise Refused(431, "headers", f"{len(pairs)} headers are sent, and at most {self.limits.headers} are read")
-        asked = len(scope.get("raw_path") or b"") + len(scope["query_string"])
-        if asked + sum(len(name) + len(value) for name, value in pairs) > self.limits.head:
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        if size + sum(len(name) + len(value) for name, value in pairs) > self.limits.head:
             raise Refused(431, "headers", f"the path and the headers have more than {self.limits.head:,} bytes")
         if sum(name.lower() == b"host" for name, _ in pairs) != 1:
             raise Refused(400, "host", "a request has one Host header")

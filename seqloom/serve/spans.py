@@ -52,16 +52,16 @@ class Searched:
 
 
 @router.post("/levels")
-async def list_levels(request: Request, asked: Shown) -> dict[str, Any]:
+async def list_levels(request: Request, body: Shown) -> dict[str, Any]:
     """The layers of the run, each with the steps that it takes over this input: spans of them can be looked for."""
-    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, describe_levels)
+    return await engine_of(request).inspect(body.run, body.input, body.answer, describe_levels)
 
 
 @router.post("/similar-spans")
-async def find_similar_spans(request: Request, asked: Span) -> dict[str, Any]:
+async def find_similar_spans(request: Request, body: Span) -> dict[str, Any]:
     """The units that are on all over a span, and the spans of the run's test examples where most of them are on."""
-    span = asked.level, asked.start, asked.end
-    return await engine_of(request).inspect(asked.run, asked.input, asked.answer, find_similar, span)
+    span = body.level, body.start, body.end
+    return await engine_of(request).inspect(body.run, body.input, body.answer, find_similar, span)
 
 
 def describe_levels(model: Model, raw: Any, answer: str | None) -> dict[str, Any]:
@@ -88,7 +88,8 @@ def find_similar(model: Model, raw: Any, answer: str | None, span: tuple[str, in
     shares = [compute_shares(one.values, units, scale) for one in seen]
     windows = [average_windows(one, end - start) for one in shares]
     others = [
-        hide(one, start, end) if asked == raw else one for asked, one in zip(searched.inputs, shares, strict=True)
+        hide(one, start, end) if searched_input == raw else one
+        for searched_input, one in zip(searched.inputs, shares, strict=True)
     ]
     matches = find_matches(others, end - start, MATCHES)
     scaled = np.round(scale.standardize(own.values), 3)
@@ -119,9 +120,9 @@ def hide(shares: Floats, start: int, end: int) -> Floats:
 def search_examples(model: Model) -> Searched:
     """Read once, then kept."""
     check_files(model)
-    part, asked = model.run.pick_examples(EXAMPLES)
+    part, chosen = model.run.pick_examples(EXAMPLES)
     inputs, recorded, elements = [], [], 0
-    for one in asked:
+    for one in chosen:
         look = model.run.look(one.input if one.inspected is None else one.inspected, one.answer)
         levels = record_levels(look.model, look.batch, look.names)
         inputs.append(shorten(one.input, "")[0])

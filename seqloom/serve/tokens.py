@@ -42,20 +42,20 @@ async def describe_tokenizer(
 
 
 @router.post("/tokenize")
-async def tokenize(request: Request, asked: Text) -> dict[str, Any]:
+async def tokenize(request: Request, body: Text) -> dict[str, Any]:
     """The numbers of a text's tokens."""
     engine = engine_of(request)
-    engine.check_inputs([asked.prompt])
-    tokens = await engine.call(choose_run(engine, asked.model), encode, asked.prompt, asked.add_special_tokens)
+    engine.check_inputs([body.prompt])
+    tokens = await engine.call(choose_run(engine, body.model), encode, body.prompt, body.add_special_tokens)
     return {"tokens": tokens, "count": len(tokens)}
 
 
 @router.post("/detokenize")
-async def detokenize(request: Request, asked: Tokens) -> dict[str, Any]:
+async def detokenize(request: Request, body: Tokens) -> dict[str, Any]:
     """The text of tokens."""
     engine = engine_of(request)
-    engine.check_inputs([asked.tokens])
-    return {"prompt": await engine.call(choose_run(engine, asked.model), Model.read_tokens, asked.tokens)}
+    engine.check_inputs([body.tokens])
+    return {"prompt": await engine.call(choose_run(engine, body.model), Model.read_tokens, body.tokens)}
 
 
 def choose_run(engine: Engine, name: str | None) -> str:

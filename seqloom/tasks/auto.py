@@ -65,14 +65,14 @@ def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKi
     if not opened or recipe.model.start:  # then the settings are those of the run that it starts from
         return Settled(recipe)
     explicit = {name: value for name, value in flatten(recipe).items() if name not in opened}
-    wanted = RULES[recipe.task](recipe, explicit, declare(recipe, fields), examples)
-    values = {name: value for name, value in wanted.items() if name in opened}
+    proposals = RULES[recipe.task](recipe, explicit, declare(recipe, fields), examples)
+    values = {name: value for name, value in proposals.items() if name in opened}
     shown = ", ".join(f"{name}={format_value(value)}" for name, value in values.items())
     sample = {"data.sample": ""} if examples is not None and recipe.data.sample else {}
     settled = recipe.settled(values | sample, About(title=name_data(recipe, examples)))
     sentence = f"settled from the data, where nothing was typed: {shown}"
     bounded = recipe.train.time and "model.kind" in opened  # who chooses a net and a time gets all of it
-    return Settled(settled, sentence, wanted["train.steps"] if bounded else 0)
+    return Settled(settled, sentence, proposals["train.steps"] if bounded else 0)
 
 
 def name_data(recipe: Recipe, examples: object) -> str:
@@ -254,8 +254,8 @@ def settle_forecast(recipe: Recipe, explicit: Mapping[str, Any], declaration: De
     variables = len(series[0].columns) - len(recipe.data.inputs)
     fits = context * horizon * variables**2 * max(len(recipe.model.quantiles), 1) <= MOST_WEIGHTS
     # At least squares there is hardly anything left to learn: more than a touch unlearns what validation has chosen.
-    begun = kind == "linear" and recipe.model.hidden == 0 and explicit.get("model.relative") != "mean"
-    begun = begun and explicit.get("model.least_squares", True) and explicit.get("model.bias", True)
+    least_squares = kind == "linear" and recipe.model.hidden == 0 and explicit.get("model.relative") != "mean"
+    least_squares = least_squares and explicit.get("model.least_squares", True) and explicit.get("model.bias", True)
     return {
         "data.context": context,
         "data.horizon": horizon,
@@ -266,8 +266,8 @@ def settle_forecast(recipe: Recipe, explicit: Mapping[str, Any], declaration: De
         "model.size": 64,
         "model.dropout": 0.1,
         "train.batch_tokens": batch,
-        "train.learning_rate": 1e-6 if begun else RATES.get(kind, 3e-3),
-        "train.steps": 100 if begun else choose_steps(20, rows, context, batch, 300, 3000),
+        "train.learning_rate": 1e-6 if least_squares else RATES.get(kind, 3e-3),
+        "train.steps": 100 if least_squares else choose_steps(20, rows, context, batch, 300, 3000),
     }
 
 

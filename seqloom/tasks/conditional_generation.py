@@ -121,11 +121,11 @@ class ConditionalGeneration(Shape):
         declared = self.task.declaration
         if not (metrics := declared.metrics(self.task)):
             return {}
-        asked, references = group_references(self, examples)
-        encoded = self.inputs.encode(asked)
+        inputs, references = group_references(self, examples)
+        encoded = self.inputs.encode(inputs)
         options = DecodingOptions(self.recipe.search.beam_size, timeout=0)
         answers = [best.output for best, *_ in self.answer_encoded(model, encoded, options)]
-        baselines = declared.baselines(self.task, [self.inputs.source_of(raw) for raw in asked])
+        baselines = declared.baselines(self.task, [self.inputs.source_of(raw) for raw in inputs])
         lengths = self.source.lengths(encoded["source"], self.recipe.model)
         return score_answers(metrics, answers, references, baselines, lengths)
 
@@ -199,9 +199,9 @@ class ConditionalGeneration(Shape):
         encoded = self.cut(encoded)
         answers: list[tuple[list[Hypothesis], float]] = [([], 0.0) for _ in range(len(encoded["source"]))]
         for rows in batching.plan_scoring(self.inputs.lengths(encoded), ROOM // max(options.beam_size, options.count)):
-            begun = perf_counter()
+            start = perf_counter()
             groups = self.search_rows(model, encoded, rows, options, recorder)
-            seconds = perf_counter() - begun
+            seconds = perf_counter() - start
             for row, hypotheses in zip(rows, groups, strict=True):
                 answers[row] = hypotheses, seconds
         return answers

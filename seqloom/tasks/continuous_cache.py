@@ -56,9 +56,11 @@ class ContinuousCache(NamedTuple):
         with torch.no_grad():  # what one token gives says how wide a state is
             first = torch.zeros(1, 1, dtype=torch.long, device=device_of(net))
             seen, _ = net.features(first, net.initial_state(1))
-        made = Generator(TokenBeside(net.embed), CacheBeside(net.decoder, self, seen[0, 0]), CachedHead(net.head, self))
-        made.eight_bits = net.eight_bits
-        return made.eval()
+        wrapped = Generator(
+            TokenBeside(net.embed), CacheBeside(net.decoder, self, seen[0, 0]), CachedHead(net.head, self)
+        )
+        wrapped.eight_bits = net.eight_bits
+        return wrapped.eval()
 
 
 class CacheBeside(Layer):

@@ -93,7 +93,7 @@ def compute_image_losses(task: Task, model: Generator, encoded: Encoded) -> Doub
 def score_drawings(task: Task, model: Generator, images: Sequence[Bytes], names: Sequence[str]) -> dict[str, Scored]:
     """Whether a drawing is most like a real image of its name; half of those at hand are known, half are asked."""
     different = sorted(set(names))
-    known, asked = (list(zip(images, names, strict=True))[half::2][:KNOWN] for half in (0, 1))
+    known, judged = (list(zip(images, names, strict=True))[half::2][:KNOWN] for half in (0, 1))
     if len(different) > MOST_NAMES or len(names) < FEWEST * len(different) or len(different) < 2:
         return {}
     drawn = []
@@ -104,14 +104,14 @@ def score_drawings(task: Task, model: Generator, images: Sequence[Bytes], names:
         drawn += [(task.target.read_names(text.tokens)[None], name) for text in texts]
     what = f"{len(drawn)} drawings at temperature {TEMPERATURE}"
     scale = f"share of {what} that are most like a real image of the same name; 1 is all"
-    others = {"real images": share_right(known, asked, scale).value, "chance": 1 / len(different)}
+    others = {"real images": share_right(known, judged, scale).value, "chance": 1 / len(different)}
     return {"read right": Scored(share_right(known, drawn, scale), others)}
 
 
-def share_right(known: Sequence[tuple[Bytes, str]], asked: Sequence[tuple[Bytes, str]], scale: str) -> Score:
+def share_right(known: Sequence[tuple[Bytes, str]], judged: Sequence[tuple[Bytes, str]], scale: str) -> Score:
     """How many images asked about have the name of the known image that is most alike."""
     images, names = zip(*known, strict=True)
-    others, true = zip(*asked, strict=True)
+    others, true = zip(*judged, strict=True)
     places = nearest(*(np.concatenate(some).reshape(len(some), -1) for some in (others, images)))
     right = [names[place] == name for place, name in zip(places.tolist(), true, strict=True)]
     table = np.stack([np.array(right, dtype=np.float64), np.ones(len(right))], 1)

@@ -306,8 +306,8 @@ class ForecastWindows(Shape):
         """The end of a series, which holds what was to be forecast as well: without it there is no loss to look at."""
         series, context, horizon = self.accept_input(raw), self.recipe.data.context, self.recipe.data.horizon
         if len(series.times) < context + horizon:
-            wanted = f"{context} rows to read and {horizon} that follow"
-            raise DataError(f"{series.name!r} has {len(series.times)} rows, but to look inside it takes {wanted}")
+            needed = f"{context} rows to read and {horizon} that follow"
+            raise DataError(f"{series.name!r} has {len(series.times)} rows, but to look inside it takes {needed}")
         windows = self.last_windows([cut_series(series, slice(-context - horizon, None))])
         batch = self.collate(windows, windows.starts)
         elements = [str(number) for number in range(1, batch.inputs.shape[1] + 1)]

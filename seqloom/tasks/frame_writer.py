@@ -74,12 +74,12 @@ class FrameWriter:
                     _, state = model.features(kept[:, :-1], state)
             steps = sample(torch.no_grad()(model.stepper()), sampler, kept[:, -1:], state)
             for _ in range(room):
-                begun = perf_counter()
-                made = next(steps)
-                frames = torch.cat([frames, made[:, None]], 1)
-                done, late = done + 1, patience.ends(begun)
+                start = perf_counter()
+                new_frames = next(steps)
+                frames = torch.cat([frames, new_frames[:, None]], 1)
+                done, late = done + 1, patience.ends(start)
                 finish = "length" if done == options.length else "time" if late else ""
-                for row, (frame, log) in enumerate(zip(made.cpu().numpy(), sampler.logs, strict=True)):
+                for row, (frame, log) in enumerate(zip(new_frames.cpu().numpy(), sampler.logs, strict=True)):
                     name = format_frame(frame)
                     yield Token(row, f"{name}\n", name, log, finish)
                 if late:

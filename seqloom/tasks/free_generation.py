@@ -135,9 +135,9 @@ class FreeGeneration(Shape):
                 features, state = model.features(read, state, valid)
                 numbers = begins[:, None] + np.arange(mask.shape[1])
                 counted = mask & (numbers >= counts[:, None])
-                chosen, wanted = torch.from_numpy(counted), torch.from_numpy(targets)
+                chosen, target = torch.from_numpy(counted), torch.from_numpy(targets)
                 losses[numbers[counted]] = compute_losses(
-                    model, features[chosen.to(here)], wanted[chosen].to(here), len(self.target)
+                    model, features[chosen.to(here)], target[chosen].to(here), len(self.target)
                 )
         return losses
 

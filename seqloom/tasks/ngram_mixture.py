@@ -77,11 +77,11 @@ class NGramMixture(NamedTuple):
         """The net with the n-gram model beside it; the net stays as it is."""
         outputs = self.ngram.vocabulary + len(NEVER_WRITTEN)
         numbers = number_tokens(outputs)
-        made = Generator(
+        wrapped = Generator(
             TokenBeside(net.embed), ContextBeside(net.decoder, self.ngram, numbers), CountedHead(net.head, self)
         )
-        made.eight_bits = net.eight_bits
-        return made.eval()
+        wrapped.eight_bits = net.eight_bits
+        return wrapped.eval()
 
     # --- in the run folder ---
 

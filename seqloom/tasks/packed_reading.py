@@ -102,9 +102,9 @@ class PackedReading(Shape):
         plan, batches = self.plan(encoded), []
         for rows in batching.plan_scoring(plan[:, 1] - plan[:, 0], ROOM):
             batch = self.collate(encoded, plan[rows]).to(device_of(model))
-            logits, wanted = self.logits(model, batch).double(), batch.target[find_told(batch)]
-            loss = torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
-            batches.append([part.cpu().numpy() for part in (loss, logits.argmax(-1), wanted)])
+            logits, target = self.logits(model, batch).double(), batch.target[find_told(batch)]
+            loss = torch.nn.functional.cross_entropy(logits, target, reduction="none")
+            batches.append([part.cpu().numpy() for part in (loss, logits.argmax(-1), target)])
         losses, best, true = (np.concatenate(column) for column in zip(*batches, strict=True))
         return losses, best, true
 
@@ -162,8 +162,8 @@ class PackedReading(Shape):
                 first = max(0, len(words) // 2 - WORDS // 2)
                 some = words[first : first + WORDS]
                 blank = len(some) // 2
-                asked = " ".join([*some[:blank], "___", *some[blank + 1 :]])
-                chosen.append(Example(asked, asked, " ".join(some)))
+                text = " ".join([*some[:blank], "___", *some[blank + 1 :]])
+                chosen.append(Example(text, text, " ".join(some)))
         return chosen
 
     def fill(self, model: Any, text: str, count: int) -> list[list[Filled]]:

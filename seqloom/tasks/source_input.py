@@ -58,8 +58,8 @@ class SourceInput:
                 raise DataError("a tag is given, but this model was trained without one (data.tag)")
             return encoded
         if unknown := [tag for tag in tags if tag not in self.tags]:
-            asked = f"the tag {unknown[0]!r}" if unknown[0] else "no tag"
-            raise DataError(f"this model needs a tag: one of {', '.join(self.tags)}, not {asked}")
+            actual = f"the tag {unknown[0]!r}" if unknown[0] else "no tag"
+            raise DataError(f"this model needs a tag: one of {', '.join(self.tags)}, not {actual}")
         return encoded | {"tag": self.tag.encode_many(tags)}
 
     def embedding(self) -> nn.Module:

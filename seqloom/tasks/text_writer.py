@@ -161,7 +161,7 @@ class TextWriter:
         pieces = [Pieces(self.field.decode, options.rules.stop) for _ in range(count)]
         for one in pieces:
             one.known = opening  # a word is written with a blank before it, but not if it is the first
-        for pick in (pick for made in picks for pick in made if not pieces[pick.row].stopped):
+        for pick in (pick for step_picks in picks for pick in step_picks if not pieces[pick.row].stopped):
             ends, piece = pick.finish == "end", pieces[pick.row]
             text = "" if ends else piece.add(pick.token)
             text += piece.finish() if pick.finish else ""
@@ -181,7 +181,7 @@ class TextWriter:
             with torch.no_grad():
                 last, state = self.read_prompt(model, [opening + written[row] for row in rows])
             before = torch.tensor([written[row] for row in rows], device=last.device).long()
-            for made in stream(
+            for step_picks in stream(
                 *(model.stepper(), partial(choose_again, draw, rows, done), last, state),
                 steps=min(options.length - done, self.shape.room(len(opening) + done)),
                 end=END,
@@ -193,7 +193,7 @@ class TextWriter:
                 patience=patience,
             ):
                 done += 1
-                picks = [renumber(pick, rows[pick.row], done, options.length) for pick in made]
+                picks = [renumber(pick, rows[pick.row], done, options.length) for pick in step_picks]
                 for pick in picks:
                     written[pick.row].append(pick.token)
                 yield picks

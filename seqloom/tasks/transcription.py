@@ -102,12 +102,12 @@ class Transcription(Shape):
 
     def score(self, model: Labeler, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:
         """Inputs that stand on several lines have several right answers."""
-        declared, (asked, references) = self.task.declaration, group_references(self, examples)
-        encoded = self.source.encode_many(asked)
+        declared, (inputs, references) = self.task.declaration, group_references(self, examples)
+        encoded = self.source.encode_many(inputs)
         answers = [best.output for best, *_ in self.predict_encoded(model, encoded, self.recipe.search.beam_size)]
         lengths = self.source.lengths(encoded, self.recipe.model)
         return score_answers(
-            declared.metrics(self.task), answers, references, declared.baselines(self.task, asked), lengths
+            declared.metrics(self.task), answers, references, declared.baselines(self.task, inputs), lengths
         )
 
     # --- answers ---
@@ -125,12 +125,12 @@ class Transcription(Shape):
         answers: list[list[Prediction]] = [[] for _ in range(len(encoded))]
         for rows in batching.plan_scoring(self.source.lengths(encoded, self.recipe.model), ROOM):
             for row, logs in zip(rows, self.read(model, encoded, rows), strict=True):
-                begun, allowed = perf_counter(), logs.copy()
+                start, allowed = perf_counter(), logs.copy()
                 allowed[:, SILENT] = -np.inf
                 hypotheses = [best_path(allowed)] if beam == 1 else prefix_beam(allowed, beam)
                 known = zip(hypotheses, prefix_logs(logs, hypotheses), strict=True)
                 ranked = sorted((Hypothesis(tokens, each, sum(each), "end") for tokens, each in known), key=rank)
-                seconds = perf_counter() - begun
+                seconds = perf_counter() - start
                 answers[row] = [self.target.read_hypothesis(one, seconds=seconds) for one in ranked]
         return answers
 

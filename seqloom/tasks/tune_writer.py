@@ -61,16 +61,16 @@ class TuneWriter:
             path.write_text(text.output + "\n", encoding="utf-8")
             faults = find_faults(text.output, text.finish)
             good += not faults
-            made = [path.name]
+            files = [path.name]
             try:
                 tune = parse_tune(text.output, path.name)
                 write_midi(tune, path.with_suffix(".mid"))
                 write_wav(tune, path.with_suffix(".wav"))
-                made += [path.with_suffix(ending).name for ending in (".mid", ".wav")]
+                files += [path.with_suffix(ending).name for ending in (".mid", ".wav")]
             except DataError:
                 pass  # it is among the faults
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-            yield f"{', '.join(made)}: {faults[0] + more if faults else 'well formed'}"
+            yield f"{', '.join(files)}: {faults[0] + more if faults else 'well formed'}"
         yield f"{good} of {len(texts)} tunes in {folder} parse, fill their bars and end"
 
 

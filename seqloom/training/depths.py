@@ -35,18 +35,18 @@ def measure_depths(objective: nn.Module) -> dict[str, int]:
 def group_layers(body: Described) -> list[list[str]]:
     """The paths of the parts that make each layer, the lowest first."""
     layers: list[list[str]] = []
-    begun = False
+    started = False
     for place in walk_parts(body):
         if place.about.role == POOLING:
             continue
         if place.about.role in BESIDE and layers:
             layers[-1].append(place.path)
-        elif layers and not begun:
+        elif layers and not started:
             layers[-1].append(place.path)
-            begun = True
+            started = True
         else:
             layers.append([place.path])
-            begun = place.about.role not in BESIDE
+            started = place.about.role not in BESIDE
     return layers
 
 

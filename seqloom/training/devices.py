@@ -63,13 +63,13 @@ def is_available(device: str) -> bool:
     return device == "cpu"
 
 
-def choose_device(asked: str) -> torch.device:
+def choose_device(requested: str) -> torch.device:
     """The device of that name here; of several GPUs, each process takes its own.
 
     "auto" is a GPU where there is one, else the processor; Apple's GPUs have no double precision and were never tried,
     so they must be asked for.
     """
-    name = asked if asked != "auto" else "cuda" if is_available("cuda") else "cpu"
+    name = requested if requested != "auto" else "cuda" if is_available("cuda") else "cpu"
     if not is_available(name):
         raise RecipeError(f'train.device is "{name}", but torch finds no such device on this machine: say "auto"')
     if name == "cuda":
@@ -128,7 +128,7 @@ def measure_precisions(device: torch.device) -> Speeds:
     single = time_product(device, torch.float32)
     seconds = {name: time_product(device, DTYPES[name], given_up=True) for name in lower}
     single = min(single, time_product(device, torch.float32))
-    return {"float32": 1.0} | {name: single / taken for name, taken in seconds.items()}
+    return {"float32": 1.0} | {name: single / time for name, time in seconds.items()}
 
 
 def time_product(device: torch.device, dtype: torch.dtype, given_up: bool = False) -> float:
@@ -141,9 +141,9 @@ def time_product(device: torch.device, dtype: torch.dtype, given_up: bool = Fals
     times: list[float] = []
     first = perf_counter()
     while len(times) < AT_LEAST or perf_counter() - first < PATIENCE:
-        begun = perf_counter()
+        start = perf_counter()
         (a @ a)[0, 0].item()  # waits for the device
-        times.append(perf_counter() - begun)
+        times.append(perf_counter() - start)
         if given_up and times[0] > PATIENCE:
             break
     return min(times)

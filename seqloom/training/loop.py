@@ -205,7 +205,7 @@ class Training:
 
     def advance(self) -> None:
         """Read on and make one step, or skip it if something in it is not finite."""
-        begun, now = perf_counter() - self._read_ahead, self.progress
+        start, now = perf_counter() - self._read_ahead, self.progress
         rows, batches = self.read()
         set_learning_rate(self.optimizer, self.schedule(now.step + 1, self.settings))
         draw_from(self.settings.seed, Draw.DROPOUT, now.step, self.ranks.rank)
@@ -214,18 +214,18 @@ class Training:
         watch = self.watch if self.watch is not None and (now.step + 1) % self.settings.watch_every == 0 else None
         before = watch.before() if watch is not None else []
         held = self.held_back(now.step + 1)
-        made = update(self.trained, self.optimizer, batches, self.settings, self.state, self.ranks, magnified, held)
-        if watch is not None and made.finite:
-            now.watched = watch.after(before, made.norm)
+        result = update(self.trained, self.optimizer, batches, self.settings, self.state, self.ranks, magnified, held)
+        if watch is not None and result.finite:
+            now.watched = watch.after(before, result.norm)
         if half:
-            now.update_loss_scale(made.finite)
-        self.state = made.state if made.finite else None  # what is not finite would spoil all that goes on from it
+            now.update_loss_scale(result.finite)
+        self.state = result.state if result.finite else None  # what is not finite would spoil all that goes on from it
         now.step += 1
-        self._count(made, rows)
+        self._count(result, rows)
         tokens = sum(map(count_tokens, batches))
         now.tokens += tokens
         now.recent_tokens += tokens
-        now.recent_seconds += perf_counter() - begun
+        now.recent_seconds += perf_counter() - start
         self._read_ahead = 0.0
 
     def held_back(self, step: int) -> list[nn.Parameter]:
@@ -233,14 +233,14 @@ class Training:
         held = find_held_back(self.depths, step, self.settings.unfreeze_every)
         return [parameter for name, parameter in self.learner.named_parameters() if name in held] if held else []
 
-    def _count(self, made: Update, rows: Rows) -> None:
+    def _count(self, result: Update, rows: Rows) -> None:
         now = self.progress
-        if made.finite:
+        if result.finite:
             self.average.add(now.step - now.skipped)
             now.skipped_in_a_row = 0
-            now.loss_sum += made.loss
-            now.loss_count += made.count
-            now.largest_norm = max(made.norm, now.largest_norm or 0.0)
+            now.loss_sum += result.loss
+            now.loss_count += result.count
+            now.largest_norm = max(result.norm, now.largest_norm or 0.0)
             return
         now.skipped += 1
         now.skipped_in_a_row += 1
@@ -285,9 +285,9 @@ class Training:
         """Whether the next piece needs the state of the last one: it is read to see, for the step to come."""
         if self.state is None or self.progress.step >= self.settings.steps:
             return False
-        begun = perf_counter()
+        start = perf_counter()
         fresh = self.pieces[self.progress.window].batch.starts_sequence
-        self._read_ahead += perf_counter() - begun
+        self._read_ahead += perf_counter() - start
         return not fresh
 
     def restore(self, checkpoint: Checkpoint, other_data: bool = False) -> None:
@@ -372,11 +372,11 @@ class Training:
 
 def check_can_carry(objective: Objective, settings: Train) -> None:
     """Refuse what only a model that writes one element after the other can do."""
-    for name, asked in (
+    for name, enabled in (
         ("train.bptt_window", settings.bptt_window > 0),
         ("train.teacher_forcing", settings.teacher_forcing < 1),
     ):
-        if asked and not objective.carries:
+        if enabled and not objective.carries:
             raise RecipeError(f"{name} is for models that write one element after the other; leave it at its default")
 
 

@@ -88,10 +88,10 @@ def time_passing(size: int) -> float:
     there, here = socket.socketpair()
     with there, here:
         sender = threading.Thread(target=there.sendall, args=(bytes(some),))
-        begun, left = perf_counter(), some
+        start, left = perf_counter(), some
         sender.start()
         while left:
             left -= len(here.recv(left))
-        taken = perf_counter() - begun
+        seconds = perf_counter() - start
         sender.join()
-    return taken * size / max(some, 1)
+    return seconds * size / max(some, 1)

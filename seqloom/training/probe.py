@@ -32,10 +32,10 @@ def fit_steps_to_time(
     with leave_untouched(objective):
         step = measure_step(objective, feed, settings, seconds * SHARE)
         likely = settings.model_copy(update={"steps": max(1, int(seconds / step)), "time": ""}).resolved()
-        begun = perf_counter()
+        start = perf_counter()
         with evaluation_mode(objective):
             validate(likely)
-        validation = perf_counter() - begun
+        validation = perf_counter() - start
     return count_steps(seconds, step, validation, settings)
 
 
@@ -103,11 +103,11 @@ def measure_step(
     training = Training(objective, Trials(feed), settings.model_copy(update=slowest).resolved())
     while training.progress.batch == 0:  # not counted
         training.advance()
-    begun, made = perf_counter(), 0
-    while training.progress.epoch == 0 and (made < at_least or perf_counter() - begun <= seconds):
+    start, steps = perf_counter(), 0
+    while training.progress.epoch == 0 and (steps < at_least or perf_counter() - start <= seconds):
         training.advance()
-        made += 1
-    return settings.accumulate_batches * (perf_counter() - begun) / made
+        steps += 1
+    return settings.accumulate_batches * (perf_counter() - start) / steps
 
 
 @contextmanager

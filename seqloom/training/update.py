@@ -59,13 +59,13 @@ def update(
     count = loss_scale * max(number, 1.0) / ranks.count
     gradients = [parameter.grad for parameter in trained.parameters() if parameter.grad is not None]
     norm = gather_whole(nn.utils.get_total_norm(gradients)).item() / count
-    made = Update(loss, number, norm, state)
-    if made.finite:
+    result = Update(loss, number, norm, state)
+    if result.finite:
         clip_gradients(gradients, norm, count, settings)
         optimizer.step()
         # A fused optimizer changes weights without a trace; whoever keeps what he made of them is to notice.
         increment_version(list(trained.parameters()))
-    return made
+    return result
 
 
 def backpropagate(

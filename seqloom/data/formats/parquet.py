@@ -41,21 +41,21 @@ def count_rows(file: str) -> int:
         return int(_open_parquet(content, file).metadata.num_rows)
 
 
-def read_parquet(file: str, names: Sequence[str], wanted: Sequence[str]) -> Iterator[Record | Fault]:
+def read_parquet(file: str, names: Sequence[str], columns: Sequence[str]) -> Iterator[Record | Fault]:
     """The rows of a file that has columns of these names; those that nobody wants are not read and stay empty."""
-    places = [names.index(name) for name in wanted]
+    places = [names.index(name) for name in columns]
     with _open(file) as content:
         table, number = _open_parquet(content, file), 0
         import pyarrow
 
         try:
-            for batch in table.iter_batches(BATCH, columns=list(wanted)):
-                for values in zip(*(_format_column(batch, name, file) for name in wanted), strict=True):
+            for batch in table.iter_batches(BATCH, columns=list(columns)):
+                for values in zip(*(_format_column(batch, name, file) for name in columns), strict=True):
                     number += 1
                     fields = [""] * len(names)
                     for place, value in zip(places, values, strict=True):
                         fields[place] = value
-                    nul = next((name for name, value in zip(wanted, values, strict=True) if "\0" in value), "")
+                    nul = next((name for name, value in zip(columns, values, strict=True) if "\0" in value), "")
                     sentence = f"{nul!r} holds a NUL, so this is hardly text"
                     yield Fault(f"{nul!r} is not text", sentence, file, number) if nul else Record(fields, number)
         except (pyarrow.ArrowException, OSError, UnicodeError) as error:

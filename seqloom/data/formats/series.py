@@ -72,8 +72,8 @@ def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[S
     if format not in ("csv", "tsv", "xlsx", "parquet"):
         raise DataError(f"a table of numbers is csv, tsv, xlsx or parquet, not {format}", file)
     written = Dialect(format, reading.encoding, reading.separator, reading.header)
-    asked = [*reading.time, *filter(None, [reading.id]), *reading.values]
-    opened = open_table(file, written, asked, skipped.notes, numeric=True)
+    columns = [*reading.time, *filter(None, [reading.id]), *reading.values]
+    opened = open_table(file, written, columns, skipped.notes, numeric=True)
     table = _Table(file, opened, reading)
     chunks = _Chunks()
     for rows in _make_chunks(table.skip_faults(table.check(opened.records), skipped)):

@@ -47,12 +47,12 @@ class SoundReading:
 
     def unify(self, samples: NDArray[np.float32], rate: int) -> Doubles:
         """Samples (N, channels) as one channel of the wanted rate; what is changed is noted."""
-        wanted, channels = self.log_mel.settings.rate, samples.shape[1]
+        target_rate, channels = self.log_mel.settings.rate, samples.shape[1]
         if channels > 1:
             self.note(f"sounds of {channels} channels are read as their mean")
-        if rate != wanted:
-            self.note(f"sounds of {rate} samples a second are resampled to {wanted} (data.sample_rate)")
-        return resample(samples.mean(1), rate, wanted)
+        if rate != target_rate:
+            self.note(f"sounds of {rate} samples a second are resampled to {target_rate} (data.sample_rate)")
+        return resample(samples.mean(1), rate, target_rate)
 
     def note(self, sentence: str) -> None:
         if sentence not in self.notes:

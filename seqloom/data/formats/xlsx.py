@@ -14,16 +14,16 @@ MOST_BYTES = 1 << 31  # of all that is packed in the file: more is a trap for th
 
 def read_xlsx(name: str, notes: list[str]) -> Iterator[Record]:
     """The rows of a sheet, each with as many cells as the first; empty rows are passed over."""
-    file, _, wanted = name.partition("#")
+    file, _, sheet_name = name.partition("#")
     book = _open(file)
     try:
-        if wanted and wanted not in book.sheetnames:
-            raise DataError(f"there is no sheet {wanted!r}; there are {', '.join(book.sheetnames)}", file)
-        if not wanted and len(book.sheetnames) > 1:
+        if sheet_name and sheet_name not in book.sheetnames:
+            raise DataError(f"there is no sheet {sheet_name!r}; there are {', '.join(book.sheetnames)}", file)
+        if not sheet_name and len(book.sheetnames) > 1:
             others = ", ".join(book.sheetnames[1:])
             notes.append(f"{file}: the sheet {book.sheetnames[0]} was read, not {others} (FILE.xlsx#SHEET)")
         width = 0
-        for number, cells in enumerate(book[wanted or book.sheetnames[0]].iter_rows(values_only=True), 1):
+        for number, cells in enumerate(book[sheet_name or book.sheetnames[0]].iter_rows(values_only=True), 1):
             texts = [format_cell(cell) for cell in cells]
             if any(texts):
                 width = width or _count_filled(texts)

@@ -44,11 +44,11 @@ class FolderText(Text):
         special = {name: tokenizer.find_id(token) for name, token in name_special(encoded, family).items()}
         begin = next((special[name] for name in ("bos", "cls", "eos") if special.get(name) is not None), None)
         self.numbers = np.arange(size, dtype=np.int32) + len(SPECIALS)  # ours, by theirs
-        taken: set[int] = set()
+        used: set[int] = set()
         for name, ours in OURS.items():
-            if (theirs := special.get(name)) is not None and theirs not in taken:
+            if (theirs := special.get(name)) is not None and theirs not in used:
                 self.numbers[theirs] = ours
-                taken.add(theirs)
+                used.add(theirs)
         self.rows = np.full(size + len(SPECIALS), -1, dtype=np.int64)  # theirs, by ours; none has -1
         self.rows[self.numbers] = np.arange(size)
         self.begin = begin  # the token of theirs that a text begins with, whose vector our START has

@@ -139,10 +139,10 @@ def fill(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names[id(parameter)].append(name)
     for same in names.values():
-        made = nn.Parameter(weights[same[0]])
+        weight = nn.Parameter(weights[same[0]])
         for name in same:
             owner, _, leaf = name.rpartition(".")
-            setattr(model.get_submodule(owner), leaf, made)
+            setattr(model.get_submodule(owner), leaf, weight)
 
 
 def create(config: str | Mapping[str, Any], architecture: str = "", seed: int = 0) -> PretrainedModel:
@@ -186,14 +186,14 @@ def change_head(model: PretrainedModel, architecture: str, labels: list[str] | N
     if labels is not None:
         config["id2label"] = {str(number): label for number, label in enumerate(labels)}
         config["label2id"] = {label: number for number, label in enumerate(labels)}
-    made = create(config, architecture, seed)
+    changed = create(config, architecture, seed)
     own = dict(model.named_parameters())
     with torch.no_grad():
-        for name, parameter in made.named_parameters():
+        for name, parameter in changed.named_parameters():
             if not name.startswith(("network.head.", "others.")) and name in own:
                 parameter.copy_(own[name])
-    made.tokenizer = model.tokenizer
-    return made.train(model.training)
+    changed.tokenizer = model.tokenizer
+    return changed.train(model.training)
 
 
 # --- writing --------------------------------------------------------------------------------------------------

@@ -31,11 +31,11 @@ def convert_run(run: Any) -> PretrainedModel:
     family = choose_family(recipe, field)
     check_shape(recipe, family)
     config = write_config(recipe, family, field, task)
-    made = create(config, "" if family == "gpt2" else READERS[family] + ANSWERS[recipe.task])
+    pretrained = create(config, "" if family == "gpt2" else READERS[family] + ANSWERS[recipe.task])
     with torch.no_grad():
-        copy_weights(run.net, made, field)
-    made.tokenizer = field.tokenizer if field.kind == FolderText.kind else write_tokenizer(field)
-    return made.eval()
+        copy_weights(run.net, pretrained, field)
+    pretrained.tokenizer = field.tokenizer if field.kind == FolderText.kind else write_tokenizer(field)
+    return pretrained.eval()
 
 
 def choose_family(recipe: Recipe, field: Any) -> str:
@@ -58,7 +58,7 @@ def check_shape(recipe: Recipe, family: str) -> None:
         )
     if model.kind != "transformer":
         raise RunError(f"a {model.kind} is not in the shape of one of these families: {', '.join(FAMILIES)}")
-    wanted: dict[str, Any] = {
+    expected: dict[str, Any] = {
         "norm": NORMS[family],
         "norm_type": "layer",
         "embedding_norm": not generates,
@@ -72,13 +72,13 @@ def check_shape(recipe: Recipe, family: str) -> None:
         "embedding": model.size,
     }
     if generates:
-        wanted |= {"output_bias": False}
+        expected |= {"output_bias": False}
     elif objective:
-        wanted |= {"output_transform": True, "output_bias": True, "tied": True}
+        expected |= {"output_transform": True, "output_bias": True, "tied": True}
     else:
-        wanted |= {"causal": False, "pool": "first", "hidden": model.size, "hidden_layers": 1}
-        wanted |= {"hidden_activation": HEADS[family]}
-    for name, value in wanted.items():
+        expected |= {"causal": False, "pool": "first", "hidden": model.size, "hidden_layers": 1}
+        expected |= {"hidden_activation": HEADS[family]}
+    for name, value in expected.items():
         if (own := getattr(model, name)) != value:
             raise RunError(f"model.{name} is {own!r}, but in the shape of {family} it is {value!r}")
     if model.activation not in ACTIVATIONS.values():
@@ -127,25 +127,25 @@ def write_config(recipe: Recipe, family: str, field: Any, task: Any) -> dict[str
     return {"model_type": family, **config, "label2id": {name: number for number, name in enumerate(names)}}
 
 
-def copy_weights(model: Any, made: PretrainedModel, field: Any) -> None:
+def copy_weights(model: Any, pretrained: PretrainedModel, field: Any) -> None:
     """Ours into theirs: the body in order, the tables by their numbers of the tokens, the head by what it is for."""
-    for ours, theirs in pair_bodies(model, made):
+    for ours, theirs in pair_bodies(model, pretrained):
         theirs.zero_()[len(theirs) - len(ours) :] = ours
     rows = torch.from_numpy(field.rows) if field.kind == FolderText.kind else torch.arange(len(field))
     known = rows >= 0
-    (tokens, segments), (theirs, others) = tables(model), tables(made.network)
+    (tokens, segments), (theirs, others) = tables(model), tables(pretrained.network)
     theirs[rows[known]] = tokens[known]
     if others is not None:
         others.copy_(segments) if segments is not None else others.zero_()
-    head, answer = model.head, made.network.head
+    head, answer = model.head, pretrained.network.head
     if model.generates:
         answer.project.weight[rows[known]] = head.project.weight[known]
         return
-    if made.answers == MASKED:
+    if pretrained.answers == MASKED:
         answer.hidden.load_state_dict(head.hidden.state_dict())
         answer.head.project.bias[rows[known]] = head.head.project.bias[known]
         return
-    pool = made.network.encoder.pool
+    pool = pretrained.network.encoder.pool
     hidden, last = (pool.dense, answer) if isinstance(pool, Pooler) else (answer.hidden[0], answer.head)
     hidden.load_state_dict(head.hidden[0].state_dict())
     last.project.load_state_dict(head.head.project.state_dict())

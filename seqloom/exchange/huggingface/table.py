@@ -60,16 +60,16 @@ def read_weights(
     rows: Sequence[Row], theirs: Weights, shapes: Mapping[str, torch.Size], place: object
 ) -> dict[str, Tensor]:
     """Our weights from theirs. Every one of `theirs` is used, and every one of `shapes`, which is ours, is found."""
-    made = [tensors for row in rows for tensors in row.tensors()]
-    wanted = [name for names, _, _ in made for name in names]
-    if missing := [name for name in wanted if name not in theirs]:
+    triples = [tensors for row in rows for tensors in row.tensors()]
+    expected = [name for names, _, _ in triples for name in names]
+    if missing := [name for name in expected if name not in theirs]:
         raise RunError(f"{place}: {list_names(missing)} missing, and nothing is filled in for a weight")
-    if unknown := sorted(theirs.keys() - set(wanted)):
+    if unknown := sorted(theirs.keys() - set(expected)):
         raise RunError(f"{place}: {list_names(unknown)} left over, which this architecture has no place for")
-    if whole := [name for name in wanted if not theirs[name].is_floating_point()]:
+    if whole := [name for name in expected if not theirs[name].is_floating_point()]:
         raise RunError(f"{place}: {list_names(whole)} of whole numbers, but a weight is not")
     ours: dict[str, Tensor] = {}
-    for names, name, transform in made:
+    for names, name, transform in triples:
         parts = [transform.read(theirs[each]) for each in names if theirs[each].dim() in (1, 2)]
         if len({part.shape[1:] for part in parts}) != 1 or len(parts) < len(names):
             raise RunError(f"{place}: {list_names(names)} of shapes that do not fit together")

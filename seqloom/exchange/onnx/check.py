@@ -24,8 +24,8 @@ def check_model(model: Labeler | Generator, graphs: Graphs, features: int = 0, s
         outputs, inputs = ([one.name for one in some] for some in (session.get_outputs(), session.get_inputs()))
 
         def run(**arrays: Any) -> dict[str, Any]:
-            taken = {name: value for name, value in arrays.items() if name in inputs}
-            return dict(zip(outputs, session.run(None, taken), strict=True))
+            feeds = {name: value for name, value in arrays.items() if name in inputs}
+            return dict(zip(outputs, session.run(None, feeds), strict=True))
 
         return run
 

@@ -131,9 +131,9 @@ class Graph:
         names = ["" if one is None else self.value(one).name for one in inputs]
         while names and not names[-1]:
             names.pop()
-        made = [Value(self, self.name()) for _ in range(outputs)]
-        self.nodes.append(helper.make_node(kind, names, [one.name for one in made], **attributes))
-        return made
+        values = [Value(self, self.name()) for _ in range(outputs)]
+        self.nodes.append(helper.make_node(kind, names, [one.name for one in values], **attributes))
+        return values
 
     def add(self, kind: str, *inputs: Any, **attributes: Any) -> Value:
         """A node with one output. A number among the inputs is a constant, None one that is left out."""
@@ -147,10 +147,10 @@ class Graph:
             return self._known[key]
         name = f"c{len(self.constants)}"
         self.constants[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
-        made = Value(self, name)
+        value = Value(self, name)
         if key is not None:
-            self._known[key] = made
-        return made
+            self._known[key] = value
+        return value
 
     def weight(self, tensor: Tensor) -> Value:
         """A parameter as it is."""
@@ -161,10 +161,10 @@ class Graph:
         """A matrix of a product, (inputs, outputs). One that is a table of vectors as well is kept once."""
         key = tensor.data_ptr(), tuple(tensor.shape)
         if ("weight", *key) in self._known and ("turned", *key) not in self._known:
-            made = Value(self, self.name())
-            node = helper.make_node("Transpose", [self._known["weight", *key].name], [made.name], perm=[1, 0])
+            value = Value(self, self.name())
+            node = helper.make_node("Transpose", [self._known["weight", *key].name], [value.name], perm=[1, 0])
             self._outermost.append(node)
-            self._known["turned", *key] = made
+            self._known["turned", *key] = value
         self._held.append(tensor)
         return self.constant(tensor.detach().cpu().float().numpy().T, ("turned", *key))
 
@@ -250,9 +250,9 @@ class Graph:
 
     def model(self, name: str) -> bytes:
         """The finished graph, held against the rules of the format."""
-        made = helper.make_graph(self._outermost, name, self.inputs, self.outputs, list(self.constants.values()))
+        graph = helper.make_graph(self._outermost, name, self.inputs, self.outputs, list(self.constants.values()))
         model = helper.make_model(
-            made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="seqloom"
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="seqloom"
         )
         if model.ByteSize() > LARGEST:
             raise RunError(f"the graph has {model.ByteSize():,} bytes, but an ONNX file has at most {LARGEST:,}")

@@ -240,7 +240,7 @@ def transformer_code(module: Any) -> str:
     options += ["norm_first=True"] * block.norm_first + ["bias=False"] * (block.linear1.bias is None)
     epsilon = f"eps={block.norm1.eps}" if block.norm1.eps != 1e-5 else ""
     options += [f"layer_norm_{epsilon}"] if epsilon else []
-    made = f"nn.Transformer{kind}Layer({sizes}, {', '.join(options)})"
+    layer = f"nn.Transformer{kind}Layer({sizes}, {', '.join(options)})"
     norm = "None"
     if module.norm is not None:
         more = [
@@ -250,7 +250,7 @@ def transformer_code(module: Any) -> str:
         ]
         norm = f"nn.LayerNorm({', '.join(more)})"
     nested = "" if kind == "Decoder" else ", enable_nested_tensor=False"
-    return f"nn.Transformer{kind}({made}, {len(module.layers)}, {norm}{nested})"
+    return f"nn.Transformer{kind}({layer}, {len(module.layers)}, {norm}{nested})"
 
 
 def body_of(name: str, layer: Layer, starts: bool = True) -> Body:

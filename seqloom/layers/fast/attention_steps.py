@@ -90,8 +90,8 @@ def attend_memory(attend: "MultiHeadAttention") -> Callable[[Tensor, Shared], Te
             keys = keys_values[..., :query_size].unflatten(2, (heads, -1)).transpose(1, 2)
             values = keys_values[..., query_size:].unflatten(2, (heads, -1)).transpose(1, 2)
             shown = None if bool(mask.all()) else mask[:, None, None]
-        asked = query.view(keys.shape[0], -1, heads, width).transpose(1, 2)
-        seen = F.scaled_dot_product_attention(asked, keys, values, attn_mask=shown)
+        queries = query.view(keys.shape[0], -1, heads, width).transpose(1, 2)
+        seen = F.scaled_dot_product_attention(queries, keys, values, attn_mask=shown)
         return seen.transpose(1, 2).reshape(query.shape[0], -1)
 
     return look

@@ -130,13 +130,13 @@ class Decoder:
         self.act = whole_step(self.dtype)
         self.positions: Tensor | None = None  # the longest table of them that was asked for
 
-    def begin(self, last: Tensor, state: State, rows: int, wanted: int, banned: Sequence[int]) -> "Decoding | None":
+    def begin(self, last: Tensor, state: State, rows: int, best: int, banned: Sequence[int]) -> "Decoding | None":
         """A search from this state, of up to so many rows at a time, that asks for so many tokens a row. None where
         the state, or what is asked for, is nothing that C knows."""
         first = last.numpy() if last.device.type == "cpu" else np.full(1, -1)
         known = last.dtype == torch.long and first.min(initial=0) >= 0 and first.max(initial=0) < self.table.shape[0]
         allowed = all(0 <= token < self.vocabulary for token in banned)
-        if not known or not allowed or not 0 < wanted <= min(MOST, self.vocabulary) or torch.is_grad_enabled():
+        if not known or not allowed or not 0 < best <= min(MOST, self.vocabulary) or torch.is_grad_enabled():
             return None
         caches = [find(state, path) for path in self.caches]
         if len({cache.length for cache in caches}) > 1 or (self.windowed and any(cache.padded for cache in caches)):
@@ -146,7 +146,7 @@ class Decoder:
             return None
         if any(find(state, path).width != 1 for *_, path in self.memories):
             return None
-        return Decoding(self, state, last.shape[0], rows, wanted, banned, caches, counts)
+        return Decoding(self, state, last.shape[0], rows, best, banned, caches, counts)
 
 
 def decoder_of(lookup: Lookup | None, parts: Parts | None, answer: Answer | None) -> Decoder | None:
@@ -200,7 +200,7 @@ class Decoding:
         state: State,
         sources: int,
         rows: int,
-        wanted: int,
+        count: int,
         banned: Sequence[int],
         caches: Sequence[Cache],
         counts: Sequence[Tensor],
@@ -218,15 +218,15 @@ class Decoding:
             self.places[:sources] = counts[0].numpy()
         self.banned = np.array(sorted(set(banned)), np.int64)
         real = np.float32 if decoder.dtype == torch.float32 else np.float64
-        self.values: NDArray[Any] = np.empty((rows, wanted), real)
-        self.tokens: Integers = np.empty((rows, wanted), np.int64)
+        self.values: NDArray[Any] = np.empty((rows, count), real)
+        self.tokens: Integers = np.empty((rows, count), np.int64)
         self.here = self.point_to_room(rows)
         self.memories = self.point_to_memories(state)
         self.entries = self.point_to_entries(state, rows)
         self.capacity, self.furthest = 0, int(self.places.max(initial=0))
         self.positions: Tensor | None = None
         results = self.values.ctypes.data, self.tokens.ctypes.data
-        self.arguments = byref(self.here), self.last.ctypes.data, wanted, *results
+        self.arguments = byref(self.here), self.last.ctypes.data, count, *results
 
     def point_to_room(self, rows: int) -> DecoderPlaces:
         """For what stands between the layers, of so many rows, and for everything else that stays where it is."""

@@ -247,12 +247,19 @@ def additive(attention: "AdditiveAttention") -> Callable[[Tensor, Shared], Tenso
 
     def look(query: Tensor, memory: Shared) -> Tensor:
         keys, values, mask = memory.tensors
-        asked, rows, (sources, length, _) = shift(query), query.shape[0], keys.shape
+        projected, rows, (sources, length, _) = shift(query), query.shape[0], keys.shape
         check_sharing(rows, memory.width, sources)
         keys, mask = whole_of(keys, (sources, length, size), judge.dtype), check_mask(mask, sources, length)
         values = whole_of(values, (sources, length, values.shape[2]), judge.dtype)
         y = query.new_empty(rows, values.shape[2])
-        places = asked.data_ptr(), keys.data_ptr(), values.data_ptr(), mask.data_ptr(), judge.data_ptr(), y.data_ptr()
+        places = (
+            projected.data_ptr(),
+            keys.data_ptr(),
+            values.data_ptr(),
+            mask.data_ptr(),
+            judge.data_ptr(),
+            y.data_ptr(),
+        )
         act(rows, memory.width, length, size, values.shape[2], *places)
         return y
 

@@ -240,14 +240,14 @@ def _apart(projection: Map, symbols: Sequence[str]) -> list[str]:
 def neighbors_chart(neighbors: Sequence[Neighbors], title: str = "") -> "alt.Chart":
     """Who lies nearest; of several symbols that were asked about, one can be picked."""
     alt = import_altair()
-    asked = [format_token(one.asked) for one in neighbors]
+    queries = [format_token(one.asked) for one in neighbors]
     rows = [
         {"asked": name, "symbol": format_token(symbol), "rank": rank, "cosine": round_number(float(cosine))}
-        for name, one in zip(asked, neighbors, strict=True)
+        for name, one in zip(queries, neighbors, strict=True)
         for rank, (symbol, cosine) in enumerate(zip(one.symbols, one.cosines, strict=True))
     ]
-    words = f"Nearest neighbors of {asked[0]} in embedding space"
-    other = "" if len(asked) == 1 else f"In the page: {len(asked)} symbols to choose from"
+    words = f"Nearest neighbors of {queries[0]} in embedding space"
+    other = "" if len(queries) == 1 else f"In the page: {len(queries)} symbols to choose from"
     chart = (
         alt.Chart(make_data(rows), title=make_title(title or words, other))
         .mark_bar(color=COLORS[0])
@@ -258,10 +258,10 @@ def neighbors_chart(neighbors: Sequence[Neighbors], title: str = "") -> "alt.Cha
         )
         .properties(width=320)
     )
-    if len(asked) < 2:
+    if len(queries) < 2:
         return chart
     pick = alt.selection_point(
-        fields=["asked"], value=asked[0], bind=alt.binding_select(options=asked, name="nearest to: ")
+        fields=["asked"], value=queries[0], bind=alt.binding_select(options=queries, name="nearest to: ")
     )
     return chart.add_params(pick).transform_filter(pick)
 

@@ -88,9 +88,9 @@ def _measure_change(model: Labeler | Generator, batch: Batch, lag: int, lengths:
     if not changed.any():
         return 0.0
     inputs[rows, places] = after
-    asked = rows[changed]
+    compared = rows[changed]
     answers = compute_answers(model, batch._replace(inputs=inputs))
-    return float(compute_distance(model.head, answers[asked], plain[asked]).mean())
+    return float(compute_distance(model.head, answers[compared], plain[compared]).mean())
 
 
 def compute_answers(model: Labeler | Generator, batch: Batch) -> Tensor:

@@ -62,12 +62,12 @@ class Trials:
                 return None
             if self._spent > self._seconds:
                 return None
-            begun = perf_counter()
+            start = perf_counter()
             with preserve_random_state():
                 objective, feed = self._make(recipe)
                 batches = [feed.batch(rows) for rows in feed.order(0)[:PROBED]]
                 self._known[settings] = _train(objective, feed, recipe.train, self.steps, batches)
-            self._spent += perf_counter() - begun
+            self._spent += perf_counter() - start
         return self._known[settings]
 
     @cached_property

@@ -78,9 +78,9 @@ def _build_body(body: Architecture, inputs: int) -> Layer:
 
 
 def _time(act: Callable[[Layer, Tensor], None], layer: Layer, x: Tensor) -> float:
-    begun = perf_counter()
+    start = perf_counter()
     act(layer, x)
-    return perf_counter() - begun
+    return perf_counter() - start
 
 
 @torch.no_grad()

@@ -135,9 +135,9 @@ def check_intervention(known: dict[str, Place], pull: Intervention) -> None:
         sizes["head"] = pull.head, len(place.values)
         if pull.unit is None:
             raise DataError("a pull at attention names the unit that is attended to")
-    for name, (asked, count) in sizes.items():
-        if asked is not None and not 0 <= asked < count:
-            raise DataError(f"{name} {asked} is beyond the {count} of {place.name}")
+    for name, (index, count) in sizes.items():
+        if index is not None and not 0 <= index < count:
+            raise DataError(f"{name} {index} is beyond the {count} of {place.name}")
     bounded = place.kind != "state" and pull.to is not None
     if bounded and not 0 <= pull.to <= 1:  # type: ignore[operator]
         raise DataError(f"a {place.kind} lies between 0 and 1, and {pull.to} does not")

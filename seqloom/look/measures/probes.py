@@ -77,11 +77,11 @@ def _fit_probe(name: str, values: Floats, target: NDArray[np.int64], judged: NDA
     mean, spread = fitted.mean(0), fitted.std(0)
     scaled = (values - mean) / np.where(spread > 0, spread, 1)
     design = np.concatenate([scaled, np.ones((len(scaled), 1))], 1)
-    wanted = (seen[:, None] == kinds).astype(float)
+    one_hot = (seen[:, None] == kinds).astype(float)
     penalty = ridge * np.eye(design.shape[1])
     penalty[-1, -1] = 1e-9  # the shift is free
     own = design[~judged]
-    weights = np.linalg.solve(own.T @ own + penalty, own.T @ wanted)
+    weights = np.linalg.solve(own.T @ own + penalty, own.T @ one_hot)
     guessed = kinds[(design[judged] @ weights).argmax(1)]
     truth = target[judged]
     if not len(truth):

@@ -45,11 +45,11 @@ def compute_receptive_field(
     with disable_dropout(model):
         vectors, outputs = embed_side(model, batch, side)
         count = int(batch.mask.sum()) if outputs.shape[1] == batch.mask.shape[1] else outputs.shape[1]
-        asked = np.unique(np.linspace(0, count - 1, min(count, at_most)).astype(int))
-        rows = [_compute_gradient_norms(vectors, outputs[:, step], directions, int(step))[0] for step in asked]
+        output_steps = np.unique(np.linspace(0, count - 1, min(count, at_most)).astype(int))
+        rows = [_compute_gradient_norms(vectors, outputs[:, step], directions, int(step))[0] for step in output_steps]
     labels = names.target if len(names.target) == count else names.inputs
     influence = torch.stack(rows)[:, shown].numpy() if rows else np.zeros((0, int(shown.sum())))
-    return ReceptiveField(names.of(side)[: int(shown.sum())], [labels[step] for step in asked], influence)
+    return ReceptiveField(names.of(side)[: int(shown.sum())], [labels[step] for step in output_steps], influence)
 
 
 def compute_influence_by_lag(model: Model, batch: Batch, directions: int = 4) -> Floats:

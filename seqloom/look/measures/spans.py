@@ -116,13 +116,13 @@ def find_matches(shares: Sequence[Floats], length: int, at_most: int) -> list[Ma
     places = [
         (-value, example, start) for example, one in enumerate(windows) for start, value in enumerate(one) if value
     ]
-    taken: list[NDArray[np.bool_]] = [np.zeros(len(one), bool) for one in shares]
+    covered: list[NDArray[np.bool_]] = [np.zeros(len(one), bool) for one in shares]
     matches: list[Match] = []
     for _, example, start in sorted(places):
         if len(matches) == at_most:
             break
         stretch = slice(start, start + length)
-        if not taken[example][stretch].any():
-            taken[example][stretch] = True
+        if not covered[example][stretch].any():
+            covered[example][stretch] = True
             matches.append(Match(example, start, shares[example][stretch].tolist()))
     return matches

@@ -79,13 +79,13 @@ class Vectors:
         first, second, third = self.directions[places]
         towards = second - first + third
         length = np.linalg.norm(towards)
-        asked = f"{a} is to {b} as {c} is to …"
-        return self._nearest(asked, towards / (length or 1), set(places), count)
+        query = f"{a} is to {b} as {c} is to …"
+        return self._nearest(query, towards / (length or 1), set(places), count)
 
-    def _nearest(self, asked: str, direction: Floats, without: set[int], count: int) -> Neighbors:
+    def _nearest(self, query: str, direction: Floats, without: set[int], count: int) -> Neighbors:
         cosines = self.directions @ direction
         order = [place for place in np.argsort(-cosines, kind="stable") if place not in without][:count]
-        return Neighbors(asked, [self.symbols[place] for place in order], cosines[order])
+        return Neighbors(query, [self.symbols[place] for place in order], cosines[order])
 
     def measure_angles(self, pairs: int = 5000, seed: int = 0) -> Angles:
         """Of pairs of different symbols, drawn at random; special symbols, which stand for no text, are left out."""

@@ -170,10 +170,12 @@ def _answers(story: PageContent) -> Html:
 
 
 def _answer(one: AnsweredExample) -> list[str]:
-    asked: str = tag("span", one.asked, kind="token")
+    shown_input: str = tag("span", one.asked, kind="token")
     if one.picture is not None:
-        asked = tag("img", src=f"data:image/png;base64,{b64encode(encode_png(one.picture)).decode()}", alt=one.asked)
-    return [asked, tag("span", one.truth, kind="token"), tag("span", one.answer, kind="token")]
+        shown_input = tag(
+            "img", src=f"data:image/png;base64,{b64encode(encode_png(one.picture)).decode()}", alt=one.asked
+        )
+    return [shown_input, tag("span", one.truth, kind="token"), tag("span", one.answer, kind="token")]
 
 
 def _findings(story: PageContent) -> Html:

@@ -94,13 +94,13 @@ def compiler_key(compiler: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(about).encode()).hexdigest()[:8]
 
 
-def build(target: Path, wanted: Sequence[str]) -> None:
+def build(target: Path, names: Sequence[str]) -> None:
     """Compile the sources for these levels into the file `target`; what is made on the way lies beside it."""
     compiler, folder = find_compiler(), target.parent
     # GCC's threads are those of the OpenMP library that PyTorch has loaded; clang's would need one of their own.
     threads = ["-fopenmp"] if is_gcc(compiler) else []
     jobs = [("fallback", "fallback", list[str]())]
-    for level in wanted:
+    for level in names:
         for real in ("float", "double"):
             jobs.append(
                 ("kernels", f"{level}-{real}", [*LEVELS[level], f"-DLEVEL={level}", f"-DREAL_IS_{real.upper()}"])

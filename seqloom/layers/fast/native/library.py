@@ -35,9 +35,9 @@ class Status:
 
 
 @contextmanager
-def use_native(wanted: bool) -> Iterator[None]:
+def use_native(enabled: bool) -> Iterator[None]:
     """Inside of this, and in this thread alone, kernels are native where they can be, or plain."""
-    before = _wanted.set(wanted)
+    before = _wanted.set(enabled)
     try:
         yield
     finally:
@@ -59,9 +59,9 @@ def status() -> Status:
 
 
 def find_library() -> Status:
-    asked = os.environ.get(VARIABLE, "")
-    level = build.choose_level(asked)
-    if asked == "0":
+    variable = os.environ.get(VARIABLE, "")
+    level = build.choose_level(variable)
+    if variable == "0":
         return Status(None, level, f"{VARIABLE}=0 turns native kernels off")
     try:
         path, origin = locate(level)
@@ -120,10 +120,10 @@ def find_intact(folder: Path, key: str) -> Path | None:
 def add_to_cache(folder: Path, key: str, level: str) -> Path:
     """Build the library and give it its name in one move: of two processes, one's work is replaced by the other's."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="building-") as own:
-        made = Path(own, "library.so")
-        build.build(made, [level])
-        path = folder / f"{key}-{hash_of(made)}.so"
-        os.replace(made, path)
+        library = Path(own, "library.so")
+        build.build(library, [level])
+        path = folder / f"{key}-{hash_of(library)}.so"
+        os.replace(library, path)
         return path
 
 
