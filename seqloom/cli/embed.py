@@ -1,6 +1,6 @@
 """`embed`: vectors of texts and words, neighbors and analogies."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,12 +8,27 @@ import typer
 
 from ..errors import DataError
 from ..runs.json_output import print_line
-from .options import Debug, Json
+from .options import Debug, Json, expand_groups
 
 if TYPE_CHECKING:
     from ..runs.embedding import Lexicon
 
 
+@dataclass(frozen=True)
+class NeighborOptions:
+    """Which words of the vocabulary are looked for."""
+
+    nearest: Annotated[str | None, typer.Option(metavar="WORD", help="The words nearest to this one.")] = None
+    analogy: Annotated[
+        tuple[str, str, str] | None, typer.Option(metavar="A B C", help="A is to B as C is to what?")
+    ] = None
+    questions: Annotated[
+        Path | None, typer.Option(help="A file of analogies, four words a line: how many are right, by section.")
+    ] = None
+    best: Annotated[int, typer.Option(min=1, max=10_000, help="How many words are shown.")] = 10
+
+
+@expand_groups
 def embed(
     run: Annotated[Path, typer.Argument(help="A run folder whose model reads text.")],
     file: Annotated[
@@ -29,21 +44,16 @@ def embed(
     words: Annotated[
         bool, typer.Option("--words", help="A vector for each word of a text, not one for the text.")
     ] = False,
-    nearest: Annotated[str | None, typer.Option(metavar="WORD", help="The words nearest to this one.")] = None,
-    analogy: Annotated[
-        tuple[str, str, str] | None, typer.Option(metavar="A B C", help="A is to B as C is to what?")
-    ] = None,
-    questions: Annotated[
-        Path | None, typer.Option(help="A file of analogies, four words a line: how many are right, by section.")
-    ] = None,
-    best: Annotated[int, typer.Option(min=1, max=10_000, help="How many words are shown.")] = 10,
+    *,
+    neighbors: NeighborOptions,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Vectors of texts or of their words as a file; the nearest words of the vocabulary, and analogies."""
     if (file is None) != (out is None):
         raise DataError("--file names the texts and --out where their vectors go: give both")
-    if file is None and nearest is None and analogy is None and questions is None:
+    asks_neighbors = neighbors.nearest or neighbors.analogy or neighbors.questions
+    if file is None and not asks_neighbors:
         raise DataError("nothing is asked: give --file and --out, or --nearest, --analogy or --questions")
     from ..runs.run import load
 
@@ -52,15 +62,18 @@ def embed(
         from ..runs.vector_files import write_vectors
 
         print_vectors(write_vectors(opened, file, out, layer, words), as_json)
-    if nearest is None and analogy is None and questions is None:
-        return
-    lexicon = opened.lexicon
-    if nearest is not None:
-        show(nearest, lexicon.nearest(nearest, best), as_json)
-    if analogy is not None:
-        show("{} is to {} as {} is to …".format(*analogy), lexicon.analogy(*analogy, best), as_json)
-    if questions is not None:
-        show_questions(lexicon, questions, as_json)
+    if asks_neighbors:
+        show_neighbors(opened.lexicon, neighbors, as_json)
+
+
+def show_neighbors(lexicon: "Lexicon", options: NeighborOptions, as_json: bool) -> None:
+    if options.nearest is not None:
+        show(options.nearest, lexicon.nearest(options.nearest, options.best), as_json)
+    if options.analogy is not None:
+        words = "{} is to {} as {} is to …".format(*options.analogy)
+        show(words, lexicon.analogy(*options.analogy, options.best), as_json)
+    if options.questions is not None:
+        show_questions(lexicon, options.questions, as_json)
 
 
 def print_vectors(report: dict[str, Any], as_json: bool) -> None:

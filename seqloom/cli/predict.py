@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,71 +36,77 @@ if TYPE_CHECKING:
 
 STDIN = "standard input"
 PREDICT_AT_ONCE = 256  # inputs: enough to fill batches, few enough for the first answers to come soon
-Follow = Annotated[
-    bool,
-    typer.Option("--follow", help="Feed the run line by line from standard input; each is answered as it comes."),
-]
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How many answers there are, how long they are, and when they come."""
+
+    draw: Annotated[int, typer.Option(min=0, help="Draw this many answers instead of searching for the best.")] = 0
+    max_length: Annotated[int, typer.Option(min=0, help="Maximum number of tokens; 0 is the recipe's.")] = 0
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Feed the run line by line from standard input; each is answered as it comes."),
+    ] = False
 
 
 @expand_groups
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    asking: InputOptions,
+    request: InputOptions,
     table: TableOptions,
-    searching: BeamOptions,
-    drawing: SamplingOptions,
-    obeying: RuleOptions,
-    writing: WritingOptions,
-    draw: Annotated[int, typer.Option(min=0, help="Draw this many answers instead of searching for the best.")] = 0,
-    max_length: Annotated[int, typer.Option(min=0, help="Maximum number of tokens; 0 is the recipe's.")] = 0,
-    follow: Follow = False,
+    search: BeamOptions,
+    sampling: SamplingOptions,
+    rules: RuleOptions,
+    output: WritingOptions,
+    answer: AnswerOptions,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Predict for inputs given as arguments, in a file or folder, or on standard input: text, JSON or a table."""
-    check_predict_options(asking, table, as_json)
-    if drawing != SamplingOptions() and not draw:
+    check_predict_options(request, table, as_json)
+    if sampling != SamplingOptions() and not answer.draw:
         raise RecipeError("temperature, top-k, top-p, min-p and seed apply only to sampling: add --draw 1 or more")
-    one_by_one = draw <= 1 and (searching.beam or 1) == 1 and not writing.alternatives
-    if writing.stream and (as_json or table.out or not one_by_one):
+    one_by_one = answer.draw <= 1 and (search.beam or 1) == 1 and not output.alternatives
+    if output.stream and (as_json or table.out or not one_by_one):
         raise RecipeError(
             "only one answer at a time can be streamed, as text: use --beam 1 or --draw 1, without --json"
         )
     check_begun(run)
-    if follow:
-        if asking != InputOptions() or table.out or draw or writing.stream:
+    if answer.follow:
+        if request != InputOptions() or table.out or answer.draw or output.stream:
             raise RecipeError(
                 "--follow reads standard input line by line and takes only the options --best, --json and --int8"
             )
-        follow_run(run, writing.int8, searching.best or 1, as_json)
+        follow_run(run, output.int8, search.best or 1, as_json)
         return
     from ..data.formats.tables import Skipped
     from ..runs.answers import AT_ONCE, Answers
     from ..runs.run import load
 
-    loaded, skipped = load(run, int8=writing.int8), Skipped()
-    ask = replace(decoding_options(searching, drawing, obeying, writing, draw), max_length=max_length)
+    loaded, skipped = load(run, int8=output.int8), Skipped()
+    ask = replace(decoding_options(search, sampling, rules, output, answer.draw), max_length=answer.max_length)
     if not loaded.task.shape.answers_in_text:  # the likeliest of them are shown, and nothing is searched for
         ask = replace(ask, best=0)
     plain = ask == type(ask)(1)
-    with open_inputs(loaded, asking, skipped) as inputs:
-        if writing.stream:
+    with open_inputs(loaded, request, skipped) as inputs:
+        if output.stream:
             stream_answers(loaded, inputs, ask)
             return
         answers = Answers(
             loaded,
             inputs,
             skipped,
-            skip=(asking.on_bad_row or loaded.recipe.data.on_bad_row) == "skip",
-            beam=max(searching.beam or 0, searching.best) or None,
-            options=None if plain else replace(ask, beam_size=searching.beam or loaded.recipe.search.beam_size),
+            skip=(request.on_bad_row or loaded.recipe.data.on_bad_row) == "skip",
+            beam=max(search.beam or 0, search.best) or None,
+            options=None if plain else replace(ask, beam_size=search.beam or loaded.recipe.search.beam_size),
             size=AT_ONCE if table.out else PREDICT_AT_ONCE,
         )
-        shown = draw or searching.best or searching.beam or 1
+        shown = answer.draw or search.best or search.beam or 1
         if table.out:
             write_answers(loaded, answers, table, shown)
         else:
-            print_all(loaded, answers, shown, as_json, watched=bool(asking.file))
+            print_all(loaded, answers, shown, as_json, watched=bool(request.file))
 
 
 def follow_run(run: Path, int8: bool, shown: int, as_json: bool) -> None:
@@ -110,13 +116,13 @@ def follow_run(run: Path, int8: bool, shown: int, as_json: bool) -> None:
     follow_stdin(load(run, int8=int8), lambda text, predictions: print_answers(text, predictions, shown), as_json)
 
 
-def check_predict_options(asking: InputOptions, table: TableOptions, as_json: bool) -> None:
+def check_predict_options(request: InputOptions, table: TableOptions, as_json: bool) -> None:
     """Refuse what cannot be meant, before anybody waits."""
-    if asking.inputs and asking.file:
+    if request.inputs and request.file:
         raise DataError("inputs are given as arguments and as a file: choose one")
-    if asking.on_bad_row not in ("", "error", "skip"):
-        raise RecipeError(f"--on-bad-row is {asking.on_bad_row!r}, but error or skip was expected")
-    if not asking.file and (asking.source or asking.format):
+    if request.on_bad_row not in ("", "error", "skip"):
+        raise RecipeError(f"--on-bad-row is {request.on_bad_row!r}, but error or skip was expected")
+    if not request.file and (request.source or request.format):
         raise RecipeError("--source and --format apply only to a file: add --file")
     if table.out and as_json:
         raise RecipeError("--out writes a table and --json prints: choose one; a table .jsonl is JSON, too")
@@ -125,26 +131,26 @@ def check_predict_options(asking: InputOptions, table: TableOptions, as_json: bo
     if table.out:
         from ..runs.answer_table import check_table
 
-        check_table(table.out, asking.file)
+        check_table(table.out, request.file)
 
 
 def decoding_options(
-    searching: BeamOptions, drawing: SamplingOptions, obeying: RuleOptions, writing: WritingOptions, draw: int
+    search: BeamOptions, sampling: SamplingOptions, rules: RuleOptions, output: WritingOptions, draw: int
 ) -> "DecodingOptions":
     """How answers are searched for, as the options say it, but for the beam size: one by one."""
     from ..tasks.decoding_options import DecodingOptions
 
     return DecodingOptions(
         1,
-        groups=searching.groups,
-        diversity=searching.diversity,
-        best=searching.best,
-        length_penalty=searching.length_penalty,
-        sampling=drawing.sampling() if draw else None,
+        groups=search.groups,
+        diversity=search.diversity,
+        best=search.best,
+        length_penalty=search.length_penalty,
+        sampling=sampling.sampling() if draw else None,
         count=max(draw, 1),
-        alternatives=writing.alternatives,
-        rules=obeying.rules(),
-        timeout=writing.timeout,
+        alternatives=output.alternatives,
+        rules=rules.rules(),
+        timeout=output.timeout,
     )
 
 
@@ -164,21 +170,21 @@ def stream_answers(loaded: "Run", inputs: "InputFile", ask: "DecodingOptions") -
 
 
 @contextmanager
-def open_inputs(loaded: "Run", asking: InputOptions, skipped: "Skipped") -> "Iterator[InputFile]":
+def open_inputs(loaded: "Run", request: InputOptions, skipped: "Skipped") -> "Iterator[InputFile]":
     """What is asked, with the language or style where one is given."""
     from ..data.inputs import InputFile, InputReading
 
-    reading = InputReading(asking.format, tuple(asking.source or ()), asking.tag is not None, asking.on_bad_row)
+    reading = InputReading(request.format, tuple(request.source or ()), request.tag is not None, request.on_bad_row)
     with ExitStack() as stack:
-        if asking.file == "-":
+        if request.file == "-":
             file = stack.enter_context(spool_stdin(loaded, reading))
             stack.enter_context(name_stdin(file, skipped))
             table = loaded.task.read_inputs(file, reading, skipped)
-        elif asking.file:
-            table = loaded.task.read_inputs(asking.file, reading, skipped)
+        elif request.file:
+            table = loaded.task.read_inputs(request.file, reading, skipped)
         else:
-            table = given_inputs(loaded, asking.inputs)
-        if (tag := asking.tag) is not None:
+            table = given_inputs(loaded, request.inputs)
+        if (tag := request.tag) is not None:
             from ..data.formats.lines import Fault
 
             tagged = (one if isinstance(one, Fault) else one._replace(value=(one.value, tag)) for one in table.inputs)

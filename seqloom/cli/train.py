@@ -1,6 +1,6 @@
 """`train` and `tune`: a recipe becomes a run, or many."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ from ..errors import RecipeError
 from ..runs.json_output import print_whole
 from ..stopping import Stop
 from . import launch
-from .options import Debug, Json
+from .options import Debug, Json, expand_groups
 
 if TYPE_CHECKING:
     from ..config.recipe import Recipe
@@ -29,22 +29,29 @@ Processes = Annotated[
         metavar="N|auto", help="Processes on this machine; auto measures whether several are faster than one."
     ),
 ]
-Seeds = Annotated[
-    int | None,
-    typer.Option(
-        min=2, max=1000, help="Train with this many seeds, each into its own folder: mean and spread of scores."
-    ),
-]
-Folds = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        max=1000,
-        help="Cross-validate: this many folds, each the test part of one run; mean and spread of scores.",
-    ),
-]
 
 
+@dataclass(frozen=True)
+class RepeatOptions:
+    """Several runs of one recipe."""
+
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=2, max=1000, help="Train with this many seeds, each into its own folder: mean and spread of scores."
+        ),
+    ] = None
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=1000,
+            help="Cross-validate: this many folds, each the test part of one run; mean and spread of scores.",
+        ),
+    ] = None
+
+
+@expand_groups
 def train(
     context: typer.Context,
     recipe: Annotated[str | None, typer.Argument(help="A built-in recipe, or a TOML file.")] = None,
@@ -53,8 +60,8 @@ def train(
     resume: Resume = False,
     changed_data: ChangedData = False,
     processes: Processes = "1",
-    seeds: Seeds = None,
-    folds: Folds = None,
+    *,
+    repeats: RepeatOptions,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -66,8 +73,8 @@ def train(
     if resume and recipe and "=" in recipe:  # the recipe is the run's own
         changes, recipe = [recipe, *changes], None
     check_options(recipe, into, resume, changed_data)
-    check_repeats(recipe, count, seeds, folds)
-    changes = [*changes, *[f"data.folds={folds}"] * bool(folds)]
+    check_repeats(recipe, count, repeats)
+    changes = [*changes, *[f"data.folds={repeats.folds}"] * bool(repeats.folds)]
     whole = read_recipe(recipe, changes, resume) if recipe else None
     from ..runs import folder as folders  # now that the settings are right: torch takes seconds
     from ..runs.run import train as train_run
@@ -84,9 +91,9 @@ def train(
         flags = {"--resume": resume, "--changed-data": changed_data, "--json": as_json, "--debug": debug}
         command = ["train", *([recipe] if recipe else []), *changes, "--into", str(folder)]
         raise typer.Exit(launch.launch([*command, *(flag for flag in flags if flags[flag])], count, stop))
-    if seeds or folds:
+    if repeats != RepeatOptions():
         assert whole is not None
-        train_repeatedly(whole, folder, seeds, stop, as_json)
+        train_repeatedly(whole, folder, repeats.seeds, stop, as_json)
         return
     resume = resume or launch.is_restart()
     end = follow(train_run(whole, folder, resume=resume, changed_data=changed_data, stop=stop), as_json)
@@ -95,11 +102,11 @@ def train(
         show_scores([{"run": str(folder)} | end.final])
 
 
-def check_repeats(recipe: str | None, processes: int, seeds: int | None, folds: int | None) -> None:
-    if seeds and folds:
+def check_repeats(recipe: str | None, processes: int, repeats: RepeatOptions) -> None:
+    if repeats.seeds and repeats.folds:
         raise RecipeError("--seeds and --folds are both given: train.seed=N sets the seed of all folds")
-    if (seeds or folds) and (recipe is None or processes != 1):
-        option = "--seeds" if seeds else "--folds"
+    if repeats != RepeatOptions() and (recipe is None or processes != 1):
+        option = "--seeds" if repeats.seeds else "--folds"
         raise RecipeError(f"{option} trains a recipe run by run in one process: name the recipe, without --processes")
 
 
