@@ -58,7 +58,7 @@ def test_a_note_comes_while_the_work_goes_on():
         assert work_on.wait(10)
         return "done"
 
-    notes = yield_notes(work, None)
+    notes = yield_notes(work, None, str)
     heard.append(next(notes))
     work_on.set()
     with pytest.raises(StopIteration) as end:
@@ -76,20 +76,20 @@ def test_work_that_nobody_waits_for_ends_with_its_next_note_and_an_error_is_the_
         finally:
             ended.set()
 
-    notes = yield_notes(endless, None)
+    notes = yield_notes(endless, None, str)
     next(notes)
     notes.close()
     assert ended.is_set()
     stop = threading.Event()
     stop.set()
     with pytest.raises(Stopped):
-        next(yield_notes(endless, stop))
+        next(yield_notes(endless, stop, str))
 
     def broken(note):
         raise DataError("no")
 
     with pytest.raises(DataError, match="no"):
-        next(yield_notes(broken, None))
+        next(yield_notes(broken, None, str))
 
 
 def test_what_is_written_is_what_is_yielded_whoever_listens(tmp_path):

@@ -35,7 +35,6 @@ def declare_run(recipe: Recipe, fields: Mapping[str, FieldKind] | None = None) -
 def open_folder(folder: Path) -> Opened:
     """The model of a folder as that of a run, with the field that its tokenizer is."""
     from ..exchange.huggingface import load
-    from ..exchange.huggingface.encoders import Pooler
     from ..exchange.huggingface.field import FolderText
     from ..exchange.huggingface.shapes import copy_tables, pair_bodies
     from ..exchange.huggingface.tokenizer import LibraryTokenizer
@@ -52,7 +51,7 @@ def open_folder(folder: Path) -> Opened:
             ours.copy_(theirs[len(theirs) - len(ours) :] if ours.dim() else theirs)
         copy_tables(model, pretrained, field)
     head: dict[str, Tensor] = {}
-    if isinstance(pooler := getattr(getattr(pretrained.network, "encoder", None), "pool", None), Pooler):
-        head = {f"head.hidden.0.{name}": weight.detach() for name, weight in pooler.dense.named_parameters()}
+    if (dense := pretrained.pooling_layer) is not None:
+        head = {f"head.hidden.0.{name}": weight.detach() for name, weight in dense.named_parameters()}
     sums = "".join(sha256(file) for file in sorted(folder.glob("*.safetensors")))
     return Opened(task, model.eval(), hashlib.sha256(sums.encode()).hexdigest(), head)

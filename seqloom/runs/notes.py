@@ -1,4 +1,4 @@
-"""From sentences that are handed to a function to sentences that are yielded, while the work goes on."""
+"""From sentences that are handed to a function to notes that are yielded, while the work goes on."""
 
 import threading
 from collections.abc import Callable, Generator
@@ -8,11 +8,14 @@ from typing import Any, TypeVar
 from ..training.probe import Stopped
 
 Result = TypeVar("Result")
+Noted = TypeVar("Noted")
 Note = Callable[[str], object]  # takes a sentence about what goes on
 
 
-def yield_notes(work: Callable[[Note], Result], stop: threading.Event | None) -> Generator[str, None, Result]:
-    """Do the work and yield every sentence as it comes; the result is what `yield from` gives.
+def yield_notes(
+    work: Callable[[Note], Result], stop: threading.Event | None, make: Callable[[str], Noted]
+) -> Generator[Noted, None, Result]:
+    """Do the work and yield what `make` makes of every sentence as it comes; the result is what `yield from` gives.
 
     The work is done in a thread of its own: it speaks by calling a function, and only whoever iterates can be
     interrupted by a signal. Once `stop` is set, or nobody iterates any more, it ends with its next sentence.
@@ -38,7 +41,7 @@ def yield_notes(work: Callable[[Note], Result], stop: threading.Event | None) ->
     thread.start()
     try:
         while (sentence := sentences.get()) is not None:
-            yield sentence
+            yield make(sentence)
     finally:
         abandoned.set()
         thread.join()

@@ -146,18 +146,7 @@ class Pipeline:
             declaration, self.start, self.carried = declare_with_start(settled, self.fields, cell)
             return declaration.prepare(settled.resolved(), note, examples)
 
-        sentences = yield_notes(prepare, self.stop)
-        self.task, self.prepared = yield from self.note_each(sentences)
-
-    def note_each(self, sentences: Generator[str, None, Any]) -> Generator[Record, None, Any]:
-        """A record of each sentence."""
-        with closing(sentences):
-            while True:
-                try:
-                    sentence = next(sentences)
-                except StopIteration as end:
-                    return end.value
-                yield self.note(sentence)
+        self.task, self.prepared = yield from yield_notes(prepare, self.stop, self.note)
 
     def prepare_again(
         self, recipe: Recipe, examples: object, allowed: bool, note: Note, cell: MakeCell | None

@@ -41,11 +41,7 @@ class SequenceLabeling(Shape):
         return self.recipe
 
     def build(self) -> Labeler:
-        task, model = self.task, self.recipe.model
-        weights = task.facts.weights if self.recipe.train.class_weights else ()
-        head = partial(task.target.head, recipe=self.recipe, weights=weights)
-        features = self.source.features(model)
-        return build_labeler(model, self.source.embedding(model), head, False, task.cell, features)
+        return build_for(self, each=False)
 
     def initialize(self, model: Labeler, note: Callable[[str], object]) -> None:
         settings, task = self.recipe.model, self.task
@@ -154,11 +150,7 @@ class ElementLabeling(Shape):
         return self.recipe
 
     def build(self) -> Labeler:
-        task, model = self.task, self.recipe.model
-        weights = task.facts.weights if self.recipe.train.class_weights else ()
-        head = partial(task.target.head, recipe=self.recipe, weights=weights)
-        features = self.source.features(model)
-        return build_labeler(model, self.source.embedding(model), head, True, task.cell, features)
+        return build_for(self, each=True)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return encoded["source"].lengths[:, None]
@@ -263,6 +255,15 @@ class ElementLabeling(Shape):
         encoded = self.encode([(raw, SEPARATOR.join(tags))])
         names = self.source.element_names(raw, encoded["source"], self.recipe.model)
         return Inspection(self.collate(encoded, [0]), names, tags, self.source.symbols, self.task.target.symbols)
+
+
+def build_for(shape: Shape, each: bool) -> Labeler:
+    """A model that answers once a sequence, or once for `each` element."""
+    task, recipe, source = shape.task, shape.recipe, shape.source
+    head = partial(task.target.head, recipe=recipe, weights=task.facts.weights if recipe.train.class_weights else ())
+    return build_labeler(
+        recipe.model, source.embedding(recipe.model), head, each, task.cell, source.features(recipe.model)
+    )
 
 
 def split_long(encoded: Ragged, longest: int) -> tuple[Ragged, NDArray[np.int64]]:

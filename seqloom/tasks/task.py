@@ -4,7 +4,6 @@ To add one: a file with a function that declares it, a line in `TASKS`, a recipe
 below (training, models) knows a task only by what stands here.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -290,10 +289,6 @@ class Task:
     def reads_named_files(self) -> bool:
         """Whether a file of its own holds an input."""
         return "source" in self.fields and bool(self.source.endings)
-
-    def reads_file(self, file: str | os.PathLike[str]) -> bool:
-        """Whether a file with such a name is one input: an image, or a sound."""
-        return "source" in self.fields and os.path.splitext(os.fspath(file))[1].lower() in self.source.endings
 
     @property
     def classes(self) -> tuple[str, ...]:

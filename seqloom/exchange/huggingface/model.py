@@ -61,6 +61,11 @@ class PretrainedModel(nn.Module):
         """What its head answers: masked tokens, a label a text or a token, what comes next, or nothing."""
         return self.family.architectures[self.architecture]
 
+    @property
+    def pooling_layer(self) -> nn.Linear | None:
+        """The layer between the first token and the vector of a text, where there is one."""
+        return None
+
     def count_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
 
@@ -92,6 +97,10 @@ class EncoderModel(PretrainedModel):
     """BERT and its kin: reads whole texts, answers once per token or once per text."""
 
     network: Labeler
+
+    @property
+    def pooling_layer(self) -> nn.Linear | None:
+        return getattr(self.network.encoder.pool, "dense", None)
 
     def read(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Memory:
         """The features of every token (`values`) and of the text (`summary`)."""

@@ -12,7 +12,6 @@ from ...config.foreign import ACTIVATIONS, HEADS, NORMS
 from ...config.recipe import Recipe
 from ...data.vocabulary import END, PAD
 from ...errors import RunError
-from .encoders import Pooler
 from .field import FolderText
 from .folder import FAMILIES, create
 from .model import MASKED, PretrainedModel
@@ -145,7 +144,7 @@ def copy_weights(model: Any, pretrained: PretrainedModel, field: Any) -> None:
         answer.hidden.load_state_dict(head.hidden.state_dict())
         answer.head.project.bias[rows[known]] = head.head.project.bias[known]
         return
-    pool = pretrained.network.encoder.pool
-    hidden, last = (pool.dense, answer) if isinstance(pool, Pooler) else (answer.hidden[0], answer.head)
+    dense = pretrained.pooling_layer
+    hidden, last = (answer.hidden[0], answer.head) if dense is None else (dense, answer)
     hidden.load_state_dict(head.hidden[0].state_dict())
     last.project.load_state_dict(head.head.project.state_dict())

@@ -10,13 +10,14 @@ from torch import Tensor
 from ...layers.description import walk_parts
 from ...layers.tap import recording
 from ...models import Batch, Generator, Labeler
-from ..measures.gates import CLOSED, KEEPING, OPEN
+from ..measures.gates import KEEPING
 from ..measures.gradients import QueryKeyValue, compute_gradient_flow, compute_query_key_value
 from ..measures.reading import INPUTS, SOURCE, compute_features, disable_dropout, get_mask, make_batch, name_body
 from ..measures.receptive_field import compute_influence_by_lag, compute_memory_length
 from ..measures.spectra import compute_spectra
 from ..places import Level, concatenate_steps, list_levels
 
+CLOSED, OPEN = 0.05, 0.95  # beyond these a gate hardly moves any more: its slope is below a fifth of the steepest
 ROWS = 16  # of the batch whose memory is measured, at most
 
 

@@ -14,7 +14,6 @@ from ..places import Level, concatenate_steps, list_recurrences
 from .reading import SOURCE, Model, Names, compute_features, disable_dropout, get_mask, number_positions, take_row
 
 KEEPING = ("f", "u")  # what the cells call the gate that keeps the old
-CLOSED, OPEN = 0.05, 0.95  # beyond these a gate hardly moves any more: its slope is below a fifth of the steepest
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,6 @@ class Trace:
         """Between these lie most units, step by step."""
         values = self.of(quantity)
         return np.quantile(values, low, axis=1), np.quantile(values, high, axis=1)
-
-    def measure_saturation(self, gate: str) -> tuple[float, float]:
-        """The shares of all openings that are as good as closed, and as good as open."""
-        values = self.gates[gate]
-        return (float((values < CLOSED).mean()), float((values > OPEN).mean())) if values.size else (0.0, 0.0)
 
     @property
     def keeping(self) -> str:
