@@ -195,22 +195,15 @@ def open_inputs(loaded: "Run", request: InputOptions, skipped: "Skipped") -> "It
 def given_inputs(loaded: "Run", texts: list[str] | None) -> "InputFile":
     """Arguments, which are texts or names of images or sounds, or else the lines of standard input."""
     from ..data.inputs import ALONE, Input, InputFile, file_input
+    from .follow import read_stdin
 
     if loaded.task.reads_named_files and texts:
         return InputFile((ALONE,), iter([file_input(file, number) for number, file in enumerate(texts, 1)]))
     if not loaded.task.reads_text:
         raise DataError("this model reads no text: name a file of inputs with --file")
     where = "the arguments" if texts else STDIN
-    lines = enumerate(texts or given_lines(), 1)
+    lines = enumerate(texts or (line.rstrip("\r\n") for line in read_stdin()), 1)
     return InputFile((ALONE,), (Input(text, text, {ALONE: text}, where, number) for number, text in lines))
-
-
-def given_lines() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise DataError("is not UTF-8 text", STDIN, number) from None
 
 
 @contextmanager

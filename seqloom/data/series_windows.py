@@ -148,7 +148,7 @@ def prepare(data: Data, note: Callable[[str], object], examples: object = None, 
     for series in every:
         _check(series, every[0])
     parted = divide_series(series_by_part, data)
-    training = [_cut(series, span) for series, span in parted["train"]]
+    training = [cut_series(series, span) for series, span in parted["train"]]
     if known and len(known.mean) != len(every[0].columns):
         raise DataError(f"the series are of {len(every[0].columns)} variables, but this run knows {len(known.mean)}")
     scale = known or Scale.fit(np.concatenate([one.values for one in training]), every[0].columns)
@@ -230,7 +230,7 @@ def _check(series: Series, first: Series) -> None:
         )
 
 
-def _cut(series: Series, span: slice) -> Series:
+def cut_series(series: Series, span: slice) -> Series:
     return Series(series.name, series.times[span], series.values[span], series.columns, 0, series.step)
 
 

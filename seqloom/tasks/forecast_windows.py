@@ -19,7 +19,7 @@ from ..data.formats.tables import Skipped
 from ..data.formats.times import format_following_times, format_times
 from ..data.inputs import Input, InputFile, InputReading
 from ..data.preview import PREVIEWED, Preview, SidePreview
-from ..data.series_windows import Panel, Windows, make_all_windows
+from ..data.series_windows import Panel, Windows, cut_series, make_all_windows
 from ..data.splits import shuffle
 from ..errors import DataError
 from ..fields import Prediction, TimeSeries
@@ -312,10 +312,6 @@ class ForecastWindows(Shape):
         batch = self.collate(windows, windows.starts)
         elements = [str(number) for number in range(1, batch.inputs.shape[1] + 1)]
         return Inspection(batch, elements, [f"+{number}" for number in range(1, horizon + 1)])
-
-
-def cut_series(series: Series, span: slice) -> Series:
-    return Series(series.name, series.times[span], series.values[span], series.columns, 0, series.step)
 
 
 def format_table(

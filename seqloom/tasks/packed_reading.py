@@ -281,7 +281,7 @@ class BidirectionalReading(PackedReading):
         """What both directions say together: the mean of their log-probabilities, whose loss is at most the mean of
         their losses. At the ends of a text only one of them has read something."""
         here, total = find_told(batch), torch.zeros(())
-        known = torch.stack([one[here] for one in model.known(batch.mask)])
+        known = torch.stack([one[here] for one in model.have_read(batch.mask)])
         for features, counts in zip(model.directions(batch.inputs, batch.mask), known, strict=True):
             logs = model.head(features[here]).log_softmax(-1)
             total = total + torch.where(counts[:, None], logs, 0) / known.sum(0).clamp(min=1)[:, None]
