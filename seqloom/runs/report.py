@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.formats.times import format_following_times
+from ..data.series_windows import cut_series
 from ..errors import RunError, SeqloomError
 from ..look import Look
 from ..look.doctor.findings import Finding
 from ..look.measures.forecasts import ForecastFan
 from ..look.report.page import AnsweredExample, PageContent
 from ..schemas import Config, Data
-from ..tasks.forecast_windows import cut_series
 from ..tasks.results import Example
 from ..tasks.task import Prepared, Task
 from ..training.files import read_bytes, read_shaped
