@@ -184,8 +184,8 @@ class Generator(nn.Module):
             return self.decoder.initial_state(batch, self.source(*source))
 
     def features(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        seen, state = self.decoder(self.embed(y), state, mask)
-        return self.dropout(seen), state
+        features, state = self.decoder(self.embed(y), state, mask)
+        return self.dropout(features), state
 
     def forward(self, y: Tensor, state: State, mask: Tensor | None = None) -> tuple[Any, State]:
         """Read y (B, T, ...): tell what comes after each element. T may be all of them, or one."""

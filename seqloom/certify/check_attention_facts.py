@@ -29,8 +29,8 @@ def make_memory(values: Tensor) -> Memory:
 def watch_attention(attention: Attention, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
     """The weights, and what is seen."""
     with recording(attention) as tape:
-        seen = attention.prepare(memory).ask(attention, query)
-    return tape["weights"][0], seen
+        context = attention.prepare(memory).ask(attention, query)
+    return tape["weights"][0], context
 
 
 # --- weights -----------------------------------------------------------------------------------------------------
@@ -46,10 +46,10 @@ def equal_scores_give_equal_weights(name: str) -> Gaps:
     attention, values = stir(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE)
     with torch.no_grad():
         attention.key.weight.zero_()
-    weights, seen = watch_attention(attention, torch.randn(2, 3, SIZE), make_memory(values))
+    weights, context = watch_attention(attention, torch.randn(2, 3, SIZE), make_memory(values))
     values = attention.prepare(make_memory(values)).tensors[1]  # perhaps projected
     uniform = (SHOWN / SHOWN.sum(1, keepdim=True))[:, None].expand(-1, 3, -1)
-    return Gaps(measure_gap([weights, seen], [uniform, means(values)[:, None].expand(-1, 3, -1)]))
+    return Gaps(measure_gap([weights, context], [uniform, means(values)[:, None].expand(-1, 3, -1)]))
 
 
 def equal_scores_in_all_heads() -> Gaps:
@@ -88,8 +88,8 @@ def worked_example() -> Gaps:
     keys, query = torch.zeros(1, 4, HEAD_WIDTH), torch.zeros(1, 1, HEAD_WIDTH)
     keys[0, :, :3], query[0, :, :3] = torch.tensor(KEYS), torch.tensor(QUERY)
     with recording(attention) as tape:
-        seen = attention(query, keys, torch.tensor([VALUES]).to(keys), torch.ones(1, 4).bool())
-    computed = [*tape["weights"][0].flatten().tolist(), *seen.flatten().tolist()]
+        context = attention(query, keys, torch.tensor([VALUES]).to(keys), torch.ones(1, 4).bool())
+    computed = [*tape["weights"][0].flatten().tolist(), *context.flatten().tolist()]
     printed = [*PRINTED_WEIGHTS, *PRINTED_OUTPUT]
     return Gaps(float(sum(f"{number:.4e}" != text for number, text in zip(computed, printed, strict=True))))
 

@@ -200,15 +200,15 @@ def ignores_padding(subject: Subject) -> Iterator[Case]:
 
 def measure_padding_gap(sample: Sample, there: Sequence[bool]) -> float:
     """A row with padding beside one without, against the same elements without padding."""
-    steps, kept = len(there), torch.tensor(there)
-    x, mask = sample.x[:2, :steps].clone(), torch.stack([kept, torch.ones(steps, dtype=torch.bool)])
+    steps, valid = len(there), torch.tensor(there)
+    x, mask = sample.x[:2, :steps].clone(), torch.stack([valid, torch.ones(steps, dtype=torch.bool)])
     poisoned = x.masked_fill(~mask[..., None], torch.nan)
     y, state = sample.read(poisoned, 0, 1, mask=mask)
-    gaps = [y[0, ~kept], torch.zeros_like(y[0, ~kept])]
+    gaps = [y[0, ~valid], torch.zeros_like(y[0, ~valid])]
     alone = sample.start(0)
-    if kept.any():
-        expected, alone = sample.net(x[:1, kept], alone)
-        gaps = [torch.cat([gaps[0], y[0, kept]]), torch.cat([gaps[1], expected[0]])]
+    if valid.any():
+        expected, alone = sample.net(x[:1, valid], alone)
+        gaps = [torch.cat([gaps[0], y[0, valid]]), torch.cat([gaps[1], expected[0]])]
     outputs, references = [gaps[0]], [gaps[1]]
     if sample.net.causal:  # what comes after it is expected the same, and so is padding in pieces
         more, half = sample.x[:2, STEPS:], (steps + 1) // 2

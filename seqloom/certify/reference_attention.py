@@ -99,7 +99,7 @@ def multi_head(
     b_q, b_k, b_v = (vector.chunk(heads) for vector in b)
     outputs = []
     for i in range(len(queries)):
-        seen = []
+        contexts = []
         for head in range(heads):
             q = turn(W_q[head] @ queries[i] + b_q[head], i)
             places = [j for j in range(len(memory)) if sees(i, j)]
@@ -107,8 +107,8 @@ def multi_head(
             values = [W_v[head] @ memory[j] + b_v[head] for j in places]
             width = W_v[head].shape[0]
             scores = [q @ k / math.sqrt(len(q)) for k in keys]
-            seen.append(look(scores, values) if places else torch.zeros(width, dtype=queries.dtype))
-        outputs.append(out(torch.cat(seen)))
+            contexts.append(look(scores, values) if places else torch.zeros(width, dtype=queries.dtype))
+        outputs.append(out(torch.cat(contexts)))
     return torch.stack(outputs)
 
 
@@ -125,7 +125,7 @@ def self_attention(
     rows = [heads * width, heads * width, len(p["project.weight"]) - 2 * heads * width]
     W_q, W_k, W_v = p["project.weight"].split(rows)
     b_q, b_k, b_v = p.bias("project").split(rows)
-    out = lambda seen: p.affine("attend.out", seen)  # noqa: E731
+    out = lambda context: p.affine("attend.out", context)  # noqa: E731
     return multi_head((W_q, W_k, W_v), (b_q, b_k, b_v), out, heads, x, x, sees, turn, look)
 
 
@@ -134,7 +134,7 @@ def cross_attention(p: Parameters, x: Tensor, memory: Tensor, heads: int, look: 
     rows = [len(p["query.weight"]), len(p["key_value.weight"]) - len(p["query.weight"])]
     W_k, W_v = p["key_value.weight"].split(rows)
     b_k, b_v = p.bias("key_value").split(rows)
-    out = lambda seen: p.affine("attend.out", seen)  # noqa: E731
+    out = lambda context: p.affine("attend.out", context)  # noqa: E731
     return multi_head((p["query.weight"], W_k, W_v), (p.bias("query"), b_k, b_v), out, heads, x, memory, look=look)
 
 

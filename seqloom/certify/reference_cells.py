@@ -141,15 +141,15 @@ def gru_d(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:
     h, last = entries
     channels = len(last)
     values, observed, gaps = x[:channels], x[channels : 2 * channels], x[2 * channels :]
-    seen, kept = [], []
+    imputed, latest = [], []
     for k in range(channels):
         fading = torch.exp(-relu(p["fade_x"][0, k] * gaps[k] + p["fade_x"][1:, k].sum()))
         missing = fading * last[k] + (1 - fading) * p["mean"][k]
-        seen.append(values[k] if observed[k] == 1 else missing)
-        kept.append(values[k] if observed[k] == 1 else last[k])
+        imputed.append(values[k] if observed[k] == 1 else missing)
+        latest.append(values[k] if observed[k] == 1 else last[k])
     h = torch.exp(-relu(p.affine("fade_h", gaps))) * h
-    (h,) = gru_before(p, torch.cat([torch.stack(seen), observed]), (h,), read="V")
-    return h, torch.stack(kept)
+    (h,) = gru_before(p, torch.cat([torch.stack(imputed), observed]), (h,), read="V")
+    return h, torch.stack(latest)
 
 
 def min_gru(p: Parameters, x: Tensor, entries: Vectors) -> Vectors:

@@ -57,13 +57,13 @@ def embed(
         raise DataError("nothing is asked: give --file and --out, or --nearest, --analogy or --questions")
     from ..runs.run import load
 
-    opened = load(run)
+    loaded = load(run)
     if file is not None and out is not None:
         from ..runs.vector_files import write_vectors
 
-        print_vectors(write_vectors(opened, file, out, layer, words), as_json)
+        print_vectors(write_vectors(loaded, file, out, layer, words), as_json)
     if asks_neighbors:
-        show_neighbors(opened.lexicon, neighbors, as_json)
+        show_neighbors(loaded.lexicon, neighbors, as_json)
 
 
 def show_neighbors(lexicon: "Lexicon", options: NeighborOptions, as_json: bool) -> None:

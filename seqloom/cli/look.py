@@ -54,8 +54,8 @@ def look(
         from ..look.charts.tokens import probe_chart
         from ..runs.probing import read_labels
 
-        inputs, named = read_labels(labels, loaded.recipe.data.encoding)
-        print(save(probe_chart(loaded.probe(inputs, named)), out or Path("probe.html")))
+        inputs, label_names = read_labels(labels, loaded.recipe.data.encoding)
+        print(save(probe_chart(loaded.probe(inputs, label_names)), out or Path("probe.html")))
         return
     raw = text if text is None or loaded.task.reads_text else loaded.task.read_first_input(text)
     raw = raw if tag is None else (raw, tag)

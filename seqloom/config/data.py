@@ -161,11 +161,11 @@ class Data(Family):
 
 def check_columns(data: Data, *settings: str) -> None:
     """Refuse a column that several settings name."""
-    named: list[str] = []
+    names: list[str] = []
     for name in settings:
         columns = getattr(data, name)
-        named += [columns] * bool(columns) if isinstance(columns, str) else columns
-    if twice := [name for name in named if named.count(name) > 1]:
+        names += [columns] * bool(columns) if isinstance(columns, str) else columns
+    if twice := [name for name in names if names.count(name) > 1]:
         *others, last = (f"data.{name}" for name in settings)
         raise ValueError(f"the column {format_value(twice[0])} is named twice in {', '.join(others)} and {last}")
 

@@ -70,8 +70,8 @@ class Setting(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        named = [limit.names for limit in self.limits if isinstance(limit, OneOf)]
-        return named[0] if named else get_args(self.type) if get_origin(self.type) is Literal else ()
+        listed = [limit.names for limit in self.limits if isinstance(limit, OneOf)]
+        return listed[0] if listed else get_args(self.type) if get_origin(self.type) is Literal else ()
 
     @property
     def allowed(self) -> str:

@@ -72,7 +72,7 @@ class Recipe(Section):
         text, place = _find(name_or_path)
         values = toml.parse(text, place)
         builtin_one = place == f"recipe {name_or_path}"
-        values, opened = take_open(values, str(values.get("task", DEFAULT)))
+        values, open_names = take_open(values, str(values.get("task", DEFAULT)))
         try:
             recipe = _validate(values)
         except Misplaced as error:
@@ -81,17 +81,17 @@ class Recipe(Section):
             explicit = {name: _find_value(recipe, name) for name in settings(type(recipe)) if _is_said(values, name)}
             check_given(adopt_settings(recipe.model.start, recipe.task), explicit, recipe.model.start)
             recipe = recipe.changed(FROM, recipe.model.start)
-        named = () if builtin_one else name_all(values)
-        recipe = recipe._leaving(opened, named, adapts=not builtin_one or bool(recipe.data.sample))
+        explicit_names = () if builtin_one else name_all(values)
+        recipe = recipe._leaving(open_names, explicit_names, adapts=not builtin_one or bool(recipe.data.sample))
         return recipe.override(*overrides)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Recipe":
         """The recipe of a dictionary such as a TOML file gives; only what says "auto" in it is left open."""
         if isinstance(values, dict):
-            values, opened = take_open(values, str(values.get("task", DEFAULT)))
+            values, open_names = take_open(values, str(values.get("task", DEFAULT)))
         try:
-            return _validate(values)._leaving(opened, (), adapts=False)
+            return _validate(values)._leaving(open_names, (), adapts=False)
         except Misplaced as error:
             raise RecipeError(str(error)) from None
 
@@ -123,7 +123,7 @@ class Recipe(Section):
     def _apply(self, news: Mapping[str, Any], parse: Any) -> "Recipe":
         """What chooses classes goes first; what the chosen classes do not have is left out, and noted."""
         values = _values(self)
-        news, opened = split_open(str(news.get("task", self.task)), news)
+        news, open_names = split_open(str(news.get("task", self.task)), news)
         for name in (name for name in CHOOSING if name in news):
             _set(values, name, parse(news[name], settings(type(self))["task"]), news)
         try:
@@ -135,13 +135,13 @@ class Recipe(Section):
             _set(values, name, parse(value, toml.find_setting(chosen, name)), news)
         recipe = Recipe.of(values)
         recipe.__dict__["notes"] = (*self.notes, *notes)
-        left = self.__dict__.get("left_open", frozenset()) - set(news) | opened
-        explicit = (self.__dict__.get("explicit", frozenset()) | set(news)) - opened
+        left = self.__dict__.get("left_open", frozenset()) - set(news) | open_names
+        explicit = (self.__dict__.get("explicit", frozenset()) | set(news)) - open_names
         return recipe._leaving(left, explicit, self.__dict__.get("adapts", False))
 
-    def _leaving(self, opened: Iterable[str], explicit: Iterable[str], adapts: bool) -> "Recipe":
+    def _leaving(self, open_names: Iterable[str], explicit: Iterable[str], adapts: bool) -> "Recipe":
         """The same, remembering what it leaves open and what it says; with `adapts`, all else is open to own data."""
-        self.__dict__ |= {"left_open": frozenset(opened), "explicit": frozenset(explicit), "adapts": adapts}
+        self.__dict__ |= {"left_open": frozenset(open_names), "explicit": frozenset(explicit), "adapts": adapts}
         return self
 
     def find_open(self, own_data: bool = False) -> frozenset[str]:

@@ -122,13 +122,13 @@ def write(
     resolved: Section,
     comments: bool,
     choices: Mapping[str, Sequence[str]],
-    opened: Set[str] = frozenset(),
+    open_names: Set[str] = frozenset(),
 ) -> str:
     """A tree of settings as TOML. With comments: help, choices, and what `resolved` makes of it.
 
     `choices` are those of settings that decide which others there are; what is `opened` is left to the data.
     """
-    return "\n".join(_table(recipe, resolved, "", comments, choices, opened)) + "\n"
+    return "\n".join(_table(recipe, resolved, "", comments, choices, open_names)) + "\n"
 
 
 def _table(
@@ -137,7 +137,7 @@ def _table(
     name: str,
     comments: bool,
     choices: Mapping[str, Sequence[str]],
-    opened: Set[str],
+    open_names: Set[str],
     same: Set[str] = frozenset(),
 ) -> Iterator[str]:
     """The lines of what stands in one table, then those of the tables in it; what is the `same` above, as comments."""
@@ -154,13 +154,13 @@ def _table(
                 yield from _comment(
                     declared[key].help + (f" One of {', '.join(map(literal, one_of))}." if one_of else "")
                 )
-            if inner in opened:
+            if inner in open_names:
                 yield f'{key} = "{AUTO}"'
                 continue
             derived = comments and value != final
             yield f"{key} = {literal(value)}" + (f"  # derived: {literal(final)}" if derived else "")
         else:
-            lines = list(_table(value, final, inner, comments, choices, opened, table.same_as_above(key)))
+            lines = list(_table(value, final, inner, comments, choices, open_names, table.same_as_above(key)))
             if lines:
                 yield from ("", *(_comment(fields[key].description or "") if comments else []), f"[{inner}]", *lines)
 

@@ -63,8 +63,8 @@ class Files(Dataset):
         if self._schema.data.source_type != "sound" or format in READERS:
             return []
         rows = (row for row in read_cells(files, self._schema, Skipped()) if not isinstance(row, Fault))
-        named = (find_sound_folder(self._schema, file) / name for (name, *_), file, _ in rows)
-        return [digest_file(str(path)) if path.is_file() else "" for path in named]
+        paths = (find_sound_folder(self._schema, file) / name for (name, *_), file, _ in rows)
+        return [digest_file(str(path)) if path.is_file() else "" for path in paths]
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
         schema = self._schema.with_keys() if part == "train" else self._schema

@@ -44,21 +44,21 @@ def divide(schema: Schema, raw: Mapping[str, Part], digests: NDArray[np.uint64],
     shares = find_shares(data, raw)
     _check_settings(data, drawn=any(shares.values()))
     labels: list[Any] = list(train[schema.label]) if schema.label else []
-    kept = _keep_frequent(labels, data.min_label_count, skipped)
-    kept = np.arange(count_rows(train)) if kept is None else kept
-    parts = {part: np.arange(count_rows(raw[part])) for part in PARTS if part in raw} | {"train": kept}
+    frequent = _keep_frequent(labels, data.min_label_count, skipped)
+    frequent = np.arange(count_rows(train)) if frequent is None else frequent
+    parts = {part: np.arange(count_rows(raw[part])) for part in PARTS if part in raw} | {"train": frequent}
     if not any(shares.values()):
-        return parts | {part: kept[:0] for part in shares}
+        return parts | {part: frequent[:0] for part in shares}
     groups = _find_groups(data, train, digests)
-    groups = None if groups is None else groups[kept]
-    rows: Any = [labels[row] for row in kept] if labels else len(kept)
+    groups = None if groups is None else groups[frequent]
+    rows: Any = [labels[row] for row in frequent] if labels else len(frequent)
     if data.split_time:
-        drawn = split_by_time(_read_times(list(train["time"]), data, skipped.notes)[kept], shares, groups)
+        drawn = split_by_time(_read_times(list(train["time"]), data, skipped.notes)[frequent], shares, groups)
     elif data.folds:
         drawn = draw_fold(rows, data.fold, data.folds, shares.get("validation", 0.0), data.split_seed, groups)
     else:
         drawn = draw_parts(rows, shares, data.split_seed, groups)
-    return parts | {part: kept[some] for part, some in drawn.items()}
+    return parts | {part: frequent[some] for part, some in drawn.items()}
 
 
 def _check_settings(data: Data, drawn: bool) -> None:

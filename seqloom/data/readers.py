@@ -118,8 +118,8 @@ def read_cells(files: Sequence[str], schema: Schema, skipped: Skipped) -> Iterat
 def read_texts(row: Row, spans: Sequence[slice], schema: Schema) -> PlacedExample | Fault:
     for side, span in zip(schema.sides.values(), spans, strict=False):
         if not any(row.values[span]):
-            named = " and ".join(map(repr, side.columns))
-            return Fault(f"empty {named}", f"the columns {named} are empty", row.file, row.line)
+            columns = " and ".join(map(repr, side.columns))
+            return Fault(f"empty {columns}", f"the columns {columns} are empty", row.file, row.line)
     return tuple([COLUMN_SEPARATOR.join(row.values[span]).strip() for span in spans]), row.file, row.line
 
 
@@ -274,11 +274,11 @@ def make_file_reader(schema: Schema, notes: list[str]) -> Callable[[Path], Raw |
 def make_image_reading(schema: Schema) -> ImageReading:
     """What the columns are called, unless the recipe says so: image and caption, whichever of them is the source."""
     data = schema.data
-    named = {"source": data.source[0], "target": data.target}
-    seen = "source" if "source" in schema.sides and schema.sides["source"].field.is_image else "target"
-    worded = "target" if seen == "source" else "source"
+    columns = {"source": data.source[0], "target": data.target}
+    image_side = "source" if "source" in schema.sides and schema.sides["source"].field.is_image else "target"
+    worded = "target" if image_side == "source" else "source"
     image, caption = (
-        own if named[side] == side else named[side] for own, side in (("image", seen), ("caption", worded))
+        own if columns[side] == side else columns[side] for own, side in (("image", image_side), ("caption", worded))
     )
     size = (data.image_size, data.image_size)
     return ImageReading(size, image, caption, "guess", data.encoding, data.on_bad_row == "skip")

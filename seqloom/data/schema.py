@@ -115,8 +115,8 @@ class Schema:
 
     def with_keys(self) -> "Schema":
         """The same with the columns that say how rows are divided, by what they say: the group, or the time."""
-        named = {"group": self.data.group, "time": self.data.split_time}
-        return replace(self, keys={name: column for name, column in named.items() if column})
+        columns = {"group": self.data.group, "time": self.data.split_time}
+        return replace(self, keys={name: column for name, column in columns.items() if column})
 
     def knowing(self, fields: Mapping[str, FittedField]) -> "Schema":
         """The same with fields that are not fitted any more; a side that is not named is fitted as before."""

@@ -50,18 +50,18 @@ def make_sample(name: str) -> list[Series]:
 
 def read_histories(file: str, data: Data, skipped: Skipped) -> list[Series]:
     """The series of one table."""
-    named = (*data.variables, *data.inputs) if data.variables else ()
+    columns = (*data.variables, *data.inputs) if data.variables else ()
     skip = data.on_bad_row == "skip"
     written = (data.separator, data.header, data.decimal, data.time_format)
-    reading = TableReading(data.time, named, data.series, data.format, data.encoding, skip, *written)
+    reading = TableReading(data.time, columns, data.series, data.format, data.encoding, skip, *written)
     try:
         histories = list(read_table(file, reading, skipped))
     except DataError as error:
-        if named or not error.sentence.endswith("a number was expected"):
+        if columns or not error.sentence.endswith("a number was expected"):
             raise
         sentence = f"{error.sentence}; data.variables says which columns are to be forecast"
         raise DataError(sentence, error.file, error.line) from None
-    return histories if named else [select_columns(series, data, file) for series in histories]
+    return histories if columns else [select_columns(series, data, file) for series in histories]
 
 
 def select_columns(series: Series, data: Data, file: str | None = None) -> Series:

@@ -29,9 +29,9 @@ class Vocabulary:
 
         Sorted by frequency, then by symbol; the special symbols come on top of `max_size`.
         """
-        kept = [symbol for symbol, count in counts.items() if count >= min_count and symbol not in SPECIALS]
-        kept.sort(key=lambda symbol: (-counts[symbol], symbol))
-        return cls(SPECIALS + tuple(kept[: max_size or None]))
+        symbols = [symbol for symbol, count in counts.items() if count >= min_count and symbol not in SPECIALS]
+        symbols.sort(key=lambda symbol: (-counts[symbol], symbol))
+        return cls(SPECIALS + tuple(symbols[: max_size or None]))
 
     @classmethod
     def read(cls, symbols: object) -> "Vocabulary":

@@ -142,16 +142,16 @@ def finish(program: Program, recipe: Any, *parts: str, cut: str = "", example: s
 def describe_labeler(model: Labeler, fields: dict[str, Any], recipe: Any) -> Program:
     program, target = Program({"target": fields["target"]}), fields["target"]["kind"]
     read, cut = read_source(program, fields["source"], recipe)
-    opened = script.graphs(MODEL="model")
+    graphs = script.graphs(MODEL="model")
     if target != "tags":
         answers = {"label": script.LABEL, "labels": script.LABELS, "number": script.NUMBER}
         answer = script_reading.find_code(answers, target)
-        return finish(program, recipe, opened, read, answer, cut=cut)
+        return finish(program, recipe, graphs, read, answer, cut=cut)
     readout, best = model.head.readout(), script.BEST_TAGS
     if readout is not None and readout.path:
         best = script.BEST_PATH
         program.fields["crf"] = {name: scores.tolist() for name, scores in readout.path.items()}
-    return finish(program, recipe, opened, read, best, script.TAGS, cut=cut)
+    return finish(program, recipe, graphs, read, best, script.TAGS, cut=cut)
 
 
 def describe_generator(fields: dict[str, Any], recipe: Any) -> Program:
@@ -159,8 +159,8 @@ def describe_generator(fields: dict[str, Any], recipe: Any) -> Program:
     program, target = Program({}), fields["target"]
     read, cut = read_source(program, fields["source"], recipe)
     add_side(program, "target", target)
-    opened = script.graphs(ENCODER="encoder", DECODER="decoder")
-    shared = (opened, read, script.STEP, script.WRITE)
+    graphs = script.graphs(ENCODER="encoder", DECODER="decoder")
+    shared = (graphs, read, script.STEP, script.WRITE)
     if target["kind"] == "image tokens":
         (height, width, _), side = target["size"], target["side"]
         count = -(-height // side) * -(-width // side)
@@ -193,8 +193,8 @@ def describe_writer(tokenizer: Any, fields: dict[str, Any], recipe: Any) -> Prog
         "window": window_of(recipe),
     }
     read = script_reading.write_reading(target["kind"], "TARGET")
-    opened = script.graphs(START="start", DECODER="decoder")
-    return finish(program, recipe, opened, read, script.STEP, script.NEXT)
+    graphs = script.graphs(START="start", DECODER="decoder")
+    return finish(program, recipe, graphs, read, script.STEP, script.NEXT)
 
 
 def is_one_text(recipe: Any) -> bool:
@@ -206,8 +206,8 @@ def is_one_text(recipe: Any) -> bool:
 
 def describe_frames(fields: dict[str, Any], recipe: Any) -> Program:
     program = Program({"target": fields["target"], "lowest": LOWEST, "window": window_of(recipe)})
-    opened = script.graphs(START="start", DECODER="decoder")
-    return finish(program, recipe, opened, script.STEP, script.FRAMES, example='"60 64 67"')
+    graphs = script.graphs(START="start", DECODER="decoder")
+    return finish(program, recipe, graphs, script.STEP, script.FRAMES, example='"60 64 67"')
 
 
 def describe_forecast(run: Run, facts: dict[str, Any]) -> Program:

@@ -143,9 +143,9 @@ class MultiHeadAttention(nn.Module):
         keys, values = keys_values.split([self.query_size, self.heads * self.value_width], -1)
         return self.split(keys), self.split(values)
 
-    def join(self, seen: Tensor) -> Tensor:
+    def join(self, context: Tensor) -> Tensor:
         """(B, heads, T, w) -> (B, T, size)."""
-        return self.out(seen.transpose(1, 2).flatten(2))
+        return self.out(context.transpose(1, 2).flatten(2))
 
     def forward(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
@@ -160,8 +160,10 @@ class MultiHeadAttention(nn.Module):
             weights = weigh(scores, shown.tril() if causal else shown)
             weights = self.weights(harden(weights) if self.hard else weights)
             return self.join(F.dropout(weights, dropout) @ values)
-        seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout, is_causal=causal)
-        return self.join(seen)
+        context = F.scaled_dot_product_attention(
+            query, keys, values, attn_mask=mask, dropout_p=dropout, is_causal=causal
+        )
+        return self.join(context)
 
 
 class Pooling(Described):
@@ -178,8 +180,8 @@ class Pooling(Described):
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
         """Values (B, S, D) -> (B, D)."""
         scores = self.queries @ self.key(values).mT / values.shape[-1] ** 0.5
-        seen = self.weights(weigh(scores, mask[:, None])) @ values  # (B, queries, D)
-        return self.join(seen.flatten(1))
+        context = self.weights(weigh(scores, mask[:, None])) @ values  # (B, queries, D)
+        return self.join(context.flatten(1))
 
     def describe(self) -> Description:
         return Description("attention pooling", ONE, count_parameters(self), POOLING)
@@ -206,8 +208,8 @@ class NonLocal(nn.Module):
         shown = None if mask is None else mask[:, None]
         if self.weights.watched:
             scores = query @ keys.mT / self.inner**0.5
-            seen = self.weights(scores.softmax(-1) if shown is None else weigh(scores, shown)) @ values
+            context = self.weights(scores.softmax(-1) if shown is None else weigh(scores, shown)) @ values
         else:
-            seen = F.scaled_dot_product_attention(query, keys, values, attn_mask=shown)
-        output: Tensor = self.out(seen)
+            context = F.scaled_dot_product_attention(query, keys, values, attn_mask=shown)
+        output: Tensor = self.out(context)
         return output

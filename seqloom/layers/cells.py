@@ -290,9 +290,9 @@ class DecayGRUCell(Cell):
         h, last = entries
         values, observed, gaps = x.chunk(3, -1)
         fading = torch.exp(-F.relu(gaps * self.fade_x[0] + self.fade_x[1:].sum(0)))
-        seen = torch.where(observed > 0, values, fading * last + (1 - fading) * self.mean)
+        imputed = torch.where(observed > 0, values, fading * last + (1 - fading) * self.mean)
         h = torch.exp(-F.relu(self.fade_h(gaps))) * h
-        (x_r, x_u, x_n), (h_r, h_u) = self.V(torch.cat([seen, observed], -1)).chunk(3, -1), self.U(h).chunk(2, -1)
+        (x_r, x_u, x_n), (h_r, h_u) = self.V(torch.cat([imputed, observed], -1)).chunk(3, -1), self.U(h).chunk(2, -1)
         n = torch.tanh(x_n + self.U_n(self.gate("r", x_r + h_r) * h))
         u = self.gate("u", x_u + h_u)
         return u * h + (1 - u) * n, torch.where(observed > 0, values, last)

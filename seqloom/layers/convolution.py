@@ -31,13 +31,13 @@ class Convolution(Layer):
             return take_steps(y, back), state
         x = zero_padding(x, mask)
         side = self.window // 2 * (not self.causal)
-        seen = nn.functional.pad(torch.cat([state, x], 1), (0, 0, side, side))
+        padded = nn.functional.pad(torch.cat([state, x], 1), (0, 0, side, side))
         if not x.shape[1]:
             return x.new_zeros(len(x), 0, self.product.out_features), state
-        y = self.product(seen.unfold(1, self.window, 1).mT.flatten(2))
+        y = self.product(padded.unfold(1, self.window, 1).mT.flatten(2))
         if self.causal:
             ends = x.new_full((len(x),), x.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
-            state = take_steps(seen, ends[:, None] + torch.arange(self.window - 1, device=x.device))
+            state = take_steps(padded, ends[:, None] + torch.arange(self.window - 1, device=x.device))
         return zero_padding(y, mask), state
 
     def describe(self) -> Description:

@@ -223,8 +223,8 @@ class VariationalDropout(Layer):
     def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
         if not self.training or not self.share:
             return x, state
-        kept = torch.empty_like(x[:, :1]).bernoulli_(1 - self.share) / (1 - self.share)
-        return x * kept, state
+        scale = torch.empty_like(x[:, :1]).bernoulli_(1 - self.share) / (1 - self.share)
+        return x * scale, state
 
     def describe(self) -> Description:
         return Description("dropout", EACH, 0, POINTWISE)

@@ -43,9 +43,9 @@ class SampledSoftmax(Head):
         drawn = torch.multinomial(self.chances, self.draws, replacement=True).unique()
         project = self.head.project
         # One look into the matrix for both: its gradient is as large as the matrix, so it is made once.
-        seen = torch.cat([drawn, target])
-        others, own = F.embedding(seen, project.weight).split([len(drawn), len(target)])
-        shift, shift_own = self.head.bias[seen].split([len(drawn), len(target)])
+        classes = torch.cat([drawn, target])
+        others, own = F.embedding(classes, project.weight).split([len(drawn), len(target)])
+        shift, shift_own = self.head.bias[classes].split([len(drawn), len(target)])
         rivals = torch.addmm(shift - self.weight[drawn], features, others.T)
         rivals = rivals.masked_fill(drawn == target[:, None], -math.inf)
         truth = (features * own).sum(-1) + shift_own

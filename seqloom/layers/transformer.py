@@ -115,8 +115,8 @@ class CausalAttention(OwnAttention):
         elif whole:
             y = self.attend(query, keys, values, causal=True)
         else:
-            seen = visible(cache, x.shape[1], self.window)
-            y = self.attend(query, *self.attend.split_keys_values(cache.read()[0]), seen)
+            mask_of_cache = visible(cache, x.shape[1], self.window)
+            y = self.attend(query, *self.attend.split_keys_values(cache.read()[0]), mask_of_cache)
         return zero_padding(y, mask), (cache.trim(self.window) if self.window else cache, count)
 
     def fast_step(self) -> Step:

@@ -43,5 +43,5 @@ def attend_window(
     shown = (place - other <= before) & (place - other >= -after)
     merged = [part.transpose(1, 2).flatten(0, 1) for part in (own, *around)]  # each block is a row of its own
     visible = (shown & known[:, :, None]).expand(batch, -1, -1, -1).flatten(0, 1)
-    seen: Tensor = attend(*merged, visible)  # (B · count, block, size)
-    return seen.unflatten(0, (batch, count)).flatten(1, 2)[:, :time]
+    context: Tensor = attend(*merged, visible)  # (B · count, block, size)
+    return context.unflatten(0, (batch, count)).flatten(1, 2)[:, :time]

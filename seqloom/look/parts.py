@@ -62,8 +62,8 @@ def list_parts(model: Model, batch: Batch) -> list[Part]:
         for path, part, about in walk_parts(body, where):
             if about.role == POOLING:
                 continue
-            seen = tape.get(join_path(path, part.output))
-            size = int(seen[0].shape[-1]) if seen else size
+            outputs = tape.get(join_path(path, part.output))
+            size = int(outputs[0].shape[-1]) if outputs else size
             if about.role != POINTWISE or about.parameters:  # dropout and the like have nothing to show
                 parts.append(Part(side, about.name, about.shape, size, count.of(part), about.looks))
         if side == SOURCE or not shape.per_element:

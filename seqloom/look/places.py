@@ -45,8 +45,8 @@ class Level:
 
     def steps(self, tape: Tape) -> list[Tensor]:
         """What passed, in the order of time: one tensor (B, size) a step, or one (B, T, size) for all."""
-        seen = tape.get(self.tap, [])
-        return seen[::-1] if self.backwards else seen
+        outputs = tape.get(self.tap, [])
+        return outputs[::-1] if self.backwards else outputs
 
     def values(self, tape: Tape) -> Tensor:
         """What passed, (B, T, size)."""

@@ -123,14 +123,16 @@ class WatchedTraining:
 
 def read_watched(records: Sequence[dict[str, Any]]) -> WatchedTraining:
     """From the lines of records.jsonl; what was not watched is left out."""
-    seen = {record["step"]: record["watched"] for record in records if record.get("watched")}
-    layers = list(dict.fromkeys(name for one in seen.values() for name in one["gradients"]))
-    matrices = list(dict.fromkeys(name for one in seen.values() for name in one["spectra"]))
+    watched = {record["step"]: record["watched"] for record in records if record.get("watched")}
+    layers = list(dict.fromkeys(name for one in watched.values() for name in one["gradients"]))
+    matrices = list(dict.fromkeys(name for one in watched.values() for name in one["spectra"]))
 
     def table(kind: str) -> Floats:
-        rows = [[one[kind].get(layer, np.nan) for layer in layers] for one in seen.values()]
-        return np.array(rows, float).reshape(len(seen), len(layers))
+        rows = [[one[kind].get(layer, np.nan) for layer in layers] for one in watched.values()]
+        return np.array(rows, float).reshape(len(watched), len(layers))
 
-    rows = [[(one["spectra"].get(name, []) + [np.nan] * 4)[:4] for name in matrices] for one in seen.values()]
-    spectra = np.array(rows, float).reshape(len(seen), len(matrices), len(SPECTRUM))
-    return WatchedTraining(np.array(list(seen), int), layers, table("gradients"), table("updates"), matrices, spectra)
+    rows = [[(one["spectra"].get(name, []) + [np.nan] * 4)[:4] for name in matrices] for one in watched.values()]
+    spectra = np.array(rows, float).reshape(len(watched), len(matrices), len(SPECTRUM))
+    return WatchedTraining(
+        np.array(list(watched), int), layers, table("gradients"), table("updates"), matrices, spectra
+    )

@@ -63,8 +63,8 @@ def compute_bootstrap_interval(values: ArrayLike) -> tuple[float, float]:
 def compute_sign_flip_p(differences: ArrayLike) -> float:
     """The share of flipped signs whose mean is as far from zero: a two-sided p-value."""
     values = np.asarray(differences, dtype=np.float64)
-    seen = abs(values.sum()) * (1 - 1e-9)  # equal sums count, however they are rounded
-    as_far = np.abs(flip_signs(len(values)) @ values) >= seen
+    observed = abs(values.sum()) * (1 - 1e-9)  # equal sums count, however they are rounded
+    as_far = np.abs(flip_signs(len(values)) @ values) >= observed
     return float(as_far.mean() if len(values) <= EXACT else (1 + as_far.sum()) / (1 + DRAWS))
 
 

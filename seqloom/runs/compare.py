@@ -209,8 +209,8 @@ def claim(path: Path, wait: bool = False) -> Iterator[bool]:
 
 
 def name_job(variant: Variant, seed: int) -> str:
-    kept = "".join(letter if letter.isalnum() or letter in "-=." else "-" for letter in variant.name)
-    return f"{kept}-seed{seed}"
+    safe = "".join(letter if letter.isalnum() or letter in "-=." else "-" for letter in variant.name)
+    return f"{safe}-seed{seed}"
 
 
 def run_jobs(

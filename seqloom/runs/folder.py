@@ -250,10 +250,10 @@ def check_recipe(own: Recipe, recipe: Recipe, folder: Path) -> Recipe:
     settled |= {f"train.{name}" for name in ("device", "precision") if getattr(recipe.train, name) == "auto"}
     if not recipe.search.max_length:
         settled.add("search.max_length")
-    if opened := recipe.find_open():  # the data has settled these, and what followed from them
-        before, body = flatten(recipe.model_dump()), [name for name in opened if name.startswith("model.")]
+    if open_names := recipe.find_open():  # the data has settled these, and what followed from them
+        before, body = flatten(recipe.model_dump()), [name for name in open_names if name.startswith("model.")]
         sides = {name.replace("model", f"model.{side}", 1) for name in body for side in ("encoder", "decoder")}
-        settled |= opened | sides | {name for name, value in theirs.items() if before[name] != value}
+        settled |= open_names | sides | {name for name, value in theirs.items() if before[name] != value}
     for name, value in theirs.items():
         if name in ours and ours[name] != value and name not in settled and not name.startswith("about."):
             raise RecipeError(

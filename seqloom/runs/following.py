@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Kept:
+class ReaderState:
     """What is remembered of the pieces so far."""
 
     read: int = 0  # elements
@@ -34,12 +34,12 @@ class Kept:
 
 
 class PieceReader(Protocol):
-    def start(self) -> Kept: ...
+    def start(self) -> ReaderState: ...
 
-    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+    def read(self, reader_state: ReaderState, piece: Any) -> tuple[Predictions, ReaderState]:
         """The answer after one piece more, and what is kept then."""
 
-    def count_missing(self, kept: Kept) -> int:
+    def count_missing(self, reader_state: ReaderState) -> int:
         """How many elements are still to come before there is an answer."""
 
 
@@ -48,21 +48,21 @@ class Follower:
 
     def __init__(self, run: "Run") -> None:
         self._reader = make_piece_reader(run, str(run.folder))
-        self._kept = self._reader.start()
+        self._state = self._reader.start()
 
     def read(self, piece: Any) -> Predictions:
         """What is answered after one piece more; nothing while it is too little for an answer."""
-        predictions, self._kept = self._reader.read(self._kept, piece)
+        predictions, self._state = self._reader.read(self._state, piece)
         return predictions
 
     def restart(self) -> None:
         """Begin another sequence."""
-        self._kept = self._reader.start()
+        self._state = self._reader.start()
 
     @property
     def missing(self) -> int:
         """How many elements are still to come before there is an answer."""
-        return self._reader.count_missing(self._kept)
+        return self._reader.count_missing(self._state)
 
 
 def make_piece_reader(run: "Run", name: str) -> PieceReader:
@@ -84,28 +84,30 @@ class TextReader:
         self.model, self.task = run.model, run.task
         self.shape, self.writer = self.task.shape, self.task.writer
 
-    def start(self) -> Kept:
-        return Kept(0, self.model.initial_state(1))
+    def start(self) -> ReaderState:
+        return ReaderState(0, self.model.initial_state(1))
 
-    def count_missing(self, kept: Kept) -> int:
+    def count_missing(self, reader_state: ReaderState) -> int:
         return 0
 
     @torch.no_grad()
-    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+    def read(self, reader_state: ReaderState, piece: Any) -> tuple[Predictions, ReaderState]:
         task = self.task
         piece = task.accept_input(piece)
         ids: list[int] = task.target.encode(piece).tolist()
-        if not kept.read and (ids or not self.shape.one_text):
+        if not reader_state.read and (ids or not self.shape.one_text):
             ids = self.writer.opening(piece)  # a document has a beginning, which can be read by itself
         if not ids:
             raise DataError("a piece of a text is empty: there is nothing to read")
-        if not self.shape.carries and kept.read + len(ids) > self.shape.window:
+        if not self.shape.carries and reader_state.read + len(ids) > self.shape.window:
             raise DataError(
-                f"this session would have read {kept.read + len(ids)} tokens, but the model's attention sees "
+                f"this session would have read {reader_state.read + len(ids)} tokens, but the model's attention sees "
                 f"{self.shape.window} (train.bptt_window): begin another"
             )
-        logits, state = self.model(torch.tensor([ids], device=device_of(self.model)), kept.state)
-        return Predictions(rank_next(task.target, logits[0, -1], LISTED)), Kept(kept.read + len(ids), state)
+        logits, state = self.model(torch.tensor([ids], device=device_of(self.model)), reader_state.state)
+        return Predictions(rank_next(task.target, logits[0, -1], LISTED)), ReaderState(
+            reader_state.read + len(ids), state
+        )
 
 
 class TagReader:
@@ -121,33 +123,35 @@ class TagReader:
         if self.task.source.depends_on_past(self.task.recipe.model):
             raise RunError(f"{name}: reads for how long a value has been missing, which takes the whole series")
 
-    def start(self) -> Kept:
-        return Kept(0, self.model.encoder.layer.initial_state(1))
+    def start(self) -> ReaderState:
+        return ReaderState(0, self.model.encoder.layer.initial_state(1))
 
-    def count_missing(self, kept: Kept) -> int:
+    def count_missing(self, reader_state: ReaderState) -> int:
         return 0
 
     @torch.no_grad()
-    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+    def read(self, reader_state: ReaderState, piece: Any) -> tuple[Predictions, ReaderState]:
         task, model, tags, score = self.task, self.model, list[str](), 0.0
         piece = task.accept_input(piece)
         rest: Sequence[Any] = split_elements(piece) if task.reads_text else list(piece)
         if not rest:
             raise DataError("a piece holds no element: there is nothing to tag")
         while rest:
-            if kept.read and kept.read % self.shape.most == 0:  # where `predict` begins a new piece, too
-                kept = replace(self.start(), read=kept.read)
-            room = self.shape.most - kept.read % self.shape.most
+            if (
+                reader_state.read and reader_state.read % self.shape.most == 0
+            ):  # where `predict` begins a new piece, too
+                reader_state = replace(self.start(), read=reader_state.read)
+            room = self.shape.most - reader_state.read % self.shape.most
             some, rest = rest[:room], rest[room:]
             raw = SEPARATOR.join(some) + SEPARATOR if task.reads_text else np.asarray(some, np.float32)
             read = task.source.collate(task.source.encode_many([raw]), [0], task.recipe.model)
             inputs, mask = (part.to(device_of(model)) for part in read)
-            features, state = model.encoder.layer(model.embed(inputs), kept.state, mask)
+            features, state = model.encoder.layer(model.embed(inputs), reader_state.state, mask)
             logs, places = model.head(features)[0].double().log_softmax(-1).max(-1)
             tags += [task.target.names[place] for place in places.tolist()]
             score += float(logs.sum())
-            kept = Kept(kept.read + len(some), state)
-        return Predictions([self.shape.prediction(piece, tags, score)]), kept
+            reader_state = ReaderState(reader_state.read + len(some), state)
+        return Predictions([self.shape.prediction(piece, tags, score)]), reader_state
 
 
 class SeriesReader:
@@ -156,13 +160,13 @@ class SeriesReader:
     def __init__(self, run: "Run", name: str) -> None:
         self.run, self.context = run, run.recipe.data.context
 
-    def start(self) -> Kept:
-        return Kept()
+    def start(self) -> ReaderState:
+        return ReaderState()
 
-    def count_missing(self, kept: Kept) -> int:
-        return self.context - len(kept.rows)
+    def count_missing(self, reader_state: ReaderState) -> int:
+        return self.context - len(reader_state.rows)
 
-    def read(self, kept: Kept, piece: Any) -> tuple[Predictions, Kept]:
+    def read(self, reader_state: ReaderState, piece: Any) -> tuple[Predictions, ReaderState]:
         rows, columns = to_rows(piece), len(self.run.task.fields["series"].columns)
         rows = rows.reshape(-1, 1) if rows.ndim == 1 and columns == 1 else np.atleast_2d(rows)
         if rows.ndim != 2 or rows.shape[1] != columns or not len(rows):
@@ -170,10 +174,10 @@ class SeriesReader:
             raise DataError(
                 f"a piece of the series is an array of {shape}, but rows of {columns} numbers were expected"
             )
-        recent = (*kept.rows, *map(tuple, rows.tolist()))[-self.context :]
-        kept = Kept(kept.read + len(rows), None, recent)
-        predictions = Predictions([]) if self.count_missing(kept) else self.run.predict(np.array(recent))
-        return predictions, kept
+        recent = (*reader_state.rows, *map(tuple, rows.tolist()))[-self.context :]
+        reader_state = ReaderState(reader_state.read + len(rows), None, recent)
+        predictions = Predictions([]) if self.count_missing(reader_state) else self.run.predict(np.array(recent))
+        return predictions, reader_state
 
 
 def to_rows(piece: Any) -> Doubles:

@@ -24,10 +24,10 @@ def probe_layers(run: "Run", inputs: Sequence[Any], labels: Sequence[str | Seque
     numbers: dict[str, int] = {}
     batches, known = [], []
     before = ("source" not in run.task.fields) + ("tag" in run.task.fields)  # elements in front of an input's own
-    for place, (raw, named) in enumerate(zip(inputs, labels, strict=True), 1):
+    for place, (raw, row_labels) in enumerate(zip(inputs, labels, strict=True), 1):
         raw = run.task.accept_input(raw)
         shown = run.task.inspect(raw, run.predict(raw)[0].output)
-        names = split_elements(named) if isinstance(named, str) else list(named)
+        names = split_elements(row_labels) if isinstance(row_labels, str) else list(row_labels)
         own = len(shown.elements) - before
         if len(names) not in (1, own):
             elements = " ".join(shown.elements[before:])
@@ -47,9 +47,9 @@ def read_labels(file: str, encoding: str) -> tuple[list[str], list[str]]:
             raise fault.error()
         if not line.text.strip():
             continue
-        text, tab, named = line.text.rpartition("\t")
-        if not tab or not named.strip():
+        text, tab, label_text = line.text.rpartition("\t")
+        if not tab or not label_text.strip():
             raise DataError("an input, a tab and its labels were expected", file, line.number)
         inputs.append(text)
-        labels.append(named)
+        labels.append(label_text)
     return inputs, labels

@@ -34,8 +34,8 @@ class Start:
         if is_foreign(folder):
             from .foreign import open_folder
 
-            opened = open_folder(Path(folder))
-            self.task, self.model, self.sum, self.extras = opened.task, opened.model, opened.sum, opened.head
+            source = open_folder(Path(folder))
+            self.task, self.model, self.sum, self.extras = source.task, source.model, source.sum, source.head
             return
         from .run import load
 

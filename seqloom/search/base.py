@@ -127,7 +127,7 @@ def apply_constraints(logs: Tensor, written: Written, constraints: Sequence[Cons
 
 def find_stop(stops: Sequence[Stop], tokens: Sequence[int]) -> int | None:
     """The fewest tokens that any of the stops keeps, if one of them stops here."""
-    lengths = [kept for stop in stops if (kept := stop(tokens)) is not None]
+    lengths = [length for stop in stops if (length := stop(tokens)) is not None]
     return min(lengths, default=None)
 
 

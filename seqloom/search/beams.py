@@ -265,19 +265,19 @@ class Beams:
         before = (self.pooled[:, :, None] > scores[..., None]).sum(-1)
         inside = ((before + np.arange(options.places) < options.places) & (scores > -np.inf)).reshape(batch, -1)
         ends = tokens == options.end if options.end is not None else np.zeros_like(inside)
-        kept: dict[int, int] = {}
+        lengths: dict[int, int] = {}
         if options.stops:
             for row in (inside & ~ends).ravel().nonzero()[0].tolist():
                 output = find_stop(options.stops, self.tokens[row].tolist())
                 if output is not None:
-                    kept[row] = output
+                    lengths[row] = output
         stopped = np.zeros_like(inside)
-        stopped.ravel()[list(kept)] = True
+        stopped.ravel()[list(lengths)] = True
         self.finished = inside & (ends | stopped)
         if self.finished.any():
             new = np.where(self.finished.reshape(scores.shape), scores, -np.inf)
             for row in self.finished.ravel().nonzero()[0].tolist():
-                source, one = self.sources[row // options.beam_size], self.hypothesis(row, sums, kept.get(row))
+                source, one = self.sources[row // options.beam_size], self.hypothesis(row, sums, lengths.get(row))
                 self.pools[source].append(one)
                 if options.meaning is not None:
                     meaning = row % options.beam_size // options.places, options.meaning(one)
@@ -286,14 +286,14 @@ class Beams:
             self.pooled = -np.sort(-np.concatenate([self.pooled, new], -1), -1)[..., : options.places]
         return inside & ~self.finished
 
-    def hypothesis(self, row: int, sums: Doubles, kept: int | None, finish: str = "") -> Hypothesis:
+    def hypothesis(self, row: int, sums: Doubles, length: int | None, finish: str = "") -> Hypothesis:
         """The way back from a row of the newest step."""
         score, (tokens, logs) = score_of(float(sums.flat[row]), self.count, self.options.length_penalty), self.path(row)
         if finish:
             return Hypothesis(tokens, logs, score, finish)
-        if kept is None:
+        if length is None:
             return Hypothesis(tokens[:-1], logs, score, "end")
-        return Hypothesis(tokens[:kept], logs, score, "stop")
+        return Hypothesis(tokens[:length], logs, score, "stop")
 
     def path(self, row: int) -> tuple[list[int], list[float]]:
         tokens, logs = [], []

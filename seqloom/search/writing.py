@@ -84,8 +84,8 @@ def stream(
             if not (allowed[place] if allowed else log) > -torch.inf:
                 refuse_impossible(row, count, log)
             tokens[row].append(token)
-            kept, finish = check_finish(tokens[row], end, stops, spent)
-            picks.append(Pick(row, token, log, kept, finish, others[place] if others else ()))
+            length, finish = check_finish(tokens[row], end, stops, spent)
+            picks.append(Pick(row, token, log, length, finish, others[place] if others else ()))
         yield picks
         going = [place for place, pick in enumerate(picks) if not pick.finish]
         if len(going) < len(rows):  # those that are finished leave the batch
@@ -161,9 +161,9 @@ def check_finish(tokens: list[int], end: int | None, stops: Sequence[Stop], spen
     """How many of these tokens are output, and why there will be no more, if so: `spent` is the room, or the time."""
     if tokens[-1] == end:
         return len(tokens) - 1, "end"
-    kept = find_stop(stops, tokens)
-    if kept is not None:
-        return kept, "stop"
+    length = find_stop(stops, tokens)
+    if length is not None:
+        return length, "stop"
     return len(tokens), spent
 
 

@@ -100,11 +100,11 @@ async def infer(request: Request, model: str, body: Inference, version: str = VE
         raise DataError("sequence_start and sequence_end belong to a sequence_id, and there is none")
     else:
         answers = await engine.predict(model, inputs, how.beam)
-    named = {"id": body.id} if body.id is not None else {}
+    id_field = {"id": body.id} if body.id is not None else {}
     return {
         "model_name": model,
         "model_version": VERSION,
-        **named,
+        **id_field,
         "outputs": [tensor(name, answers) for name in names],
     }
 
@@ -136,8 +136,8 @@ async def generate(request: Request, model: str, body: Generate, version: str = 
         details, text = answer, answer["predictions"][0]["output"]
     else:
         raise DataError(f"{model} does not write its answers token by token, so it takes no parameters but details")
-    named = {"id": body.id} if body.id is not None else {}
-    answer_json = {"model_name": model, "model_version": VERSION, **named, "text_output": text}
+    id_field = {"id": body.id} if body.id is not None else {}
+    answer_json = {"model_name": model, "model_version": VERSION, **id_field, "text_output": text}
     return answer_json | ({"details": details} if parameters.details else {})
 
 

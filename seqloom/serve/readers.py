@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..errors import DataError, RunError
 from ..layers.state import Leaf, State
-from ..runs.following import Kept, make_piece_reader
+from ..runs.following import ReaderState, make_piece_reader
 from ..runs.json_output import make_answers_json
 from ..training.tensors import parse_tensors, tensor_bytes
 from .models import Model
@@ -23,14 +23,14 @@ class Reader:
     def __init__(self, model: Model) -> None:
         self.model, self.reader = model, make_piece_reader(model.run, model.name)
 
-    def start(self) -> Kept:
+    def start(self) -> ReaderState:
         return self.reader.start()
 
-    def read(self, kept: Kept, piece: Any) -> tuple[dict[str, Any], Kept]:
+    def read(self, state: ReaderState, piece: Any) -> tuple[dict[str, Any], ReaderState]:
         """The answer after one piece more, and what is kept then."""
-        predictions, kept = self.reader.read(kept, piece if self.model.reads_text else self.model.read_input(piece))
-        missing = self.reader.count_missing(kept)
-        return make_answers_json(predictions) | ({"waits_for": missing} if missing else {}), kept
+        predictions, state = self.reader.read(state, piece if self.model.reads_text else self.model.read_input(piece))
+        missing = self.reader.count_missing(state)
+        return make_answers_json(predictions) | ({"waits_for": missing} if missing else {}), state
 
 
 # --- saving --------------------------------------------------------------------------------------------------------
@@ -38,15 +38,15 @@ class Reader:
 SAVED = Path("the saved session")
 
 
-def pack(kept: Kept) -> dict[str, Any]:
+def pack(reader_state: ReaderState) -> dict[str, Any]:
     """What is kept as JSON, which `unpack` takes."""
-    tensors = {str(number): tensor.clone() for number, tensor in enumerate(leaves(kept.state))}
+    tensors = {str(number): tensor.clone() for number, tensor in enumerate(leaves(reader_state.state))}
     state = base64.b64encode(tensor_bytes(tensors)).decode() if tensors else ""
-    rows = [[None if value != value else value for value in row] for row in kept.rows]
-    return {"read": kept.read, "state": state, "rows": rows}
+    rows = [[None if value != value else value for value in row] for row in reader_state.rows]
+    return {"read": reader_state.read, "state": state, "rows": rows}
 
 
-def unpack(reader: Reader, saved: dict[str, Any]) -> Kept:
+def unpack(reader: Reader, saved: dict[str, Any]) -> ReaderState:
     """What was packed, of the shapes that this reader's states have; it is anybody's, and holds nothing but numbers."""
     first = reader.start()
     try:
@@ -61,9 +61,9 @@ def unpack(reader: Reader, saved: dict[str, Any]) -> Kept:
     if not fits or len(tensors) != len(expected) or (rows and first.state is not None):
         raise DataError("the saved session is not one of this run: its state is of another shape")
     if rows:
-        _, kept = reader.read(first, [list(row) for row in rows])  # which checks them
-        return replace(kept, read=saved["read"])
-    return Kept(saved["read"], rebuilt(first.state, iter(loaded)))
+        _, state = reader.read(first, [list(row) for row in rows])  # which checks them
+        return replace(state, read=saved["read"])
+    return ReaderState(saved["read"], rebuilt(first.state, iter(loaded)))
 
 
 def leaves(state: State) -> list[Tensor]:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from ..runs.following import Kept
+from ..runs.following import ReaderState
 from .limits import Limits, Refused
 from .metrics import Metrics
 from .models import Model
@@ -19,7 +19,7 @@ Key = tuple[str, str]  # the run, and what the client calls the session
 
 @dataclass
 class Session:
-    kept: Kept
+    state: ReaderState
     fingerprint: str  # of the weights that have read it
     used: float
 
@@ -35,41 +35,41 @@ class Sessions:
         reader, key = Reader(model), (model.name, name)
         if start:
             self._make_room(key)
-            kept = reader.start()
+            state = reader.start()
         else:
-            kept = self._get(model, name).kept
+            state = self._get(model, name).state
         answers = []
         for piece in pieces:
-            answer, kept = reader.read(kept, piece)
-            answers.append(answer | {"sequence_id": name, "read": kept.read})
+            answer, state = reader.read(state, piece)
+            answers.append(answer | {"sequence_id": name, "read": state.read})
         if end:
             self._open.pop(key, None)
         else:
-            self._keep(model, name, kept)
+            self._keep(model, name, state)
         return answers
 
     def save(self, model: Model, name: str) -> dict[str, Any]:
         session = self._get(model, name)
-        return {"run": model.name, "weights": session.fingerprint, **pack(session.kept)}
+        return {"run": model.name, "weights": session.fingerprint, **pack(session.state)}
 
     def restore(self, model: Model, name: str, saved: dict[str, Any]) -> dict[str, Any]:
         if saved["weights"] != model.fingerprint:
             raise Refused(409, "session", "the session was saved with other weights than this run has now")
-        kept = unpack(Reader(model), saved)
+        state = unpack(Reader(model), saved)
         self._make_room((model.name, name))
-        self._keep(model, name, kept)
-        return {"sequence_id": name, "read": kept.read}
+        self._keep(model, name, state)
+        return {"sequence_id": name, "read": state.read}
 
     def fork(self, model: Model, name: str, into: str) -> dict[str, Any]:
         session = self._get(model, name)
         self._make_room((model.name, into))
-        self._keep(model, into, session.kept)
-        return {"sequence_id": into, "read": session.kept.read}
+        self._keep(model, into, session.state)
+        return {"sequence_id": into, "read": session.state.read}
 
     def end(self, model: Model, name: str) -> dict[str, Any]:
         session = self._get(model, name)
         del self._open[model.name, name]
-        return {"sequence_id": name, "read": session.kept.read}
+        return {"sequence_id": name, "read": session.state.read}
 
     def _get(self, model: Model, name: str) -> Session:
         self._expire()
@@ -83,8 +83,8 @@ class Sessions:
             raise Refused(409, "session", "the run has been trained anew since this session began: begin another")
         return session
 
-    def _keep(self, model: Model, name: str, kept: Kept) -> None:
-        self._open[model.name, name] = Session(kept, model.fingerprint, time.monotonic())
+    def _keep(self, model: Model, name: str, state: ReaderState) -> None:
+        self._open[model.name, name] = Session(state, model.fingerprint, time.monotonic())
         self._open.move_to_end((model.name, name))
 
     def _make_room(self, key: Key) -> None:

@@ -84,8 +84,8 @@ def find_similar(model: Model, raw: Any, answer: str | None, span: tuple[str, in
     searched = model.remember(search_examples)
     scale = searched.scales[level]
     units = choose_units(own.values, start, end, scale, UNITS)
-    seen = [levels[level] for levels in searched.levels]
-    shares = [compute_shares(one.values, units, scale) for one in seen]
+    activations = [levels[level] for levels in searched.levels]
+    shares = [compute_shares(one.values, units, scale) for one in activations]
     windows = [average_windows(one, end - start) for one in shares]
     others = [
         hide(one, start, end) if searched_input == raw else one
@@ -99,14 +99,14 @@ def find_similar(model: Model, raw: Any, answer: str | None, span: tuple[str, in
             for one in units
         ],
         "matches": [
-            {"example": one.example, "steps": seen[one.example].steps, "start": one.start}
+            {"example": one.example, "steps": activations[one.example].steps, "start": one.start}
             | {"share": one.share, "shares": one.shares}
             for one in matches
         ],
         "usual": float(np.mean(np.concatenate(windows))) if any(map(len, windows)) else 0.0,
         "part": searched.part,
-        "examples": len(seen),
-        "elements": sum(len(one.steps) for one in seen),
+        "examples": len(activations),
+        "elements": sum(len(one.steps) for one in activations),
     }
 
 

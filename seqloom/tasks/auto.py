@@ -61,17 +61,17 @@ class Settled(NamedTuple):
 
 def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKind] | None = None) -> Settled:
     """Settle what a recipe leaves open; `examples` from Python take the place of its files."""
-    opened = recipe.find_open(examples is not None)
-    if not opened or recipe.model.start:  # then the settings are those of the run that it starts from
+    open_names = recipe.find_open(examples is not None)
+    if not open_names or recipe.model.start:  # then the settings are those of the run that it starts from
         return Settled(recipe)
-    explicit = {name: value for name, value in flatten(recipe).items() if name not in opened}
+    explicit = {name: value for name, value in flatten(recipe).items() if name not in open_names}
     proposals = RULES[recipe.task](recipe, explicit, declare(recipe, fields), examples)
-    values = {name: value for name, value in proposals.items() if name in opened}
+    values = {name: value for name, value in proposals.items() if name in open_names}
     shown = ", ".join(f"{name}={format_value(value)}" for name, value in values.items())
     sample = {"data.sample": ""} if examples is not None and recipe.data.sample else {}
     settled = recipe.settled(values | sample, About(title=name_data(recipe, examples)))
     sentence = f"settled from the data, where nothing was typed: {shown}"
-    bounded = recipe.train.time and "model.kind" in opened  # who chooses a net and a time gets all of it
+    bounded = recipe.train.time and "model.kind" in open_names  # who chooses a net and a time gets all of it
     return Settled(settled, sentence, proposals["train.steps"] if bounded else 0)
 
 

@@ -55,9 +55,9 @@ class ContinuousCache(NamedTuple):
         """The net with the cache beside it; the net stays as it is."""
         with torch.no_grad():  # what one token gives says how wide a state is
             first = torch.zeros(1, 1, dtype=torch.long, device=device_of(net))
-            seen, _ = net.features(first, net.initial_state(1))
+            features, _ = net.features(first, net.initial_state(1))
         wrapped = Generator(
-            TokenBeside(net.embed), CacheBeside(net.decoder, self, seen[0, 0]), CachedHead(net.head, self)
+            TokenBeside(net.embed), CacheBeside(net.decoder, self, features[0, 0]), CachedHead(net.head, self)
         )
         wrapped.eight_bits = net.eight_bits
         return wrapped.eval()
@@ -80,8 +80,8 @@ class CacheBeside(Layer):
         inner, keys, tokens, last = state
         y, inner = self.layer(x[..., :-1], inner, mask)
         known = torch.ones_like(x[..., 0], dtype=torch.bool) if mask is None else mask
-        weights, seen, kept = self.look_back(y, x[..., -1].long(), known, keys, tokens, last)
-        return torch.cat([y, weights * known[..., None], seen.to(y)], -1), (inner, *kept)
+        weights, candidates, carried = self.look_back(y, x[..., -1].long(), known, keys, tokens, last)
+        return torch.cat([y, weights * known[..., None], candidates.to(y)], -1), (inner, *carried)
 
     def look_back(
         self, y: Tensor, read: Tensor, known: Tensor, keys: Tensor, tokens: Tensor, last: Tensor
@@ -98,13 +98,15 @@ class CacheBeside(Layer):
         rank = (known.cumsum(1) - 1).clamp(min=0)
         places = rank[..., None] + 1 + torch.arange(length, device=y.device)
         alike = (normalize(y, dim=-1) @ keys.transpose(1, 2)).gather(2, places)
-        seen = tokens[:, None].expand(-1, y.shape[1], -1).gather(2, places)
-        weights = (self.cache.sharpness * alike).masked_fill(seen == NOTHING, -torch.inf).softmax(-1).nan_to_num(0)
+        candidates = tokens[:, None].expand(-1, y.shape[1], -1).gather(2, places)
+        weights = (
+            (self.cache.sharpness * alike).masked_fill(candidates == NOTHING, -torch.inf).softmax(-1).nan_to_num(0)
+        )
         count = known.sum(1)[:, None]
         carried = count + torch.arange(length, device=y.device)
         return (
             weights,
-            seen,
+            candidates,
             (
                 keys.gather(1, carried[..., None].expand(-1, -1, keys.shape[-1])),
                 tokens.gather(1, carried),
@@ -121,8 +123,8 @@ class CacheBeside(Layer):
         def step(x: Tensor, state: State) -> tuple[Tensor, State]:
             y, inner = move(x[:, :-1], state[0])
             known = torch.ones_like(x[:, :1], dtype=torch.bool)
-            weights, seen, kept = self.look_back(y[:, None], x[:, -1:].long(), known, *state[1:])
-            return torch.cat([y, weights[:, 0], seen[:, 0].to(y)], -1), (inner, *kept)
+            weights, candidates, carried = self.look_back(y[:, None], x[:, -1:].long(), known, *state[1:])
+            return torch.cat([y, weights[:, 0], candidates[:, 0].to(y)], -1), (inner, *carried)
 
         return step
 

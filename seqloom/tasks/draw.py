@@ -59,9 +59,12 @@ def learn(task: Task, prepared: Any) -> SymbolCounts:
 
 def baselines(task: Task, squares: Any) -> dict[str, Doubles]:
     """The losses of choosing among all squares alike, and by how often each occurs; nothing else is predicted."""
-    seen = np.array(task.facts.counts[len(SPECIALS) :], dtype=np.float64) + 1
+    counts = np.array(task.facts.counts[len(SPECIALS) :], dtype=np.float64) + 1
     chosen = squares - len(SPECIALS)
-    return {"uniform": compute_uniform_losses(chosen, len(seen)), "squares alone": -np.log(seen / seen.sum())[chosen]}
+    return {
+        "uniform": compute_uniform_losses(chosen, len(counts)),
+        "squares alone": -np.log(counts / counts.sum())[chosen],
+    }
 
 
 def score_images(task: Task, model: Generator, examples: Sequence[Sequence[Any]]) -> dict[str, Scored]:

@@ -69,8 +69,8 @@ def baselines(task: Task, encoded: Encoded) -> dict[str, Doubles]:
     places, size = field.places(encoded["target"]), len(field) - len(NEVER_WRITTEN)
     number = number_tokens(len(field))
     targets = number[places.targets(np.arange(len(places)))]
-    seen = np.delete(np.array(task.facts.counts, dtype=np.float64), NEVER_WRITTEN) + 1  # any of them may come
-    losses = {"uniform": compute_uniform_losses(targets, size), "unigram": -np.log(seen / seen.sum())[targets]}
+    counts = np.delete(np.array(task.facts.counts, dtype=np.float64), NEVER_WRITTEN) + 1  # any of them may come
+    losses = {"uniform": compute_uniform_losses(targets, size), "unigram": -np.log(counts / counts.sum())[targets]}
     if task.prepared is not None:
         text = field.places(task.prepared.splits["train"].ids["target"])
         order = LETTERS if field.unit == "character" else OTHERS

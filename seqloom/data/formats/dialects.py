@@ -109,14 +109,14 @@ def detect_separator(file: str, encoding: str, columns: Sequence[str]) -> str:
     """The separator with which the first lines are a table, best one with the asked columns; a comma if none is."""
     texts = [line.text for line in islice(read_lines(file, encoding), SAMPLED)]
     tables = {separator: split_sample(texts, separator) for separator in SEPARATORS}
-    named = [name for name in columns if not name.isdecimal()]
+    names = [name for name in columns if not name.isdecimal()]
     by_name = [
-        separator for separator, rows in tables.items() if rows and set(named) <= {name.strip() for name in rows[0]}
+        separator for separator, rows in tables.items() if rows and set(names) <= {name.strip() for name in rows[0]}
     ]
-    if named and "," in by_name:
+    if names and "," in by_name:
         return ","
     likely = [separator for separator, rows in tables.items() if _is_consistent(rows)]
-    if named and by_name:
+    if names and by_name:
         likely = by_name
     if len(likely) > 1:
         readings = " or ".join(f"{SEPARATORS[one]} ({_format_row(tables[one][0])})" for one in likely)
@@ -152,13 +152,13 @@ def _format_row(row: Sequence[str]) -> str:
 def _has_header(
     sample: Sequence[Sequence[str]], setting: str, columns: Sequence[str], file: str, notes: list[str], numeric: bool
 ) -> bool:
-    named = [name for name in columns if not name.isdecimal()]
-    if setting == "no" and named:
-        sentence = f"data.header is no, so columns have numbers from 1, but one is asked for as {named[0]!r}"
+    names = [name for name in columns if not name.isdecimal()]
+    if setting == "no" and names:
+        sentence = f"data.header is no, so columns have numbers from 1, but one is asked for as {names[0]!r}"
         raise DataError(sentence, file)
     if setting != "auto":
         return setting == "yes"
-    if named:
+    if names:
         return True
     verdict = detect_header(sample, numeric)
     if verdict is None:

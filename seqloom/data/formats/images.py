@@ -105,12 +105,12 @@ def _read_cells(
     columns = ("sheet", "row", "col", reading.image) + (("split",) if split else ())
     rows = Reading(columns, reading.format, "auto", reading.encoding, reading.skip)
     sheet: Image.Image | Fault | None = None
-    opened = ""  # one sheet at a time is in memory
+    sheet_name = ""  # one sheet at a time is in memory
     for (name, row, col, image, *part), _, line, _ in read_rows([index], rows, skipped):
         if part and part[0] != split:
             continue
-        if name != opened:
-            sheet, opened = _open(name, root, index, line), name
+        if name != sheet_name:
+            sheet, sheet_name = _open(name, root, index, line), name
         assert sheet is not None
         cell = sheet if isinstance(sheet, Fault) else _cut_cell(sheet, row, col, tile, index, line)
         if isinstance(cell, Fault):

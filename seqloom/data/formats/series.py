@@ -73,10 +73,10 @@ def read_table(file: str, reading: TableReading, skipped: Skipped) -> Iterator[S
         raise DataError(f"a table of numbers is csv, tsv, xlsx or parquet, not {format}", file)
     written = Dialect(format, reading.encoding, reading.separator, reading.header)
     columns = [*reading.time, *filter(None, [reading.id]), *reading.values]
-    opened = open_table(file, written, columns, skipped.notes, numeric=True)
-    table = _Table(file, opened, reading)
+    table_file = open_table(file, written, columns, skipped.notes, numeric=True)
+    table = _Table(file, table_file, reading)
     chunks = _Chunks()
-    for rows in _make_chunks(table.skip_faults(table.check(opened.records), skipped)):
+    for rows in _make_chunks(table.skip_faults(table.check(table_file.records), skipped)):
         table.add(rows, chunks, skipped)
     if not chunks.values:
         raise DataError("the file has a header, but no rows that can be used", file)

@@ -95,10 +95,16 @@ def read_config(folder: Path) -> tuple[Family, dict[str, Any], str]:
     if family is None:
         name = f"{config.get('model_type')!r:.80}"
         raise RunError(f"{place}: 'model_type' is {name}, but it can be {', '.join(FAMILIES)}")
-    named = config.get("architectures")
-    if not isinstance(named, list) or len(named) != 1 or str(named[0]) not in family.architectures:
-        raise RunError(f"{place}: 'architectures' is {named!r:.80}, but it can be {', '.join(family.architectures)}")
-    return family, config, str(named[0])
+    architectures = config.get("architectures")
+    if (
+        not isinstance(architectures, list)
+        or len(architectures) != 1
+        or str(architectures[0]) not in family.architectures
+    ):
+        raise RunError(
+            f"{place}: 'architectures' is {architectures!r:.80}, but it can be {', '.join(family.architectures)}"
+        )
+    return family, config, str(architectures[0])
 
 
 def read_generation(folder: Path) -> dict[str, Any]:

@@ -73,20 +73,20 @@ class PretrainedModel(nn.Module):
         """The ids and their mask, of which nothing is beyond what the model knows."""
         if ids.dim() != 2 or ids.is_floating_point() or not ids.shape[1]:
             raise DataError(f"ids are whole numbers, rows × at least one place, but here they are {describe(ids)}")
-        seen = full_mask(ids) if mask is None else mask.bool()
-        if seen.shape != ids.shape:
-            raise DataError(f"the mask is {describe(seen)}, but the ids are {describe(ids)}")
-        ids = ids.masked_fill(~seen, 0)  # whatever stands under the mask is nobody's business
+        valid = full_mask(ids) if mask is None else mask.bool()
+        if valid.shape != ids.shape:
+            raise DataError(f"the mask is {describe(valid)}, but the ids are {describe(ids)}")
+        ids = ids.masked_fill(~valid, 0)  # whatever stands under the mask is nobody's business
         if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < symbols:
             worst = int(ids.max()) if int(ids.min()) >= 0 else int(ids.min())
             raise DataError(f"the id {worst} is beyond the {symbols} tokens that this model has vectors for")
         tables: list[Any] = [part for part in body.modules() if getattr(part, "longest", None)]
         most = min((part.longest for part in tables), default=0)
         counted = any(part.count_padding for part in tables)
-        longest = ids.shape[1] if counted else int(seen.sum(1).max()) if len(ids) else 0
+        longest = ids.shape[1] if counted else int(valid.sum(1).max()) if len(ids) else 0
         if most and longest > most:
             raise DataError(f"{longest} tokens are more than the {most} positions that this model has")
-        return ids, seen
+        return ids, valid
 
 
 def describe(tensor: Tensor) -> str:
@@ -104,22 +104,22 @@ class EncoderModel(PretrainedModel):
 
     def read(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Memory:
         """The features of every token (`values`) and of the text (`summary`)."""
-        inputs, seen = self.prepare(ids, mask, segments)
-        return self.network.encoder(self.network.embed(inputs), seen)
+        inputs, valid = self.prepare(ids, mask, segments)
+        return self.network.encoder(self.network.embed(inputs), valid)
 
     def prepare(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None) -> tuple[Tensor, Tensor]:
         """The ids, with their segments if there are any, and the mask."""
-        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network.encoder)
+        ids, valid = self.check(ids, mask, self.settings.vocabulary, self.network.encoder)
         if segments is None:
-            return ids, seen
+            return ids, valid
         known = getattr(self.settings, "segments", 0)
         if not known:
             raise DataError(f"a {self.family.name} has no segments, but some were given")
         if segments.shape == ids.shape:
-            segments = segments.masked_fill(~seen, 0)
+            segments = segments.masked_fill(~valid, 0)
         if segments.shape != ids.shape or not set(segments.unique().tolist()) <= set(range(known)):
             raise DataError(f"segments are numbers from 0 to {known - 1}, one for each id")
-        return torch.stack([ids, segments.to(ids)], -1), seen
+        return torch.stack([ids, segments.to(ids)], -1), valid
 
     def logits(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """(B, T, V) of every token's word or tag, or (B, labels) of a text's label."""
@@ -177,16 +177,16 @@ class LanguageModel(WritingModel):
 
     def logits(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, T, V): what comes after each token."""
-        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network.decoder)
-        logits, _ = self.network(ids, self.network.initial_state(len(ids)), seen)
+        ids, valid = self.check(ids, mask, self.settings.vocabulary, self.network.decoder)
+        logits, _ = self.network(ids, self.network.initial_state(len(ids)), valid)
         return logits
 
     def begin(self, ids: Tensor, mask: Tensor | None, steps: int) -> tuple[Tensor, Any]:
-        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network.decoder)
-        most = self.settings.positions - int(seen.sum(1).max()) + 1
+        ids, valid = self.check(ids, mask, self.settings.vocabulary, self.network.decoder)
+        most = self.settings.positions - int(valid.sum(1).max()) + 1
         if steps > most:
             raise DataError(f"{steps} tokens more are beyond the {self.settings.positions} positions of this model")
-        return self.network.prompt(ids, seen, self.network.initial_state(len(ids)))
+        return self.network.prompt(ids, valid, self.network.initial_state(len(ids)))
 
 
 class TranslationModel(WritingModel):
@@ -202,11 +202,11 @@ class TranslationModel(WritingModel):
         """(B, T, V): what comes after each token of the target, `decoder_ids`, which begins with the start token."""
         if decoder_ids is None:
             raise DataError("this model translates: give the ids of the target so far as decoder_ids, too")
-        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network)
+        ids, valid = self.check(ids, mask, self.settings.vocabulary, self.network)
         written, known = self.check(decoder_ids, decoder_mask, self.settings.targets, self.network)
-        logits, _ = self.network(written, self.network.initial_state(len(ids), ids, seen), known)
+        logits, _ = self.network(written, self.network.initial_state(len(ids), ids, valid), known)
         return logits
 
     def begin(self, ids: Tensor, mask: Tensor | None, steps: int) -> tuple[Tensor, Any]:
-        ids, seen = self.check(ids, mask, self.settings.vocabulary, self.network)
-        return ids.new_full((len(ids), 1), self.settings.start), self.network.initial_state(len(ids), ids, seen)
+        ids, valid = self.check(ids, mask, self.settings.vocabulary, self.network)
+        return ids.new_full((len(ids), 1), self.settings.start), self.network.initial_state(len(ids), ids, valid)

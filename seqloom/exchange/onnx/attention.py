@@ -132,8 +132,8 @@ def attend(
     weights = weigh(graph, scores, mask, name)
     if heads.hard:
         weights = harden(graph, weights, 3)
-    seen = (weights @ values).transpose(0, 2, 1, 3).reshape(0, 0, heads.heads * heads.value_width)
-    return write_linear(graph, heads.out, seen)
+    context = (weights @ values).transpose(0, 2, 1, 3).reshape(0, 0, heads.heads * heads.value_width)
+    return write_linear(graph, heads.out, context)
 
 
 def project(graph: Graph, layer: OwnAttention, x: Value, positions: Value) -> tuple[Value, Value, Value]:

@@ -78,10 +78,10 @@ def peephole_operator(cell: PeepholeLSTMCell) -> Operator | None:
     if not cell.late and not isinstance(looks["o"], Nothing):
         return None
     zeros = cell.U.weight.new_zeros(cell.size)
-    seen = torch.cat([look.weight if isinstance(look, Scale) else zeros for look in looks.values()])
+    peepholes = torch.cat([look.weight if isinstance(look, Scale) else zeros for look in looks.values()])
     W, R, input_bias = (reorder(one, "ifgo", "iofg") for one in (cell.W.weight, cell.U.weight, bias_of(cell.W)))
     bias = torch.cat([input_bias, torch.zeros_like(input_bias)])
-    return Operator("LSTM", (W, R, bias, seen), {})
+    return Operator("LSTM", (W, R, bias, peepholes), {})
 
 
 def coupled_operator(cell: CoupledLSTMCell) -> Operator:
@@ -225,9 +225,9 @@ def decay_step(graph: Graph, cell: DecayGRUCell, x: Value, entries: Entries) -> 
     known = graph.add("Greater", observed, 0.0)
     weight, bias = graph.weight(cell.fade_x[0]), graph.weight(cell.fade_x[1:].sum(0))
     fading = (-(gaps * weight + bias).relu()).exp()
-    seen = graph.where(known, values, fading * last + (1.0 - fading) * graph.weight(cell.mean))
+    imputed = graph.where(known, values, fading * last + (1.0 - fading) * graph.weight(cell.mean))
     h = (-write_linear(graph, cell.fade_h, gaps).relu()).exp() * h
-    read = write_linear(graph, cell.V, graph.concat(seen, observed))
+    read = write_linear(graph, cell.V, graph.concat(imputed, observed))
     (x_r, x_u, x_n), (h_r, h_u) = gates_of(read, cell, 3), gates_of(write_linear(graph, cell.U, h), cell, 2)
     n = (x_n + write_linear(graph, cell.U_n, (x_r + h_r).sigmoid() * h)).tanh()
     return [*keep_share((x_u + h_u).sigmoid(), h, n), graph.where(known, values, last)]

@@ -116,12 +116,12 @@ def read_convolution(
     graph: Graph, layer: Convolution, x: Value, state: State, reading: Reading | None
 ) -> tuple[Value, State]:
     product, window = layer.product, layer.window
-    seen = graph.concat(state.value, zero_padding(graph, x, reading), axis=1)
+    padded = graph.concat(state.value, zero_padding(graph, x, reading), axis=1)
     side = 0 if layer.causal else window // 2
     kernel = product.weight.view(product.out_features, window, layer.inputs).transpose(1, 2)
     bias = None if product.bias is None else graph.weight(product.bias)
-    y = graph.add("Conv", seen.transpose(0, 2, 1), graph.weight(kernel.contiguous()), bias, pads=[side, side])
-    after = Leaf(seen.slice(1, x.length(1)) if layer.causal else state.value, state.shape)
+    y = graph.add("Conv", padded.transpose(0, 2, 1), graph.weight(kernel.contiguous()), bias, pads=[side, side])
+    after = Leaf(padded.slice(1, x.length(1)) if layer.causal else state.value, state.shape)
     return zero_padding(graph, y.transpose(0, 2, 1), reading), after
 
 

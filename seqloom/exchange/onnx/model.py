@@ -58,8 +58,8 @@ def write_labeler(model: Labeler) -> Graphs:
     graph = Graph()
     x, reading = read_inputs(graph, model.embed)
     memory = encode(graph, model.encoder, x, reading, not model.per_element)
-    seen, axes = (memory.values, ("batch", "time")) if model.per_element else (memory.summary, ("batch",))
-    for name, (value, sizes) in write_head(graph, model.head, seen).items():
+    features, axes = (memory.values, ("batch", "time")) if model.per_element else (memory.summary, ("batch",))
+    for name, (value, sizes) in write_head(graph, model.head, features).items():
         graph.output(name, value, Shape((*axes, *sizes)))
     return {LABELER: graph.model("labeler")}
 

@@ -69,5 +69,5 @@ def write_pool(graph: Graph, pool: Any, values: Value, reading: Reading) -> Valu
 def pool_by_attention(graph: Graph, pool: Pooling, values: Value, reading: Reading) -> Value:
     keys = write_linear(graph, pool.key, values).transpose(0, 2, 1)
     scores = graph.weight(pool.queries) @ keys / pool.queries.shape[1] ** 0.5
-    seen = weigh(graph, scores, reading.mask.unsqueeze(1), POOL) @ values
-    return write_linear(graph, pool.join, graph.add("Flatten", seen, axis=1))
+    context = weigh(graph, scores, reading.mask.unsqueeze(1), POOL) @ values
+    return write_linear(graph, pool.join, graph.add("Flatten", context, axis=1))

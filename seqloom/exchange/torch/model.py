@@ -59,8 +59,8 @@ class Module:
         built = "\n".join(["super().__init__()", *self.lines])
         methods = [f"def __init__(self):\n{indent(built, '    ')}", *self.methods]
         parts.append("\n\nclass Model(nn.Module):\n" + indent("\n\n".join(methods), "    ") + "\n")
-        kept = {name: value.cpu().float().clone().contiguous() for name, value in self.weights.items()}
-        return "".join([*parts, code.LOAD]), kept
+        weights = {name: value.cpu().float().clone().contiguous() for name, value in self.weights.items()}
+        return "".join([*parts, code.LOAD]), weights
 
 
 def write_model(model: Labeler | Generator, title: str) -> tuple[str, dict[str, Tensor]]:

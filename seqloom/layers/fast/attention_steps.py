@@ -33,14 +33,14 @@ def step_causal(layer: "CausalAttention") -> Step:
             projected = torch.cat([turned.reshape(x.shape[0], -1), projected[:, 2 * query_size :]], 1)
         cache = cache.grow(1)
         if not window:
-            seen = look(projected, cache, 0, cache.valid)
-            return out(seen), (cache, count)
+            context = look(projected, cache, 0, cache.valid)
+            return out(context), (cache, count)
         if cache.padded:
             near = visible(cache, 1, window)
-            seen = look(projected, cache, 0, None if near is None else near[:, 0])
+            context = look(projected, cache, 0, None if near is None else near[:, 0])
         else:
-            seen = look(projected, cache, max(0, cache.length - window), None)
-        return out(seen), (cache.trim(window), count)
+            context = look(projected, cache, max(0, cache.length - window), None)
+        return out(context), (cache.trim(window), count)
 
     return step
 
@@ -91,7 +91,7 @@ def attend_memory(attend: "MultiHeadAttention") -> Callable[[Tensor, Shared], Te
             values = keys_values[..., query_size:].unflatten(2, (heads, -1)).transpose(1, 2)
             shown = None if bool(mask.all()) else mask[:, None, None]
         queries = query.view(keys.shape[0], -1, heads, width).transpose(1, 2)
-        seen = F.scaled_dot_product_attention(queries, keys, values, attn_mask=shown)
-        return seen.transpose(1, 2).reshape(query.shape[0], -1)
+        context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=shown)
+        return context.transpose(1, 2).reshape(query.shape[0], -1)
 
     return look

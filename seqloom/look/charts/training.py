@@ -110,13 +110,13 @@ def updates_chart(history: WatchedTraining, title: str = "Relative size of each 
 def _over_training(history: WatchedTraining, values: Floats, title: str, label: str, words: str) -> Any:
     alt = import_altair()
     parts = split_axis(len(history.steps), SIDE)
-    seen = raise_zeros(np.nan_to_num(values))
+    raised = raise_zeros(np.nan_to_num(values))
     rows: list[dict[str, Any]] = [
         {
             "place": n,
             "step": int(history.steps[part.start]),
             "layer": layer,
-            "value": round_number(seen[part, column].mean()),
+            "value": round_number(raised[part, column].mean()),
         }
         for column, layer in enumerate(history.layers)
         for n, part in enumerate(parts)

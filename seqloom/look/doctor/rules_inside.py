@@ -24,9 +24,9 @@ def check_memory_length(checkup: Checkup) -> Finding | None:
     reach, memory = evidence.dependence.reach, evidence.memory.length
     if reach <= FACTOR * memory or reach < NEAR:
         return None
-    seen = compute_reach(get_architecture(checkup.recipe), checkup.recipe.model.reads_ahead)
-    change, why = suggest_longer_memory(checkup.recipe, seen is not None and seen < reach)
-    blind = f"; it cannot see further than {seen}" if seen is not None and seen < reach else ""
+    visible = compute_reach(get_architecture(checkup.recipe), checkup.recipe.model.reads_ahead)
+    change, why = suggest_longer_memory(checkup.recipe, visible is not None and visible < reach)
+    blind = f"; it cannot see further than {visible}" if visible is not None and visible < reach else ""
     return Finding(
         "short memory",
         0.9 if blind else 0.85,

@@ -66,8 +66,13 @@ def list_intervention_places(model: Model, batch: Batch, names: Names) -> list[P
         shown = get_mask(batch, level.side)[0].cpu()
         steps = names.of(level.side)[: int(shown.sum())]
         for name in (*level.cell.gates, *level.cell.entries):
-            seen = tape[f"{level.prefix}{name}"]
-            values = concatenate_steps(seen[::-1] if level.backwards else seen, True)[0].cpu()[shown].float().numpy()
+            steps_seen = tape[f"{level.prefix}{name}"]
+            values = (
+                concatenate_steps(steps_seen[::-1] if level.backwards else steps_seen, True)[0]
+                .cpu()[shown]
+                .float()
+                .numpy()
+            )
             kind: Kind = "gate" if name in level.cell.gates else "state"
             units = [str(number) for number in range(values.shape[-1])]
             title = " ".join(filter(None, [level.name, kind, name]))

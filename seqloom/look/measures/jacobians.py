@@ -42,19 +42,19 @@ def compute_decays(model: Model, batch: Batch) -> list[Decay]:
     with disable_dropout(read), torch.no_grad(), recording(read, "*taps.*"):
         compute_features(read, batch)
     with disable_dropout(model):
-        return [_compute_decay(level, seen) for level, seen in calls if get_mask(batch, level.side).any()]
+        return [_compute_decay(level, call) for level, call in calls if get_mask(batch, level.side).any()]
 
 
 def _record_calls(cell: Cell | None) -> list[tuple[Tensor, Entries]]:
     """What the cell will be given at each step of its walk."""
     assert cell is not None
-    seen: list[tuple[Tensor, Entries]] = []
+    calls: list[tuple[Tensor, Entries]] = []
 
     def listen(cell: nn.Module, arguments: tuple[Any, ...]) -> None:
-        seen.append((arguments[0].detach(), tuple(entry.detach() for entry in arguments[1])))
+        calls.append((arguments[0].detach(), tuple(entry.detach() for entry in arguments[1])))
 
     cell.register_forward_pre_hook(listen)
-    return seen
+    return calls
 
 
 def compute_step_jacobian(cell: Cell, x: Tensor, entries: Entries) -> Tensor:

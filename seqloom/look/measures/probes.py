@@ -46,21 +46,21 @@ def fit_probes(
 ) -> list[Probe]:
     """One for each level that reads this side, the lowest first; `labels` has one (B, T) of integers for each batch."""
     here = [level for level in list_levels(model) if level.side == side]
-    seen: dict[str, list[Floats]] = {level.name: [] for level in here}
+    states: dict[str, list[Floats]] = {level.name: [] for level in here}
     known, rows = [], []
     for number, (batch, batch_labels) in enumerate(zip(batches, labels, strict=True)):
         mask = get_mask(batch, side).cpu() & (batch_labels.cpu() != NONE)
         with disable_dropout(model), torch.no_grad(), recording(model, "*") as tape:
             compute_features(model, batch)
         for level in here:
-            seen[level.name].append(level.values(tape).cpu()[mask].double().numpy())
+            states[level.name].append(level.values(tape).cpu()[mask].double().numpy())
         known.append(batch_labels.cpu()[mask].numpy())
         rows.append(np.repeat(np.arange(len(mask)), mask.sum(1)) + 1_000_000 * number)
     if not known or not sum(map(len, known)):
         return []
     target, groups = np.concatenate(known), np.concatenate(rows)
     judged = _draw_held_out(groups, held_out, seed)
-    return [_fit_probe(name, np.concatenate(values), target, judged, ridge) for name, values in seen.items()]
+    return [_fit_probe(name, np.concatenate(values), target, judged, ridge) for name, values in states.items()]
 
 
 def _draw_held_out(groups: NDArray[np.int64], share: float, seed: int) -> NDArray[np.bool_]:
@@ -72,12 +72,12 @@ def _draw_held_out(groups: NDArray[np.int64], share: float, seed: int) -> NDArra
 
 
 def _fit_probe(name: str, values: Floats, target: NDArray[np.int64], judged: NDArray[np.bool_], ridge: float) -> Probe:
-    fitted, seen = values[~judged], target[~judged]
-    kinds, counts = np.unique(seen, return_counts=True)
+    fitted, classes = values[~judged], target[~judged]
+    kinds, counts = np.unique(classes, return_counts=True)
     mean, spread = fitted.mean(0), fitted.std(0)
     scaled = (values - mean) / np.where(spread > 0, spread, 1)
     design = np.concatenate([scaled, np.ones((len(scaled), 1))], 1)
-    one_hot = (seen[:, None] == kinds).astype(float)
+    one_hot = (classes[:, None] == kinds).astype(float)
     penalty = ridge * np.eye(design.shape[1])
     penalty[-1, -1] = 1e-9  # the shift is free
     own = design[~judged]
