@@ -105,9 +105,8 @@ class TextReader:
                 f"{self.shape.window} (train.bptt_window): begin another"
             )
         logits, state = self.model(torch.tensor([ids], device=device_of(self.model)), reader_state.state)
-        return Predictions(rank_next(task.target, logits[0, -1], LISTED)), ReaderState(
-            reader_state.read + len(ids), state
-        )
+        predictions = Predictions(rank_next(task.target, logits[0, -1], LISTED))
+        return predictions, ReaderState(reader_state.read + len(ids), state)
 
 
 class TagReader:
@@ -137,9 +136,7 @@ class TagReader:
         if not rest:
             raise DataError("a piece holds no element: there is nothing to tag")
         while rest:
-            if (
-                reader_state.read and reader_state.read % self.shape.most == 0
-            ):  # where `predict` begins a new piece, too
+            if reader_state.read and reader_state.read % self.shape.most == 0:  # as `predict` begins a new piece
                 reader_state = replace(self.start(), read=reader_state.read)
             room = self.shape.most - reader_state.read % self.shape.most
             some, rest = rest[:room], rest[room:]
