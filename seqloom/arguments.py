@@ -44,7 +44,7 @@ def check_whole(name: str, value: Any, least: int | None = None) -> int:
 
 
 def check_real(name: str, value: Any) -> float:
-    """A finite number."""
+    """Return a finite number, or raise the sentence that says what was given."""
     fits = isinstance(value, int | float) or (hasattr(value, "__float__") and not getattr(value, "shape", ()))
     if not fits or isinstance(value, bool):
         raise SearchError(f"{name} is {describe_value(value)}, but a number was expected")
@@ -80,14 +80,14 @@ def check_texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def check_list(name: str, value: Any) -> list[Any]:
-    """Several of anything."""
+    """Return a list of any iterable, or raise the sentence that says what was given."""
     if isinstance(value, str | bytes | dict) or not isinstance(value, Iterable):
         raise DataError(f"{name} are {describe_value(value)}, but a list was expected")
     return list(value)
 
 
 def check_path(name: str, value: Any) -> Path:
-    """A path that a file or a folder could have."""
+    """Return a path that a file or folder could have."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise RunError(f"{name} is {describe_value(value)}, but a path was expected")
     path = Path(value)

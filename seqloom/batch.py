@@ -44,11 +44,11 @@ class Batch(NamedTuple):
         return self._map(lambda tensor: tensor.to(device))
 
     def rows(self, part: slice | Tensor) -> "Batch":
-        """Some of the rows."""
+        """The batch with these rows only."""
         return self._map(lambda tensor: tensor[part])
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
-        """Every tensor changed."""
+        """The batch with a function applied to every tensor."""
         return self._replace(
             inputs=change(self.inputs),
             mask=change(self.mask),

@@ -100,7 +100,7 @@ class Start(Shape):
 
 
 class Config(Shape):
-    """What the weights fit."""
+    """config.json: what the weights belong to."""
 
     format: Count
     task: Name
@@ -198,7 +198,7 @@ class NoteLine(Shape):
 
 
 class RecordLine(Shape):
-    """Any other line."""
+    """A record of any other kind."""
 
     kind: Literal["step", "validation", "end"]
     step: Count

@@ -41,7 +41,7 @@ class Stop(threading.Event):
             raise Interrupted
 
     def listen(self) -> None:
-        """Take the signals over."""
+        """Install the signal handlers."""
         for number in SIGNALS:
             signal.signal(number, self._handle)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # held back until now by whoever started us: see `launch`
@@ -51,7 +51,7 @@ class Stop(threading.Event):
         threading.Thread(target=self._wait, name="patience", daemon=True).start()
 
     def close(self) -> None:
-        """Nothing is left to stop."""
+        """Stop listening for signals."""
         self._over.set()
         signal.set_wakeup_fd(-1)
         os.close(self._pipe_in)

@@ -75,7 +75,7 @@ class Architecture(Section):
 
     @property
     def width(self) -> int:
-        """The features that come out."""
+        """The number of output features."""
         return self.sizes[-1]
 
     @property
@@ -90,7 +90,7 @@ class Architecture(Section):
         return {}
 
     def complete(self) -> Self:
-        """With nothing left to derive."""
+        """The settings with every derived value filled in."""
         return self.model_copy(update=self.derive())
 
     def fault(self) -> str:
@@ -124,7 +124,7 @@ class Architecture(Section):
 
 
 class Layered(Architecture):
-    """What has layers on top of each other."""
+    """Settings of architectures with several layers."""
 
     depth: int = Field(
         default=0,

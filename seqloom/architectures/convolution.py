@@ -23,7 +23,7 @@ class BothSides(Section):
 
 
 class Sliding(Architecture):
-    """What convolution and linear share."""
+    """Settings that convolutional and linear architectures share."""
 
     kernel_size: int = Field(default=5, ge=1, le=10**6, description="How many elements a window holds.")
     bias: bool = Field(default=True, description=BIAS)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Pooled(NamedTuple):
-    """What is summed up."""
+    """The features that are pooled."""
 
     width: int  # features of an element
     queries: int = 4  # that are learned

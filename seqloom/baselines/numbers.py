@@ -25,7 +25,7 @@ def fill_gaps(history: ArrayLike, otherwise: ArrayLike) -> Doubles:
 
 
 def forecast_persistence(history: ArrayLike, horizon: int) -> Doubles:
-    """The last value again and again."""
+    """Repeat the last value over the horizon."""
     return _repeat(_check_history(history)[:, -1:], horizon)
 
 

@@ -48,7 +48,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Check:
-    """A claim that has not been tried yet."""
+    """A claim to be measured; `Certificate` is the result."""
 
     family: str
     subject: str

@@ -27,7 +27,7 @@ def make_memory(values: Tensor) -> Memory:
 
 
 def watch_attention(attention: Attention, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-    """The weights, and what is seen."""
+    """The attention weights and the context vectors."""
     with recording(attention) as tape:
         context = attention.prepare(memory).ask(attention, query)
     return tape["weights"][0], context
@@ -37,12 +37,12 @@ def watch_attention(attention: Attention, query: Tensor, memory: Memory) -> tupl
 
 
 def means(values: Tensor) -> Tensor:
-    """The mean of what is shown in each row."""
+    """The mean over the unmasked elements of each row."""
     return torch.stack([row[shown].mean(0) for row, shown in zip(values, SHOWN, strict=True)])
 
 
 def equal_scores_give_equal_weights(name: str) -> Gaps:
-    """Keys that are all the same."""
+    """Equal keys give equal scores."""
     attention, values = stir(ATTENTIONS[name](SIZE, SIZE)), torch.randn(2, 5, SIZE)
     with torch.no_grad():
         attention.key.weight.zero_()
@@ -53,7 +53,7 @@ def equal_scores_give_equal_weights(name: str) -> Gaps:
 
 
 def equal_scores_in_all_heads() -> Gaps:
-    """Queries that are zero."""
+    """Zero queries give equal scores."""
     layer, x = stir(SelfAttention(SIZE, MultiHeadAttention(SIZE, 2), NoRotation())), torch.randn(2, 5, SIZE)
     with torch.no_grad():
         layer.project.weight[:SIZE], layer.project.bias[:SIZE] = 0, 0

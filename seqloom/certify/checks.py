@@ -33,6 +33,6 @@ def all_checks() -> list[Check]:
 
 
 def all_certificates() -> Iterator[Certificate]:
-    """One after another, as they are measured."""
+    """Measure all checks, one after the other."""
     for check in all_checks():
         yield check.certify()

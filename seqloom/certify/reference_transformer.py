@@ -37,14 +37,14 @@ def feed_forward(p: Parameters, x: Tensor, activation: str) -> Tensor:
 
 
 def normalize_each(p: Parameters, x: Tensor, normalize: str) -> Tensor:
-    """Each element by itself."""
+    """Normalize each element."""
     if normalize == "rms":
         return torch.stack([rms_norm(element, p["weight"]) for element in x])
     return torch.stack([layer_norm(element, p["weight"], p.get("bias", 0.0)) for element in x])
 
 
 def residual(p: Parameters, x: Tensor, change: Change, norm: str, normalize: str) -> Tensor:
-    """Where the norm stands."""
+    """A residual connection with post-norm, pre-norm or ReZero."""
     if norm == "post":
         return normalize_each(p.under("norm"), x + change(x), normalize)
     if norm == "pre":

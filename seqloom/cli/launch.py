@@ -26,7 +26,7 @@ def is_one_of_several() -> bool:
 
 
 def is_first() -> bool:
-    """Whether this is the process that speaks."""
+    """Whether this is the process of rank 0, which prints."""
     return os.environ.get("RANK", "0") == "0"
 
 

@@ -37,7 +37,7 @@ class LikelihoodOptions:
 
 
 class Asked(NamedTuple):
-    """A text to score, and what it is given."""
+    """A text to score, and the source or prefix it is conditioned on."""
 
     given: str | None
     text: str

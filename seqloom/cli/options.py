@@ -22,7 +22,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the whole trace of an
 
 @dataclass(frozen=True)
 class InputOptions:
-    """What is to be answered."""
+    """Inputs of `predict`."""
 
     inputs: Annotated[
         list[str] | None, typer.Argument(help="Texts, or names of images; none means --file or standard input.")
@@ -50,7 +50,7 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Where answers go."""
+    """The table that `predict` writes."""
 
     out: Annotated[
         Path | None,
@@ -63,7 +63,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class TextOptions:
-    """What is to be written."""
+    """The prompt, length and number of generated texts."""
 
     prompt: Annotated[str, typer.Option(help="The prompt; for draw, the name of what is drawn.")] = ""
     length: Annotated[int, typer.Option(min=1, help="Maximum number of tokens.")] = 400
@@ -72,7 +72,7 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class WritingOptions:
-    """How what is written comes out."""
+    """Output, time limit and weights of a generation."""
 
     alternatives: Annotated[
         int, typer.Option(min=0, max=100, help="With --json: this many alternative tokens at each step.")
@@ -84,7 +84,7 @@ class WritingOptions:
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """How a token is drawn."""
+    """Sampling."""
 
     temperature: Annotated[
         float, typer.Option(min=0, help="Sampling temperature: below 1 sharpens, above 1 flattens, 0 is greedy.")
@@ -108,7 +108,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """What every text obeys."""
+    """Constraints on generated text."""
 
     ban: Annotated[list[str] | None, typer.Option(help="Never generate this text; repeat for more.")] = None
     require: Annotated[
@@ -137,7 +137,7 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class BeamOptions:
-    """How an answer is searched for."""
+    """Beam search."""
 
     beam: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Beam size: how many hypotheses are kept, and shown.")

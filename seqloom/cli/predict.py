@@ -343,7 +343,7 @@ LATE = "was not written to its end, for lack of time (--timeout)"
 
 
 def place_of(one: "Input") -> str:
-    """An input as a person finds it again."""
+    """Where an input stands: its file and line."""
     return repr(one.name[:40]) if one.name == one.value else f"{one.file}, line {one.line}"
 
 

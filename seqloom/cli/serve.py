@@ -22,7 +22,7 @@ TOKEN = "SEQLOOM_TOKEN"  # not an option: what is typed can be read by everybody
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """What requests may take."""
+    """Limits of a request."""
 
     memory: Annotated[int, typer.Option(min=1, help="At most this many megabytes of weights are kept loaded.")] = 4096
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="How long an answer may take.")] = 30.0

@@ -39,5 +39,5 @@ def describe(name: str) -> Summary:
 
 
 def describe_shape(side: dict[str, Any]) -> str:
-    """As the `shape` of an architecture."""
+    """Kind, size and depth of an architecture, such as `gru 128 × 2`."""
     return f"{side.get('kind', 'gru')} {side['size']} × {side.get('depth', 1)}"

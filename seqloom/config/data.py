@@ -86,7 +86,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Family):
-    """What the examples of every task have."""
+    """Settings of [data] that every task has."""
 
     sample: Sample = Field(default="", description="A built-in sample of examples, instead of files of your own.")
     train: Files = Field(
@@ -232,7 +232,7 @@ class VocabularyData(TimeFormat):
 
 
 class SourceData(VocabularyData):
-    """Examples of a source and a target."""
+    """[data] of tasks with a source and a target."""
 
     source: Columns = Field(
         default=("source",),
@@ -255,7 +255,7 @@ class LengthLimit(Data):
 
 
 class NumberData(Data):
-    """Examples that may be numbers."""
+    """[data] of tasks whose source may be numbers."""
 
     source_type: Literal["tokens", "numbers", "image"] = Field(
         default="tokens", description="What the source is: text, numbers (a column for each, or series), or an image."
@@ -271,7 +271,7 @@ class NumberData(Data):
 
 
 class SoundData(NumberData, SourceData):
-    """Examples that may be numbers or sounds."""
+    """[data] of tasks whose source may be numbers or sound."""
 
     source_type: Literal["tokens", "numbers", "image", "sound"] = Field(  # type: ignore[assignment]  # one more
         default="tokens",

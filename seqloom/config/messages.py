@@ -61,7 +61,7 @@ def _cut(text: str) -> str:
 
 
 class Setting(NamedTuple):
-    """One setting as it is declared."""
+    """The declaration of one setting."""
 
     help: str
     type: Any  # of one value: str, int, float, bool, or a Literal of texts
@@ -172,7 +172,7 @@ def wrong_choice(path: Sequence[str], choices: Sequence[str], value: object) -> 
 
 
 def unknown(model: type[Section], path: Sequence[str]) -> str:
-    """The sentence for a name that is none."""
+    """The error sentence for a setting that does not exist."""
     name, section, names = ".".join(path), ".".join(path[:-1]), list(settings(model))
     simple = all(part.isidentifier() for part in path)
     if why := model.explain_unknown(path):
@@ -202,7 +202,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _children(names: Iterable[str], section: str) -> list[str]:
-    """What stands directly in a section, in order."""
+    """The settings and tables directly in a section, in order."""
     prefix = f"{section}." if section else ""
     inside = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
     return list(dict.fromkeys(name.split(".")[0] for name in inside))

@@ -31,7 +31,7 @@ else:  # `from` can be no attribute in the text of a class
 
 
 class Model(Shape):
-    """A network with one side."""
+    """[model] of a network with one side."""
 
     reads_ahead: ClassVar[bool] = False  # whether it has an encoder that sees all of a sequence
     two_sided: ClassVar[bool] = False  # whether it has an encoder and a decoder

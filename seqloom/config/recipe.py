@@ -197,7 +197,7 @@ class Recipe(Section):
 
     @property
     def use(self) -> Use:
-        """What the task makes of a recipe."""
+        """The classes of the task's tables."""
         return USES[self.task]
 
     @model_validator(mode="after")
@@ -314,7 +314,7 @@ def _set(values: dict[str, Any], name: str, value: object, news: Mapping[str, An
 
 
 def _keep(value: object, setting: Setting) -> object:
-    """A value that is no text to be parsed."""
+    """A parser that returns the value unchanged."""
     return value
 
 

@@ -7,7 +7,7 @@ from .data import Data
 
 
 class Use(NamedTuple):
-    """What a task makes of a recipe."""
+    """The sentence and the table classes of a task."""
 
     does: str
     data: type[Data]

@@ -43,7 +43,7 @@ def even_part(whole: int, most: int) -> int:
 
 
 class Train(Family):
-    """How every model learns."""
+    """[train] settings that every task has."""
 
     steps: Steps = Field(
         default=0,
@@ -258,7 +258,7 @@ class SmoothedTrain(Train):
 
 
 class SampledTrain(SmoothedTrain):
-    """For what chooses among many tokens."""
+    """[train] of tasks that predict tokens of a large vocabulary."""
 
     sampled_softmax: int = Field(
         default=0,
@@ -278,7 +278,7 @@ class SampledTrain(SmoothedTrain):
 
 
 class Seq2SeqTrain(SmoothedTrain, GeneratorTrain, ShuffledTrain):
-    """For what is written about a source."""
+    """[train] of sequence-to-sequence tasks."""
 
 
 class MusicTrain(SmoothedTrain, GeneratorTrain):
@@ -286,7 +286,7 @@ class MusicTrain(SmoothedTrain, GeneratorTrain):
 
 
 class LanguageTrain(SampledTrain, MusicTrain):
-    """For texts without a source."""
+    """[train] of language modeling."""
 
 
 class PretrainTrain(SampledTrain):

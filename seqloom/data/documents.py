@@ -107,7 +107,7 @@ def read_keyed(files: Sequence[str], data: Data, columns: tuple[str, ...], skipp
 
 
 def read_whole(files: Sequence[str], data: Data, skipped: Skipped) -> Iterator[str]:
-    """The same, each whole."""
+    """The documents of a file, each as one text."""
     return join_continuations(text for (text,) in read_documents(files, data, skipped))
 
 

@@ -54,7 +54,7 @@ def check_labels(schema: Schema, train: Mapping[str, Side]) -> None:
 def find_warnings(
     schema: Schema, raw: Mapping[str, Mapping[str, Side]], rows: Mapping[str, Rows], splits: Mapping[str, SplitReport]
 ) -> tuple[str, ...]:
-    """Everything to be said about these examples."""
+    """Every warning about these examples."""
     return (
         *_judge_labels(schema, raw, rows),
         *_judge_columns(schema, raw["train"]),

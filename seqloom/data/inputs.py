@@ -41,7 +41,7 @@ ALONE = "input"  # the column of an input that stands in no table
 
 
 class Input(NamedTuple):
-    """What is asked, and where it stands."""
+    """One input of `predict`, with its file and line."""
 
     name: str  # what it is called, for a person
     value: Any  # a raw value, or one for each side that is read
@@ -288,7 +288,7 @@ def read_sentences(file: str, format: str, schema: Schema) -> Iterator[Input | F
 
 
 def read_numbered(file: str, format: str, schema: Schema, skipped: Skipped) -> Iterator[Input | Fault]:
-    """Series and arrays, which go by their number."""
+    """Series and arrays, named by their number."""
     data = schema.data.model_copy(update={"format": format})
     for number, [value] in enumerate(read_files([file], replace(schema, data=data), skipped), 1):
         yield Input(str(number), value, {ALONE: str(number)}, file, number)

@@ -71,7 +71,7 @@ def _hash_stretches(texts: Texts, row: int) -> NDArray[np.uint64]:
 
 
 def _join(sketches: NDArray[np.uint64], chosen: tuple[int, ...]) -> NDArray[np.uint64]:
-    """Some of the hashes as one number."""
+    """Combine some of the hashes of each row into one key."""
     keys = np.zeros(len(sketches), dtype=np.uint64)
     for column in chosen:
         keys = keys * np.uint64(PRIME) + sketches[:, column]

@@ -16,7 +16,7 @@ AT_ONCE = 1 << 15  # samples or frames that are worked on together
 
 
 class LogMelSettings(NamedTuple):
-    """How samples become frames."""
+    """Settings of log-mel frames."""
 
     rate: int  # samples a second
     bands: int

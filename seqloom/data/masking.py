@@ -35,5 +35,5 @@ def draw_masks(
 
 
 def draw_for(*place: Any) -> np.random.Generator:
-    """Chance that depends on this place alone."""
+    """A random generator seeded by these numbers alone."""
     return np.random.default_rng([int(number) for number in place])

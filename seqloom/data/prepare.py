@@ -71,7 +71,7 @@ class Prepared:
 
 
 def ignore_note(line: str) -> None:
-    """Note nobody."""
+    """Discard a note."""
 
 
 def prepare(schema: Schema, cache: Path | None = None, note: Note = ignore_note, examples: object = None) -> Prepared:

@@ -100,7 +100,7 @@ def _preview(schema: Schema, raw: Mapping[str, Side], rows: Rows, fields: Mappin
 
 
 def _spool(examples: Iterable[Example], schema: Schema, folder: Path, part: str, note: Note) -> dict[str, Side]:
-    """Put all rows on the disk, as they are read."""
+    """Write all rows to disk as they are read."""
     spools: dict[str, _Spool] = {}
     rows = noted = 0
     for batch in _make_batches(examples):

@@ -93,7 +93,7 @@ def read_field(side: str, field: FieldKind, values: object) -> Any:
 
 
 def find_no_fault(raws: Sequence[Raw]) -> str:
-    """Every example will do."""
+    """The check of a schema that accepts every example."""
     return ""
 
 

@@ -120,7 +120,7 @@ class Windows(Sequence[Window]):
         return self.panel.values[rows], self.panel.calendar[rows]
 
     def targets(self) -> Singles:
-        """All that follows: (N, horizon, D)."""
+        """The target windows (N, horizon, D)."""
         return self.panel.values[self.starts[:, None] + np.arange(self.context, self.context + self.horizon)]
 
 

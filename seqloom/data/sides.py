@@ -21,7 +21,7 @@ def take_raws(side: Side, rows: Rows) -> list[Raw]:
 
 
 def measure_rows(raw: Mapping[str, Side], rows: Rows) -> Rows:
-    """About the bytes of these rows."""
+    """The approximate size of each row in bytes."""
     sizes = np.zeros(len(rows), dtype=np.int64)
     for side in raw.values():
         width = 1 if isinstance(side, Texts) else side.values.itemsize * int(np.prod(side.values.shape[1:]))

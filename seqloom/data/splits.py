@@ -41,7 +41,7 @@ class _Units:
         return np.flatnonzero(chosen[self.of_row])
 
     def refuse(self, parts: Iterable[str]) -> DataError:
-        """The error for what cannot be divided so."""
+        """The error for rows that cannot be divided into these parts."""
         rows, names = len(self.of_row), ", ".join([REST, *parts])
         if not self.grouped:
             return DataError(f"{rows} rows are too few to draw the parts {names}; give more rows, or files for them")

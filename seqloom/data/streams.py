@@ -33,11 +33,11 @@ class Places(ABC):
 
     @abstractmethod
     def targets(self, places: Rows) -> Numbers:
-        """What is to be predicted at these places."""
+        """The tokens to predict at these places."""
 
     @abstractmethod
     def inputs(self, places: Rows) -> Numbers:
-        """What is read right before that."""
+        """The tokens read before each of these places."""
 
     def read(self, spans: Spans) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
         """Inputs, targets and mask (rows, T). Behind the end of all documents the first begins again."""

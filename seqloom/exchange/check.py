@@ -25,7 +25,7 @@ MOST = 1e-4  # that a number may be off, of numbers above one as a share
 
 
 class Check(NamedTuple):
-    """How far a graph is off at one size."""
+    """The largest difference of an exported graph at one size."""
 
     batch: int
     length: int
@@ -114,7 +114,7 @@ def check_generator(
 
 
 def run_step(step: Graph, y: Array, known: dict[str, Array]) -> tuple[list[Array], dict[str, Array]]:
-    """What a step tells, and what is known after it."""
+    """The outputs and the next state of one step."""
     outputs = step(**{INPUTS: y, **known})
     after = {name.replace("next", "state"): value for name, value in outputs.items() if name.startswith("next.")}
     return [value for name, value in outputs.items() if not name.startswith("next.")], {**known, **after}

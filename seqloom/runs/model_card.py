@@ -61,7 +61,7 @@ def make_example_code(recipe: Recipe, folder: Path) -> str:
 
 
 def describe_network(recipe: Recipe) -> str:
-    """The sides that the task has."""
+    """The architecture of each side, in words."""
     use, model = USES[recipe.task], recipe.model
     sides = [f"an encoder ({model.side('encoder').shape})"] * use.encodes
     sides += [f"a decoder ({model.side('decoder').shape})"] * use.decodes
@@ -116,5 +116,5 @@ def describe_side(side: dict[str, Any]) -> list[str]:
 
 
 def draw_histogram(counts: list[int]) -> str:
-    """A histogram in one word."""
+    """A histogram of block characters."""
     return "".join(BARS[round((len(BARS) - 1) * count / max(counts))] for count in counts)

@@ -238,7 +238,7 @@ class Pipeline:
         )
 
     def details(self) -> dict[str, Any]:
-        """What is trained, in numbers."""
+        """Steps, parameters and machine, as numbers."""
         machine = {
             name: getattr(self.machine, name) for name in ("device", "precision", "threads", "processes", "kernels")
         }

@@ -11,7 +11,7 @@ from .folder import read_scores
 
 
 class Repeats(NamedTuple):
-    """What is different from run to run."""
+    """The setting that differs between repeated runs, and its values."""
 
     kind: str  # seed or fold
     setting: str

@@ -77,7 +77,7 @@ def collect_page(
     answered: tuple[str, list[AnsweredExample] | str],
     findings: Sequence[Finding] | str,
 ) -> PageContent:
-    """All that the page tells."""
+    """Everything that the report page shows."""
     recipe, (part, answers) = task.recipe, answered
     config, data = read_shaped(Config, folder / "config.json"), read_shaped(Data, folder / "data.json")
     report = data.report.model_dump()

@@ -54,7 +54,7 @@ __all__ = ["Run", "diagnose", "load", "train"]
 
 
 class Run:
-    """A trained run, ready to be asked."""
+    """A trained run: predictions, texts, scores and charts."""
 
     model: Any  # a Labeler or a Generator, as the task has it
 

@@ -72,7 +72,7 @@ def show_study(name: str, into: Path) -> list[dict[str, Any]]:
 
 
 def save_chart(chart: Any, folder: Path, name: str) -> None:
-    """A chart to open, and one to show."""
+    """Save a chart as .html and .svg."""
     from ..look.charts.base import save
 
     for ending in (".html", ".svg"):

@@ -230,7 +230,7 @@ def read_criteria(folder: Path) -> tuple[float, float]:
 
 
 def name_measure(scores: dict[str, float], select_by: str) -> str:
-    """The name of what a run is selected by."""
+    """The name of the score or loss that selects a run."""
     return next((name for name in scores if name != "loss"), "loss") if select_by == "score" else "loss"
 
 

@@ -40,7 +40,7 @@ class Rows(Protocol):
 
 
 class QuickRows(Rows, Protocol):
-    """Rows that know how to go on by themselves."""
+    """Rows with a fast implementation of the whole search step."""
 
     def write(self, last: Integers, steps: int, end: int | None) -> list[tuple[list[int], list[float]]]:
         """Up to so many of the likeliest tokens of each row, one after another, and their log-probabilities; a row
@@ -65,7 +65,7 @@ Alternatives = Sequence[tuple[int, float]]  # tokens and their log-probabilities
 
 
 class Hypothesis(NamedTuple):
-    """One way to go on."""
+    """One output sequence with its log-probabilities."""
 
     tokens: list[int]  # without the end or the stop sequence
     logs: list[float]  # the model's own log-probability of each token written, those that ended it included
@@ -132,7 +132,7 @@ def find_stop(stops: Sequence[Stop], tokens: Sequence[int]) -> int | None:
 
 
 def score_of(total: float, length: int, length_penalty: float) -> float:
-    """A sum of log-probabilities as what ranks."""
+    """A sum of log-probabilities after the length penalty."""
     return total / max(length, 1) ** length_penalty
 
 

@@ -75,7 +75,7 @@ class BeamOptions:
 
     @property
     def places(self) -> int:
-        """Of one group."""
+        """The beam size of one group."""
         return self.beam_size // self.groups
 
     @property
@@ -287,7 +287,7 @@ class Beams:
         return inside & ~self.finished
 
     def hypothesis(self, row: int, sums: Doubles, length: int | None, finish: str = "") -> Hypothesis:
-        """The way back from a row of the newest step."""
+        """The hypothesis that ends in a row of the newest step."""
         score, (tokens, logs) = score_of(float(sums.flat[row]), self.count, self.options.length_penalty), self.path(row)
         if finish:
             return Hypothesis(tokens, logs, score, finish)

@@ -79,13 +79,13 @@ def likeliest_rows(step: Step, last: Tensor, state: State, width: int, count: in
 def quick_rows(
     step: Step, last: Tensor, state: State, width: int, count: int, banned: Sequence[int]
 ) -> QuickRows | None:
-    """By the step's own quick way, if it has one."""
+    """The step's own fast implementation, if it has one."""
     decode = getattr(step, "decode_likeliest", None)
     return None if decode is None else decode(last, state, len(last) * width, count, banned)
 
 
 class PlainRows:
-    """The likeliest tokens by way of all logits."""
+    """The most probable tokens, computed from all logits."""
 
     def __init__(self, step: Step, last: Tensor, state: State, count: int, banned: Sequence[int]) -> None:
         self.step, self.state, self.wanted, self.device = step, state, count, last.device

@@ -26,7 +26,7 @@ class Pieces:
         self.stopped = False
 
     def add(self, token: int) -> str:
-        """What is certain now; often nothing."""
+        """The text that no later token can change; often empty."""
         self.new.append(token)
         text = self.unread()
         whole = not text.endswith(UNSURE)
@@ -40,7 +40,7 @@ class Pieces:
         return self.before_stop(certain)
 
     def finish(self) -> str:
-        """The rest, when no token comes any more."""
+        """The remaining text after the last token."""
         rest = self.before_stop(self.unread()[self.emitted :])
         self.new, self.emitted = [], 0
         rest, self.held = rest + ("" if self.stopped else self.held), ""

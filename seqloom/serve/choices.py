@@ -12,7 +12,7 @@ FINISHES = {"end": "stop", "stop": "stop", "length": "length", "time": "length"}
 
 @dataclass
 class Choice:
-    """One text on its way."""
+    """One text while it is generated."""
 
     index: int
     start: int = 0  # the characters before it, for offsets

@@ -109,7 +109,7 @@ OBJECT = {
 
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
-    """The document, made once."""
+    """The OpenAPI document, built once."""
     if app.openapi_schema is None:
         api = get_openapi(title=app.title, version=app.version, routes=app.routes)
         for path, methods in api["paths"].items():

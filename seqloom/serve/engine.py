@@ -39,7 +39,7 @@ class Engine:
                 job.cancel()
 
     async def call(self, run: str, work: Any, *arguments: Any) -> Any:
-        """One call with the loaded run, by itself."""
+        """Call a function with the loaded run, outside any batch."""
         [answer] = await self.ask(run, lambda model, _: [work(model, *arguments)], [None])
         return answer
 

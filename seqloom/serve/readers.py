@@ -39,7 +39,7 @@ SAVED = Path("the saved session")
 
 
 def pack(reader_state: ReaderState) -> dict[str, Any]:
-    """What is kept as JSON, which `unpack` takes."""
+    """The state of a session as JSON, for `unpack`."""
     tensors = {str(number): tensor.clone() for number, tensor in enumerate(leaves(reader_state.state))}
     state = base64.b64encode(tensor_bytes(tensors)).decode() if tensors else ""
     rows = [[None if value != value else value for value in row] for row in reader_state.rows]

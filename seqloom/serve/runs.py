@@ -50,7 +50,7 @@ class Runs:
         return self._entries
 
     def find(self) -> dict[str, Entry]:
-        """Those that have weights, and so can be asked."""
+        """The runs that have weights."""
         return {name: entry for name, entry in self.list().items() if entry.fingerprint}
 
     def _look(self) -> None:
@@ -107,7 +107,7 @@ class Runs:
         return sentence.replace(f"{self.folder}/", "").replace(str(self.folder), self.folder.name)
 
     def describe(self, name: str) -> dict[str, Any]:
-        """What can be said without loading it."""
+        """What is known about a run without loading it."""
         entry = self.check(name, servable=False)
         state = {
             "name": name,

@@ -73,7 +73,7 @@ class Server(uvicorn.Server):
 
 
 def readable(sockets: list[socket.socket]) -> list[socket.socket]:
-    """Those with something to read right now."""
+    """The sockets with unread data."""
     poll = select.poll()  # select() refuses files beyond its thousandth
     places = {one.fileno(): one for one in sockets}
     for place in places:

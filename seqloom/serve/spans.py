@@ -118,7 +118,7 @@ def hide(shares: Floats, start: int, end: int) -> Floats:
 
 
 def search_examples(model: Model) -> Searched:
-    """Read once, then kept."""
+    """The examples that are searched, read once and cached."""
     check_files(model)
     part, chosen = model.run.pick_examples(EXAMPLES)
     inputs, recorded, elements = [], [], 0

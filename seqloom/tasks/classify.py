@@ -84,7 +84,7 @@ def number_baselines(task: Task, inputs: Sequence[Any]) -> Answers:
 
 
 def parse_all(parse: Callable[[str], Any], metric: Callable[..., Score]) -> Metric:
-    """A metric of what texts say."""
+    """A metric of numbers, applied to texts."""
 
     def measure(predictions: Sequence[str], targets: Sequence[str], /, *, intervals: bool = True) -> Score:
         return metric(*([parse(text) for text in texts] for texts in (predictions, targets)), intervals=intervals)

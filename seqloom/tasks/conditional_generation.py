@@ -75,7 +75,7 @@ class ConditionalGeneration(Shape):
     # --- training ---
 
     def settle(self, prepared: Any) -> Recipe:
-        """The longest answer is filled in."""
+        """Set the maximum output length from the training examples."""
         recipe, train, decoder = self.recipe, prepared.splits["train"].ids, self.recipe.model.side("decoder")
         check_positions("encoder", recipe.model.side("encoder"), self.inputs.lengths(train), ahead=True)
         written = train["target"].lengths
@@ -91,7 +91,7 @@ class ConditionalGeneration(Shape):
         return build_seq2seq(model, self.inputs.embedding(), embed, head, self.task.cell)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
-        """What is read, and what is written with its end."""
+        """The lengths of source and target, the end token included."""
         return np.stack([self.inputs.lengths(encoded), encoded["target"].lengths + 1], 1)
 
     def collate(self, encoded: Encoded, rows: Any) -> Batch:

@@ -44,7 +44,7 @@ class Rules:
         check_real("repetition_penalty", self.repetition_penalty)
 
     def constraints(self, field: Text, rows: int, steps: int) -> list[Constraint]:
-        """For so many rows and tokens at most."""
+        """The constraints for this many rows and steps."""
         constraints: list[Constraint] = [] if self.allow_unknown else [Banned([UNKNOWN])]
         if self.ban:
             constraints.append(BannedPhrases([encode_rule(field, text) for text in self.ban]))

@@ -36,7 +36,7 @@ class ForecastInputs(NamedTuple):
 
     @property
     def features(self) -> int:
-        """Of one element."""
+        """The number of features of one element."""
         numbers = (1 if self.alone else self.variables) + self.inputs
         if self.decays:
             return 3 * (numbers + self.calendar)

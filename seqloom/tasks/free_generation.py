@@ -54,7 +54,7 @@ class FreeGeneration(Shape):
 
     @property
     def half(self) -> int:
-        """What is read again where a window is full."""
+        """The tokens read again when a window is full."""
         return max(1, self.window // 2)
 
     def room(self, read: int) -> int:

@@ -14,7 +14,7 @@ from .decoding_options import Rules
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """How a text is to be written on."""
+    """Options of free generation."""
 
     length: int = 400  # tokens at most
     temperature: float = 1.0  # 0 is the likeliest each time

@@ -181,7 +181,7 @@ class ElementLabeling(Shape):
         return score_answers(declared.metrics(self.task, targets), answers, targets, baselines, lengths)
 
     def answer_of(self, example: Sequence[Any]) -> str:
-        """As `predict` would say it."""
+        """The target as `predict` would output it."""
         return self.prediction(example[0], split_elements(example[1]), 0.0).output
 
     def count_cut(self, examples: Sequence[Any]) -> int:

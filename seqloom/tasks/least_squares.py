@@ -84,7 +84,7 @@ class Moments(NamedTuple):
         return cls(count, means, products - around)
 
     def pool(self) -> "Moments":
-        """Those of all variables taken together, as one."""
+        """The moments of all variables together."""
         sums = self.means * self.counts[:, None]
         raw = self.products + np.einsum("vc,vs->vcs", self.means[:, : self.products.shape[1]], sums)
         return self._center(self.counts.sum(0, keepdims=True), sums.sum(0, keepdims=True), raw.sum(0, keepdims=True))

@@ -50,7 +50,7 @@ def check_window(recipe: Recipe) -> None:
 
 
 class PackedReading(Shape):
-    """What both have in common."""
+    """What masked and bidirectional language models share."""
 
     @property
     def target(self) -> Text:
@@ -73,7 +73,7 @@ class PackedReading(Shape):
         return LazyBatches(len(plan), lambda number: number_draw(plan[number], 1 + epoch))
 
     def plan(self, encoded: Encoded) -> Spans:
-        """All windows once, as they are scored."""
+        """Every window once, for scoring."""
         window = self.recipe.data.window
         return number_draw(streams.cut_windows(np.array([0, len(self.places(encoded))]), window, window), HELD_OUT)
 
@@ -102,7 +102,7 @@ class PackedReading(Shape):
         plan, batches = self.plan(encoded), []
         for rows in batching.plan_scoring(plan[:, 1] - plan[:, 0], ROOM):
             batch = self.collate(encoded, plan[rows]).to(device_of(model))
-            logits, target = self.logits(model, batch).double(), batch.target[find_told(batch)]
+            logits, target = self.logits(model, batch).double(), batch.target[find_predicted(batch)]
             loss = torch.nn.functional.cross_entropy(logits, target, reduction="none")
             batches.append([part.cpu().numpy() for part in (loss, logits.argmax(-1), target)])
         losses, best, true = (np.concatenate(column) for column in zip(*batches, strict=True))
@@ -263,7 +263,7 @@ class MaskedReading(PackedReading):
         return right / max(len(plan), 1)
 
     def logits(self, model: Labeler, batch: Batch) -> Tensor:
-        return model.head(model.features(batch.inputs, batch.mask)[find_told(batch)])
+        return model.head(model.features(batch.inputs, batch.mask)[find_predicted(batch)])
 
 
 class BidirectionalReading(PackedReading):
@@ -280,7 +280,7 @@ class BidirectionalReading(PackedReading):
     def logits(self, model: BidirectionalLanguageModel, batch: Batch) -> Tensor:
         """What both directions say together: the mean of their log-probabilities, whose loss is at most the mean of
         their losses. At the ends of a text only one of them has read something."""
-        here, total = find_told(batch), torch.zeros(())
+        here, total = find_predicted(batch), torch.zeros(())
         known = torch.stack([one[here] for one in model.have_read(batch.mask)])
         for features, counts in zip(model.directions(batch.inputs, batch.mask), known, strict=True):
             logs = model.head(features[here]).log_softmax(-1)
@@ -318,8 +318,8 @@ class PackedGeneration(FreeGeneration):
         return streams.plan_windows(np.array([0, len(places)]), train.batch_tokens, *drawn)
 
 
-def find_told(batch: Batch) -> Tensor:
-    """Where something is to be predicted."""
+def find_predicted(batch: Batch) -> Tensor:
+    """The mask of the elements to predict."""
     return batch.mask if batch.loss_mask is None else batch.loss_mask
 
 

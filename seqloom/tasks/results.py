@@ -51,7 +51,7 @@ class Likelihood:
 
     @property
     def perplexity(self) -> float:
-        """Of a token."""
+        """The perplexity per token."""
         return float(np.exp(-self.log_probability / len(self.logs)))
 
 

@@ -35,7 +35,7 @@ def learn(task: Task, prepared: Any) -> MostFrequent:
 
 
 def baselines(task: Task, sources: Sequence[Any]) -> dict[str, list[str]]:
-    """Copying is no answer to numbers."""
+    """Copying the source is a baseline for text only."""
     answers = copy_and_most_frequent(sources, task.facts.most_frequent)
     return answers if task.reads_text else {"most frequent": answers["most frequent"]}
 

@@ -67,7 +67,7 @@ class Shape(ABC):
 
     @abstractmethod
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
-        """What each example takes in a batch: (N, sides)."""
+        """The size of each example in a batch (N, sides)."""
 
     @abstractmethod
     def collate(self, encoded: Encoded, rows: Any) -> Batch: ...
@@ -93,7 +93,7 @@ class Shape(ABC):
 
     @torch.no_grad()
     def loss(self, model: Any, encoded: Encoded) -> float:
-        """The mean loss of an element of the target."""
+        """The mean loss per target element."""
         objective, total, count = model.objective(), 0.0, 0
         for rows in batching.plan_scoring(self.lengths(encoded), ROOM):
             loss, elements, _ = objective(self.collate(encoded, rows))
@@ -120,11 +120,11 @@ class Shape(ABC):
         return example[list(self.task.fields).index(side)]
 
     def input_of(self, example: Sequence[Any]) -> Any:
-        """What `predict` is asked with."""
+        """The input that `predict` would get."""
         return self.side_of(example, "source")
 
     def answer_of(self, example: Sequence[Any]) -> str:
-        """What would be the right answer."""
+        """The expected output of `predict`."""
         return self.task.target.describe(self.side_of(example, "target"))
 
     def pick_examples(self, examples: Sequence[Any], at_most: int) -> list[Example]:

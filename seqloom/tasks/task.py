@@ -176,7 +176,7 @@ class Task:
 
     @property
     def writer(self) -> Any:
-        """What writes freely, if the task does."""
+        """What generates freely, if the task does that."""
         return None if self.declaration.writer is None else self.declaration.writer(self)
 
     @property
@@ -214,7 +214,7 @@ class Task:
         self._shape.initialize(model, note)
 
     def objective(self, model: Any) -> Objective:
-        """What training makes small."""
+        """The training objective of a model."""
         return model.objective()
 
     def order(self, prepared: Any, epoch: int) -> Sequence[Any]:
@@ -261,7 +261,7 @@ class Task:
         return self._shape.read_files(files)
 
     def count_cut(self, examples: Sequence[Any]) -> int:
-        """Of how many examples not all is read."""
+        """How many examples are longer than the model reads."""
         return self._shape.count_cut(examples)
 
     def score(self, model: Any, examples: Sequence[Any]) -> dict[str, Scored]:

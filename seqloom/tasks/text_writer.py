@@ -231,7 +231,7 @@ def check_texts(
 
 
 def share(facts: Iterable[bool]) -> float:
-    """How many of them are so."""
+    """The share of true values."""
     values = list(facts)
     return sum(values) / max(len(values), 1)
 
@@ -250,7 +250,7 @@ def apply_after(rule: Constraint, before: torch.Tensor, logs: torch.Tensor, writ
 
 
 def list_picks(row: int, hypothesis: Hypothesis, end: int) -> list[Pick]:
-    """A text that was found whole, token by token."""
+    """The tokens of a finished hypothesis as picks."""
     tokens = [*hypothesis.tokens, end] if hypothesis.finish == "end" else hypothesis.tokens
     last = len(tokens) - 1
     return [

@@ -63,7 +63,7 @@ class Checkpoint:
 
     @classmethod
     def parse(cls, step: int, files: dict[str, bytes], place: str) -> "Checkpoint":
-        """The checkpoint of which `files` were made."""
+        """The checkpoint stored in `files`."""
         weights, optimizer, average, carried = (
             parse_tensors(files[name], Path(place) / name) for name in (WEIGHTS, OPTIMIZER, AVERAGE, CARRIED)
         )

@@ -12,7 +12,7 @@ DEPTH = 3  # names such as "source.encoder.layer": further in, nobody looks for 
 
 
 def freeze(objective: Objective, names: Sequence[str]) -> None:
-    """Let the parts of these names learn nothing."""
+    """Turn off gradients of the parts with these names."""
     for name in names:
         for part in find_parts(objective, name):
             part.requires_grad_(False)

@@ -36,7 +36,7 @@ class ProcessGroup:
     # --- what they say ---
 
     def broadcast(self, data: bytes = b"") -> bytes:
-        """What the first process says, to all."""
+        """Send bytes from the first process to all."""
         if self.count == 1:
             return data
         length = torch.tensor([len(data)])

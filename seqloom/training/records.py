@@ -107,7 +107,7 @@ class Progress(BaseModel):
             self.loss_scale, self.steps_at_loss_scale = 2 * self.loss_scale, 0
 
     def reset(self) -> None:
-        """Forget what the last record has told."""
+        """Reset the counters after a record."""
         self.loss_sum = self.loss_count = self.recent_seconds = 0.0
         self.recent_tokens = 0
         self.largest_norm = None

@@ -114,7 +114,7 @@ def gather_whole(tensor: Tensor) -> Tensor:
 
 
 def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
-    """A whole tensor, cut as this one is."""
+    """A whole tensor, sharded like this one."""
     if not hasattr(own, "full_tensor"):
         return tensor
     from torch.distributed.tensor import distribute_tensor

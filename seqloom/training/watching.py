@@ -17,7 +17,7 @@ class Watch(Protocol):
     """Called around a step that is watched, on every process alike."""
 
     def before(self) -> list[Tensor]:
-        """What is to be remembered of the weights."""
+        """What to remember of the weights before a step."""
 
     def after(self, before: list[Tensor], norm: float) -> Observation:
         """What the step has done; `norm` is that of its gradient before it was clipped."""

@@ -245,7 +245,7 @@ def _pick_values(record: dict[str, object], reading: Reading, file: str, whole: 
 
 
 def _read_table(file: str, format: str, reading: Reading, notes: list[str]) -> Iterator[Row | Fault]:
-    """The asked columns of a table."""
+    """The requested columns of a table."""
     written = Dialect(format, reading.encoding, reading.separator, reading.header)
     table = open_table(file, written, reading.columns, notes)
     rows = 0

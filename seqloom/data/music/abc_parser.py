@@ -45,7 +45,7 @@ TOKENS = [  # a chord is matched without going back, or a bracket that is never 
 
 @dataclass
 class _State:
-    """Where the reading of a tune is."""
+    """The state of the parser within a tune."""
 
     key: dict[str, int]
     meter_text: str
@@ -291,7 +291,7 @@ def _read_broken_rhythm(state: _State, match: re.Match[str]) -> None:
 
 
 def _ignore(state: _State, match: re.Match[str]) -> None:
-    """Passed over."""
+    """Syntax that does not change the notes."""
 
 
 READERS: dict[str, Callable[[_State, re.Match[str]], None]] = {

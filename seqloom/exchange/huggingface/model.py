@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NoHead(Head):
-    """Where a folder holds the body alone."""
+    """The head of a checkpoint that has none."""
 
     def forward(self, features: Tensor) -> Any:
         raise RunError("this model is a body without a head, so it has no logits: ask for its features, or give it one")

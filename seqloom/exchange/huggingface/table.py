@@ -19,7 +19,7 @@ MOST_NAMED = 3  # of several missing or left-over weights
 
 
 class Transform(NamedTuple):
-    """From theirs to ours, and back."""
+    """Converts a tensor from their layout to ours, and back."""
 
     read: Callable[[Tensor], Tensor]
     write: Callable[[Tensor], Tensor]
@@ -93,7 +93,7 @@ def write_weights(rows: Sequence[Row], ours: Weights) -> dict[str, Tensor]:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """The subject of a sentence, with its verb."""
+    """Names as the subject of a sentence, with its verb."""
     shown = ", ".join(repr(name)[:100] for name in names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} others" if len(names) > MOST_NAMED else ""
     return f"the weight {shown} is" if len(names) == 1 else f"the weights {shown}{more} are"

@@ -62,7 +62,7 @@ def read_shards(folder: Path) -> dict[str, Tensor]:
 
 
 def refuse_link(path: Path) -> None:
-    """A link could name any file of this machine."""
+    """Refuse a symbolic link, which could point outside the folder."""
     if path.is_symlink():
         raise RunError(f"{path}: is a link, which is not followed; copy the folder with its files (cp -rL)")
     if not path.exists():

@@ -153,7 +153,7 @@ class Graph:
         return value
 
     def weight(self, tensor: Tensor) -> Value:
-        """A parameter as it is."""
+        """A parameter as an initializer of the graph."""
         self._held.append(tensor)
         return self.constant(tensor.detach().cpu().float().numpy(), ("weight", tensor.data_ptr(), tuple(tensor.shape)))
 
@@ -195,7 +195,7 @@ class Graph:
         return self.add("Range", self.integer(0), length.squeeze(0), self.integer(1))
 
     def fill(self, number: float, *axes: "Value | int", kind: Any = np.float32) -> Value:
-        """The same number everywhere."""
+        """A tensor of this shape filled with one number."""
         parts = [one if isinstance(one, Value) else self.integers((one,)) for one in axes]
         return self.add(
             "ConstantOfShape",

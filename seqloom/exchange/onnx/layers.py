@@ -35,7 +35,7 @@ from .state import Fixed, Leaf, Reading, Source, State, zero_padding
 
 
 class Writer(NamedTuple):
-    """What there is to write of a class of layers."""
+    """The functions that export a class of layers."""
 
     read: Callable[[Graph, Any, Value, State, Reading | None], tuple[Value, State]]
     start: Callable[[Graph, Any, Value, Source | None], State] = lambda graph, layer, batch, memory: ()
@@ -221,7 +221,7 @@ def read_luong(graph: Graph, layer: Luong, x: Value, state: State, reading: Read
 
 
 def start_past(graph: Graph, layer: CausalAttention, batch: Value, memory: Source | None) -> State:
-    """No keys, no values, nothing counted."""
+    """An empty cache."""
     attend = layer.attend
     empty = [
         Leaf(graph.fill(0.0, batch, attend.heads, 0, width), Shape(("batch", attend.heads, axis, width)))
