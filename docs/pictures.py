@@ -68,7 +68,7 @@ STUDIES = {
 ENDINGS = {"caption": ".png", "heads": ".png"}  # a picture of a picture, and very many squares
 
 
-def trained(name: str, changes: tuple[str, ...]) -> Run:
+def train_or_load(name: str, changes: tuple[str, ...]) -> Run:
     folder = RUNS / name
     if not (folder / SCORES).exists():
         recipe = Recipe.read(*changes)
@@ -89,26 +89,26 @@ def draw_gallery(looks: list[Look]) -> None:
         if path.stat().st_size > LARGEST:
             path.unlink()
             path = save(look.views[view](), path.with_suffix(".png"))
-        told(path)
+        report_size(path)
 
 
 def main() -> None:
     looks = []
-    for name, (changes, given, pictures) in MADE.items():
-        look = trained(name, changes).look(given)
+    for name, (changes, raw, pictures) in MADE.items():
+        look = train_or_load(name, changes).look(raw)
         looks.append(look)
         views = look.views
         for view in pictures:
             drawn = DRAWN.get((name, view), view)
-            told(save(views[view](), HERE / "pictures" / f"{drawn}{ENDINGS.get(drawn, '.svg')}"))
+            report_size(save(views[view](), HERE / "pictures" / f"{drawn}{ENDINGS.get(drawn, '.svg')}"))
     draw_gallery(looks)
     for name, pictures in STUDIES.items():
         for record in train_study(name, RUNS / f"study-{name}"):
             print(record)
         show_study(name, RUNS / f"study-{name}")
         for chart, drawn in pictures.items():
-            told(Path(shutil.copy(RUNS / f"study-{name}" / f"{chart}.svg", HERE / "pictures" / f"{drawn}.svg")))
-    told(photograph(HERE / "pictures" / "page.png"))
+            report_size(Path(shutil.copy(RUNS / f"study-{name}" / f"{chart}.svg", HERE / "pictures" / f"{drawn}.svg")))
+    report_size(photograph(HERE / "pictures" / "page.png"))
 
 
 def photograph(path: Path) -> Path:
@@ -140,7 +140,7 @@ def photograph(path: Path) -> Path:
     return path
 
 
-def told(path: Path) -> None:
+def report_size(path: Path) -> None:
     """How large it is; a photograph's worth of colors is more than a chart needs."""
     if path.suffix == ".png":
         Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
