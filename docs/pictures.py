@@ -49,7 +49,7 @@ MADE: dict[str, tuple[tuple[str, ...], str | None, tuple[str, ...]]] = {
     ),
     "names": (
         ("classify", "model.size=64", "train.steps=300"),
-        "Königreich der Niederlande",
+        "Vereinigtes Königreich",
         ("attribution",),
     ),
     "shapes": (("caption",), None, ("attention",)),
