@@ -155,16 +155,13 @@ def average_between(points: Floats, low: int, high: int) -> float:
 
 
 def show_taming(runs: dict[str, Run], folder: Path) -> list[dict[str, Any]]:
-    """The training losses in one chart."""
-    from ..look.charts.comparison import curves_together_chart
+    """The training losses, a panel for each way."""
+    from ..look.charts.comparison import panels_chart
 
     losses = {way: run.history.curves.training for way, run in runs.items()}
-    words = "Twelve layers, the same data and learning rate"
-    save_chart(
-        curves_together_chart(losses, "step", "training loss", "Training loss of a deep Transformer", words),
-        folder,
-        "curves",
-    )
+    words = "Each variant in its panel, the others in gray; twelve layers and the same data"
+    title = "Training loss of a deep Transformer"
+    save_chart(panels_chart(losses, "step", "training loss", title, words, shares=False), folder, "curves")
     save_chart(draw_rectification(runs), folder, "radam")
     return [
         {

@@ -40,8 +40,11 @@ def curves_together_chart(
     )
 
 
-def panels_chart(curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "") -> "alt.FacetChart":
-    """Shares, a panel for each model with all others in gray: lines that lie on each other can be told apart."""
+def panels_chart(
+    curves: Mapping[str, Floats], across: str, up: str, title: str, words: str = "", *, shares: bool = True
+) -> "alt.FacetChart":
+    """A panel for each model with all others in gray, so that lines on top of each other can be told apart; the axis of
+    `shares` goes from 0 to 100 %."""
     alt = import_altair()
     names = list(curves)
     rows = [
@@ -50,12 +53,13 @@ def panels_chart(curves: Mapping[str, Floats], across: str, up: str, title: str,
         for name in [*(other for other in names if other != panel), panel]
         for x, y in curves[name].tolist()
     ]
+    scale = alt.Scale(domain=[0, 1]) if shares else alt.Scale(zero=False)
     return (
         alt.Chart(make_data(rows))
         .mark_line()
         .encode(
             x=alt.X("x:Q", title=across),
-            y=alt.Y("y:Q", title=up, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
+            y=alt.Y("y:Q", title=up, scale=scale, axis=alt.Axis(format="%" if shares else "~g")),
             detail="model:N",
             color=alt.condition("datum.own", alt.value(COLORS[0]), alt.value("#cccccc")),
             strokeWidth=alt.condition("datum.own", alt.value(3), alt.value(1)),
