@@ -46,7 +46,7 @@ class RecurrentAttention(SourceAttention):
 
 class InitialState(Section):
     initial_state: Literal["zero", "learned"] = Field(
-        default="zero", description="Where a recurrence starts that no encoder gives a state to."
+        default="zero", description="The initial state of a recurrence without an encoder: zero or learned."
     )
 
 
@@ -147,7 +147,7 @@ def _build_cell(settings: Recurrence, make: MakeCell, inputs: int, size: int) ->
 
 class ZoneoutSettings(Recurrence):
     zoneout: float = Field(
-        default=0.0, ge=0, lt=1, description="The share of units that keep their state at a step, in training."
+        default=0.0, ge=0, lt=1, description="Zoneout: the share of units that keep their state at a step, in training."
     )
 
 
@@ -168,7 +168,8 @@ class ConstrainedWeights(RecurrentWeights):
     )
     weight_constraint: Literal["none", "orthogonal", "spectral"] = Field(
         default="none",
-        description="What holds the recurrent matrix: nothing, all singular values at 1, or the largest at 1.",
+        description="The constraint on the recurrent matrix: none, all singular values 1 (orthogonal), or the "
+        "largest 1 (spectral).",
     )
 
 

@@ -57,7 +57,7 @@ class Transformer(Layered):
         ReadIf(
             lambda side: side.norm != "rezero" or side.embedding_norm, 'unless norm is "rezero" without embedding_norm'
         ),
-    ] = Field(default="layer", description="What normalizes: LayerNorm or RMSNorm.")
+    ] = Field(default="layer", description="The normalization: LayerNorm or RMSNorm.")
     norm_epsilon: Annotated[
         float,
         ReadIf(
@@ -66,13 +66,13 @@ class Transformer(Layered):
         ),
     ] = Field(default=1e-5, gt=0, lt=1, description="What LayerNorm adds to the variance; BERT has 1e-12.")
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
-        default="rotary", description="How the position of an element is told."
+        default="rotary", description="The position encoding."
     )
     embedding_norm: bool = Field(
         default=False, description="Whether embeddings are normalized, with their positions, before the first layer."
     )
     max_positions: Annotated[int, ReadIf(lambda side: side.positions == "learned", 'with positions "learned"')] = Field(
-        default=1024, ge=1, le=10**6, description="The most elements that learned positions are there for."
+        default=1024, ge=1, le=10**6, description="The largest number of learned positions."
     )
     window: int = Field(
         default=0, ge=0, le=10**6, description="How many elements the self-attention sees at once; 0 is all."

@@ -39,7 +39,7 @@ def embed(
         Path | None, typer.Option(help="Where the vectors go: .safetensors, .csv, .tsv, .jsonl or .parquet.")
     ] = None,
     layer: Annotated[
-        int | None, typer.Option(min=0, help="The layer the vectors are of; 0 is the embedding. The last if not said.")
+        int | None, typer.Option(min=0, help="The layer of the vectors; 0 is the embedding. The last if not given.")
     ] = None,
     words: Annotated[
         bool, typer.Option("--words", help="A vector for each word of a text, not one for the text.")

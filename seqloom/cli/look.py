@@ -83,7 +83,7 @@ def doctor(
         bool, typer.Option("--machine", help="This machine instead: versions, threads, kernels, memory, disk.")
     ] = False,
     seconds: Annotated[
-        float, typer.Option(min=0, help="How long short trials may take where it has not learned; 0 is none.")
+        float, typer.Option(min=0, help="Seconds for short training trials if the model has not learned; 0 is none.")
     ] = 15.0,
     as_json: Json = False,
     debug: Debug = False,
@@ -121,12 +121,12 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="labels: what more labels would give, on your own data. vanishing: who remembers how far. taming: "
-            "what lets a deep net learn."
+            help="labels: what more labels would give, on your own data. vanishing: how far back each architecture "
+            "remembers. taming: what makes a deep Transformer trainable."
         ),
     ],
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes for every way, such as train.steps=50.")
+        list[str] | None, typer.Argument(help="Changes for every variant, such as train.steps=50.")
     ] = None,
     into: Annotated[
         Path | None, typer.Option(help="The folder of the runs and pictures; runs/study-NAME if not given.")

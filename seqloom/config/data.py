@@ -120,9 +120,9 @@ class Data(Family):
         "json",
     ] = Field(
         default="guess",
-        description="How files are read: guessed from their ending, or as said; lines is parallel files, "
-        "idx a file of arrays and one of labels, images a table of names and captions, sheets an index of contact "
-        "sheets and such a table.",
+        description="The format of the files; auto goes by their ending. lines is two parallel files, idx a file of "
+        "arrays and one of labels, images a table of names and captions, sheets an index of contact sheets and such "
+        "a table.",
     )
     separator: Separator = Field(
         default="auto",
@@ -134,7 +134,8 @@ class Data(Family):
     )
     encoding: Encoding = Field(default="utf-8", description="The text encoding of the files.")
     on_bad_row: Literal["error", "skip"] = Field(
-        default="error", description="What a row that cannot be read does: stop everything, or be skipped and counted."
+        default="error",
+        description="What happens at a row that cannot be read: error stops, skip leaves it out and counts it.",
     )
     validation_share: Share = Field(
         default=0.1, description="The share of training rows kept apart for validation when no file is given."
@@ -206,11 +207,13 @@ class VocabularyData(TimeFormat):
         "drawn parts.",
     )
     split_blocks: Rows = Field(
-        default=0, description="Neighbors in a file that are drawn as one, so many rows together; 0 is row by row."
+        default=0,
+        description="Split by blocks of this many consecutive rows, which stay in one part; 0 splits row by row.",
     )
     split_time: Tag = Field(
         default="",
-        description="The column of a table that says when: the oldest rows train, the newest are the test part.",
+        description="The column with the time of a row, for a split by time: the oldest rows train, the newest are "
+        "the test part.",
     )
     folds: int = Field(
         default=0, ge=0, le=1000, description="Folds to divide all rows into, one of which is the test part; 0 is none."
@@ -266,7 +269,7 @@ class NumberData(Data):
     )
     decimal: Literal["auto", "point", "comma"] = Field(
         default="auto",
-        description="What stands before the fraction of a number in a table; auto decides by the numbers themselves.",
+        description="The decimal separator of numbers in a table; auto detects it.",
     )
 
 
@@ -346,13 +349,13 @@ class TargetVectors(Data):
 class SourceTokens(WordVectors):
     source_tokenizer: Tokens = Field(
         default="characters",
-        description="What the source is cut into: characters, words and marks, what blanks divide, subwords, or as the "
-        "tokenizer of the Hugging Face folder of model.from does it (folder).",
+        description="The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, "
+        "or the tokenizer of the Hugging Face folder in model.from (folder).",
     )
 
 
 class TargetTokens(Data):
-    target_tokenizer: Tokens = Field(default="characters", description="What the target is cut into.")
+    target_tokenizer: Tokens = Field(default="characters", description="The tokenizer of the target.")
 
 
 class ImageData(Data):

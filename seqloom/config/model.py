@@ -91,11 +91,13 @@ class SegmentedModel(EmbeddingModel):
 
 class WordReading(EmbeddingModel):
     spelling: Literal["convolution", "recurrence"] = Field(
-        default="convolution", description="What reads the characters of a word, where data.characters says so."
+        default="convolution",
+        description="The network that reads the characters of a word, if data.characters is above 0.",
     )
     word_vectors: bool = Field(
         default=True,
-        description="Whether a word has an embedding of its own beside what its characters say; else they say all.",
+        description="Whether a word has an embedding of its own beside its character features; otherwise it has only "
+        "those.",
     )
     one_hot: bool = Field(
         default=False,
@@ -159,7 +161,8 @@ class Patches(NonLocalBlocks):
 class ReadingModel(EmbeddingModel):
     mix_layers: bool = Field(
         default=False,
-        description="Whether the head sees a learned mix of what all layers know, as in ELMo, and not the last alone.",
+        description="Whether the head reads a learned mix of the outputs of all layers, as in ELMo, instead of the "
+        "last layer.",
     )
     causal: bool = Field(
         default=False,
@@ -174,9 +177,7 @@ class ClassifyModel(WordReading, Patches, Pooling, SegmentedModel, ReadingModel)
 
 
 class TagModel(WordReading, NonLocalBlocks, HiddenLayer, ReadingModel):
-    crf: bool = Field(
-        default=False, description="Whether tags depend on their neighbors: a conditional random field decides."
-    )
+    crf: bool = Field(default=False, description="Whether tags are predicted jointly by a conditional random field.")
 
 
 class TranscribeModel(NonLocalBlocks, HiddenLayer, ReadingModel):
@@ -202,15 +203,15 @@ class LanguageModel(WordReading, GeneratorModel):
         default=0,
         ge=0,
         le=10,
-        description="The order of an n-gram model of the training text that is mixed into what the network expects, "
-        "with weights learned on the validation part; 0 is none.",
+        description="The order of an n-gram model of the training text that is interpolated with the network, with "
+        "weights learned on the validation part; 0 is none.",
     )
     cache: int = Field(
         default=0,
         ge=0,
         le=10_000,
-        description="The number of tokens read last that a continuous cache keeps, which makes them more probable in "
-        "states like those in which they came, with a weight learned on the validation part; 0 is no cache.",
+        description="The number of most recent tokens in a continuous cache, which makes tokens more probable that "
+        "came in similar states, with a weight learned on the validation part; 0 is no cache.",
     )
 
 

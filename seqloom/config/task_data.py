@@ -31,7 +31,8 @@ from .data import (
 class Seq2SeqData(SpelledWords, TargetVectors, TargetTokens, SourceTokens, SoundData, LengthLimit, SourceData):
     tag: Tag = Field(
         default="",
-        description="The column with the language or style of the target, told to the model before it reads.",
+        description="The column with the language or style of the target; the model reads it as a tag before the "
+        "source.",
     )
     shared: bool = Field(
         default=False, description="Whether source and target share one vocabulary, learned from both."
@@ -65,15 +66,14 @@ class CaptionData(TargetVectors, TargetTokens, ImageData, LengthLimit, SourceDat
 class ClassifyTokens(SpelledWords, WordVectors):
     source_tokenizer: SourceTokenizer = Field(
         default="characters",
-        description="What the source is cut into: characters, words and marks, what blanks divide, subwords, words "
-        "and pairs of neighbors (ngrams), or as the tokenizer of the Hugging Face folder of model.from does it "
-        "(folder).",
+        description="The tokenizer of the source: characters, words and punctuation, splitting at blanks, subwords, "
+        "words and word pairs (ngrams), or the tokenizer of the Hugging Face folder in model.from (folder).",
     )
 
 
 class ClassifyData(LabelNames, ClassifyTokens, ImageData, SoundData, LengthLimit, SourceData):
     target_type: Literal["label", "labels", "number"] = Field(
-        default="label", description="What a classified source gets: one label, any of several at once, or a number."
+        default="label", description="The target of a classified source: one label, any number of labels, or a number."
     )
     min_label_count: int = Field(
         default=1,
@@ -104,7 +104,7 @@ class LanguageData(SpelledWords, MusicData):
 class PretrainData(LanguageData):
     target: Column = Field(default="text", description="The column of a table that holds the text, or its number.")
     target_tokenizer: Tokens = Field(
-        default="bpe", description="What a text is cut into: subwords keep the output layer small, and know any word."
+        default="bpe", description="The tokenizer of the text; subwords keep the output layer small and cover any word."
     )
     window: int = Field(
         default=128,
@@ -123,11 +123,11 @@ class DrawData(LabelNames, SourceTokens, ImageData, SourceData):
 class ForecastData(TimeFormat):
     decimal: Literal["auto", "point", "comma"] = Field(
         default="auto",
-        description="What stands before the fraction of a number in a table; auto decides by the numbers themselves.",
+        description="The decimal separator of numbers in a table; auto detects it.",
     )
     time: AnyColumns = Field(
         default=(),
-        description="The column that says when, or several from the year on; none if the rows are in order.",
+        description="The column with the time, or several columns from the year on; none if the rows are in order.",
     )
     series: Tag = Field(
         default="",
@@ -143,7 +143,7 @@ class ForecastData(TimeFormat):
         default=1, ge=1, le=10**6, description="Rows from one training window to the next; all others are scored."
     )
     season: int = Field(
-        default=1, ge=1, le=10**6, description="Rows after which a series repeats itself, for the seasonal baseline."
+        default=1, ge=1, le=10**6, description="The seasonal period in rows, for the seasonal baseline."
     )
     calendar: bool = Field(
         default=False, description="Whether the hour, the weekday and the day of the year are read beside the values."

@@ -63,7 +63,7 @@ class Train(Family):
         default=1, ge=1, le=10**6, description="How many batches, one after the other, make one step together."
     )
     optimizer: Annotated[str, OneOf(OPTIMIZERS)] = Field(
-        default="adamw", description="What makes the steps: one of torch's own optimizers."
+        default="adamw", description="The optimizer, one of torch's own."
     )
     momentum: Annotated[
         float, ReadIf(lambda train: train.optimizer in MOMENTUM, f"with train.optimizer {' or '.join(MOMENTUM)}")
@@ -74,26 +74,29 @@ class Train(Family):
         default=0.999,
         ge=0,
         lt=1,
-        description="How slowly Adam's mean of squared gradients changes: the less, the smaller the steps of weights "
-        "that seldom have a gradient, such as the embeddings of rare tokens.",
+        description="Adam's second beta, the decay of its mean of squared gradients; lower values give smaller steps "
+        "to weights that seldom have a gradient, such as the embeddings of rare tokens.",
     )
     learning_rate: float = Field(
         default=1e-3, gt=0, le=100, description="The learning rate at its highest, after the warm-up."
     )
     schedule: Literal["cosine", "ramp-times-cosine", "linear", "constant", "inverse-root"] = Field(
-        default="cosine", description="How the learning rate goes on after the warm-up."
+        default="cosine", description="The learning rate schedule after the warm-up."
     )
     warmup: Steps = Field(
         default=0, description="Steps in which the rate rises from nothing; 0 is a twentieth of all, at most 1000."
     )
     weight_decay: float = Field(
-        default=0.01, ge=0, le=100, description="How strongly matrices are pulled towards 0; vectors never are."
+        default=0.01, ge=0, le=100, description="Weight decay of matrices; vectors such as biases have none."
     )
     clip_norm: float = Field(
-        default=1.0, ge=0, le=10**9, description="The norm to which a longer gradient is shortened; 0 is no limit."
+        default=1.0, ge=0, le=10**9, description="Gradient clipping: the largest norm of a gradient; 0 is no limit."
     )
     clip_value: float = Field(
-        default=0.0, ge=0, le=10**9, description="The most a single entry of the gradient may be; 0 is no limit."
+        default=0.0,
+        ge=0,
+        le=10**9,
+        description="Gradient clipping: the largest absolute value of an entry; 0 is no limit.",
     )
     ema: float = Field(
         default=0.0,
@@ -121,7 +124,8 @@ class Train(Family):
     )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto",
-        description="Of the products in training: auto is float32 unless another is measured to be faster.",
+        description="The precision of matrix products in training; auto is float32 unless another is measured to be "
+        "faster.",
     )
     shard: bool = Field(
         default=False,
@@ -145,8 +149,8 @@ class Train(Family):
     )
     select_by: Literal["", "loss", "score"] = Field(
         default="",
-        description="What says which weights are best, and when to stop: the validation loss, or its score; "
-        '"" is the score where labels are told, else the loss.',
+        description='What selects the best weights and decides when to stop: the validation loss or score; "" is the '
+        "score for tasks with labels, otherwise the loss.",
     )
     patience: int = Field(
         default=0, ge=0, le=10**9, description="Validations without progress after which training stops; 0 is never."
@@ -215,7 +219,8 @@ class GeneratorTrain(Train):
 
     bptt_window: Steps = Field(
         default=0,
-        description="Elements that backpropagation goes back: a step a window; 0 is all, or 128 in endless texts.",
+        description="Truncated backpropagation through time: elements per window, one step a window; 0 is the whole "
+        "sequence, or 128 in endless texts.",
     )
     teacher_forcing: float = Field(
         default=1.0,
@@ -230,7 +235,7 @@ class GeneratorTrain(Train):
 
     teacher_forcing_per: Literal["token", "sequence"] = Field(
         default="token",
-        description="Whether the truth or its own output is read: drawn for each token, or once for a whole sequence.",
+        description="Whether teacher forcing is drawn for each token, or once for a whole sequence.",
     )
 
     @model_validator(mode="after")
@@ -253,7 +258,7 @@ class SmoothedTrain(Train):
         default=0.0,
         ge=0,
         lt=1,
-        description="Label smoothing: the share of probability spread over all that can be told.",
+        description="Label smoothing: the share of probability spread evenly over all classes.",
     )
 
 
@@ -264,7 +269,8 @@ class SampledTrain(SmoothedTrain):
         default=0,
         ge=0,
         le=10**7,
-        description="Draws of words that the right one is weighed against in training; 0 is all words, every time.",
+        description="Sampled softmax: the number of sampled words that the true word is compared with; 0 is the full "
+        "softmax.",
     )
 
     @model_validator(mode="after")
@@ -324,7 +330,7 @@ class LabelTrain(SmoothedTrain, ShuffledTrain):
     """For what gives labels, to a sequence or to each of its elements."""
 
     class_weights: bool = Field(
-        default=False, description="Whether every label counts alike in training, however rare it is."
+        default=False, description="Whether the loss is weighted so that every label counts alike, however rare it is."
     )
 
 
