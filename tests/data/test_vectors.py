@@ -27,7 +27,7 @@ def test_vectors_stand_in_the_order_of_the_words(tmp_path, name, header, ending)
     file = write(tmp_path, (header + GLOVE).replace("\n", ending), name)
     vectors = read_vectors(file, ["<pad>", "katze", "the", ". . ."])
     np.testing.assert_allclose(vectors.values, [[0, 0, 0], [4, 0.5, 6], [0.1, -0.2, 3], [1, 2, 3]])
-    assert vectors.found.tolist() == [False, True, True, True] and vectors.share == 0.75 and vectors.lines == 4
+    assert vectors.covered.tolist() == [False, True, True, True] and vectors.share == 0.75 and vectors.lines == 4
 
 
 def test_words_that_are_not_asked_for_are_not_parsed_and_may_hold_bad_bytes(tmp_path):
@@ -70,7 +70,7 @@ def test_what_is_written_is_read(tmp_path_factory, table, others):
     vectors = read_vectors(write(tmp_path_factory.mktemp("v"), "\n".join(lines)), words)
     expected = np.array([table.get(word, [0, 0, 0]) for word in words], np.float32)
     np.testing.assert_array_equal(vectors.values, expected)
-    assert vectors.found.tolist() == [word in table for word in words]
+    assert vectors.covered.tolist() == [word in table for word in words]
 
 
 @given(st.binary(max_size=80) | st.text("a1. \n-e", max_size=60).map(str.encode))
