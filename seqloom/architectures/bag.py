@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from .base import Architecture
-from .pooling import POOLS, Pooled
+from .pooling import POOLS, PooledFeatures
 
 if TYPE_CHECKING:
     from ..layers.base import Encoder
@@ -37,4 +37,4 @@ class Bag(Architecture):
 
         from ..layers.base import Encoder, Pointwise
 
-        return Encoder(Pointwise(nn.Identity()), POOLS[pool or "mean"](Pooled(self.width, queries)))
+        return Encoder(Pointwise(nn.Identity()), POOLS[pool or "mean"](PooledFeatures(self.width, queries)))

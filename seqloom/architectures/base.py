@@ -123,7 +123,7 @@ class Architecture(Section):
         raise TypeError(f"{self.kind} reads and does not write")
 
 
-class Layered(Architecture):
+class LayeredArchitecture(Architecture):
     """Settings of architectures with several layers."""
 
     depth: int = Field(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from ..config.section import Section
-from .base import BIAS, Architecture, Layered, SourceAttention, build_attention
-from .pooling import POOLS, Pooled
+from .base import BIAS, Architecture, LayeredArchitecture, SourceAttention, build_attention
+from .pooling import POOLS, PooledFeatures
 
 if TYPE_CHECKING:
     from ..layers.base import Encoder, Layer
@@ -22,7 +22,7 @@ class BothSides(Section):
     )
 
 
-class Sliding(Architecture):
+class SlidingWindow(Architecture):
     """Settings that convolutional and linear architectures share."""
 
     kernel_size: int = Field(default=5, ge=1, le=10**6, description="How many elements a window holds.")
@@ -47,7 +47,7 @@ class Sliding(Architecture):
         from ..layers.base import Encoder
 
         causal = not (ahead and getattr(self, "bidirectional", False))
-        return Encoder(self._build(inputs, causal), POOLS[pool or "mean"](Pooled(self.width, queries)))
+        return Encoder(self._build(inputs, causal), POOLS[pool or "mean"](PooledFeatures(self.width, queries)))
 
     def build_decoder(
         self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None
@@ -76,7 +76,7 @@ class Sliding(Architecture):
         )
 
 
-class Convolution(Sliding, Layered):
+class Convolution(SlidingWindow, LayeredArchitecture):
     kind: Literal["convolution"] = "convolution"
 
 
@@ -104,7 +104,7 @@ class WholeWindow(Architecture):
         return Encoder(Stack(), flatten_pool)
 
 
-class Linear(Sliding):
+class Linear(SlidingWindow):
     """One linear filter; a forecast is a linear function of the whole window."""
 
     kind: Literal["linear"] = "linear"

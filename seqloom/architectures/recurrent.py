@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ..config.section import ReadIf, Section
-from .base import BIAS, WITH_ATTENTION, Layered, SourceAttention, build_attention
-from .pooling import POOLS, Pooled
+from .base import BIAS, WITH_ATTENTION, LayeredArchitecture, SourceAttention, build_attention
+from .pooling import POOLS, PooledFeatures
 
 if TYPE_CHECKING:
     from ..layers.base import Encoder, Layer
@@ -50,7 +50,7 @@ class InitialState(Section):
     )
 
 
-class Recurrence(Layered):
+class Recurrence(LayeredArchitecture):
     """What every recurrence has, also one without recurrent weights."""
 
     variational_dropout: Annotated[
@@ -92,7 +92,7 @@ class Recurrence(Layered):
 
         merge = self._merge(ahead)
         usual = "last" if merge in (*HALVES, "none") else "mean"
-        summary = POOLS[pool or usual](Pooled(self.width, queries, both_ends=merge in HALVES))
+        summary = POOLS[pool or usual](PooledFeatures(self.width, queries, both_ends=merge in HALVES))
         return Encoder(self._build_layers(inputs, merge, own), summary)
 
     def _build_layers(self, inputs: int, merge: str, own: MakeCell | None) -> Layer:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from ..config.section import ReadIf
-from .base import BIAS, Layered
-from .pooling import POOLS, Pooled
+from .base import BIAS, LayeredArchitecture
+from .pooling import POOLS, PooledFeatures
 
 if TYPE_CHECKING:
     from ..layers.base import Encoder, Layer
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..layers.recurrent import FinalStateSizes
 
 
-class Transformer(Layered):
+class Transformer(LayeredArchitecture):
     kind: Literal["transformer"] = "transformer"
     heads: int = Field(default=4, ge=1, le=1000, description="Attention heads.")
     key_size: int = Field(
@@ -97,7 +97,9 @@ class Transformer(Layered):
     ) -> Encoder:
         from ..layers.base import Encoder
 
-        return Encoder(self._build(inputs, causal=not ahead), POOLS[pool or "mean"](Pooled(self.width, queries)))
+        return Encoder(
+            self._build(inputs, causal=not ahead), POOLS[pool or "mean"](PooledFeatures(self.width, queries))
+        )
 
     def build_decoder(
         self, inputs: int, memory: int = 0, final_states: FinalStateSizes = (), own: MakeCell | None = None

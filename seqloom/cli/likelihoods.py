@@ -36,7 +36,7 @@ class LikelihoodOptions:
     tokens: Annotated[bool, typer.Option("--tokens", help="Show the log-probability of every token as well.")] = False
 
 
-class Asked(NamedTuple):
+class TextToScore(NamedTuple):
     """A text to score, and the source or prefix it is conditioned on."""
 
     given: str | None
@@ -49,7 +49,7 @@ def score_texts(folders: list[Path], options: LikelihoodOptions, as_json: bool) 
         raise RecipeError("--text and --texts are both given: choose one")
     from ..runs.run import load
 
-    results: list[tuple[str, Asked, Likelihood]] = []
+    results: list[tuple[str, TextToScore, Likelihood]] = []
     for folder in folders:
         run = load(folder)
         requests = list(read_asked(run, options))
@@ -65,9 +65,9 @@ def score_texts(folders: list[Path], options: LikelihoodOptions, as_json: bool) 
         show_likelihoods(results, options.tokens)
 
 
-def read_asked(run: "Run", options: LikelihoodOptions) -> Iterator[Asked]:
+def read_asked(run: "Run", options: LikelihoodOptions) -> Iterator[TextToScore]:
     if options.texts is None:
-        yield from (Asked(options.given, text) for text in options.text or ())
+        yield from (TextToScore(options.given, text) for text in options.text or ())
         return
     from ..data.formats.lines import find_line_fault, read_lines
 
@@ -83,14 +83,14 @@ def read_asked(run: "Run", options: LikelihoodOptions) -> Iterator[Asked]:
         source, tab, text = line.text.partition("\t") if paired else (options.given, "\t", line.text)
         if not tab:
             raise DataError("a source, a tab and a text were expected", options.texts, line.number)
-        yield Asked(source, text)
+        yield TextToScore(source, text)
     if not count:
         raise DataError("the file has no texts", options.texts)
     if empty:
         print(f"{options.texts}: {empty:,} empty lines were left out", file=sys.stderr)
 
 
-def show_likelihoods(results: "list[tuple[str, Asked, Likelihood]]", with_tokens: bool) -> None:
+def show_likelihoods(results: "list[tuple[str, TextToScore, Likelihood]]", with_tokens: bool) -> None:
     from .terminal import show_table
 
     runs, given = {run for run, _, _ in results}, {one.given for _, one, _ in results}

@@ -34,13 +34,13 @@ NO_LIMIT = 1 << 62
 Note = Callable[[str], object]
 
 
-class Built(NamedTuple):
+class PreprocessedDataset(NamedTuple):
     fields: dict[str, FittedField]
     report: DataReport
     examples: list[Preview]  # some of the training part
 
 
-def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> Built:
+def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Note) -> PreprocessedDataset:
     """Write ids of every part into `folder`, as `PART-SIDE-ids`, and of what is read as text `PART-SIDE-texts`."""
     data, skipped = schema.data, Skipped()
     raw = {part: _spool(dataset.read(part, skipped), schema, folder, part, note) for part in dataset.parts}
@@ -84,7 +84,7 @@ def preprocess_dataset(schema: Schema, dataset: Dataset, folder: Path, note: Not
         notes=skipped.unique_notes(),
         warnings=find_warnings(schema, raw, rows, splits),
     )
-    return Built(fields, report, previews)
+    return PreprocessedDataset(fields, report, previews)
 
 
 def _preview(schema: Schema, raw: Mapping[str, Side], rows: Rows, fields: Mapping[str, FittedField]) -> list[Preview]:

@@ -17,7 +17,7 @@ from ..tasks.task import Declaration, Task
 from ..training.files import sha256
 
 
-class Opened(NamedTuple):
+class OpenedFolder(NamedTuple):
     task: Task
     model: nn.Module
     sum: str  # over the files of the weights
@@ -32,7 +32,7 @@ def declare_run(recipe: Recipe, fields: Mapping[str, FieldKind] | None = None) -
     return declare(recipe, fields)
 
 
-def open_folder(folder: Path) -> Opened:
+def open_folder(folder: Path) -> OpenedFolder:
     """The model of a folder as that of a run, with the field that its tokenizer is."""
     from ..exchange.huggingface import load
     from ..exchange.huggingface.field import FolderText
@@ -54,4 +54,4 @@ def open_folder(folder: Path) -> Opened:
     if (dense := pretrained.pooling_layer) is not None:
         head = {f"head.hidden.0.{name}": weight.detach() for name, weight in dense.named_parameters()}
     sums = "".join(sha256(file) for file in sorted(folder.glob("*.safetensors")))
-    return Opened(task, model.eval(), hashlib.sha256(sums.encode()).hexdigest(), head)
+    return OpenedFolder(task, model.eval(), hashlib.sha256(sums.encode()).hexdigest(), head)

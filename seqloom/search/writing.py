@@ -94,7 +94,7 @@ def stream(
                 choices.select(going)
 
 
-class Chosen(NamedTuple):
+class StepChoice(NamedTuple):
     """The next token of each row, its log-probability, and that under the constraints, if there are any."""
 
     tokens: list[int]
@@ -110,11 +110,11 @@ class QuickChoices:
         self.rows, self.alternatives = rows, alternatives
         self.newest: Integers = last[:, 0].cpu().numpy()
 
-    def advance(self, rows: Sequence[int], count: int) -> Chosen:
+    def advance(self, rows: Sequence[int], count: int) -> StepChoice:
         values, places = self.rows.advance(self.newest)
         self.newest = places[:, 0]
         others = list_alternatives(values, places) if self.alternatives else []
-        return Chosen(self.newest.tolist(), values[:, 0].tolist(), [], others)
+        return StepChoice(self.newest.tolist(), values[:, 0].tolist(), [], others)
 
     def select(self, going: Sequence[int]) -> None:
         index = np.array(going)
@@ -139,7 +139,7 @@ class Choices:
         self.history = History(len(last), last.device)
         self.remembers = list_fixed_bans(constraints) is None  # whether a constraint wants to know what was written
 
-    def advance(self, rows: Sequence[int], count: int) -> Chosen:
+    def advance(self, rows: Sequence[int], count: int) -> StepChoice:
         logits, self.state = self.step(self.last, self.state)
         logs = log_probabilities(logits)
         allowed = apply_constraints(logs, self.history.written, self.constraints) if self.constraints else logs
@@ -149,7 +149,7 @@ class Choices:
         worth = allowed.gather(1, last)[:, 0].tolist() if self.constraints else []
         most = min(self.alternatives, logs.shape[1])
         others = list_alternatives(*take_largest(logs, most)) if self.alternatives else []
-        return Chosen(last[:, 0].tolist(), logs.gather(1, last)[:, 0].tolist(), worth, others)
+        return StepChoice(last[:, 0].tolist(), logs.gather(1, last)[:, 0].tolist(), worth, others)
 
     def select(self, going: Sequence[int]) -> None:
         stay = torch.tensor(going, dtype=torch.long, device=self.last.device)

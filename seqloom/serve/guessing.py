@@ -21,7 +21,7 @@ CONTEXT, GUESSED = 160, 24  # tokens before a passage that are shown, and of it 
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredText:
     """Test text token by token, and what each cost in bits."""
 
     ids: list[int]
@@ -29,7 +29,7 @@ class Scored:
     others: dict[str, list[float]]
 
 
-def score_passages(model: Model) -> Scored:
+def score_passages(model: Model) -> ScoredText:
     """Read once, then kept: counting the n-grams of the training text takes a second or so."""
     check_files(model)
     prepared = cast(Prepared, model.run.own_data())
@@ -46,7 +46,7 @@ def score_passages(model: Model) -> Scored:
     stream = shape.places(encoded)
     bits = {name: (losses / np.log(2)).tolist() for name, losses in task.declaration.baselines(task, encoded).items()}
     ids = stream.targets(np.arange(len(stream))).tolist()
-    return Scored(ids, (shape.losses(model.generator, encoded) / np.log(2)).tolist(), bits)
+    return ScoredText(ids, (shape.losses(model.generator, encoded) / np.log(2)).tolist(), bits)
 
 
 def choose_passage(model: Model, seed: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from .wire import engine_of
 router = APIRouter(tags=["seqloom: what is inside"])
 
 
-class Read(BaseModel):
+class InputRequest(BaseModel):
     """An input of a run."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"run": "dates", "input": "3 mai 2024"}]})
@@ -23,20 +23,20 @@ class Read(BaseModel):
     input: Given = Field(description="A text, [text, tag], or an array of numbers with null as gaps.")
 
 
-class Shown(Read):
+class AnswerRequest(InputRequest):
     """An input, and the answer that is looked at."""
 
     answer: str | None = Field(default=None, description="The answer to look at; the model's own if not given.")
 
 
-class Drawn(Shown):
+class ViewRequest(AnswerRequest):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"run": "dates", "input": "3 mai 2024", "view": "attention"}]}
     )
     view: str = Field(max_length=40, description="The name of a view, as `/views` lists them.")
 
 
-class Tune(BaseModel):
+class TuneRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "X:1\nL:1/8\nK:D\nDEFA|"}]})
     text: str = Field(max_length=16_384, description="A tune in ABC notation.")
 
@@ -66,7 +66,7 @@ async def describe_input(request: Request, run: str) -> dict[str, Any]:
 
 
 @router.post("/next")
-async def list_next(request: Request, body: Read) -> dict[str, Any]:
+async def list_next(request: Request, body: InputRequest) -> dict[str, Any]:
     """Every token that may come after a text with its log-probability, the likeliest first: for any temperature."""
     engine = engine_of(request)
     engine.check_inputs([body.input])
@@ -74,31 +74,31 @@ async def list_next(request: Request, body: Read) -> dict[str, Any]:
 
 
 @router.post("/views")
-async def list_views(request: Request, body: Shown) -> dict[str, Any]:
+async def list_views(request: Request, body: AnswerRequest) -> dict[str, Any]:
     """The views that fit this run, each with how to read it, and why the others do not."""
     return await engine_of(request).inspect(body.run, body.input, body.answer, inspection.list_views)
 
 
 @router.post("/look")
-async def look(request: Request, body: Drawn) -> dict[str, Any]:
+async def look(request: Request, body: ViewRequest) -> dict[str, Any]:
     """One view as a Vega-Lite definition (`spec`), or as a drawing (`svg`)."""
     return await engine_of(request).inspect(body.run, body.input, body.answer, inspection.draw_view, body.view)
 
 
 @router.post("/attention")
-async def attention(request: Request, body: Shown) -> dict[str, Any]:
+async def attention(request: Request, body: AnswerRequest) -> dict[str, Any]:
     """The attention weights behind an answer: `weights[map][target][source]`."""
     return await engine_of(request).inspect(body.run, body.input, body.answer, inspection.attend)
 
 
 @router.post("/tune")
-async def tune(request: Request, body: Tune) -> dict[str, Any]:
+async def tune(request: Request, body: TuneRequest) -> dict[str, Any]:
     """The sounds of a tune in ABC notation: start and end in seconds, pitch by MIDI's number, and the note's name."""
     return await asyncio.to_thread(inspection.read_tune, body.text)
 
 
 @router.post("/over-training")
-async def answer_over_training(request: Request, body: Read) -> dict[str, Any]:
+async def answer_over_training(request: Request, body: InputRequest) -> dict[str, Any]:
     """The answers to one input of every kept checkpoint, from step 0; `step` null is the run as it is served."""
     answer = await engine_of(request).inspect(body.run, body.input, None, over_training)
     return answer

@@ -46,7 +46,7 @@ async def complete(request: Request, body: Completion) -> Response:
     """Texts written on from one or several prompts."""
     engine = engine_of(request)
     body.check(engine)
-    prompts: list[Read] = await engine.ask(body.model, read_prompts, body.prompts, "prompt")
+    prompts: list[Prompt] = await engine.ask(body.model, read_prompts, body.prompts, "prompt")
     read = sum(one.tokens for one in prompts)
     head = {
         "id": f"cmpl-{secrets.token_hex(12)}",
@@ -64,7 +64,7 @@ async def complete(request: Request, body: Completion) -> Response:
     return JSONResponse(head | {"choices": choices_json, "usage": usage})
 
 
-class Read(NamedTuple):
+class Prompt(NamedTuple):
     """A prompt as a run reads it."""
 
     text: str
@@ -72,18 +72,20 @@ class Read(NamedTuple):
     tokens: int  # how many it has
 
 
-def read_prompts(model: Model, prompts: Sequence[Any]) -> list[Read]:
+def read_prompts(model: Model, prompts: Sequence[Any]) -> list[Prompt]:
     """Texts with the number of their tokens; refused if the run does not write on."""
     if not model.writes_on:
         reason = f"{model.name} is a run whose task is {model.task}: it answers inputs and writes nothing on"
         raise Refused(400, "task", f"{reason}; ask /predict, or /v2/models/{model.name}/generate")
     return [
-        Read(one, one, model.count_tokens(one)) if isinstance(one, str) else Read(model.read_tokens(one), one, len(one))
+        Prompt(one, one, model.count_tokens(one))
+        if isinstance(one, str)
+        else Prompt(model.read_tokens(one), one, len(one))
         for one in prompts
     ]
 
 
-def opening(body: Completion, number: int, prompt: Read, echoed: Sequence[Token]) -> list[Choice]:
+def opening(body: Completion, number: int, prompt: Prompt, echoed: Sequence[Token]) -> list[Choice]:
     """The choices of one prompt before anything is written."""
     choices = [Choice(number * body.n + place, 0 if body.echo else len(prompt.text)) for place in range(body.n)]
     for choice in choices if body.echo else ():
@@ -93,14 +95,14 @@ def opening(body: Completion, number: int, prompt: Read, echoed: Sequence[Token]
     return choices
 
 
-async def echo_of(engine: Engine, body: Completion, prompt: Read) -> list[Token]:
+async def echo_of(engine: Engine, body: Completion, prompt: Prompt) -> list[Token]:
     if not body.echo or body.logprobs is None:
         return []
     tokens: list[Token] = await engine.call(body.model, score_prompt, prompt.given, body.logprobs)
     return tokens
 
 
-async def collect(engine: Engine, body: Completion, number: int, prompt: Read) -> list[Choice]:
+async def collect(engine: Engine, body: Completion, number: int, prompt: Prompt) -> list[Choice]:
     """The texts of one prompt, whole."""
     choices = opening(body, number, prompt, await echo_of(engine, body, prompt))
     if body.max_tokens:
@@ -112,7 +114,7 @@ async def collect(engine: Engine, body: Completion, number: int, prompt: Read) -
 
 
 async def stream(
-    engine: Engine, body: Completion, head: dict[str, Any], prompts: Sequence[Read], read: int
+    engine: Engine, body: Completion, head: dict[str, Any], prompts: Sequence[Prompt], read: int
 ) -> AsyncIterator[bytes]:
     """The same, a chunk a token; what goes wrong on the way is said in the stream."""
     written, logprobs = 0, body.logprobs is not None

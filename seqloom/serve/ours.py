@@ -15,7 +15,7 @@ Given = Any  # a text, [text, tag], or nested lists of numbers, where null is a 
 SessionName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Predict(BaseModel):
+class PredictRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"run": "dates", "inputs": ["3 mai 2024"], "beam": 2}]}
     )
@@ -24,7 +24,7 @@ class Predict(BaseModel):
     beam: int | None = Field(default=None, ge=1, description="The beam size, or how many labels are told.")
 
 
-class Explain(BaseModel):
+class ExplainRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"run": "sentiment", "input": "a fine film"}]}
     )
@@ -36,7 +36,7 @@ class Explain(BaseModel):
     )
 
 
-class Saved(BaseModel):
+class SavedSession(BaseModel):
     """A session as `save` gives it."""
 
     model_config = ConfigDict(
@@ -52,7 +52,7 @@ class Saved(BaseModel):
     rows: list[list[float | None]] = Field(max_length=100_000, description="The last rows of a series.")
 
 
-class Fork(BaseModel):
+class ForkRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"into": "another"}]})
     into: SessionName = Field(description="What the second session is called.")
 
@@ -72,13 +72,13 @@ async def get_run(request: Request, run: str) -> dict[str, Any]:
 
 
 @router.post("/predict")
-async def predict(request: Request, body: Predict) -> dict[str, Any]:
+async def predict(request: Request, body: PredictRequest) -> dict[str, Any]:
     """The best answers to each input, as `seqloom predict --json` tells them."""
     return {"run": body.run, "answers": await engine_of(request).predict(body.run, body.inputs, body.beam)}
 
 
 @router.post("/explain")
-async def explain(request: Request, body: Explain) -> dict[str, Any]:
+async def explain(request: Request, body: ExplainRequest) -> dict[str, Any]:
     """Which elements of the input spoke for an answer, by several methods, each with its faithfulness."""
     explanation = await engine_of(request).explain(body.run, body.input, body.answer, body.step)
     return {"run": body.run, **explanation}
@@ -107,14 +107,14 @@ async def save(request: Request, run: str, name: SessionName) -> dict[str, Any]:
 
 
 @router.post("/runs/{run}/sessions/{name}/restore")
-async def restore(request: Request, run: str, name: SessionName, saved: Saved) -> dict[str, Any]:
+async def restore(request: Request, run: str, name: SessionName, saved: SavedSession) -> dict[str, Any]:
     """A saved session again, under any name."""
     engine = session(request, run)
     return await engine.call(run, lambda model: engine.sessions.restore(model, name, saved.model_dump()))
 
 
 @router.post("/runs/{run}/sessions/{name}/fork")
-async def fork(request: Request, run: str, name: SessionName, body: Fork) -> dict[str, Any]:
+async def fork(request: Request, run: str, name: SessionName, body: ForkRequest) -> dict[str, Any]:
     """A second session that goes on from where this one is."""
     engine = session(request, run)
     return await engine.call(run, lambda model: engine.sessions.fork(model, name, body.into))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import DataError
 from ..look.measures.interventions import Intervention, Place, intervene_on, list_intervention_places
 from ..runs.json_output import replace_nonfinite
-from .looking import Read, Shown
+from .looking import AnswerRequest, InputRequest
 from .models import Model
 from .wire import engine_of
 
@@ -30,7 +30,7 @@ class PullAsked(BaseModel):
     scale: Number = Field(default=1.0, description="… or what it is multiplied with; 1 changes nothing.")
 
 
-class Pulled(Read):
+class InterventionRequest(InputRequest):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -47,13 +47,13 @@ class Pulled(Read):
 
 
 @router.post("/places")
-async def list_places(request: Request, body: Shown) -> dict[str, Any]:
+async def list_places(request: Request, body: AnswerRequest) -> dict[str, Any]:
     """Where one can pull: every gate, state and attention of the run, with what passes there for this input."""
     return await engine_of(request).inspect(body.run, body.input, body.answer, describe_places)
 
 
 @router.post("/pull")
-async def pull(request: Request, body: Pulled) -> dict[str, Any]:
+async def pull(request: Request, body: InterventionRequest) -> dict[str, Any]:
     """The answers to an input without the pulls and with them. The run itself stays as it is."""
     pulls = [Intervention(one.place, one.step, one.unit, one.head, one.to, one.scale) for one in body.pulls]
     return await engine_of(request).inspect(body.run, body.input, None, answer_pulled, pulls)

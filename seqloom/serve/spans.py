@@ -19,7 +19,7 @@ from ..look.measures.spans import (
     record_levels,
 )
 from .inspection import check_files, shorten
-from .looking import Shown
+from .looking import AnswerRequest
 from .models import Model
 from .wire import engine_of
 
@@ -29,7 +29,7 @@ EXAMPLES, ELEMENTS = 100, 6_000  # of the test part that are searched, at most
 UNITS, MATCHES = 8, 20  # that are told, at most
 
 
-class Span(Shown):
+class Span(AnswerRequest):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -42,7 +42,7 @@ class Span(Shown):
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchedExamples:
     """What passed every level of a run while it read examples of its test part."""
 
     part: str
@@ -52,7 +52,7 @@ class Searched:
 
 
 @router.post("/levels")
-async def list_levels(request: Request, body: Shown) -> dict[str, Any]:
+async def list_levels(request: Request, body: AnswerRequest) -> dict[str, Any]:
     """The layers of the run, each with the steps that it takes over this input: spans of them can be looked for."""
     return await engine_of(request).inspect(body.run, body.input, body.answer, describe_levels)
 
@@ -117,7 +117,7 @@ def hide(shares: Floats, start: int, end: int) -> Floats:
     return hidden
 
 
-def search_examples(model: Model) -> Searched:
+def search_examples(model: Model) -> SearchedExamples:
     """The examples that are searched, read once and cached."""
     check_files(model)
     part, chosen = model.run.pick_examples(EXAMPLES)
@@ -133,4 +133,4 @@ def search_examples(model: Model) -> Searched:
     if not recorded:
         raise DataError(f"{model.name}: its test part has no example to search")
     scales = {level: Scale.fit([levels[level].values for levels in recorded]) for level in recorded[0]}
-    return Searched(part, inputs, recorded, scales)
+    return SearchedExamples(part, inputs, recorded, scales)

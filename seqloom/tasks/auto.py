@@ -53,17 +53,17 @@ class Profile:
         return self.words >= SENTENCE
 
 
-class Settled(NamedTuple):
+class SettledRecipe(NamedTuple):
     recipe: Recipe  # with nothing left open
     sentence: str = ""  # what was settled; nothing if nothing was
     most_steps: int = 0  # that are worth the time where a budget is given; 0 is any number
 
 
-def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKind] | None = None) -> Settled:
+def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKind] | None = None) -> SettledRecipe:
     """Settle what a recipe leaves open; `examples` from Python take the place of its files."""
     open_names = recipe.find_open(examples is not None)
     if not open_names or recipe.model.start:  # then the settings are those of the run that it starts from
-        return Settled(recipe)
+        return SettledRecipe(recipe)
     explicit = {name: value for name, value in flatten(recipe).items() if name not in open_names}
     proposals = RULES[recipe.task](recipe, explicit, declare(recipe, fields), examples)
     values = {name: value for name, value in proposals.items() if name in open_names}
@@ -72,7 +72,7 @@ def settle(recipe: Recipe, examples: object = None, fields: Mapping[str, FieldKi
     settled = recipe.settled(values | sample, About(title=name_data(recipe, examples)))
     sentence = f"settled from the data, where nothing was typed: {shown}"
     bounded = recipe.train.time and "model.kind" in open_names  # who chooses a net and a time gets all of it
-    return Settled(settled, sentence, proposals["train.steps"] if bounded else 0)
+    return SettledRecipe(settled, sentence, proposals["train.steps"] if bounded else 0)
 
 
 def name_data(recipe: Recipe, examples: object) -> str:
