@@ -74,10 +74,10 @@ def adopt_settings(folder: str, task: str) -> dict[str, Any]:
     elif theirs.model.causal:
         adopted["model.causal"] = True
     known = settings(class_of({"task": task, "model": kinds}))
-    return {name: value for name, value in (adopted | adopt_reading(theirs, task)).items() if name in known}
+    return {name: value for name, value in (adopted | adopt_reading(theirs)).items() if name in known}
 
 
-def adopt_reading(theirs: "Recipe", task: str) -> dict[str, Any]:
+def adopt_reading(theirs: "Recipe") -> dict[str, Any]:
     """How text is cut and looked up: that of the side that the body reads, and of the other where both have it."""
     data = type(theirs.data).model_fields
     read = "source_tokenizer" if "source_tokenizer" in data else "target_tokenizer"

@@ -18,7 +18,7 @@ def fan_chart(fan: ForecastFan, title: str = "Forecast beside the truth") -> "al
     """Bands between opposite quantiles, the darker the nearer to the middle."""
     alt = import_altair()
     names = list(fan.forecast)
-    panels = [_panel(fan, name, place) for place, name in enumerate(names[:PANELS])]
+    panels = [_panel(fan, name) for name in names[:PANELS]]
     left = f"{len(names) - PANELS} more variables are not drawn" if len(names) > PANELS else ""
     levels = list(next(iter(fan.quantiles.values()), {}))
     bands = f"Band: quantiles {levels[0]} to {levels[-1]}" if len(levels) > 1 else ""
@@ -26,7 +26,7 @@ def fan_chart(fan: ForecastFan, title: str = "Forecast beside the truth") -> "al
     return alt.vconcat(*panels).properties(title=make_title(title, words, left))
 
 
-def _panel(fan: ForecastFan, name: str, place: int) -> Any:
+def _panel(fan: ForecastFan, name: str) -> Any:
     alt = import_altair()
     read, horizon = len(fan.history[name]), len(fan.forecast[name])
     first = max(0, read - BEFORE * horizon)
