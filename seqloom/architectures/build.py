@@ -7,11 +7,12 @@ from torch import nn
 
 from ..config.model import Model
 from ..errors import RecipeError
-from ..layers.base import Layer
+from ..layers.base import Encoder, Layer
 from ..layers.cells import MakeCell
 from ..layers.embeddings import find_token_table
 from ..layers.fast.dropout import Dropout
 from ..layers.heads import Head, MLPHead
+from ..layers.lexicon import HandedOn
 from ..layers.mixing import MixedLayers
 from ..layers.non_local import put_non_local
 from ..models import Generator, Labeler, Source
@@ -59,19 +60,23 @@ def build_labeler(
     each: bool,
     own: MakeCell | None = None,
     inputs: int = 0,
+    lexicon: int = 0,
 ) -> Labeler:
     """Answers once a sequence, or to `each` of its elements, with the head that `make` gives for so many features.
 
-    `inputs` are the features that come out of the first layer, if they are not those of an embedding.
+    `inputs` are the features that come out of the first layer, if they are not those of an embedding; behind them are
+    those of a `lexicon`, which the head sees too.
     """
     reads = model.side("encoder")
     ahead = not model.causal
-    features = inputs or model.embedding
+    features = (inputs or model.embedding) + lexicon
     reader = reads.build_encoder(features, ahead=ahead, pool=model.pool, queries=model.queries, own=own)
     if model.mix_layers:
         reader.layer = mix_layers(reader.layer, features)
-    reader = put_non_local(reader, features, model.non_local)
-    return reads.without_biases(Labeler(embed, reader, build_head(model, reads.width, make), each, reads.dropout))
+    reader, dropout = put_non_local(reader, features, model.non_local), reads.dropout
+    if lexicon:
+        reader, dropout = Encoder(HandedOn(reader.layer, lexicon, dropout), reader.pool), 0.0
+    return reads.without_biases(Labeler(embed, reader, build_head(model, reads.width + lexicon, make), each, dropout))
 
 
 def mix_layers(layer: Layer, inputs: int) -> MixedLayers:

@@ -52,9 +52,10 @@ class _Lines:
             self.steps = record.details.get("steps", self.steps)
             notes.print(printable(record.text))
         elif record.scores:
-            left = record.seconds / record.step * (self.steps - record.step)
             line = str(record).replace("  ", f" of {self.steps:,}  ", 1)
-            notes.print(printable(f"{line}  {left:.0f} s left"))
+            if record.step:  # before the first one nothing is known about the time
+                line += f"  {record.seconds / record.step * (self.steps - record.step):.0f} s left"
+            notes.print(printable(line))
 
 
 @contextmanager

@@ -23,6 +23,19 @@ def check_losses(recipe: "Recipe") -> None:
                 )
 
 
+def check_lexicon(recipe: "Recipe") -> None:
+    """Words have counted tags, and those speak to the tags themselves."""
+    if recipe.task == "tag" and recipe.model.lexicon:
+        faults = {
+            ("data", "source_type"): recipe.data.source_type != "tokens" and "only words have tags that can be counted",
+            ("model", "hidden"): bool(recipe.model.hidden) and "model.hidden puts a layer before the tags",
+            ("model", "bias"): not getattr(recipe.model, "bias", True) and "without model.bias it has no beginning",
+        }
+        for setting, why in faults.items():
+            if why:
+                raise Misplaced(list(setting), f"model.lexicon is true, but {why}")
+
+
 def check_numbers(recipe: "Recipe") -> None:
     """What reads numbers gets them, in pieces that fit."""
     kinds = {recipe.model.kind, *(recipe.model.side(side).kind for side in SIDES)}
@@ -157,4 +170,4 @@ def check_embeddings(recipe: "Recipe") -> None:
             )
 
 
-CHECKS = (check_losses, check_numbers, check_spelling, check_blocks, check_directions, check_embeddings)
+CHECKS = (check_losses, check_lexicon, check_numbers, check_spelling, check_blocks, check_directions, check_embeddings)

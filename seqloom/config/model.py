@@ -178,6 +178,11 @@ class ClassifyModel(WordReading, Patches, Pooling, SegmentedModel, ReadingModel)
 
 class TagModel(WordReading, NonLocalBlocks, HiddenLayer, ReadingModel):
     crf: bool = Field(default=False, description="Whether tags are predicted jointly by a conditional random field.")
+    lexicon: bool = Field(
+        default=False,
+        description="Whether the net reads, and begins with, how often each word had each tag in training; with "
+        "model.crf it begins as a hidden Markov model.",
+    )
 
 
 class TranscribeModel(NonLocalBlocks, HiddenLayer, ReadingModel):

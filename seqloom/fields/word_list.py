@@ -125,4 +125,4 @@ class SpelledWordList(Field):
         return split_elements(raw)
 
     def load_vectors(self, embedding: nn.Module, file: str) -> float:
-        return load_vectors(embedding.get_submodule("words"), self.symbols, file)
+        return load_vectors(getattr(embedding, "tokens", embedding).get_submodule("words"), self.symbols, file)

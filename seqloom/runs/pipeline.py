@@ -87,6 +87,7 @@ class Pipeline:
         self.start: Start | None = None  # the run to start from, if its weights are needed
         self.carried: dict[str, Any] = {}  # the fields that come from it
         self.loaded: StartShape | None = None  # what was taken from it
+        self.knows = False  # whether the model begins with something about the targets
 
     def run(
         self, recipe: Recipe, examples: object, cell: MakeCell | None, before: int | None, changed_data: bool
@@ -185,7 +186,7 @@ class Pipeline:
         torch.manual_seed(task.recipe.train.seed)
         self.model = task.build()  # drawn on the processor, so that it is the same everywhere
         sentences: list[str] = []
-        task.initialize(self.model, sentences.append)
+        self.knows = task.initialize(self.model, sentences.append)
         self.load_start(cell, resumed, sentences.append)
         self.model.to(choose_device(self.machine.device))
         for sentence in () if resumed else sentences:
@@ -312,6 +313,7 @@ class Pipeline:
             self.processes,
             changed,
             choose_watch(settings),
+            judge_start=self.knows and self.loaded is None,
         )
         end, first = None, True
         with closing(Events(self.folder)) as events:

@@ -186,12 +186,14 @@ def settle_tag(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declara
     facts = look(declaration, examples)
     text, kind = explicit.get("data.source_type", "tokens") == "tokens", explicit.get("model.kind", "lstm")
     steps = choose_steps(20, facts.rows, max(facts.words, 1), 2048, 300, 1500)
+    counted = text and not recipe.model.hidden and explicit.get("model.bias", True)
     return {
         "data.characters": 16 if text else 0,
-        "data.min_count": 2 if text else 1,
+        "data.min_count": 1,
         "model.kind": kind,
         **choose_net(facts.rows, kind),
         "model.crf": facts.entities,
+        "model.lexicon": counted,
         "train.batch_tokens": 2048,
         "train.steps": steps,
     }

@@ -88,14 +88,14 @@ class ForecastWindows(Shape):
         head = partial(self.series.head, recipe=recipe)
         return build_forecaster(recipe.model, self.inputs.features, elements, head, self.task.cell)
 
-    def initialize(self, model: Labeler, note: Callable[[str], object]) -> None:
+    def initialize(self, model: Labeler, note: Callable[[str], object]) -> bool:
         """A linear forecaster begins at least squares."""
         settings, prepared, inputs = self.recipe.model, self.task.prepared, self.inputs
         if settings.kind != "linear" or not settings.least_squares:
-            return
+            return False
         if fault := self.find_no_start():
             note(f"model.least_squares begins nothing: {fault}")
-            return
+            return False
         parts, facts = prepared.parts, self.task.facts
         levels = inputs.relative == "none" and not inputs.alone
         known = LinearAutoregression(np.array(facts.weights)[..., None], np.array(facts.center)) if levels else None
@@ -103,6 +103,7 @@ class ForecastWindows(Shape):
         spread = spread_residuals(maps, parts["validation"], settings.quantiles or (0.5,))
         begin_with(model.head.project, maps, spread, inputs.alone, inputs.features // inputs.span)
         note(f"the linear forecaster begins with {sentence}, chosen on validation")
+        return True
 
     def find_no_start(self) -> str:
         """Why a linear forecaster cannot begin at least squares; nothing if it can."""

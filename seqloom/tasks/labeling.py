@@ -16,11 +16,14 @@ from ..config.recipe import Recipe
 from ..data import batching
 from ..data.pretokenized import SEPARATOR, split_elements
 from ..data.ragged import Ragged
+from ..data.vocabulary import UNKNOWN
 from ..errors import DataError
 from ..fields import Prediction
 from ..fields.labels import NONE
+from ..layers.lexicon import LexiconEmbedding
 from ..metrics.classes import calibrate
 from ..models import Batch, Labeler, device_of
+from .counted_tags import begin_with_counts
 from .naive_bayes import begin_with_naive_bayes
 from .results import Inspection, Likelihood, Predictions, Scored
 from .scoring import score_answers
@@ -43,19 +46,21 @@ class SequenceLabeling(Shape):
     def build(self) -> Labeler:
         return build_for(self, each=False)
 
-    def initialize(self, model: Labeler, note: Callable[[str], object]) -> None:
+    def initialize(self, model: Labeler, note: Callable[[str], object]) -> bool:
         settings, task = self.recipe.model, self.task
         if settings.kind != "bag" or not settings.naive_bayes or self.recipe.data.target_type != "label":
-            return
+            return False
         if settings.hidden:
             note("model.naive_bayes begins nothing: model.hidden puts a layer before the labels")
-            return
+            return False
         if task.prepared is None:
             note("model.naive_bayes begins nothing: the training examples are not at hand")
-            return
+            return False
         splits, names = task.prepared.splits, len(task.target)
-        if not begin_with_naive_bayes(model, splits["train"].ids, splits["validation"].ids, names):
+        begun = begin_with_naive_bayes(model, splits["train"].ids, splits["validation"].ids, names)
+        if not begun:
             note(f"model.naive_bayes begins nothing: there are {names} labels, and model.size is {settings.size}")
+        return begun
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return self.source.lengths(encoded["source"], self.recipe.model)[:, None]
@@ -150,7 +155,16 @@ class ElementLabeling(Shape):
         return self.recipe
 
     def build(self) -> Labeler:
-        return build_for(self, each=True)
+        return build_for(self, each=True, lexicon=self.recipe.model.lexicon)
+
+    def initialize(self, model: Labeler, note: Callable[[str], object]) -> bool:
+        if not self.recipe.model.lexicon:
+            return False
+        if self.task.prepared is None:
+            note("model.lexicon begins with nothing: the training examples are not at hand")
+            return False
+        begin_with_counts(model, self.task.prepared.splits["train"].ids, len(self.task.target))
+        return True
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return encoded["source"].lengths[:, None]
@@ -257,13 +271,14 @@ class ElementLabeling(Shape):
         return Inspection(self.collate(encoded, [0]), names, tags, self.source.symbols, self.task.target.symbols)
 
 
-def build_for(shape: Shape, each: bool) -> Labeler:
-    """A model that answers once a sequence, or once for `each` element."""
+def build_for(shape: Shape, each: bool, lexicon: bool = False) -> Labeler:
+    """A model that answers once a sequence, or once for `each` element; with a `lexicon` of what words were tagged."""
     task, recipe, source = shape.task, shape.recipe, shape.source
     head = partial(task.target.head, recipe=recipe, weights=task.facts.weights if recipe.train.class_weights else ())
-    return build_labeler(
-        recipe.model, source.embedding(recipe.model), head, each, task.cell, source.features(recipe.model)
-    )
+    embed, names = source.embedding(recipe.model), len(task.target) if lexicon else 0
+    if lexicon:
+        embed = LexiconEmbedding(embed, len(source), names, UNKNOWN)
+    return build_labeler(recipe.model, embed, head, each, task.cell, source.features(recipe.model), names)
 
 
 def split_long(encoded: Ragged, longest: int) -> tuple[Ragged, NDArray[np.int64]]:

@@ -62,8 +62,9 @@ class Shape(ABC):
     @abstractmethod
     def build(self) -> nn.Module: ...
 
-    def initialize(self, model: Any, note: Callable[[str], object]) -> None:  # noqa: B027  # most begin with nothing
-        """Begin with what is known about the training examples, where the settings ask for it."""
+    def initialize(self, model: Any, note: Callable[[str], object]) -> bool:
+        """Begin with what is known about the training examples, where the settings ask for it, and say if it did."""
+        return False
 
     @abstractmethod
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:

@@ -202,8 +202,9 @@ class Task:
         """A new model, its weights drawn at random."""
         return self._shape.build()
 
-    def initialize(self, model: Any, note: Note) -> None:
-        """Begin words with the vectors of a file, where the recipe names one."""
+    def initialize(self, model: Any, note: Note) -> bool:
+        """Begin words with the vectors of a file, where the recipe names one. Whether the model knows something about
+        the targets already."""
         if file := self.recipe.data.vectors:
             field = self.fields.get("source", self.target)
             share = field.load_vectors(model.embedding_of("source"), file)
@@ -211,7 +212,7 @@ class Task:
         if file := self.recipe.data.target_vectors:
             share = self.target.load_vectors(model.embed, file)
             note(f"{share:.0%} of the {len(self.target):,} words of the target have a vector in {file}")
-        self._shape.initialize(model, note)
+        return self._shape.initialize(model, note)
 
     def objective(self, model: Any) -> Objective:
         """The training objective of a model."""

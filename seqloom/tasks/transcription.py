@@ -53,13 +53,12 @@ class Transcription(Shape):
                     )
         return self.recipe
 
-    def initialize(self, model: Labeler, note: Callable[[str], object]) -> None:
-        if self.task.prepared is None:
-            return
-        for part in ("train", "validation"):
+    def initialize(self, model: Labeler, note: Callable[[str], object]) -> bool:
+        for part in ("train", "validation") if self.task.prepared is not None else ():
             ids = self.task.prepared.splits[part].ids
             if short := int((~self.fits(ids)).sum()):
                 note(f"{part}: {short:,} examples are left out, as they have too few elements for their target")
+        return False
 
     def fits(self, encoded: Encoded) -> NDArray[np.bool_]:
         """Of which examples the source has as many elements as the target needs."""

@@ -65,6 +65,7 @@ def fit(
     changed: int = -1,
     watch: MakeWatch | None = None,
     schedule: Schedule = learning_rate_at,
+    judge_start: bool = False,
 ) -> Iterator[Record]:
     """Train, from the newest checkpoint if there is one. The settings are resolved: steps, warm-up and so on are known.
 
@@ -79,11 +80,14 @@ def fit(
     Checkpoints up to the step `changed` are of other data: from these it goes on with the beginning of the next epoch.
 
     A `schedule` of one's own takes the place of the settings' one; what resumes has to be given it again.
+
+    With `judge_start` the weights it begins with are validated too, and stay the best until others are better.
     """
     training = Training(objective, feed, settings, ranks, watch, schedule)
     checkpoint = find_checkpoint(checkpoints, ranks)
     if checkpoint is not None:
         training.restore(checkpoint, checkpoint.step <= changed)
+    if checkpoint is not None or judge_start:
         yield from training.report(validate)
     while not training.finished:
         try:

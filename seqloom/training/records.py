@@ -25,7 +25,9 @@ class Record:
     kind: Kind
     step: int
     epoch: float = 0.0  # how often the data has been read
-    loss: float | None = None  # a target token, mean over all since the last record; none if every step was skipped
+    loss: float | None = (
+        None  # a target token, mean over all since the last record; none at step 0, or if all were skipped
+    )
     rate: float = 0.0
     gradient_norm: float | None = None  # the largest since the last record, before clipping
     tokens: int = 0  # read so far: source and target, no padding

@@ -97,7 +97,7 @@ def cases(folder: Path) -> dict[str, Case]:
             numbers(3, missing=0),
         ),
         "tag-crf": (
-            ("task=tag", "model.crf=true", "data.characters=6", "data.max_length=9"),
+            ("task=tag", "model.crf=true", "model.lexicon=true", "data.characters=6", "data.max_length=9"),
             parts(list(zip(texts, tags, strict=True))),
             asked[:2] + asked[3:],
         ),
@@ -158,4 +158,7 @@ def untrained(case: Case, kind: str, *more: str) -> Run:
     settings, examples, _ = case
     recipe = Recipe().override(*settings, *SMALL).override(f"model.kind={kind}").override(*more).resolved()
     task, _ = declare(recipe).prepare(recipe, print, examples)
-    return Run(Path("run"), task, stirred(task.build()).eval())
+    model = stirred(task.build()).eval()
+    if getattr(recipe.model, "lexicon", False):
+        model.embed.table.normal_()
+    return Run(Path("run"), task, model)

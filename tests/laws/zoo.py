@@ -24,6 +24,7 @@ from seqloom.layers.base import (
 from seqloom.layers.cells import CELLS, DecayGRUCell, ProjectedLSTMCell
 from seqloom.layers.convolution import convolution
 from seqloom.layers.heads import Categorical
+from seqloom.layers.lexicon import HandedOn
 from seqloom.layers.local_attention import MonotonicAttention, PredictiveAttention
 from seqloom.layers.non_local import put_non_local
 from seqloom.layers.positions import LearnedPositions, NoRotation, Rotary, SinusoidalPositions
@@ -81,6 +82,7 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
     "non-local": lambda: put_non_local(
         Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), last_bidirectional_pool), D, 2
     ),
+    "handed-on": lambda: Encoder(HandedOn(recurrent_encoder(CELLS["gru"], D, [SIZE - 4]), 4), mean_pool),
     "pooled": lambda: Encoder(recurrent_encoder(CELLS["gru"], D, [SIZE]), Pooling(SIZE, 3)),
     "convolution-both": lambda: Encoder(convolution(D, SIZE, 2, 3, causal=False), max_pool),
     **{

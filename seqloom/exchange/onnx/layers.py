@@ -17,6 +17,7 @@ from ...layers.base import (
     Stack,
 )
 from ...layers.convolution import Convolution
+from ...layers.lexicon import HandedOn
 from ...layers.non_local import NonLocalLayer
 from ...layers.positions import LearnedPositions, SinusoidalPositions
 from ...layers.recurrent import (
@@ -105,7 +106,14 @@ def read_residual(graph: Graph, layer: Any, x: Value, state: State, reading: Rea
     return zero_padding(graph, y, reading), state
 
 
-RESIDUAL = Writer(
+def read_handed_on(
+    graph: Graph, layer: HandedOn, x: Value, state: State, reading: Reading | None
+) -> tuple[Value, State]:
+    y, state = write_layer(graph, layer.layer, x, state, reading)
+    return graph.concat(y, zero_padding(graph, x.slice(-1, -layer.features), reading)), state
+
+
+AROUND = Writer(
     read_residual,
     lambda graph, layer, batch, memory: write_start(graph, layer.layer, batch, memory),
     lambda layer, state, graph: final_states(graph, layer.layer, state),
@@ -272,10 +280,11 @@ def read_memory(
 LAYERS: dict[type[nn.Module], Writer] = {
     Stack: Writer(read_stack, start_stack, stack_states),
     Pointwise: Writer(read_each),
+    HandedOn: AROUND._replace(read=read_handed_on),
     VariationalDropout: Writer(lambda graph, layer, x, state, reading: (x, state)),
-    PostNorm: RESIDUAL,
-    PreNorm: RESIDUAL,
-    ReZero: RESIDUAL,
+    PostNorm: AROUND,
+    PreNorm: AROUND,
+    ReZero: AROUND,
     Convolution: Writer(read_convolution, start_convolution),
     SinusoidalPositions: Writer(read_sinusoids, start_count),
     LearnedPositions: Writer(read_learned_positions, start_count),

@@ -19,6 +19,7 @@ from ...layers.embeddings import (
 )
 from ...layers.fast.dropout import Dropout
 from ...layers.heads import Head, Readout
+from ...layers.lexicon import LexiconEmbedding
 from ...layers.transformer import SwiGLU
 from .graph import Graph, Value
 
@@ -184,6 +185,11 @@ def write_letter_recurrence(graph: Graph, letters: CharacterRNN, x: Value) -> Va
     return pool_ends(graph, values, reading)
 
 
+def write_lexicon(graph: Graph, embed: LexiconEmbedding, x: Value) -> Value:
+    word = x.slice(-1, 0, 1).squeeze(-1) if embed.inputs().letters else x
+    return graph.concat(write_embedding(graph, embed.tokens, x), graph.add("Gather", graph.weight(embed.table), word))
+
+
 LETTERS: dict[type[nn.Module], WriteModule] = {
     CharacterCNN: write_letter_windows,
     CharacterRNN: write_letter_recurrence,
@@ -201,6 +207,7 @@ EMBEDDINGS: dict[type[nn.Module], WriteModule] = {
     NumberEmbedding: lambda graph, embed, x: write_linear(graph, embed.product, x),
     PatchEmbedding: write_patches,
     CharacterWordEmbedding: write_spelled,
+    LexiconEmbedding: write_lexicon,
     SpelledVocabulary: lambda graph, embed, x: graph.add("Gather", graph.weight(embed.table()), x),
     nn.Embedding: write_plain_table,
     nn.Identity: keep,
