@@ -12,7 +12,7 @@ import numpy as np
 from seqloom.arguments import describe_value
 from seqloom.config.data import are_parallel
 from seqloom.data.files import digest_file, find_files_by_part
-from seqloom.data.formats.lines import Fault
+from seqloom.data.formats.lines import SKIP, Fault
 from seqloom.data.formats.tables import Skipped, detect_format, parse_split
 from seqloom.data.readers import READERS, Example, find_sound_folder, read_cells, read_files
 from seqloom.data.schema import COLUMN_SEPARATOR, Schema, Side
@@ -104,7 +104,7 @@ class PythonExamples(Dataset):
                 if not (sentence := find_fault(row[: len(row) - keys], schema)):
                     self._examples[part].append(row)
                 elif schema.data.on_bad_row == "error":
-                    raise DataError(f"example {number} of {part}: {sentence}")
+                    raise DataError(f"example {number} of {part}: {sentence}; {SKIP}")
                 else:
                     self._faults[part].append(Fault(sentence.split(",")[0][:80], sentence, part, number))
         self.parts = tuple(examples)

@@ -79,7 +79,7 @@ class Answers:
 
     def _pass_over(self, fault: Fault) -> None:
         if not self.skip:
-            raise fault.error()
+            raise fault.error("--on-bad-row skip leaves such rows out")
         self.skipped.add(fault)
         if len(self.lines) < LISTED:
             self.lines.append(fault.line)

@@ -47,7 +47,8 @@ class Record:
         names = {name: "validation loss" if name == "loss" else name for name in self.scores}
         scores = "".join(f"  {names[name]} {value:.3f}" for name, value in self.scores.items())
         loss = "–" if self.loss is None else f"{self.loss:.3f}"
-        return f"step {self.step:,}  loss {loss}{scores}  {self.tokens_per_second:,.0f} tokens/s"
+        speed = f"  {self.tokens_per_second:,.0f} tokens/s" if self.step else ""
+        return f"step {self.step:,}  loss {loss}{scores}{speed}"
 
 
 def selection_criteria(scores: dict[str, float], best: str) -> tuple[float, float]:

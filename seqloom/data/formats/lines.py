@@ -29,6 +29,9 @@ class Line(NamedTuple):
     text: str  # without its end
 
 
+SKIP = "data.on_bad_row=skip leaves such rows out"
+
+
 @dataclass(frozen=True)
 class Fault:
     """What is wrong with one row: the reason it is counted under, and the sentence for a person."""
@@ -38,8 +41,8 @@ class Fault:
     file: str
     line: int
 
-    def error(self) -> DataError:
-        return DataError(self.sentence, self.file, self.line)
+    def error(self, way_out: str = "") -> DataError:
+        return DataError(self.sentence + (f"; {way_out}" if way_out else ""), self.file, self.line)
 
 
 def _mark_bad_bytes(error: UnicodeError) -> tuple[str, int]:

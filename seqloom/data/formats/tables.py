@@ -30,7 +30,7 @@ from seqloom.data.formats.delimited import (
     skip_blank_lines,
 )
 from seqloom.data.formats.dialects import Dialect, open_table
-from seqloom.data.formats.lines import Fault, Line, find_line_fault, read_lines
+from seqloom.data.formats.lines import SKIP, Fault, Line, find_line_fault, read_lines
 from seqloom.errors import DataError
 
 ENDINGS = {
@@ -115,7 +115,7 @@ def drop_faults(
             items += 1
             yield item
         elif not skip:
-            raise item.error()
+            raise item.error(SKIP)
         else:
             own.add(item)
             skipped.add(item)
