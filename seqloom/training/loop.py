@@ -80,7 +80,6 @@ def fit(
     Checkpoints up to the step `changed` are of other data: from these it goes on with the beginning of the next epoch.
 
     A `schedule` of one's own takes the place of the settings' one; what resumes has to be given it again.
-
     With `judge_start` the weights it begins with are validated too, and stay the best until others are better.
     """
     training = Training(objective, feed, settings, ranks, watch, schedule)
