@@ -36,11 +36,14 @@ def read_start(folder: str) -> "Recipe":
 
 
 def suggest_settings(folder: str, task: str) -> dict[str, Any]:
-    """What a task should have that starts from a Hugging Face folder, unless something else is said: the head that
-    such a model has there."""
-    if not is_foreign(folder) or task != "classify":
+    """What a task should have that starts from a folder, unless something else is said: the head that such a model
+    has in Hugging Face's library, and the mean over all elements where that was taught."""
+    if task != "classify":
         return {}
-    model = read_start(folder).model
+    theirs = read_start(folder)
+    if not is_foreign(folder):
+        return {"model.pool": "mean"} if theirs.task == "pretrain" and theirs.train.objective == "document" else {}
+    model = theirs.model
     if not model.reads_ahead:
         return {"model.pool": "last"}
     activation = HEADS[read_family(folder)[0]]

@@ -296,10 +296,11 @@ class LanguageTrain(SampledTrain, MusicTrain):
 
 
 class PretrainTrain(SampledTrain):
-    objective: Literal["masked", "causal", "bidirectional"] = Field(
+    objective: Literal["masked", "causal", "bidirectional", "document"] = Field(
         default="masked",
         description="What is predicted: masked tokens from all others (as BERT), the next token from those before it "
-        "(as GPT), or each token from those before it and, apart from that, from those after it (as ELMo).",
+        "(as GPT), each token from those before it and, apart from that, from those after it (as ELMo), or the words "
+        "of the rest of a text from an excerpt of it.",
     )
     mask_share: float = Field(
         default=0.15,

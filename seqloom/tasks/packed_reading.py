@@ -177,6 +177,14 @@ class PackedReading(Shape):
             logs = self.logits(model, batch).double().log_softmax(-1).cpu()
         return fill_blanks(self.target, blanks, logs, count)
 
+    def illustrate(self, model: Any, examples: Sequence[Example]) -> str:
+        """Blanks as they are filled."""
+        said = []
+        for example in examples:
+            [[best, *_]] = self.fill(model, example.text, 1)
+            said.append(f"{example.text} → {best.output} ({best.probability:.0%})")
+        return "filled in: " + "; ".join(" ".join(one.split()) for one in said) if said else ""
+
     def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """The text with its blanks filled, in the likeliest ways."""
         return [Predictions(join_filled(text, self.fill(model, text, beam or 5), beam or 5)) for text in inputs]

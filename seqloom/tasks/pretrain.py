@@ -11,11 +11,18 @@ from ..fields import text_side
 from ..metrics import perplexity
 from ..schemas import SymbolCounts
 from . import language
+from .document_reading import DocumentReading
 from .packed_reading import BidirectionalReading, MaskedReading, PackedGeneration
 from .scoring import Metric
+from .shape import Shape
 from .task import Declaration, Task, check_per_symbol
 
-SHOWN = 3  # blanks that are filled in after every validation
+SHOWN = 3  # examples after every validation
+SHAPES: dict[str, type[Shape]] = {
+    "masked": MaskedReading,
+    "bidirectional": BidirectionalReading,
+    "document": DocumentReading,
+}
 
 
 def declare(recipe: Recipe) -> Declaration:
@@ -26,7 +33,7 @@ def declare(recipe: Recipe) -> Declaration:
     sides = {"target": text_side((data.target,), data.target_tokenizer)}
     return Declaration(
         schema=Schema(recipe.task, data, sides, dataset=Documents, ordered=is_text(data), limited=False),
-        shape=MaskedReading if recipe.train.objective == "masked" else BidirectionalReading,
+        shape=SHAPES[recipe.train.objective],
         facts=SymbolCounts,
         learn=language.learn,
         metrics=metrics,
@@ -40,9 +47,5 @@ def metrics(task: Task) -> Mapping[str, Metric]:
 
 
 def illustrate(task: Task, model: Any, prepared: Any) -> str:
-    """Blanks in held-out text, filled in by the model as it stands."""
-    lines = []
-    for example in task.pick_examples(task.examples(prepared, "validation"), SHOWN):
-        [[best, *_]] = task.shape.fill(model, example.text, 1)
-        lines.append(f"{example.text} → {best.output} ({best.probability:.0%})")
-    return "filled in: " + "; ".join(" ".join(one.split()) for one in lines[:SHOWN]) if lines else ""
+    """What the model as it stands predicts about held-out text."""
+    return task.shape.illustrate(model, task.pick_examples(task.examples(prepared, "validation"), SHOWN))
