@@ -157,7 +157,7 @@ class DocumentReading(PackedReading):
         lines = []
         for example, words in zip(examples, self.predict(model, [one.text for one in examples], LISTED), strict=True):
             lines.append(f"{' '.join(example.text.split()[:SHORT])} … → {', '.join(word.output for word in words)}")
-        return "expected elsewhere in the text: " + "; ".join(said) if said else ""
+        return "expected elsewhere in the text: " + "; ".join(lines) if lines else ""
 
     @torch.no_grad()
     def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:

@@ -179,11 +179,11 @@ class PackedReading(Shape):
 
     def illustrate(self, model: Any, examples: Sequence[Example]) -> str:
         """Blanks as they are filled."""
-        said = []
+        lines = []
         for example in examples:
             [[best, *_]] = self.fill(model, example.text, 1)
-            said.append(f"{example.text} → {best.output} ({best.probability:.0%})")
-        return "filled in: " + "; ".join(" ".join(one.split()) for one in said) if said else ""
+            lines.append(f"{example.text} → {best.output} ({best.probability:.0%})")
+        return "filled in: " + "; ".join(" ".join(one.split()) for one in lines) if lines else ""
 
     def predict(self, model: Any, inputs: Sequence[Any], beam: int | None) -> list[Predictions]:
         """The text with its blanks filled, in the likeliest ways."""
