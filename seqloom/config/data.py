@@ -120,7 +120,7 @@ class Data(Family):
         "json",
     ] = Field(
         default="guess",
-        description="The format of the files; guess goes by their ending. lines is two parallel files, idx a file of "
+        description="The format of the files; guess goes by their ending, lines is two parallel files, idx a file of "
         "arrays and one of labels, images a table of names and captions, sheets an index of contact sheets and such "
         "a table.",
     )

@@ -335,6 +335,16 @@ class LabelTrain(SmoothedTrain, ShuffledTrain):
     )
 
 
+class ClassifyTrain(LabelTrain):
+    """For what gives one label to a sequence."""
+
+    linear_probe: bool = Field(
+        default=True,
+        description="Whether a new output layer on a body of model.from begins as a logistic regression on what the "
+        "body knows of the training examples, and not at random (Kumar et al., 2022).",
+    )
+
+
 class Search(Family):
     """How an output is searched for. Only tasks that write about a source have settings of it."""
 

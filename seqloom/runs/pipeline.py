@@ -205,6 +205,8 @@ class Pipeline:
         self.loaded = start.load_into(self.model, self.task)
         self.loaded = self.loaded.model_copy(update={"fields": list(self.carried)})
         note(describe_start(self.loaded, self.model))
+        if not any(name.startswith("head.") for name in self.loaded.loaded):
+            self.task.begin_head(self.model, note)
 
     def write_header(self) -> Iterator[Record]:
         """Settle what depends on how fast this machine is, by trial steps, and write what will not change any more."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ..architectures.build import build_labeler
 from ..arrays import Doubles
@@ -19,16 +20,19 @@ from ..data.ragged import Ragged
 from ..data.vocabulary import UNKNOWN
 from ..errors import DataError
 from ..fields import Prediction
+from ..fields.base import pick_evenly
 from ..fields.labels import NONE
 from ..layers.lexicon import LexiconEmbedding
 from ..metrics.classes import calibrate
 from ..models import Batch, Labeler, device_of
 from .counted_tags import begin_with_counts
+from .linear_probe import begin_with_probe
 from .naive_bayes import begin_with_naive_bayes
 from .results import Inspection, Likelihood, Predictions, Scored
 from .scoring import score_answers
 from .shape import ROOM, Encoded, Shape, check_length, check_positions
 
+PROBED = 5000  # training examples that a new head begins with at most
 LISTED = 5  # labels of a prediction, unless somebody asks for more
 
 
@@ -61,6 +65,35 @@ class SequenceLabeling(Shape):
         if not begun:
             note(f"model.naive_bayes begins nothing: there are {names} labels, and model.size is {settings.size}")
         return begun
+
+    def begin_head(self, model: Labeler, note: Callable[[str], object]) -> None:
+        if not self.recipe.train.linear_probe or self.recipe.data.target_type != "label":
+            return
+        if self.recipe.model.hidden or self.task.prepared is None:
+            why = "model.hidden puts a layer before the labels"
+            note(f"the head begins at random: {why if self.recipe.model.hidden else 'the examples are not at hand'}")
+            return
+        encoded = self.task.prepared.splits["train"].ids
+        chosen = np.array(pick_evenly(len(encoded["source"]), PROBED))
+        some = {side: ids.take(chosen) for side, ids in encoded.items()}
+        features, labels = self.read_features(model, some)
+        penalty = begin_with_probe(model.head.project, features, labels, self.recipe.train.seed)
+        note(
+            f"the head begins as a logistic regression on what the body knows of {len(labels):,} training examples "
+            f"(penalty {penalty:g}, by cross-validation)"
+        )
+
+    @torch.no_grad()
+    def read_features(self, model: Labeler, encoded: Encoded) -> tuple[Tensor, Tensor]:
+        """What the head sees of examples (N, D), and their labels (N,)."""
+        features, labels, training = [], [], model.training
+        model.eval()
+        for rows in batching.plan_scoring(self.lengths(encoded), ROOM):
+            batch = self.collate(encoded, rows)
+            features.append(model.features(batch.inputs, batch.mask))
+            labels.append(batch.target)
+        model.train(training)
+        return torch.cat(features), torch.cat(labels)
 
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         return self.source.lengths(encoded["source"], self.recipe.model)[:, None]

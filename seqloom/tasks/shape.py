@@ -66,6 +66,9 @@ class Shape(ABC):
         """Begin with what is known about the training examples, where the settings ask for it, and say if it did."""
         return False
 
+    def begin_head(self, model: Any, note: Callable[[str], object]) -> None:  # noqa: B027  # most begin at random
+        """Begin a new head on a body that was taught before, where the settings ask for it."""
+
     @abstractmethod
     def lengths(self, encoded: Encoded) -> NDArray[np.int64]:
         """The size of each example in a batch (N, sides)."""

@@ -214,6 +214,10 @@ class Task:
             note(f"{share:.0%} of the {len(self.target):,} words of the target have a vector in {file}")
         return self._shape.initialize(model, note)
 
+    def begin_head(self, model: Any, note: Note) -> None:
+        """Begin a new head on a body that was taught before."""
+        self._shape.begin_head(model, note)
+
     def objective(self, model: Any) -> Objective:
         """The training objective of a model."""
         return model.objective()
