@@ -27,25 +27,24 @@ WORK = Path(os.environ.get("SEQLOOM_RESULTS") or ROOT / "results") / "pretrainin
 LEDGER, PAGE = ROOT / "benchmarks" / "pretraining.json", ROOT / "docs" / "pretraining.md"
 CHART = ROOT / "docs" / "pictures" / "labels.svg"
 HELD_OUT = 2500  # reviews at the end of the training part
-TESTED = 1000  # reviews of the test part that are scored on, drawn once; with all labels all of them are
+VALIDATED = 1000  # of them that the loss of a body is measured on
+TESTED = 5000  # reviews of the test part that are scored on, drawn once; with all labels all of them are
 SEEDS = {20: 3, 100: 3, 500: 3, 5000: 1, 22500: 1}  # by the number of labels
-STEPS = {20: 40, 100: 60, 500: 100, 5000: 500, 22500: 2000}
-READ = ("data.source=text", "data.target=label", "data.max_length=200", "data.too_long=cut")
-BODY = ("model.kind=lstm", "model.size=256", "model.depth=1")
+STEPS = {20: 20, 100: 60, 500: 250, 5000: 1250, 22500: 4200}
+READ = ("data.source=text", "data.target=label", "data.max_length=400", "data.too_long=cut", "data.lowercase=true")
+BODIES = {
+    "lstm": ("model.kind=lstm", "model.size=192", "model.embedding=192", "model.depth=1", "model.bidirectional=true"),
+    "transformer": ("model.kind=transformer", "model.size=128", "model.depth=2", "model.heads=4", "model.norm=pre"),
+}
 PRETRAIN = (
-    *BODY, "data.lowercase=true", "data.vocabulary_size=6000", "data.window=64", "train.objective=causal",
-    "model.dropout=0.05", "train.batch_tokens=4096", "train.sampled_softmax=512", "train.steps=1800",
-    "train.learning_rate=0.004", "train.validate_every=300", "train.checkpoint_every=100", "train.watch_every=0",
-    "train.validation_tokens=40000",
+    "data.target=text", "data.lowercase=true", "data.target_tokenizer=words", "data.vocabulary_size=12000",
+    "data.window=128", "train.objective=document", "model.tied=false", "model.dropout=0.4", "train.batch_tokens=4096",
+    "train.learning_rate=0.003", "train.validate_every=700", "train.checkpoint_every=700", "train.watch_every=0",
 )  # fmt: skip
-LEARN = ("model.pool=mean", "model.dropout=0.3", "train.batch_tokens=4096", "train.watch_every=0")
-WAYS = {
-    "pretrained": (*LEARN, "train.learning_rate=0.003"),
-    "scratch": (
-        *LEARN, *BODY, "model.causal=true", "model.bidirectional=false", "data.source_tokenizer=bpe",
-        "data.vocabulary_size=6000", "data.lowercase=true", "train.learning_rate=0.003",
-    ),
-}  # fmt: skip
+TAUGHT = {"lstm": 5600, "transformer": 2800}  # steps
+LEARN = ("model.dropout=0.5", "train.batch_tokens=4096", "train.watch_every=0", "train.learning_rate=0.001")
+WAYS = ("pretrained", "scratch")
+SCRATCH = ("data.source_tokenizer=words", "data.vocabulary_size=12000", "model.pool=mean")
 
 
 def read_rows(name: str) -> list[str]:
@@ -62,7 +61,7 @@ def write_data() -> None:
     train, held = rows[:-HELD_OUT], rows[-HELD_OUT:]
     test = read_rows("test")
     some = sorted(random.Random(0).sample(range(len(test)), TESTED))
-    parts = {"train": train, "validation": held, "small": held[:100]}
+    parts = {"train": train, "validation": held[:VALIDATED], "small": held[:100]}
     parts |= {"test": test, f"test-{TESTED}": [test[number] for number in some]}
     by_label = [[row for row in train if json.loads(row)["label"] == label] for label in (0, 1)]
     for count, seeds in SEEDS.items():
@@ -79,22 +78,25 @@ def jobs() -> list[str]:
     small = [count for count in SEEDS if SEEDS[count] > 1]
     ordered = [(count, seed) for seed in range(3) for count in sorted(small, reverse=True)]
     ordered += [(count, 0) for count in SEEDS if SEEDS[count] == 1]
-    return ["pretrain", *(f"{way}-{count}-{seed}" for count, seed in ordered for way in WAYS)]
+    tuned = [f"{way}-{body}-{count}-{seed}" for count, seed in ordered for body in BODIES for way in WAYS]
+    return [*(f"pretrain-{body}" for body in BODIES), *tuned]
 
 
 def settings(job: str) -> tuple[str, list[str]]:
     """The recipe of a job, and what differs from it."""
-    if job == "pretrain":
+    if job.startswith("pretrain-"):
+        body = job.removeprefix("pretrain-")
         files = {"train": "train", "validation": "validation", "test": "small"}
-        return "pretrain", [*(f"data.{part}={WORK / file}.jsonl" for part, file in files.items()), *PRETRAIN]
-    way, count, seed = job.split("-")
+        named = [f"data.{part}={WORK / file}.jsonl" for part, file in files.items()]
+        return "pretrain", [*named, *PRETRAIN, *BODIES[body], f"train.steps={TAUGHT[body]}"]
+    way, body, count, seed = job.split("-")
     steps = STEPS[int(count)]
     test = "test" if int(count) > 5000 else f"test-{TESTED}"
     files = {"train": f"labels-{count}-{seed}", "validation": "small", "test": test}
-    start = [f"model.from={WORK / 'pretrain'}"] if way == "pretrained" else []
+    start = [f"model.from={WORK / f'pretrain-{body}'}"] if way == "pretrained" else [*SCRATCH, *BODIES[body]]
     named = [f"data.{part}={WORK / file}.jsonl" for part, file in files.items()]
-    often = [f"train.steps={steps}", f"train.validate_every={steps}", f"train.seed={seed}"]
-    return "classify", [*named, *start, *READ, *WAYS[way], *often]
+    often = [f"train.steps={steps}", f"train.validate_every={steps}", f"train.seed={seed}", "train.select_by=loss"]
+    return "classify", [*named, *start, *READ, *LEARN, *often]
 
 
 def do(job: str) -> dict[str, Any]:
@@ -119,15 +121,14 @@ def read_ledger() -> dict[str, Any]:
 
 
 def accuracies(ledger: dict[str, Any], way: str, count: int) -> list[float]:
-    """By seed; those of NB-SVM stand beside every run."""
-    found = []
+    """By seed, of a way such as scratch-lstm; those of NB-SVM stand beside every run."""
+    values = []
     for seed in range(SEEDS[count]):
-        for name in WAYS if way == "NB-SVM" else [way]:
-            if (one := ledger.get(f"{name}-{count}-{seed}")) is not None:
-                scored = one["scores"]["accuracy"]
-                found.append(scored["baselines"]["NB-SVM"] if way == "NB-SVM" else scored["value"])
-                break
-    return found
+        names = [f"{one}-{body}" for one in WAYS for body in BODIES] if way == "NB-SVM" else [way]
+        done = [ledger[job]["scores"]["accuracy"] for name in names if (job := f"{name}-{count}-{seed}") in ledger]
+        if done:
+            values.append(done[0]["baselines"]["NB-SVM"] if way == "NB-SVM" else done[0]["value"])
+    return values
 
 
 def describe(values: list[float]) -> str:
@@ -137,16 +138,25 @@ def describe(values: list[float]) -> str:
     return f"{100 * statistics.mean(values):.1f}{spread} ({len(values)})"
 
 
+COLUMNS = {
+    "pretrained-lstm": "LSTM, pre-trained",
+    "scratch-lstm": "LSTM, from scratch",
+    "pretrained-transformer": "Transformer, pre-trained",
+    "scratch-transformer": "Transformer, from scratch",
+    "NB-SVM": "NB-SVM",
+}
+
+
 def write_page() -> None:
     ledger = read_ledger()
-    rows = ["| labels | pre-trained | from scratch | NB-SVM | test reviews |", "|---|---|---|---|---|"]
+    rows = [f"| labels | {' | '.join(COLUMNS.values())} | test reviews |", "|---|---|---|---|---|---|---|"]
     for count in SEEDS:
-        cells = [describe(accuracies(ledger, way, count)) for way in ("pretrained", "scratch", "NB-SVM")]
+        cells = [describe(accuracies(ledger, way, count)) for way in COLUMNS]
         if any(cell != "–" for cell in cells):
             rows.append(f"| {count:,} | {' | '.join(cells)} | {'25,000' if count > 5000 else f'{TESTED:,}'} |")
     page = PAGE.read_text("utf-8")
     marks = re.compile(r"(<!-- labels -->\n).*?(\n<!-- /labels -->)", re.DOTALL)
-    PAGE.write_text(marks.sub(lambda found: f"{found[1]}\n{chr(10).join(rows)}\n{found[2]}", page), "utf-8")
+    PAGE.write_text(marks.sub(lambda match: f"{match[1]}\n{chr(10).join(rows)}\n{match[2]}", page), "utf-8")
     draw_chart(ledger)
 
 
@@ -155,9 +165,10 @@ def draw_chart(ledger: dict[str, Any]) -> None:
     from seqloom.look.charts.labels import LabelCurve, label_curve_chart
 
     curves = []
-    for way, name in (("pretrained", "pre-trained"), ("scratch", "from scratch"), ("NB-SVM", "NB-SVM")):
+    for way, name in COLUMNS.items():
         points = [(count, values) for count in SEEDS if (values := accuracies(ledger, way, count))]
-        curves.append(LabelCurve(name, [count for count, _ in points], [values for _, values in points]))
+        if points:
+            curves.append(LabelCurve(name, [count for count, _ in points], [values for _, values in points]))
     save(label_curve_chart(curves, "accuracy", "IMDB, test reviews; every point is a seed"), CHART)
 
 
