@@ -134,8 +134,7 @@ def test_local_attention_comes_from_a_recipe_and_a_window_that_hides_nothing_is_
     list(training)
     run = load(tmp_path / "run")
     assert run.model.decoder.layers[0].attention.window == 3 and len(run.predict("abcd", beam=2)) == 2
-    with pytest.raises(RunError, match="no ONNX form of MonotonicAttention"):
-        onnx.save(run, tmp_path / "out")
+    assert max(check["gap"] for check in onnx.save(run, tmp_path / "out")["checks"]) < 1e-5
 
 
 @pytest.mark.parametrize(

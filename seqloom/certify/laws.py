@@ -8,7 +8,7 @@ tries them on a person's own layers, the tests on every layer of the library.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -193,33 +193,47 @@ def ignores_padding(subject: Subject) -> Iterator[Case]:
     """Wherever it stands, and even if it is not a number; where it stands, the output is zero. Gradients are finite."""
     sample = Sample(subject)
     for steps in range(1, STEPS + 1):
-        for there in sorted(product((True, False), repeat=steps), key=lambda one: -sum(one)):
+        masks = sorted(product((True, False), repeat=steps), key=lambda one: -sum(one))
+        read = cache(partial(read_padded, sample, masks))  # once for all of these, by the first that is asked
+        for row, there in enumerate(masks):
             words = " ".join(str(int(one)) for one in there)
-            yield f"padding (0) at {words}", partial(measure_padding_gap, sample, there)
+            yield f"padding (0) at {words}", partial(measure_padding_gap, sample, read, row, there)
 
 
-def measure_padding_gap(sample: Sample, there: Sequence[bool]) -> float:
-    """A row with padding beside one without, against the same elements without padding."""
-    steps, valid = len(there), torch.tensor(there)
-    x, mask = sample.x[:2, :steps].clone(), torch.stack([valid, torch.ones(steps, dtype=torch.bool)])
-    poisoned = x.masked_fill(~mask[..., None], torch.nan)
-    y, state = sample.read(poisoned, 0, 1, mask=mask)
-    gaps = [y[0, ~valid], torch.zeros_like(y[0, ~valid])]
-    alone = sample.start(0)
-    if valid.any():
-        expected, alone = sample.net(x[:1, valid], alone)
-        gaps = [torch.cat([gaps[0], y[0, valid]]), torch.cat([gaps[1], expected[0]])]
-    outputs, references = [gaps[0]], [gaps[1]]
-    if sample.net.causal:  # what comes after it is expected the same, and so is padding in pieces
-        more, half = sample.x[:2, STEPS:], (steps + 1) // 2
-        outputs.append(sample.net(more, state)[0][:1])
-        references.append(sample.net(more[:1], alone)[0])
-        first, state = sample.read(poisoned[:, :half], 0, 1, mask=mask[:, :half])
+def read_padded(sample: Sample, masks: Sequence[Sequence[bool]]) -> tuple[list[Tensor], bool]:
+    """One sequence with each of these masks, beside another without padding: outputs, those of an element behind it
+    and those of reading it in two pieces, where there is a next piece; and whether all gradients are finite."""
+    rows, steps = (*[0] * len(masks), 1), len(masks[0])
+    mask = torch.tensor([*masks, [True] * steps])
+    poisoned = sample.x[list(rows), :steps].masked_fill(~mask[..., None], torch.nan)
+    y, state = sample.read(poisoned, *rows, mask=mask)
+    outputs = [y]
+    if sample.net.causal:
+        half = (steps + 1) // 2
+        outputs.append(sample.net(sample.x[list(rows), STEPS:], state)[0])
+        first, state = sample.read(poisoned[:, :half], *rows, mask=mask[:, :half])
         outputs.append(
             first if half == steps else torch.cat([first, sample.net(poisoned[:, half:], state, mask[:, half:])[0]], 1)
         )
-        references.append(y)
-    return measure_gap(outputs, references) if has_finite_gradients(sample.net, outputs) else math.inf
+    return outputs, has_finite_gradients(sample.net, outputs)
+
+
+def measure_padding_gap(
+    sample: Sample, read: Callable[[], tuple[list[Tensor], bool]], row: int, there: Sequence[bool]
+) -> float:
+    """A row with padding, against the same elements without: what comes after it is expected the same, and so is
+    padding in pieces."""
+    outputs, finite = read()
+    kept, alone = torch.tensor(there), sample.start(0)
+    y, *others = (output[row] for output in outputs)
+    expected = torch.zeros_like(y)
+    if kept.any():
+        shown, alone = sample.net(sample.x[:1, : len(there)][:, kept], alone)
+        expected[kept] = shown[0]
+    wanted = [expected, sample.net(sample.x[:1, STEPS:], alone)[0][0], y] if sample.net.causal else [expected]
+    if finite or read_padded(sample, [there])[1]:  # whose gradients are not finite is found by reading it alone
+        return measure_gap([y, *others], wanted)
+    return math.inf
 
 
 def has_finite_gradients(net: Layer, outputs: Sequence[Tensor]) -> bool:

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,9 @@ from seqloom.arguments import describe_value
 from seqloom.config.data import are_parallel
 from seqloom.data.files import digest_file, find_files_by_part
 from seqloom.data.formats.lines import SKIP, Fault
+from seqloom.data.formats.sounds import SoundReading
 from seqloom.data.formats.tables import Skipped, detect_format, parse_split
+from seqloom.data.log_mel import LogMel, LogMelSettings
 from seqloom.data.readers import READERS, Example, find_sound_folder, read_cells, read_files
 from seqloom.data.schema import COLUMN_SEPARATOR, Schema, Side
 from seqloom.errors import DataError
@@ -98,15 +102,26 @@ class PythonExamples(Dataset):
             raise DataError("examples from Python are a list, or lists by part: train, and perhaps validation and test")
         self._examples: dict[str, list[Example]] = {part: [] for part in examples}
         self._faults: dict[str, list[Fault]] = {part: [] for part in examples}
+        self._notes: list[str] = []  # about sound files
+        sounds = (
+            SoundReading(LogMel(LogMelSettings.of(schema.data)), self._notes)
+            if schema.data.source_type == "sound"
+            else None
+        )
         for part, rows in examples.items():
             keys = len(schema.with_keys().keys) if part == "train" else 0
             for number, row in enumerate(rows):
-                if not (sentence := find_fault(row[: len(row) - keys], schema)):
-                    self._examples[part].append(row)
-                elif schema.data.on_bad_row == "error":
-                    raise DataError(f"example {number} of {part}: {sentence}; {SKIP}")
+                loaded = _load_sound(row, sounds, find_sound_folder(schema, ""), part, number) if sounds else row
+                if isinstance(loaded, Fault):
+                    fault = loaded
+                elif sentence := find_fault(loaded[: len(loaded) - keys], schema):
+                    fault = Fault(sentence.split(",")[0][:80], sentence, part, number)
                 else:
-                    self._faults[part].append(Fault(sentence.split(",")[0][:80], sentence, part, number))
+                    self._examples[part].append(loaded)
+                    continue
+                if schema.data.on_bad_row == "error":
+                    raise DataError(f"example {number} of {part}: {fault.sentence}; {SKIP}")
+                self._faults[part].append(fault)
         self.parts = tuple(examples)
         self.names = ("Python",)
 
@@ -114,9 +129,19 @@ class PythonExamples(Dataset):
         return {part: [digest_examples(examples)] for part, examples in self._examples.items()}
 
     def read(self, part: str, skipped: Skipped) -> Iterator[Example]:
+        skipped.notes += self._notes
         for fault in self._faults[part]:
             skipped.add(fault)
         return iter(self._examples[part])
+
+
+def _load_sound(row: Example, sounds: SoundReading, folder: Path, part: str, number: int) -> Example | Fault:
+    """The frames of a sound file in the place of its path; other rows as they are."""
+    if not row or not isinstance(row[0], str | os.PathLike) or not row[0]:
+        return row
+    path = folder / os.path.expanduser(row[0])
+    sound = sounds.read(path.name, path.parent, part, number)
+    return sound if isinstance(sound, Fault) else (sound, *row[1:])
 
 
 def open_dataset(schema: Schema, examples: object = None) -> Dataset:

@@ -59,7 +59,7 @@ def test_every_kind_and_task_answers_without_torch_as_the_run_does(name, tmp_pat
 
 
 @pytest.mark.parametrize("per_element", [False, True])
-@pytest.mark.parametrize("name", [name for name in zoo.ENCODERS if name in zoo.IN_ONNX])
+@pytest.mark.parametrize("name", zoo.ENCODERS)
 def test_every_encoder(name, per_element):
     model = Labeler(nn.Embedding(12, zoo.D), zoo.encoder(name), zoo.stirred(Categorical(zoo.SIZE, 5)), per_element)
     assert max(one.gap for one in check_model(model, write_model(model.eval()))) < 1e-5
@@ -71,14 +71,7 @@ def test_every_decoder_without_a_source(name):
     assert max(one.gap for one in check_model(model, write_model(model))) < 1e-5
 
 
-@pytest.mark.parametrize("name", zoo.WITHOUT_ONNX)
-def test_what_has_no_form_is_refused_by_name(name):
-    encoder, decoder = (name, "gru") if name in zoo.ENCODERS else ("gru-both", name)
-    with pytest.raises(RunError, match="there is no ONNX form of MonotonicAttention"):
-        write_model(zoo.writer(decoder, encoder).eval())
-
-
-@pytest.mark.parametrize("name", [name for name in zoo.DECODERS if name in zoo.IN_ONNX])
+@pytest.mark.parametrize("name", zoo.DECODERS)
 def test_every_decoder_about_a_source(name):
     model = zoo.writer(name, "gru-both").eval()
     assert max(one.gap for one in check_model(model, write_model(model))) < 1e-5

@@ -139,8 +139,6 @@ DECODERS: dict[str, Callable[..., Layer]] = {
     },
     "hard": lambda size, hands: bahdanau_decoder(CELLS["rnn"], D, [SIZE], size, DotAttention(SIZE, size, True), hands),
 }
-WITHOUT_ONNX = [name for name in DECODERS if name.startswith("local-") and "monotonic" in name]  # refused by name
-IN_ONNX = [name for name in (*ENCODERS, *DECODERS) if name not in WITHOUT_ONNX]
 PIECES: dict[str, Callable[[], Layer]] = {  # what the others are made of, from SIZE to SIZE
     "each": lambda: Pointwise(nn.Linear(SIZE, SIZE)),
     "waves": lambda: SinusoidalPositions(SIZE),

@@ -30,12 +30,10 @@ def folder(tmp_path_factory):
 
 
 def settings(folder, case):
+    images = ("classify", f"data.train={folder / 'images'}", "data.source_type=image", "data.image_size=12")
     return {
-        "image-lstm": ["classify", f"data.train={folder / 'images'}", "data.source_type=image", "model.kind=lstm"],
-        "image-transformer": [
-            *("classify", f"data.train={folder / 'images'}", "data.source_type=image", "model.kind=transformer"),
-            "model.heads=2",
-        ],
+        "image-lstm": [*images, "model.kind=lstm"],
+        "image-transformer": [*images, "model.kind=transformer", "model.heads=2"],
         "chords": ["chorales", f"data.train={folder / 'chords.json'}", "train.bptt_window=8"],
         "tagged": [
             *("seq2seq", f"data.train={folder / 'tagged.csv'}", "data.source=word", "data.target=answer"),

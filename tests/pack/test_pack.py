@@ -119,13 +119,13 @@ def opened(page, made):
     return open_graph
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.ENCODERS if name in zoo.IN_ONNX])
+@pytest.mark.parametrize("name", zoo.ENCODERS)
 def test_every_encoder(name, runtime):
     model = Labeler(nn.Embedding(12, zoo.D), zoo.encoder(name), zoo.stirred(Categorical(zoo.SIZE, 5)), False).eval()
     assert max(one.gap for one in check_model(model, opened(runtime, packed(write_model(model))))) < 1e-4
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.DECODERS if name in zoo.IN_ONNX])
+@pytest.mark.parametrize("name", zoo.DECODERS)
 def test_every_decoder(name, runtime):
     model = zoo.writer(name, "gru-both").eval()
     assert max(one.gap for one in check_model(model, opened(runtime, packed(write_model(model))))) < 1e-4

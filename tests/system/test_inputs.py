@@ -12,6 +12,8 @@ from seqloom.config.recipe import Recipe
 from seqloom.errors import DataError
 from seqloom.runs.run import load, train
 
+from ..preparing import prepare_task
+
 TINY = ("model.size=8", "train.batch_tokens=512", "train.steps=2", "train.validate_every=2")
 
 
@@ -129,6 +131,27 @@ def test_sounds_from_python_train_a_writer_that_answers_arrays_files_tables_and_
     for sentence, given in wrong.items():
         with pytest.raises(DataError, match=sentence):
             run.predict(given)
+
+
+def test_paths_of_sound_files_from_python_are_the_frames_of_the_files(tmp_path):
+    soundfile = pytest.importorskip("soundfile", reason="the extra sound is not installed")
+    sounds = [0.5 * np.sin(np.arange(600 + 100 * n) * (0.3 + 0.9 * (n % 2))).astype(np.float32) for n in range(4)]
+    paths = [tmp_path / f"{number}.flac" for number in range(4)]
+    for path, sound in zip(paths, sounds, strict=True):
+        soundfile.write(path, np.stack([sound, sound], 1), 8000, subtype="PCM_24")
+    settings = ("data.source_type=sound", "data.sample_rate=8000", "data.mel_bands=8", "data.on_bad_row=skip")
+    recipe = Recipe.of({"task": "seq2seq"}).override(*settings, f"data.sounds={tmp_path}")
+    found = []
+    for sources in (sounds, paths, [path.name for path in paths]):
+        rows = {part: [*zip(sources, "abab", strict=True)] for part in ("train", "validation", "test")}
+        _, prepared = prepare_task(recipe, note=str, examples=rows)
+        found.append([np.asarray(prepared.splits["train"].ids["source"][row]) for row in range(4)])
+        assert (sources is sounds) != any("2 channels are read as their mean" in note for note in prepared.report.notes)
+    for frames in found[1:]:
+        for one, other in zip(frames, found[0], strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-2)
+    with pytest.raises(DataError, match="example 1 of train: there is no sound file 'nowhere.wav' in"):
+        prepare_task(recipe.override("data.on_bad_row=error"), examples=[(paths[0], "a"), ("nowhere.wav", "b")])
 
 
 # --- tags, labels, numbers, texts ----------------------------------------------------------------------------------

@@ -126,3 +126,20 @@ def test_no_tune_of_the_sample_is_in_two_parts():
     tunes = [tune for part in parts.values() for _, tune in part]
     assert len(set(tunes)) == len(tunes) and {note for tune in tunes for note in tune.split()} == set(NAMES)
     assert all(np.abs(sound).max() <= 1 and len(sound) / RATE > 0.2 for part in parts.values() for sound, _ in part)
+
+
+def test_it_resumes_to_the_same_bits(tmp_path):
+    settings = (*SMALL, "model.dropout=0.2", "train.steps=7", "train.checkpoint_every=2", "train.validate_every=3")
+    recipe, examples = Recipe.of({"task": "transcribe"}).override(*settings), parts(words(20))
+    list(train(recipe, tmp_path / "whole", examples=examples))
+    records = train(recipe, tmp_path / "cut", examples=examples)
+    for record in records:
+        if record.step >= 3:
+            break
+    records.close()
+    list(train(recipe, tmp_path / "cut", examples=examples, resume=True))
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
+    assert (
+        weights[0] == weights[1]
+        and load(tmp_path / "cut").scores["scores"] == load(tmp_path / "whole").scores["scores"]
+    )

@@ -14,7 +14,7 @@ from ...layers.attention import (
     ProjectedAttention,
     ScaledDotAttention,
 )
-from ...layers.local_attention import PredictiveAttention
+from ...layers.local_attention import LocalAttention, PredictiveAttention
 from ...layers.non_local import NonLocalLayer
 from ...layers.positions import NoRotation, Rotary, Rotation
 from ...layers.transformer import CausalAttention, CrossAttention, OwnAttention, SelfAttention
@@ -81,20 +81,22 @@ SCORES: dict[type[Attention], Callable[[Graph, Any, Value, Value], Value]] = {
 
 def score_of(attention: Attention) -> Attention:
     """What scores: of a local attention, the one that it limits."""
-    return attention.score if isinstance(attention, PredictiveAttention) else attention
+    return attention.score if isinstance(attention, LocalAttention) else attention
 
 
-def look(graph: Graph, attention: Attention, query: Value, source: Fixed) -> Value:
-    """What queries (B, T, Q) see of a source: (B, T, D)."""
+def look(graph: Graph, attention: Attention, query: Value, source: Fixed, places: Value | None = None) -> Value:
+    """What queries (B, T, Q) see of a source: (B, T, D). A monotonic attention is told the places (B, T) of steps."""
     keys, values, mask = (leaf.value for leaf in source.leaves)
     score, shown = score_of(attention), mask.unsqueeze(1)
     scores = SCORES[type(score)](graph, score, query, keys)
-    if isinstance(attention, PredictiveAttention):
-        distance = measure_distance(graph, attention, query, mask)
+    if isinstance(attention, LocalAttention):
+        center = predict_center(graph, attention, query, mask) if places is None else places.unsqueeze(2)
+        distance = graph.arange(mask.length(1)).cast(TensorProto.FLOAT) - center
         near = graph.add("LessOrEqual", graph.add("Abs", distance), float(attention.window))
         weights = weigh(graph, scores, graph.add("And", shown, near), SOURCE)
-        share = distance / float(attention.window)
-        weights = weights * graph.add("Exp", share * share * -2.0)
+        if places is None:
+            share = distance / float(attention.window)
+            weights = weights * graph.add("Exp", share * share * -2.0)
     else:
         weights = weigh(graph, scores, shown, SOURCE)
     if attention.hard:
@@ -102,12 +104,13 @@ def look(graph: Graph, attention: Attention, query: Value, source: Fixed) -> Val
     return weights @ values
 
 
-def measure_distance(graph: Graph, attention: PredictiveAttention, query: Value, mask: Value) -> Value:
-    """How far each element of the source is from where each query looks: (B, T, S)."""
+def predict_center(graph: Graph, attention: Any, query: Value, mask: Value) -> Value:
+    """Where in the source each query of a predictive attention looks: (B, T, 1)."""
+    if not isinstance(attention, PredictiveAttention):
+        raise refuse(attention, "attention")
     lengths = graph.add("ReduceSum", mask.cast(TensorProto.FLOAT), graph.integers((1,)), keepdims=1)
     inner = write_linear(graph, attention.W, query).tanh()
-    center = graph.add("Sigmoid", write_linear(graph, attention.v, inner)) * lengths.unsqueeze(1)
-    return graph.arange(mask.length(1)).cast(TensorProto.FLOAT) - center
+    return graph.add("Sigmoid", write_linear(graph, attention.v, inner)) * lengths.unsqueeze(1)
 
 
 def harden(graph: Graph, weights: Value, axis: int) -> Value:

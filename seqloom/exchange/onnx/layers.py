@@ -18,6 +18,7 @@ from ...layers.base import (
 )
 from ...layers.convolution import Convolution
 from ...layers.lexicon import HandedOn
+from ...layers.local_attention import MonotonicAttention
 from ...layers.non_local import NonLocalLayer
 from ...layers.positions import LearnedPositions, SinusoidalPositions
 from ...layers.recurrent import (
@@ -196,31 +197,52 @@ def separate_states(layer: SeparateDirections, state: State, graph: Graph) -> tu
 # --- decoders that look at a memory ---------------------------------------------------------------------------------
 
 
-def start_attention(graph: Graph, attention: Attention, memory: Source | None) -> Fixed:
+def start_attention(graph: Graph, attention: Attention, batch: Value, memory: Source | None) -> State:
+    """What is known of the source; for a monotonic attention, which looks around it, also the number of steps."""
     if memory is None:
         raise refuse(attention, "attention without a source")
-    return prepare(graph, attention, memory.values, memory.mask)
+    source = prepare(graph, attention, memory.values, memory.mask)
+    counts = isinstance(attention, MonotonicAttention)
+    return (source, start_count(graph, attention, batch, memory)) if counts else source
+
+
+def count_steps(graph: Graph, attention: Attention, x: Value, state: State) -> tuple[Fixed, Value | None, State]:
+    """The source, the place of each step, if the attention asks for it, and the state afterwards."""
+    if not isinstance(attention, MonotonicAttention):
+        return state, None, state
+    source, count = state
+    places, count = count_positions(graph, x, count)
+    return source, places.cast(TensorProto.FLOAT), (source, count)
 
 
 def read_bahdanau(
     graph: Graph, layer: Bahdanau, x: Value, state: State, reading: Reading | None
 ) -> tuple[Value, State]:
-    entries, source = state
+    entries, known = state
+    source, places, known = count_steps(graph, layer.attention, x, known)
 
     def join(x_t: Value, entries: list[Value]) -> Value:
-        context = look(graph, layer.attention, entries[0].unsqueeze(1), source).squeeze(1)
+        place = None
+        if places is not None:
+            x_t, place = x_t.slice(-1, 0, -1), x_t.slice(-1, -1)
+        context = look(graph, layer.attention, entries[0].unsqueeze(1), source, place).squeeze(1)
         return write_module(graph, layer.cell.W, graph.concat(x_t, context))
 
-    y, entries = scan_cell(graph, layer.cell, zero_padding(graph, x, reading), entries, reading, join=join)
-    return y, (entries, source)
+    x = zero_padding(graph, x, reading)
+    if places is not None:  # each step is handed its place behind what it reads
+        x = graph.concat(x, places.unsqueeze(2))
+    y, entries = scan_cell(graph, layer.cell, x, entries, reading, join=join)
+    return y, (entries, known)
 
 
 def start_bahdanau(graph: Graph, layer: Bahdanau, batch: Value, memory: Source | None) -> State:
-    return start_entries(graph, layer.begin, layer.cell, batch, memory), start_attention(graph, layer.attention, memory)
+    known = start_attention(graph, layer.attention, batch, memory)
+    return start_entries(graph, layer.begin, layer.cell, batch, memory), known
 
 
 def read_luong(graph: Graph, layer: Luong, x: Value, state: State, reading: Reading | None) -> tuple[Value, State]:
-    context = look(graph, layer.attention, x, state)
+    source, places, state = count_steps(graph, layer.attention, x, state)
+    context = look(graph, layer.attention, x, source, places)
     y = write_linear(graph, layer.join, graph.concat(x, context)).tanh()
     return zero_padding(graph, y, reading), state
 
@@ -306,7 +328,9 @@ LAYERS: dict[type[nn.Module], Writer] = {
     Bahdanau: Writer(
         read_bahdanau, start_bahdanau, lambda layer, state, graph: (tuple(leaf.value for leaf in state[0]),)
     ),
-    Luong: Writer(read_luong, lambda graph, layer, batch, memory: start_attention(graph, layer.attention, memory)),
+    Luong: Writer(
+        read_luong, lambda graph, layer, batch, memory: start_attention(graph, layer.attention, batch, memory)
+    ),
     SelfAttention: Writer(read_sequence),
     NonLocalLayer: Writer(read_others),
     CausalAttention: Writer(read_past, start_past),
