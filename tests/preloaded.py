@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-SCORED = 60  # examples of each part of a sample, but for the one that is trained on
+SCORED, CUT = 60, 2000  # examples of each part of a sample, but for the one that is trained on; characters of a text
 
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
@@ -47,9 +47,12 @@ def start(folder: Path) -> Iterator[Path]:
 def score_few(make: Callable[[], Mapping[str, Sequence[Any]]]) -> Callable[[], Mapping[str, Sequence[Any]]]:
     """A sample with few examples to score: a model of few steps writes long answers, and pages show no scores of it."""
 
+    def shorten(rows: Sequence[Any]) -> Sequence[Any]:
+        few = rows[:: -(-len(rows) // SCORED) or 1]
+        return [(row[0][:CUT],) if len(row) == 1 else row for row in few]
+
     def made() -> Mapping[str, Sequence[Any]]:
-        parts = make().items()
-        return {part: rows if part == "train" else rows[:: -(-len(rows) // SCORED) or 1] for part, rows in parts}
+        return {part: rows if part == "train" else shorten(rows) for part, rows in make().items()}
 
     return made
 
