@@ -48,7 +48,9 @@ static inline NAMED(four) NAMED(spread)(const unsigned char *x) {
 static inline NAMED(sums) NAMED(add)(NAMED(sums) sums, const signed char *weights, NAMED(four) x) {
     const __m256i signs = _mm256_sign_epi8(_mm256_loadu_si256((const __m256i *)weights), x);
     const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(x), signs);
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    const __m256i fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    __asm__("vpaddd %1, %0, %0" : "+x"(sums) : "x"(fours)); /* the compiler would move sums out of their registers */
+    return sums;
 }
 
 #else
@@ -86,25 +88,23 @@ static inline NAMED(sums) NAMED(add)(NAMED(sums) sums, const signed char *weight
 static void NAMED(round_rows)(long rows, long inputs, const REAL *x, long x_stride, REAL *worth, unsigned char *bytes) {
     const long deep = (inputs + 3) / 4 * 4;
     for (long row = 0; row < rows; row++, x += x_stride, bytes += deep) {
-        REAL most[LANES] = {0}, strange[LANES] = {0}, largest = 0, doubt = 0;
-        long j = 0;
-        for (; j + LANES <= inputs; j += LANES)
-            for (long lane = 0; lane < LANES; lane++) {
-                const REAL number = x[j + lane], size = number < 0 ? -number : number;
-                most[lane] = size > most[lane] ? size : most[lane];
-                strange[lane] += number * 0;
-            }
-        for (; j < inputs; j++) {
-            const REAL size = x[j] < 0 ? -x[j] : x[j];
-            most[0] = size > most[0] ? size : most[0], strange[0] += x[j] * 0;
+        BITS most = 0; /* without signs, bits are in the order of their numbers; infinity and what is none come last */
+        for (long j = 0; j < inputs; j++) {
+            BITS bits;
+            memcpy(&bits, x + j, sizeof bits);
+            bits = bits << 1 >> 1;
+            most = bits > most ? bits : most;
         }
-        for (long lane = 0; lane < LANES; lane++)
-            largest = most[lane] > largest ? most[lane] : largest, doubt += strange[lane];
+        REAL largest;
+        memcpy(&largest, &most, sizeof largest);
+        const REAL doubt = largest * 0;
         const REAL share = 127 / (largest > (REAL)1e-30 ? largest : (REAL)1e-30); /* next to nothing counts as that */
         worth[row] = largest / 127 + doubt;
-        for (j = 0; j < inputs; j++)
-            bytes[j] = doubt == 0 ? (unsigned char)((int)((x[j] * share + (REAL)ROUND) - (REAL)ROUND) + MOVED) : 0;
-        for (; j < deep; j++) bytes[j] = 0;
+        memset(bytes, 0, deep);
+        if (doubt == 0)
+#pragma GCC ivdep
+            for (long j = 0; j < inputs; j++)
+                bytes[j] = (unsigned char)((int)((x[j] * share + (REAL)ROUND) - (REAL)ROUND) + MOVED);
     }
 }
 
@@ -131,15 +131,20 @@ static inline __attribute__((always_inline)) void NAMED(int8_tile)(const long ro
                     NAMED(add)(sums[row][v], w + v / VECTORS * PANEL * deep + v % VECTORS * WIDE * 4, four);
         }
     }
-    for (long row = 0; row < rows; row++) {
+#pragma GCC unroll 8
+    for (long row = 0; row < rows; row++) { /* unrolled, or else the sums would have to stand in memory all the time */
         int32_t whole[4 * PANEL];
         REAL scaled[4 * PANEL];
-        memcpy(whole, sums[row], panels * PANEL * sizeof(int32_t));
+#pragma GCC unroll 16
+        for (long v = 0; v < panels * VECTORS; v++) memcpy(whole + v * WIDE, &sums[row][v], WIDE * sizeof(int32_t));
         for (long j = 0; j < panels * PANEL; j++) {
             const long output = panel * PANEL + j;
             scaled[j] = (REAL)(whole[j] - MOVED * totals[output]) * (worth[row] * scale[output]) + bias[output];
         }
-        memcpy(y + row * y_stride, scaled, (width < panels * PANEL ? width : panels * PANEL) * sizeof(REAL));
+        if (width >= panels * PANEL)
+            memcpy(y + row * y_stride, scaled, panels * PANEL * sizeof(REAL));
+        else
+            memcpy(y + row * y_stride, scaled, width * sizeof(REAL));
     }
 }
 
