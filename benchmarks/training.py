@@ -32,6 +32,7 @@ from seqloom.layers.chunked_cross_entropy import LinearCrossEntropy
 from seqloom.tasks import declare
 from seqloom.tasks.task import Feed
 from seqloom.training.loop import Training
+from seqloom.training.memory import keep_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SEQLOOM_DATA") or ROOT.parent / "shared" / "data")
@@ -129,8 +130,9 @@ class Ours:
 
     def __call__(self) -> float:
         begun, epoch = clock(), self.training.progress.epoch
-        while self.training.progress.epoch == epoch:
-            self.training.advance()
+        with keep_memory():  # as `seqloom train` does
+            while self.training.progress.epoch == epoch:
+                self.training.advance()
         return clock() - begun
 
     def lists(self) -> tuple[list[torch.Tensor], list[Any]]:

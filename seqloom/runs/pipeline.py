@@ -29,6 +29,7 @@ from ..training.events import Events
 from ..training.files import json_bytes, read_json, sha256, write_atomically
 from ..training.loop import evaluation_mode, fit
 from ..training.manifests import compute_sums, read_manifest, replace_file, write_manifest
+from ..training.memory import keep_memory
 from ..training.probe import Stopped, estimate_seconds, fit_steps_to_time, format_duration
 from ..training.processes import ProcessGroup, shutdown
 from ..training.records import Record
@@ -318,7 +319,7 @@ class Pipeline:
             judge_start=self.knows and self.loaded is None,
         )
         end, first = None, True
-        with closing(Events(self.folder)) as events:
+        with keep_memory(), closing(Events(self.folder)) as events:
             events.add_text("recipe", indent(self.task.recipe.to_toml(comments=False), "    "), 0)
             for record in records:
                 if first and resumed:

@@ -32,18 +32,19 @@ SHAPES = {
     "rotary": {"positions": "rotary", "norm": "pre"},
     "no positions": {"positions": "none"},
     "window": {"window": 3},
+    "more heads than look together": {"size": 36, "heads": 18},
 }
 
 
 def build(shape: dict, memory: bool = True, dtype: torch.dtype = torch.double) -> Generator:
-    config = TransformerConfig(SIZE, **{"depth": 2, "heads": 2, "norm": "post", **shape})
-    source = None
+    config = TransformerConfig(**{"size": SIZE, "depth": 2, "heads": 2, "norm": "post", **shape})
+    size, source = config.size, None
     if memory:
-        reader = transformer(SIZE, replace(config, window=0), causal=False)
-        source = Source(TokenEmbedding(WORDS, SIZE), Encoder(reader, mean_pool))
-    writer = transformer(SIZE, config, causal=True, memory=SIZE if memory else 0)
-    head = Categorical(SIZE, WORDS, impossible=[5, 6])
-    return stirred(Generator(TokenEmbedding(WORDS, SIZE), writer, head, source)).to(dtype).eval()
+        reader = transformer(size, replace(config, window=0), causal=False)
+        source = Source(TokenEmbedding(WORDS, size), Encoder(reader, mean_pool))
+    writer = transformer(size, config, causal=True, memory=size if memory else 0)
+    head = Categorical(size, WORDS, impossible=[5, 6])
+    return stirred(Generator(TokenEmbedding(WORDS, size), writer, head, source)).to(dtype).eval()
 
 
 def build_recurrent(kind: str, dtype: torch.dtype = torch.double) -> Generator:

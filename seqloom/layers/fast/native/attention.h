@@ -3,7 +3,9 @@
    However long a source is, it is read in blocks: a block's weights fit into the stack, and what was seen before is
    scaled down when a later block has a larger score. */
 
-#define BLOCK 512
+#define BLOCK 512   /* steps */
+#define FEW 8       /* steps that all heads look at before the next ones */
+#define TOGETHER 16 /* heads whose weights of a block fit into the stack */
 
 /* How well a vector agrees with each of `count` others; four at a time, as one waits for its sums. */
 static inline void NAMED(dots)(const REAL *a, const REAL *const *vectors, long from, long count, long size, REAL scale,
@@ -112,7 +114,9 @@ static void NAMED(attend_lines)(const NAMED(lines) *lines, long heads, long widt
     for (long row = 0; fresh && row < rows; row++)
         memcpy(steps + row / (origin ? 1 : lines->per) * source_stride + (length - 1) * stride,
                fresh + row * query_stride, size * sizeof(REAL));
-    const long parts = rows > 3 ? 1 : heads; /* few rows are shared out by their heads */
+    const long most = NAMED(threads) && rows <= 3 ? omp_get_max_threads() : 1; /* few rows are shared out by heads */
+    const long least = (heads + TOGETHER - 1) / TOGETHER, shared = most < heads ? most : heads;
+    const long parts = shared > least ? shared : least;
 #pragma omp parallel for schedule(static) collapse(2) if (NAMED(threads) && rows * (length - first) * size > WORTH)
     for (long row = 0; row < rows; row++)
     for (long part = 0; part < parts; part++) {
@@ -129,14 +133,19 @@ static void NAMED(attend_lines)(const NAMED(lines) *lines, long heads, long widt
             for (long t = 0; t < count; t++)
                 found[t] = steps + (origin ? origin[row * lines->origin_stride + start + t] : source) * source_stride +
                            (start + t) * stride;
-            for (long head = lowest; head < above; head++) {
-                REAL weights[BLOCK];
-                NAMED(dots)(query + row * query_stride + head * width, found, head * width, count, width, scale,
-                            weights);
-                const REAL share = NAMED(weigh)(all + head, weights, marks ? marks + start : 0, count);
-                NAMED(mix)(weights, found, heads * width + head * value_width, count, value_width, share,
-                           y + (row * heads + head) * value_width);
-            }
+            REAL weights[TOGETHER][BLOCK], share[TOGETHER];
+            for (long t = 0; t < count; t += FEW) /* all heads of a few steps: they stand side by side in memory */
+                for (long head = lowest; head < above; head++)
+                    NAMED(dots)(query + row * query_stride + head * width, found + t, head * width,
+                                count - t < FEW ? count - t : FEW, width, scale, weights[head - lowest] + t);
+            for (long head = lowest; head < above; head++)
+                share[head - lowest] =
+                    NAMED(weigh)(all + head, weights[head - lowest], marks ? marks + start : 0, count);
+            for (long t = 0; t < count; t += FEW)
+                for (long head = lowest; head < above; head++)
+                    NAMED(mix)(weights[head - lowest] + t, found + t, heads * width + head * value_width,
+                               count - t < FEW ? count - t : FEW, value_width, t ? 1 : share[head - lowest],
+                               y + (row * heads + head) * value_width);
         }
         for (long head = lowest; head < above; head++)
             NAMED(finish)(all + head, value_width, y + (row * heads + head) * value_width);
@@ -181,3 +190,5 @@ void NAMED(look)(long rows, long per, long length, long size, long value_size, c
 }
 
 #undef BLOCK
+#undef FEW
+#undef TOGETHER

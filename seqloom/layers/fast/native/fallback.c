@@ -10,3 +10,5 @@ __attribute__((weak)) void GOMP_parallel(void (*body)(void *), void *data, unsig
 __attribute__((weak)) int omp_get_num_threads(void) { return 1; }
 
 __attribute__((weak)) int omp_get_thread_num(void) { return 0; }
+
+__attribute__((weak)) int omp_get_max_threads(void) { return 1; }

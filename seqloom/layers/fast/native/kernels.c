@@ -44,6 +44,8 @@
 
 static int NAMED(threads) = 1; /* whether there may be more than one */
 
+int omp_get_max_threads(void); /* of OpenMP, or of fallback.c */
+
 void NAMED(use_one_thread)(void) { NAMED(threads) = 0; }
 
 /* How many outputs stand side by side in a panel of weights. */

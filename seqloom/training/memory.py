@@ -1,0 +1,30 @@
+"""Memory that stays with the process from step to step, instead of going back to the system and coming again."""
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# Of glibc's <malloc.h>: from how much free memory at the end some is given back, and how many blocks are mapped.
+TRIM_THRESHOLD, MMAP_MAX = -1, -4
+NEVER, LATE, USUALLY = 2**31 - 1, 64 << 20, 65536  # 64 MB is what glibc itself arrives at when large blocks are freed
+
+
+@contextmanager
+def keep_memory() -> Iterator[None]:
+    """While this lasts, what is freed is kept for what is needed next. Otherwise a large tensor is mapped anew each
+    time, and the system clears every page of it: a seventh of a training step of an LSTM with 25,600 words in a batch.
+    Nothing changes where the C library is not glibc."""
+    library: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if not hasattr(library, "gnu_get_libc_version"):
+        yield
+        return
+    library.mallopt(TRIM_THRESHOLD, NEVER)
+    library.mallopt(MMAP_MAX, 0)
+    try:
+        yield
+    finally:
+        library.mallopt(TRIM_THRESHOLD, LATE)
+        library.mallopt(MMAP_MAX, USUALLY)
+        library.malloc_trim(0)
