@@ -16,12 +16,11 @@ from torch.nn.functional import normalize
 from ..arrays import Doubles
 from ..data.vocabulary import NEVER_WRITTEN
 from ..layers.base import Layer, Memory
-from ..layers.description import Child
-from ..layers.fast.steps import Step, prepare_step
 from ..layers.heads import Head
+from ..layers.padding import full_mask
 from ..layers.state import State
 from ..models import Generator, device_of
-from .wrapping import MixingHead, TokenBeside
+from .wrapping import DecoderBeside, MixingHead, TokenBeside
 
 SHARPNESS = (2.0, 5.0, 10.0, 20.0, 40.0)  # that are tried: what the cosine of two states is multiplied by
 ROUNDS = 50  # of expectation and maximization: the share stands still long before
@@ -63,70 +62,43 @@ class ContinuousCache(NamedTuple):
         return wrapped.eval()
 
 
-class CacheBeside(Layer):
+class CacheBeside(DecoderBeside):
     """A decoder whose outputs have behind them the weights of the tokens in the cache, and these tokens."""
 
     def __init__(self, layer: Layer, cache: ContinuousCache, like: Tensor) -> None:
-        super().__init__()
-        self.layer, self.cache, self.like = layer, cache, like
-        self.final_state_sizes = layer.final_state_sizes
+        super().__init__(layer)
+        self.cache, self.like = cache, like
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         keys = self.like.new_zeros(batch, self.cache.length, len(self.like))
         tokens = torch.full(keys.shape[:2], NOTHING, device=keys.device)
         return self.layer.initial_state(batch, memory), keys, tokens, keys.new_zeros(batch, len(self.like))
 
-    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        inner, keys, tokens, last = state
-        y, inner = self.layer(x[..., :-1], inner, mask)
-        known = torch.ones_like(x[..., 0], dtype=torch.bool) if mask is None else mask
-        weights, candidates, carried = self.look_back(y, x[..., -1].long(), known, keys, tokens, last)
-        return torch.cat([y, weights * known[..., None], candidates.to(y)], -1), (inner, *carried)
-
-    def look_back(
-        self, y: Tensor, read: Tensor, known: Tensor, keys: Tensor, tokens: Tensor, last: Tensor
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """The weights (B, T, length) of what is in the cache at each place, its tokens, and what is carried on."""
-        length = self.cache.length
+    def look(self, y: Tensor, tokens: Tensor, mask: Tensor | None, *own: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The weights of what is in the cache at each place, and its tokens: (B, T, 2 length)."""
+        (keys, kept, last), length = own, self.cache.length
+        known = full_mask(tokens) if mask is None else mask
         order = torch.argsort(~known, dim=1, stable=True)  # what is read comes first, padding after it
         states = normalize(y, dim=-1).gather(1, order[..., None].expand_as(y))
         before = torch.cat([last[:, None], states], 1)  # the state that each token came after, and the last one
-        came = read.gather(1, order)
+        came = tokens.gather(1, order)
         never = torch.isin(came, torch.tensor(NEVER_WRITTEN, device=came.device)) | ~before[:, :-1].any(-1)
-        keys, tokens = torch.cat([keys, before[:, :-1]], 1), torch.cat([tokens, came.masked_fill(never, NOTHING)], 1)
+        keys, kept = torch.cat([keys, before[:, :-1]], 1), torch.cat([kept, came.masked_fill(never, NOTHING)], 1)
         # A place sees the `length` tokens up to its own: its number among those that are read says where they begin.
         rank = (known.cumsum(1) - 1).clamp(min=0)
         places = rank[..., None] + 1 + torch.arange(length, device=y.device)
         alike = (normalize(y, dim=-1) @ keys.transpose(1, 2)).gather(2, places)
-        candidates = tokens[:, None].expand(-1, y.shape[1], -1).gather(2, places)
+        candidates = kept[:, None].expand(-1, y.shape[1], -1).gather(2, places)
         weights = (
             (self.cache.sharpness * alike).masked_fill(candidates == NOTHING, -torch.inf).softmax(-1).nan_to_num(0)
         )
         count = known.sum(1)[:, None]
         carried = count + torch.arange(length, device=y.device)
-        return (
-            weights,
-            candidates,
-            (
-                keys.gather(1, carried[..., None].expand(-1, -1, keys.shape[-1])),
-                tokens.gather(1, carried),
-                before.gather(1, count[..., None].expand(-1, -1, before.shape[-1]))[:, 0],
-            ),
+        return torch.cat([weights * known[..., None], candidates.to(y)], -1), (
+            keys.gather(1, carried[..., None].expand(-1, -1, keys.shape[-1])),
+            kept.gather(1, carried),
+            before.gather(1, count[..., None].expand(-1, -1, before.shape[-1]))[:, 0],
         )
-
-    def children_in_order(self) -> list[Child]:
-        return [Child("layer", self.layer)]
-
-    def fast_step(self) -> Step:
-        move = prepare_step(self.layer)
-
-        def step(x: Tensor, state: State) -> tuple[Tensor, State]:
-            y, inner = move(x[:, :-1], state[0])
-            known = torch.ones_like(x[:, :1], dtype=torch.bool)
-            weights, candidates, carried = self.look_back(y[:, None], x[:, -1:].long(), known, *state[1:])
-            return torch.cat([y, weights[:, 0], candidates[:, 0].to(y)], -1), (inner, *carried)
-
-        return step
 
 
 class CachedHead(MixingHead):

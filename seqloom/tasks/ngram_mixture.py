@@ -16,12 +16,10 @@ from ..baselines.language import UNSEEN, NGram, Order
 from ..data.vocabulary import END, NEVER_WRITTEN, START
 from ..errors import RunError
 from ..layers.base import Layer, Memory
-from ..layers.description import Child
-from ..layers.fast.steps import Step, prepare_step
 from ..layers.heads import Head
 from ..layers.state import State
 from ..models import Generator
-from .wrapping import MixingHead, TokenBeside
+from .wrapping import DecoderBeside, MixingHead, TokenBeside
 
 PASSED = (0.1, 0.3, 0.6)  # what a context passes on to shorter ones: the less, the better it is known
 ROUNDS = 50  # of expectation and maximization: the shares stand still long before
@@ -137,50 +135,29 @@ def number_tokens(size: int) -> Integers:
     return np.maximum(numbers, 0)
 
 
-class ContextBeside(Layer):
+class ContextBeside(DecoderBeside):
     """A decoder whose outputs have the contexts of an n-gram model behind them."""
 
     def __init__(self, layer: Layer, ngram: NGram, numbers: Integers) -> None:
-        super().__init__()
-        self.layer, self.ngram, self.numbers = layer, ngram, numbers
-        self.final_state_sizes = layer.final_state_sizes
+        super().__init__(layer)
+        self.ngram, self.numbers = ngram, numbers
 
     def initial_state(self, batch: int, memory: Memory | None = None) -> State:
         return self.layer.initial_state(batch, memory), torch.from_numpy(self.ngram.begin(batch))
 
-    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
-        inner, before = state
-        y, inner = self.layer(x[..., :-1], inner, mask)
-        contexts, last = self.follow(x[..., -1], before, mask)
-        if mask is not None:
-            contexts = contexts * mask[..., None].to(contexts.device)
-        return torch.cat([y, contexts.to(y)], -1), (inner, last)
-
-    def follow(self, tokens: Tensor, before: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def look(self, y: Tensor, tokens: Tensor, mask: Tensor | None, *own: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The contexts (B, T, n) after each token, and those after the last; padding is passed over."""
+        [before] = own
         known = np.ones(tokens.shape, dtype=bool) if mask is None else mask.cpu().numpy()
         order = np.argsort(~known, 1, kind="stable")  # what is read comes first
-        numbers = self.numbers[np.where(known, tokens.cpu().numpy().astype(np.int64), 0)]
+        numbers = self.numbers[np.where(known, tokens.cpu().numpy(), 0)]
         first = before.cpu().numpy()
         after = self.ngram.read(np.take_along_axis(numbers, order, 1), first)
         whole = np.concatenate([first[:, None], after], 1)
         last = np.take_along_axis(whole, known.sum(1)[:, None, None], 1)[:, 0]
         contexts = np.empty_like(after)
         np.put_along_axis(contexts, order[..., None], after, 1)
-        return torch.from_numpy(contexts), torch.from_numpy(last).to(before.device)
-
-    def children_in_order(self) -> list[Child]:
-        return [Child("layer", self.layer)]
-
-    def fast_step(self) -> Step:
-        move = prepare_step(self.layer)
-
-        def step(x: Tensor, state: State) -> tuple[Tensor, State]:
-            y, inner = move(x[:, :-1], state[0])
-            contexts, last = self.follow(x[:, -1:], state[1], None)
-            return torch.cat([y, contexts[:, 0].to(y)], -1), (inner, last)
-
-        return step
+        return torch.from_numpy(contexts * known[..., None]), (torch.from_numpy(last).to(before.device),)
 
 
 class CountedHead(MixingHead):

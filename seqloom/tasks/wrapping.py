@@ -11,7 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..layers.base import Layer
+from ..layers.description import Child
+from ..layers.fast.steps import Step, prepare_step
 from ..layers.heads import Head, Loss, WrappedHead, select_valid, sum_and_count
+from ..layers.state import State
 
 
 class TokenBeside(nn.Module):
@@ -24,6 +28,37 @@ class TokenBeside(nn.Module):
     def forward(self, y: Tensor) -> Tensor:
         vectors: Tensor = self.embed(y)
         return torch.cat([vectors, y[..., None].to(vectors.dtype)], -1)
+
+
+class DecoderBeside(Layer):
+    """A decoder whose outputs have more features behind them, which another model makes of the tokens that are read."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__()
+        self.layer, self.final_state_sizes = layer, layer.final_state_sizes
+
+    @abstractmethod
+    def look(self, y: Tensor, tokens: Tensor, mask: Tensor | None, *own: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The features (B, T, E) beside the net's y, and what the other model remembers then in place of `own`."""
+
+    def forward(self, x: Tensor, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:
+        inner, *own = state
+        y, inner = self.layer(x[..., :-1], inner, mask)
+        extra, after = self.look(y, x[..., -1].long(), mask, *own)
+        return torch.cat([y, extra.to(y)], -1), (inner, *after)
+
+    def children_in_order(self) -> list[Child]:
+        return [Child("layer", self.layer)]
+
+    def fast_step(self) -> Step:
+        move = prepare_step(self.layer)
+
+        def step(x: Tensor, state: State) -> tuple[Tensor, State]:
+            y, inner = move(x[:, :-1], state[0])
+            extra, after = self.look(y[:, None], x[:, -1:].long(), None, *state[1:])
+            return torch.cat([y, extra[:, 0].to(y)], -1), (inner, *after)
+
+        return step
 
 
 class MixingHead(WrappedHead):
