@@ -44,10 +44,11 @@ class DocumentReading(PackedReading):
         head = tie(model, embed, Categorical(body.width, len(self.target)))
         return Labeler(embed, reader, head, per_element=False, dropout=body.dropout)
 
-    def initialize(self, model: Labeler, note: Callable[[str], object]) -> None:
+    def initialize(self, model: Labeler, note: Callable[[str], object]) -> bool:
         """Begin with how often each word is to be predicted, so that only what differs from that has to be learned."""
         with torch.no_grad():
             model.head.get_parameter("project.bias").copy_(self.prior)
+        return False  # a prior alone is not worth a validation
 
     @property
     def weights(self) -> NDArray[np.float64]:
