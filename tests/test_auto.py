@@ -37,6 +37,18 @@ def test_sentences_and_codes_are_read_differently(typed, tmp_path):
     assert found[1]["model"]["size"] < 128 and found[1]["model"]["dropout"] > 0.3  # there are few of them
 
 
+def test_symbols_that_come_again_and_again_are_cut_at_blanks_and_sentences_into_pieces(typed, tmp_path):
+    chance = random.Random(0)
+    sounds = ["".join(chance.choices("abcde", k=6)) for _ in range(100)]
+    lines = [f"{word},{' '.join(word.upper())}" for word in sounds]
+    (tmp_path / "sounds.csv").write_text("source,target\n" + "\n".join(lines))
+    lines = [f"{word},{' '.join(word + letter for letter in word)}" for word in sounds]
+    (tmp_path / "sentences.csv").write_text("source,target\n" + "\n".join(lines))
+    for name, tokenizer in (("sounds", "words"), ("sentences", "bpe")):
+        data = json.loads(typed("data", "seq2seq", f"data.train={name}.csv", "--json")[0])["settings"]["data"]
+        assert (data["source_tokenizer"], data["target_tokenizer"]) == ("characters", tokenizer)
+
+
 def test_what_is_typed_stays_and_the_rest_follows_it(typed, tmp_path):
     write_sentences(tmp_path / "sentences.csv")
     words = ("model.kind=lstm", "model.size=20", "train.learning_rate=0.5")

@@ -130,6 +130,19 @@ def test_lists_alone_are_a_grid_ranked_by_what_training_selects_by(
     assert len(list((tmp_path / "search").glob("trial-*"))) == 3
 
 
+def test_a_search_names_what_training_selects_by_where_the_data_decides_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bag of sentences is selected by its loss."""
+    rows = [f"this film number {n} is {'good' if n % 2 else 'bad'},{'xy'[n % 2]}" for n in range(60)]
+    (tmp_path / "films.csv").write_text("source,target\n" + "\n".join(rows))
+    monkeypatch.chdir(tmp_path)
+    assert run(["tune", "classify", "data.train=films.csv", "train.steps=2", "model.dropout=0.1,0.3", "--json"]) == 0
+    for trial in json.loads(capsys.readouterr().out)["trials"]:
+        assert trial["measure"] == "loss"
+        assert trial["value"] == read_scores(Path(trial["folder"]))["validation"]["loss"]
+
+
 def test_values_that_do_not_go_together_are_passed_over(tmp_path: Path) -> None:
     recipe = small(tmp_path, "train.steps=2", "train.validate_every=2")
     odd = Search(

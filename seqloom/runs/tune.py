@@ -158,7 +158,6 @@ class Search:
                 recipe = self.recipe.override(*texts)
             except RecipeError:  # each value is possible, but not together
                 raise optuna.TrialPruned from None
-            select_by = recipe.resolved().train.select_by
             folder = self.folder(trial.params)
             resumed = (folder / MANIFEST).exists()
             records: Any = train(None if resumed else recipe, folder, resume=True, stop=stop)
@@ -166,6 +165,7 @@ class Search:
                 for record in records:
                     if not record.scores:
                         continue
+                    select_by = read_recipe(folder).train.select_by  # which may have been settled from the data
                     trial.set_user_attr(MEASURE, name_measure(record.scores, select_by))
                     value, loss = selection_criteria(record.scores, select_by)
                     if math.isfinite(value) and math.isfinite(loss):
@@ -174,7 +174,8 @@ class Search:
                             raise optuna.TrialPruned
             if stop is not None and stop.is_set():
                 raise SearchStopped
-            trial.set_user_attr(MEASURE, name_measure(read_scores(folder).get("validation") or {}, select_by))
+            scores = read_scores(folder).get("validation") or {}
+            trial.set_user_attr(MEASURE, name_measure(scores, read_recipe(folder).train.select_by))
             return read_criteria(folder)[0]
 
         return run_trial

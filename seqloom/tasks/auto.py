@@ -5,7 +5,7 @@ they were measured on. A setting that the person has typed is never changed, and
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
@@ -26,6 +26,7 @@ SAMPLED = 20_000  # examples that are looked at; the others are only counted
 SENTENCE = 3.0  # words, on average: shorter ones are names or codes
 FEW, MANY = 2_000, 20_000  # examples of little and of much data
 SHORT_TEXT = 300_000  # tokens
+SYMBOLS, OFTEN = 200, 20  # different words of a closed set, and how often each has to occur, on average
 LONG_TEXT = 50  # words, on average: reviews and letters, not sentences
 SEASONS = {60_000: 60, 600_000: 144, 900_000: 96, 1_800_000: 48, 3_600_000: 24, 86_400_000: 7, 604_800_000: 52}  # by ms
 MONTHS = 12
@@ -45,6 +46,8 @@ class Profile:
     characters: float
     longest: int  # characters of one of the longest: only one of a hundred has more
     target_words: float
+    closed: bool  # whether the words of the source are few symbols that come again and again, such as phonemes
+    target_closed: bool
     labels: int  # different targets among those looked at
     entities: bool  # whether targets are tags such as B-PER and I-PER
 
@@ -109,9 +112,18 @@ def look(declaration: Declaration, examples: object) -> Profile:
         characters=float(lengths.mean()),
         longest=int(np.percentile(lengths, 99)),
         target_words=float(np.mean([len(text.split()) for text in targets])),
+        closed=is_closed(sources),
+        target_closed=is_closed(targets),
         labels=len(set(targets)),
         entities=any(tag.startswith("B-") for text in targets[:100] for tag in split_elements(text)),
     )
+
+
+def is_closed(texts: Sequence[str]) -> bool:
+    """Whether texts are made of few words, each of which occurs often."""
+    words = [word for text in texts for word in text.split()]
+    different = len(set(words))
+    return different <= SYMBOLS and len(words) >= OFTEN * different
 
 
 def clip(value: float, low: int, high: int) -> int:
@@ -200,9 +212,12 @@ def settle_tag(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declara
 
 
 def settle_seq2seq(recipe: Recipe, explicit: Mapping[str, Any], declaration: Declaration, examples: object) -> Values:
-    """Sentences are cut into subwords, words and codes into characters."""
+    """Sentences are cut into subwords, names and codes into characters, sequences of few symbols at their blanks."""
     facts = look(declaration, examples)
-    cut = ["bpe" if words >= SENTENCE else "characters" for words in (facts.words, facts.target_words)]
+    cut = [
+        "characters" if words < SENTENCE else "words" if closed else "bpe"
+        for words, closed in ((facts.words, facts.closed), (facts.target_words, facts.target_closed))
+    ]
     if "data.source_tokenizer" in explicit or "data.target_tokenizer" in explicit:
         known = explicit.get("data.source_tokenizer") or explicit.get("data.target_tokenizer")
         cut = [str(known)] * 2 if explicit.get("data.shared") else cut
