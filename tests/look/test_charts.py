@@ -30,6 +30,7 @@ from seqloom.look.charts.training import (
     updates_chart,
 )
 from seqloom.look.measures.attention import AttentionMap
+from seqloom.look.measures.attribution import Attribution
 from seqloom.look.measures.costs import Cost
 from seqloom.look.measures.gates import Trace, UnitValues
 from seqloom.look.measures.gradients import GradientFlow
@@ -176,6 +177,13 @@ def test_small_charts_say_what_they_are_given():
     cost = cost_chart([Cost("gru", 8, 100, 0.001, 0.002, 1_000_000)])
     assert rows_of(cost)[0]["body"] == "gru (100 parameters)" and rows_of(cost)[0]["memory"] == 1
     assert attribution_chart([]).to_dict()
+
+
+def test_an_attribution_of_a_certain_answer_says_why_it_has_no_bars():
+    certain = Attribution("occlusion", "x", ["a", "b"], np.zeros(2), -1e-20, -0.8)
+    drawn = json.dumps(attribution_chart([certain]).to_dict())
+    assert "no bars: the answer is as sure without any one" in drawn
+    assert "Log-probability of x: 0 nats; with nothing read -0.8 nats" in drawn
 
 
 HOSTILE = '</script><script>alert("x")</script>'

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 FOR, AGAINST = COLORS[0], COLORS[1]
 SPECIAL = re.compile("<.*>")  # symbols that stand for no text
+NO_NATS = 1e-6  # what single precision cannot tell from a probability of 1
 NAMED = 48  # symbols of a map that are named, at most
 MAP = (560, 460)  # pixels
 
@@ -75,10 +76,14 @@ def attribution_chart(
 
 
 def _sum(attribution: Attribution) -> str:
+    if not attribution.shares.any():
+        return "no bars: the answer is as sure without any one of the elements"
     return f"contributions sum to {_nats(attribution.shares.sum(), '+')}"
 
 
 def _nats(value: float, sign: str = "") -> str:
+    if abs(value) < NO_NATS:
+        return "0 nats"
     return f"{value:{sign}.0f} nats" if abs(value) >= 99.5 else f"{value:{sign}.2g} nats"
 
 
