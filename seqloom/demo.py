@@ -19,7 +19,7 @@ SHOWN = 10  # predictions
 def main() -> None:
     folder = find_free_folder(Path("runs"), "demo")
     notes.print(f"Training a date reader (a GRU with additive attention) into {folder}")
-    end = follow(train(Recipe.read("seq2seq"), folder), as_json=False)
+    end = follow(train(Recipe.read("seq2seq", "train.keep_checkpoints=20"), folder), as_json=False)
     if end is not None:
         show_scores([{"run": str(folder)} | end.final])
     run = load(folder)

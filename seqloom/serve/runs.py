@@ -111,6 +111,7 @@ class Runs:
         entry = self.check(name, servable=False)
         state = {
             "name": name,
+            "path": self.shown if self.is_single else f"{self.shown}/{name}",
             "loaded": name in self.loaded,
             "servable": bool(entry.fingerprint),
             "state": state_of(entry),

@@ -7,9 +7,11 @@ import urllib.request
 from contextlib import contextmanager
 from importlib import resources
 
+import numpy as np
 import pytest
 
 from seqloom.config.recipe import Recipe
+from seqloom.look.views import VIEWS
 from seqloom.runs.folder import RECORDS, SCORES
 from seqloom.runs.run import train
 from seqloom.serve.app import create_app
@@ -166,6 +168,7 @@ def test_every_picture_that_fits_is_drawn(browser, site, run):
         give(page, run)
         buttons = page.locator("button[aria-pressed]")
         buttons.first.wait_for()
+        page.get_by_text("More pictures").click()
         assert buttons.count() >= 12
         for number in range(buttons.count()):
             button = buttons.nth(number)
@@ -173,6 +176,15 @@ def test_every_picture_that_fits_is_drawn(browser, site, run):
                 button.click()
             page.wait_for_function("() => !document.querySelector('[aria-busy]')")
             assert has_marks(page, "figure"), button.inner_text()
+
+
+def test_every_view_stands_below_a_question_and_none_twice(browser, site):
+    with opened(browser, site) as page:
+        listed = page.evaluate(
+            "async () => { const {QUESTIONS, FURTHER} = await import('/static/views.js');"
+            " return [...QUESTIONS, ...FURTHER].flatMap(([, titles]) => Object.keys(titles)); }"
+        )
+    assert sorted(listed) == sorted(VIEWS)
 
 
 def test_the_answer_is_that_of_the_latest_text(browser, site, offline):
@@ -204,6 +216,10 @@ def test_why_has_its_faithfulness(browser, site):
         page.get_by_label("Type or paste").fill("a good film")
         page.get_by_role("button", name="Why this answer?").click()
         assert "random orders" in page.get_by_text("Faithfulness").first.inner_text()
+        page.get_by_text("What is faithfulness?").click()
+        page.get_by_role("button", name="Draw that test").click()
+        page.locator("button[aria-pressed=true]", has_text="Is that attribution true?").wait_for()
+        assert has_marks(page, "figure")
 
 
 def test_the_temperature_moves_the_bars_and_text_is_written_on(browser, site):
@@ -250,6 +266,8 @@ def test_checkpoints_pulls_and_guesses(browser, site):
         page.get_by_role("button", name="Write it into the ledger").click()
         row = page.locator(".ledger tbody tr").inner_text()
         assert "every step" in row and "× 0" in row
+        page.get_by_role("button", name="Close each of them once").click()
+        page.wait_for_function("() => document.querySelectorAll('.ledger tbody tr').length === 1 + place.length")
         page.goto(f"{site.url}/#/runs/text/guess")
         for number in range(1, 4):
             page.get_by_role("button", name="Show me").click()
@@ -287,6 +305,24 @@ def test_a_picture_has_its_words_and_light_on_its_squares(browser, site):
         row, column = divmod(inks.index(0), 2)
         said = page.locator("section p[role=status]").inner_text()
         assert f"the square in row {row + 1}, column {column + 1}" in said
+
+
+def test_a_drawing_is_shown_as_one_wherever_it_is_an_answer(browser, site, offline):
+    """Square by square where it attends, and before and after a pull; never as the numbers of its squares."""
+    with opened(browser, site, "#/runs/draw") as page:
+        give(page, "draw")
+        tiles = page.locator(".squares canvas")
+        tiles.first.wait_for()
+        drawn = np.array(offline("draw").predict("a red square")[0].pixels)
+        colors = "all => all.map(one => [...one.getContext('2d').getImageData(0, 0, 1, 1).data.slice(0, 3)])"
+        assert tiles.evaluate_all(colors) == drawn[::2, ::2].reshape(-1, 3).tolist()
+        tiles.nth(5).hover()
+        assert page.locator("section p[role=status]").inner_text().startswith("The square in row 2, column 2 attended")
+        page.goto(f"{site.url}/#/runs/draw/pull")
+        give(page, "draw")
+        page.get_by_role("button", name="Close each of them once").click()
+        page.locator(".ledger canvas").first.wait_for()
+        assert page.locator("p", has_text="Without the pull").locator("canvas").count() == 1
 
 
 def test_gates_are_read_under_the_cursor(browser, site, offline):
@@ -388,6 +424,7 @@ def test_markup_stays_text(browser, site):
         page.get_by_text("Faithfulness").first.wait_for()
         page.get_by_text("Pictures of what happens inside").click()
         page.locator("details figure .chart svg").wait_for()
+        page.get_by_text("More pictures").click()
         for name in ("What could come next", "Nearest symbols", "The network, drawn"):
             page.get_by_role("button", name=name).click()
             page.wait_for_load_state("networkidle")

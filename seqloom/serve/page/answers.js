@@ -13,7 +13,8 @@ export async function showAnswer(place, answer, input, target, ahead = null) {
 }
 
 function verdict(best, target) {
-  const words = best.pixels || best.tags ? null : el("p", {class: "answer"}, el("strong", {}, best.output === "" ? "(nothing)" : best.output));
+  const words = best.pixels || best.tags ? null : [el("p", {class: "soft small"}, "The model answers:"),
+    el("p", {class: "answer"}, el("strong", {}, best.output === "" ? "(nothing)" : best.output))];
   if (!target || best.value !== undefined || best.pixels || best.tags) return words;
   const right = best.output === target;
   return [words, el("p", {class: right ? "good" : "bad"}, right ? "✓ right" : "✗ wrong")];
@@ -21,7 +22,7 @@ function verdict(best, target) {
 
 function body(best, others, target) {
   if (best.tags) return tagged(best, target ?? "");
-  if (best.pixels) return [el("p", {class: "soft small"}, "What it draws:"), image(best.pixels)];
+  if (best.pixels) return [el("p", {class: "soft small"}, "What it draws:"), canvasOf(best.pixels)];
   if (best.probabilities) return bars(Object.entries(best.probabilities).sort((a, b) => b[1] - a[1]).slice(0, 12)
     .map(([name, value]) => ({name, value, label: percent(value), own: value > 0.5})), 1);
   if (best.value !== undefined) return el("p", {}, `${number(best.value)}, give or take ${number(best.spread)} (one standard deviation)`);
@@ -52,7 +53,18 @@ export function tokens(best) {
   }));
 }
 
-function image(pixels) {
+// One line about an answer: what it is, and how sure; or the image that was drawn.
+export function brief(predictions) {
+  const best = predictions[0];
+  if (!best) return "no answer";
+  if (best.pixels) return canvasOf(best.pixels);
+  if (best.probability !== undefined) return `${visible(best.output)} (${percent(best.probability)})`;
+  if (best.values) return Object.entries(best.values).map(([name, values]) => `${name} ${number(values[0])}`).join(", ");
+  if (best.value !== undefined) return number(best.value);
+  return `${best.output} (score ${number(best.score)})`;
+}
+
+export function canvasOf(pixels) {
   const height = pixels.length, width = pixels[0].length, canvas = el("canvas", {class: "pixels", width, height, role: "img",
     "aria-label": "the image that was drawn"});
   const context = canvas.getContext("2d"), data = context.createImageData(width, height);

@@ -40,7 +40,7 @@ export async function inputForm(run, changed, signal) {
     area.closest("div").hidden = !text && !isTable(example.input);
     fill(picture, !example.picture ? null : text ? el("p", {class: "soft small"}, "An image of that name:") : null,
       example.picture ? el("img", {class: "pixels", src: example.picture, alt: text ? "an image of that name" : "the image that is read"}) : null);
-    fill(truth, example.ahead || example.target.length > 300 ? null : ["Right answer: ", el("strong", {}, example.target)]);
+    fill(truth, example.ahead || (text && example.picture) || example.target.length > 300 ? null : ["Right answer: ", el("strong", {}, example.target)]);
     changed(example.input, example.target);
   }
 

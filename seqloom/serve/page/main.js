@@ -11,13 +11,13 @@ import {showComparison, showTraining} from "./training.js";
 import {showTry} from "./try.js";
 
 const main = document.getElementById("main");
-const TABS = {
-  try: ["Try it", showTry],
-  training: ["Scores and training", showTraining],
-  pictures: ["Pictures", showPictures],
-  slider: ["While it learned", showSlider],
-  pull: ["Pull it", showPull],
-  guess: ["Guess against it", showGuess],
+const TABS = {  // what stands on the tab, what fills the page, and what one can do there
+  try: ["Try it", showTry, ""],
+  training: ["Scores and training", showTraining, "how good it is beside the baselines, and how its loss fell"],
+  pictures: ["Pictures", showPictures, "attention, gates, states and gradients while it answers"],
+  slider: ["While it learned", showSlider, "the same input, answered as the model was after each kept step of its training"],
+  pull: ["Pull it", showPull, "close a gate, silence a unit or move its attention, and see what that does to the answer"],
+  guess: ["Guess against it", showGuess, "guess the next letters yourself, and see who needs fewer bits"],
 };
 
 let leave = new AbortController();  // aborted when another page is shown: what polls or plays stops
@@ -46,10 +46,18 @@ async function showRun(name, tab, signal) {
   const place = el("div");
   fill(main, el("h1", {}, name), el("p", {class: "soft"}, about(run)),
     el("nav", {class: "tabs", "aria-label": `Pages of ${name}`}, tabs.map(([key, [words]]) =>
-      el("a", {href: `#/runs/${encodeURIComponent(name)}/${key}`, "aria-current": key === current ? "page" : null}, words))),
+      link(name, key, words, {"aria-current": key === current ? "page" : null}))),
     place);
   document.title = `${name} · seqloom`;
   await TABS[current][1](place, run, signal);
+  if (current === "try") place.append(others(name, tabs.slice(1)));
+}
+
+const link = (name, key, words, props = {}) => el("a", {href: `#/runs/${encodeURIComponent(name)}/${key}`, ...props}, words);
+
+function others(name, tabs) {
+  return el("section", {}, el("h2", {}, "What else you can do with it"),
+    el("ul", {}, tabs.map(([key, [words, , says]]) => el("li", {}, link(name, key, words), `: ${says}.`))));
 }
 
 function showFault(error) {

@@ -1,20 +1,13 @@
 // Pull it: set a gate, a unit of a state or an attention weight of the trained model to another value, and see the answer
 // move. A pull holds for this page alone; the model stays as it is. The ledger keeps what each one did.
 
+import {brief} from "./answers.js";
 import {latest, post} from "./api.js";
-import {debounced, el, fill, number, percent, table, visible} from "./dom.js";
+import {debounced, el, fill, number, table, visible} from "./dom.js";
 import {inputForm} from "./input.js";
 import {spanSearch} from "./spans.js";
 
-// One line about an answer: what it is, and how sure.
-export function say(predictions) {
-  const best = predictions[0];
-  if (!best) return "no answer";
-  if (best.probability !== undefined) return `${visible(best.output)} (${percent(best.probability)})`;
-  if (best.values) return Object.entries(best.values).map(([name, values]) => `${name} ${number(values[0])}`).join(", ");
-  if (best.value !== undefined) return number(best.value);
-  return `${best.output} (score ${number(best.score)})`;
-}
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 export async function showPull(place, run, signal) {
   const body = el("section"), ledger = el("section"), rows = [], elsewhere = spanSearch(run.name);
@@ -26,8 +19,8 @@ export async function showPull(place, run, signal) {
     return load(abort => post("/places", {run: run.name, input}, abort), told => controls(told.places),
       error => fill(body, el("p", {class: "error"}, error.message)));
   }, signal);
-  fill(place, el("p", {}, "Change one number inside this trained model while it reads your input, and see what that does to its answer. ",
-    "Nothing is saved: the model stays as it is."), form.place, body, ledger, elsewhere.place);
+  fill(place, el("p", {}, "Change numbers inside this trained model while it reads your input, and see what that does to its answer: ",
+    "so you find out which part does what. Nothing is saved: the model stays as it is."), form.place, body, ledger, elsewhere.place);
   form.begin();
 
   function controls(places) {
@@ -35,7 +28,7 @@ export async function showPull(place, run, signal) {
     const step = el("select", {id: "step"}), unit = el("select", {id: "unit"}), head = el("select", {id: "head"});
     const slider = el("input", {id: "value", type: "range", step: 0.01}), said = el("output"), moved = el("p", {class: "answer", "aria-live": "polite"});
     const headRow = el("label", {for: "head"}, "head", head), was = el("span", {class: "soft small"}), now = el("p", {class: "soft"});
-    const ask = latest();
+    const ask = latest(), sweeping = latest();
     let last = null;
 
     const chosen = () => places[Number(where.value)];
@@ -52,7 +45,7 @@ export async function showPull(place, run, signal) {
       fill(unit, attention ? null : el("option", {value: ""}, "all units"), one.units.map((token, at) => el("option", {value: at}, attention ? `${at + 1}: ${visible(token)}` : `unit ${at + 1}`)));
       fill(head, attention ? one.values?.map((_, at) => el("option", {value: at}, `head ${at + 1}`)) : null);
       headRow.hidden = !attention || (one.values?.length ?? 1) < 2;
-      step.value = attention ? "0" : String(Math.max(0, one.steps.length - 1));
+      step.value = attention ? "0" : "";
       unit.value = attention ? "0" : "";
       pickUnit();
     }
@@ -74,27 +67,42 @@ export async function showPull(place, run, signal) {
         head: Number(head.value || 0), ...(scaled ? {scale: value} : {to: value})};
       said.textContent = number(value);
       return ask(abort => post("/pull", {run: run.name, input: given, pulls: [asked]}, abort), told => {
-        const before = say(told.before.predictions), after = say(told.after.predictions);
-        fill(now, "Without the pull: ", el("strong", {}, before));
+        const before = told.before.predictions, after = told.after.predictions;
+        fill(now, "Without the pull: ", el("strong", {}, brief(before)));
         const still = scaled ? value === 1 : value === Number(slider.dataset.was);
-        fill(moved, still ? "Nothing is changed yet: move the slider." : after === before ? "The answer does not move." : ["Now: ", el("strong", {}, after)]);
+        fill(moved, still ? "Nothing is changed yet: move the slider." : same(before, after) ? "The answer does not move." : ["Now: ", el("strong", {}, brief(after))]);
         last = [one.name, step.value === "" ? "every step" : visible(one.steps[asked.step]), unit.value === "" ? "all units" : one.kind === "attention"
           ? `to ${visible(one.units[asked.unit])}` : `unit ${asked.unit + 1}`, scaled ? `× ${number(value)}` : `${number(current() ?? NaN)} → ${number(value)}`, before, after];
         keep.disabled = still;
       }, error => fill(moved, el("span", {class: "error"}, error.message)));
     }
 
+    // Every gate and state once, closed from the first step to the last: where to begin.
+    const sweep = el("button", {onclick: async () => {
+      sweep.disabled = true;
+      for (const one of places.filter(one => one.kind !== "attention")) {
+        await sweeping(abort => post("/pull", {run: run.name, input: given, pulls: [{place: one.place, scale: 0}]}, abort), told => {
+          rows.unshift([one.name, "every step", "all units", "× 0", told.before.predictions, told.after.predictions]);
+          showLedger();
+        }, error => fill(moved, el("span", {class: "error"}, error.message)));
+        if (!sweep.isConnected) return;  // another input, or another page
+      }
+      sweep.disabled = false;
+    }}, "Close each of them once");
+
     const keep = el("button", {disabled: true, onclick: () => { rows.unshift(last); showLedger(); keep.disabled = true; }}, "Write it into the ledger");
     where.addEventListener("change", pickPlace);
     for (const one of [step, unit, head]) one.addEventListener("change", pickUnit);
     slider.addEventListener("input", debounced(pull, 80));
-    fill(body, el("h2", {}, "Pull"), el("div", {class: "row"}, el("label", {for: "place"}, "Where", where), el("label", {for: "step"}, "while it reads", step),
+    const many = places.filter(one => one.kind !== "attention").length;
+    fill(body, el("h2", {}, "Pull"), many > 1 ? el("div", {class: "row"}, el("span", {}, `Not sure where? This model has ${many} gates and states.`), sweep) : null, el("div", {class: "row"}, el("label", {for: "place"}, "Where", where), el("label", {for: "step"}, "while it reads", step),
       headRow, el("label", {for: "unit"}, "which", unit)),
     el("div", {class: "row"}, el("label", {for: "value"}, "to"), slider, said, was), now, moved, el("div", {class: "row"}, keep));
     pickPlace();
   }
 
   function showLedger() {
-    fill(ledger, el("h2", {}, "What each pull did"), table(["where", "at", "which", "pulled", "answer before", "answer after"], rows, "ledger"));
+    fill(ledger, el("h2", {}, "What each pull did"), table(["where", "at", "which", "pulled", "answer before", "answer after"],
+      rows.map(row => [...row.slice(0, 4), brief(row[4]), same(row[4], row[5]) ? "the same" : brief(row[5])]), "ledger"));
   }
 }

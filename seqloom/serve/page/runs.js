@@ -11,9 +11,9 @@ const TASKS = {
 const STATES = {trained: "trained", training: "training now", unfinished: "not finished"};
 
 export function about(run) {
-  const size = run.parameters ? ` · ${run.parameters.toLocaleString("en")} parameters` : "";
-  const title = run.title || TASKS[run.task];
-  return `${title.startsWith(`${run.task}:`) ? "" : `${run.task}: `}${title} · ${run.network}${size}`;
+  const size = run.parameters ? `, ${run.parameters.toLocaleString("en")} parameters` : "";
+  const title = (run.title || TASKS[run.task]).replace(/\.$/, "");
+  return [`${title.startsWith(`${run.task}:`) ? "" : `${run.task}: `}${title}.`, el("br"), `${run.network}${size}.`];
 }
 
 // The scores of one run: a bar for the model and one for each baseline, and in words whether it beats them.
@@ -64,20 +64,21 @@ export async function showRuns(place, signal) {
 
 function cards(runs) {
   const chosen = new Set();
-  const compare = el("button", {disabled: true, onclick: () => {
+  const compare = el("button", {class: "main", onclick: () => {
     location.hash = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`;
-  }}, "Compare two runs: tick them");
+  }}), bar = el("div", {class: "row pinned", hidden: true}, compare);
   const tick = name => el("label", {class: "small"}, el("input", {type: "checkbox", onchange: event => {
     event.target.checked ? chosen.add(name) : chosen.delete(name);
     compare.disabled = chosen.size !== 2;
-    compare.textContent = chosen.size === 2 ? "Compare these two" : "Compare two runs: tick them";
+    compare.textContent = chosen.size === 2 ? "Compare these two" : chosen.size < 2 ? "Tick another one to compare them" : "Tick only two to compare them";
+    bar.hidden = !chosen.size;
   }}), "compare ", el("span", {class: "soft"}, name));
   return [el("ul", {class: "cards"}, runs.map(run => el("li", {class: "card"},
     el("h2", {}, el("a", {href: `#/runs/${encodeURIComponent(run.name)}`}, run.name), " ",
       el("span", {class: `state ${run.state === "trained" ? "soft" : "good"}`}, STATES[run.state])),
     el("p", {class: "small"}, `${run.task}: ${TASKS[run.task] ?? ""}`), el("p", {class: "soft small"}, run.network),
     scores(run, 1), runs.length > 1 ? tick(run.name) : null))),
-  runs.length > 1 ? el("div", {class: "row pinned"}, compare) : null];
+  bar];
 }
 
 function firstRun(folder) {

@@ -1,8 +1,8 @@
 // While it learned: the same input through the kept checkpoints, from step 0 to the end, by a slider.
 
 import {latest, post} from "./api.js";
-import {showAnswer} from "./answers.js";
-import {el, fill, visible} from "./dom.js";
+import {brief, showAnswer} from "./answers.js";
+import {el, fill} from "./dom.js";
 import {inputForm} from "./input.js";
 
 export async function showSlider(place, run, signal) {
@@ -32,10 +32,10 @@ export async function showSlider(place, run, signal) {
     signal.addEventListener("abort", () => clearInterval(timer));
     fill(body, el("div", {class: "row"}, el("label", {for: "step"}, "After"), slider, when, play), answer,
       el("details", {}, el("summary", {}, "All of them below one another"), el("ol", {class: "plain"}, shots.map(shot =>
-        el("li", {}, `${name(shot)}: `, el("code", {}, visible(shot.predictions[0]?.output ?? "")))))),
+        el("li", {}, `${name(shot)}: `, el("code", {}, brief(shot.predictions)))))),
       told.skipped.length ? el("p", {class: "bad small"}, `Left out: ${told.skipped.join("; ")}`) : null,
-      shots.length < 6 ? el("p", {class: "soft small"}, "Training keeps its last two checkpoints. With more, there is more to see: ",
-        el("code", {}, "train.keep_checkpoints=20"), ".") : null);
+      shots.length < 6 ? [el("p", {}, "Little to see? Training keeps its last two checkpoints unless it is told otherwise. The same training once more, with 20 of them kept:"),
+        el("pre", {}, `seqloom train ${run.path}/recipe.toml train.keep_checkpoints=20 --into ${run.path}-watched`)] : null);
     move(last);
   }
   fill(place, el("p", {}, "The same input, answered by the model as it was at each step that was kept."), form.place, body);

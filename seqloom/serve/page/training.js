@@ -87,7 +87,7 @@ export async function showComparison(place, first, second, signal) {
     return (a.value > b.value) === (a.better === "higher") ? first : second;
   };
   const chart = el("div", {class: "wide chart", tabindex: "0", role: "region", "aria-label": "Loss of both runs by step"});
-  fill(place, el("h1", {}, `${first} beside ${second}`), runs.map(run => el("p", {class: "soft small"}, `${run.name}: ${about(run)}`)),
+  fill(place, el("h1", {}, `${first} beside ${second}`), runs.map(run => el("p", {class: "soft small"}, `${run.name}: `, about(run))),
     runs[0].task !== runs[1].task ? el("p", {class: "bad"}, "These runs have different tasks: their scores cannot be compared.") : null,
     el("h2", {}, "Scores, with 95 % intervals"), table(["score", first, second, "better"], names.map(name =>
       [name, ...runs.map(run => value(run, name)), better(name)])),

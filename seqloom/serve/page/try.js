@@ -18,10 +18,16 @@ const tooLong = input => typeof input === "string" && input.length > LONGEST;
 export async function showTry(place, run, signal) {
   const output = el("section", {"aria-live": "polite", "aria-label": "Answer"});
   const far = el("p", {class: "soft small", hidden: true}, `What is longer than ${LONGEST} characters is answered, but not looked into.`);
-  const inside = el("section"), reasons = why(run.name), views = viewer(run.name, FIRST[run.task]);
+  const inside = el("section"), views = viewer(run.name, FIRST[run.task]);
   const opened = el("details", {}, el("summary", {}, "Pictures of what happens inside"), views.place);
+  const reasons = why(run.name, () => {
+    views.choose("faithfulness");
+    if (opened.open) views.update(last, best);
+    opened.open = true;
+    opened.scrollIntoView();
+  });
   const ask = latest();
-  let last = null, best = null;
+  let last = null, best = null, pixels = null;  // the input, the answer as text, and the image that was drawn
 
   opened.addEventListener("toggle", () => { if (opened.open && last !== null) views.update(last, best); });
   const attention = attentionWords(run.name);
@@ -39,14 +45,15 @@ export async function showTry(place, run, signal) {
         showNext(output, run, told, form, signal);
       } else {
         const [answer] = told.answers;
+        pixels = answer.predictions[0]?.pixels ?? null;
         best = answer.predictions[0]?.squares?.join(" ") ?? answer.predictions[0]?.output ?? null;
         await showAnswer(output, answer, input, target, form.example()?.ahead);
       }
       inside.hidden = tooLong(input);
       far.hidden = !inside.hidden;
       if (inside.hidden) return;
-      reasons.about(input, best);
-      await attention.update(input, best, form.example()?.picture);
+      reasons.about(input, best, pixels && "this image");
+      await attention.update(input, best, form.example()?.picture, pixels);
       if (opened.open) views.update(input, best);
     }, error => { output.removeAttribute("aria-busy"); fill(output, el("p", {class: "error"}, error.message)); });
   }, signal);

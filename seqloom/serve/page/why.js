@@ -3,25 +3,34 @@
 import {latest, post} from "./api.js";
 import {el, fill, number, percent, visible} from "./dom.js";
 
-export function why(name) {
+// `drawn` opens the picture of how faithful the best method is.
+export function why(name, drawn) {
   const place = el("section"), told = el("div", {"aria-live": "polite"}), ask = latest();
-  let input = null, answer = null;
+  let input = null, answer = null, words = null;  // what the answer is called, if not by its own words
   const button = el("button", {disabled: true, onclick: () => {
     fill(told, el("p", {class: "soft"}, "Asking the model many times, with parts of the input taken away …"));
-    ask(signal => post("/explain", {run: name, input, answer}, signal), show, error => fill(told, el("p", {class: "error"}, error.message)));
+    ask(signal => post("/explain", {run: name, input, answer}, signal), found => show({...found, answer: words ?? `“${found.about}”`}), error => fill(told, el("p", {class: "error"}, error.message)));
   }}, "Why this answer?");
   fill(place, el("div", {class: "row"}, button), told);
 
   function show(found) {
     const [best, ...others] = found.methods;
-    fill(told, method(found, best), others.length ? el("details", {}, el("summary", {}, `${others.length} other methods`),
+    fill(told, method(found, best), faithfulness(drawn), others.length ? el("details", {}, el("summary", {}, `${others.length} other methods`),
       others.map(one => method(found, one))) : null);
   }
   return {
     place,
     reset: () => { fill(told); button.disabled = true; },
-    about: (given, said) => { [input, answer] = [given, said]; button.disabled = false; },
+    about: (given, said, called = null) => { [input, answer, words] = [given, said, called]; button.disabled = false; },
   };
+}
+
+function faithfulness(drawn) {
+  return el("details", {}, el("summary", {}, "What is faithfulness?"), el("p", {}, "An attribution is a guess about the model, and such guesses are often wrong. ",
+    "So it is tested: the elements that it calls important are taken away one after another, the most important first, and the model is asked each time. ",
+    "If the answer falls sooner than when elements are taken away in random order, the attribution has found what the model really goes by. ",
+    "Near 0 or below, or beaten by random orders, it has not."),
+  el("div", {class: "row"}, el("button", {onclick: drawn}, "Draw that test")));
 }
 
 function method(found, one) {
@@ -34,7 +43,7 @@ function method(found, one) {
   const trust = one.faithfulness, believed = trust.score > 0.02 && trust.better_than_random > 0.8;
   const order = one.shares.map((share, at) => [share, found.elements[at]]).sort((a, b) => b[0] - a[0]);
   return el("div", {}, el("h3", {}, `By ${one.method}`), el("div", {class: "chips"}, chips),
-    el("p", {class: "small"}, `Blue spoke for “${found.about}”, orange against it. Most for it: “${visible(order[0][1])}” (${number(order[0][0])}).`),
+    el("p", {class: "small"}, `Blue spoke for ${found.answer}, orange against it. Most for it: “${visible(order[0][1])}” (${number(order[0][0])}).`),
     el("p", {class: believed ? "good small" : "bad small"}, `Faithfulness ${number(trust.score)}: taking these elements away first changes the answer `
       + `sooner than ${percent(trust.better_than_random)} of random orders do. ${believed ? "It may be believed." : "Do not believe it here."}`));
 }
