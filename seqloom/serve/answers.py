@@ -13,11 +13,11 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
 }
 REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -32,7 +32,7 @@ class Answer:
         if message["type"] == "http.response.start":
             self.begun, self.status = True, message["status"]
             known = {name for name, _ in message["headers"]}
-            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in known]
+            more = [(name, value) for name, value in HEADERS.items() if name not in known]
             message = {**message, "headers": [*message["headers"], *more, (b"x-request-id", self._id.encode())]}
         await self._send(message)
 

@@ -16,6 +16,7 @@ from .jobs import Job
 from .limits import Limits, Refused
 from .metrics import Metrics
 from .runs import Runs
+from .waiting import Waiting
 
 TURN = 0.01  # seconds that a text is written before the next one is
 PULSE = 0.25  # seconds between heartbeats when there is nothing to do
@@ -24,13 +25,13 @@ PULSE = 0.25  # seconds between heartbeats when there is nothing to do
 class Batcher:
     def __init__(self, runs: Runs, limits: Limits, metrics: Metrics) -> None:
         self.runs, self.limits, self.metrics = runs, limits, metrics
-        self._waiting: deque[Job] = deque()
+        self._waiting = Waiting(limits, self._give_up)
         self._writing: deque[tuple[Job, Iterator[Any]]] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self._beat = time.monotonic()
         self._thread = threading.Thread(target=self._live, name="batcher", daemon=True)
-        metrics.gauges["seqloom_queue_length"] = "Inputs that wait.", lambda: len(self._waiting)
+        metrics.gauges["seqloom_queue_length"] = "Inputs that wait.", lambda: len(self._waiting.jobs)
         metrics.gauges["seqloom_texts_being_written"] = "Texts under way.", lambda: len(self._writing)
 
     def start(self) -> None:
@@ -52,15 +53,13 @@ class Batcher:
         """Refuse what would be refused later: any thread may ask, and it costs nothing."""
         if self._closing:
             raise Refused(503, "closing", "the server is shutting down", retry_after=5)
-        if (waiting := len(self._waiting)) + inputs > self.limits.queue:
-            sentence = f"{waiting} inputs are waiting, and at most {self.limits.queue} may"
-            raise Refused(429, "queue", sentence, retry_after=1)
+        self._waiting.check_room(inputs)
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Let these wait for their turn: all of them, or none."""
         with self._changed:
             self.check_room(len(jobs))
-            self._waiting.extend(jobs)
+            self._waiting.jobs.extend(jobs)
             self._changed.notify()
 
     # --- in the thread ---
@@ -69,46 +68,14 @@ class Batcher:
         while True:
             self._beat = time.monotonic()
             with self._changed:
-                if not self._waiting and not self._writing:
+                if not self._waiting.jobs and not self._writing:
                     if self._closing:
                         return
                     self._changed.wait(PULSE)
-                batch, why = self._take()
+                batch, why = self._waiting.take(len(self._writing) < self.limits.streams)
             if batch:
                 self._run(batch, why)
             self._write()
-
-    def _take(self) -> tuple[list[Job], str]:
-        """The oldest input that waits, and all others that ask the same; as many as fit."""
-        first = None
-        while self._waiting and first is None:
-            if self._waiting[0].deliver is not None and len(self._writing) >= self.limits.streams:
-                later = next((job for job in self._waiting if job.deliver is None), None)
-                if later is None:
-                    return [], ""
-                self._waiting.remove(later)
-                first = self._unless_cancelled(later)
-            else:
-                first = self._unless_cancelled(self._waiting.popleft())
-        if first is None:
-            return [], ""
-        batch, rest = [first], deque[Job]()
-        if first.key is not None:
-            while self._waiting and len(batch) < self.limits.batch:
-                job = self._waiting.popleft()
-                if (job.run, job.key) != (first.run, first.key):
-                    rest.append(job)
-                elif live := self._unless_cancelled(job):
-                    batch.append(live)
-            self._waiting.extendleft(reversed(rest))
-        batch.sort(key=lambda job: job.size)
-        return batch, "full" if len(batch) == self.limits.batch else "nothing else waiting"
-
-    def _unless_cancelled(self, job: Job) -> Job | None:
-        if not job.cancelled:
-            return job
-        self._give_up(job)
-        return None
 
     def _give_up(self, job: Job) -> None:
         self.metrics.count("cancelled")

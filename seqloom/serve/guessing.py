@@ -13,7 +13,7 @@ import numpy as np
 from ..data.prepare import Prepared
 from ..data.vocabulary import END, UNKNOWN
 from ..errors import DataError
-from .inspection import check_files
+from .examples import check_files
 from .models import Model
 
 READ = 20_000  # characters of the test part that passages are taken from

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from . import guessing, inspection, snapshots
+from . import examples, guessing, inspection, snapshots
 from .models import Model
 from .ours import Given
 from .records import read_on
@@ -55,7 +55,7 @@ async def list_records(
 @router.get("/runs/{run}/examples")
 async def list_examples(request: Request, run: str) -> dict[str, Any]:
     """Examples of the run's own test part with their right answers, where its data is still at hand."""
-    return await engine_of(request).call(run, inspection.list_examples)
+    return await engine_of(request).call(run, examples.list_examples)
 
 
 @router.get("/runs/{run}/input")

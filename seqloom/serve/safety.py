@@ -11,11 +11,10 @@ from collections.abc import Callable, Collection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .answers import Answer, error_response, name_request, until_left
-from .json_check import check_json
+from .bodies import JSON, read_body
 from .limits import Limits, Refused
 from .metrics import Metrics
 
-JSON = "application/json"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -51,7 +50,7 @@ class Guard:
         answer = Answer(send, name_request(scope))
         try:
             headers = self._check_headers(scope)
-            body = await self._read_body(scope["method"], headers, receive)
+            body = await read_body(scope["method"], headers, receive, self.limits, self.check_room)
             if "content-type" not in headers:  # Triton's client sends none
                 scope = {**scope, "headers": [*scope["headers"], (b"content-type", JSON.encode())]}
             await self._watch(scope, body, receive, answer)
@@ -86,70 +85,35 @@ class Guard:
             raise Refused(401, "token", "this server wants its token: Authorization: Bearer TOKEN")
         return headers
 
-    async def _read_body(self, method: str, headers: dict[str, str], receive: Receive) -> bytes:
-        """All of it, which has to be JSON; of what only reads, nothing."""
-        if method not in ("POST", "DELETE", "GET", "HEAD"):
-            raise Refused(405, "method", f"{method[:20]} is no method of this server")
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.limits.body:
-            raise Refused(413, "body", f"a body has at most {self.limits.body:,} bytes")
-        if headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refused(415, "encoding", "bodies are sent as they are, without Content-Encoding")
-        try:
-            async with asyncio.timeout(self.limits.header_seconds):
-                body = await self._receive_all(receive)
-        except TimeoutError:
-            raise Refused(408, "slow", f"the body took more than {self.limits.header_seconds:g} seconds") from None
-        if method != "POST":
-            if body:
-                raise Refused(400, "body", f"a {method} request has no body")
-            return body
-        self.check_room()
-        # A page can send a body without a type and without asking first, but not without saying that it is a page.
-        plain = not {"origin", "sec-fetch-site", "referer"} & headers.keys()
-        content_type = headers.get("content-type", JSON if plain else "")
-        if content_type.partition(";")[0].strip().lower() != JSON:
-            raise Refused(415, "type", f"only JSON is read: Content-Type: {JSON}")
-        check_json(body, self.limits.depth)
-        return body
-
-    async def _receive_all(self, receive: Receive) -> bytes:
-        chunks, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Refused(400, "left", "the client left before its request was complete")
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
-            if size > self.limits.body:
-                raise Refused(413, "body", f"a body has at most {self.limits.body:,} bytes")
-            if not message.get("more_body"):
-                return b"".join(chunks)
-
     async def _watch(self, scope: Scope, body: bytes, receive: Receive, answer: "Answer") -> None:
         """Let the routes answer; if the client leaves or the time is over, the work is cancelled where it stands."""
-        answered = asyncio.Event()
+        replayed, answered, gone = False, False, asyncio.create_task(until_left(receive))
 
         async def replay() -> Message:
-            if answered.is_set():
-                await asyncio.Event().wait()  # the watch below is the only one who hears of the client
-            answered.set()
+            nonlocal replayed
+            if replayed:
+                await asyncio.Event().wait()  # the watch is the only one who hears of the client
+            replayed = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        work = asyncio.ensure_future(self.app(scope, replay, answer.send))
-        gone = asyncio.create_task(until_left(receive))
+        def leave(_: "asyncio.Task[None]") -> None:
+            if not answered:
+                clock.reschedule(0)  # so its time is over now
+
+        gone.add_done_callback(leave)
         try:
-            await asyncio.wait([work, gone], timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                work.result()
-            elif gone.done():
-                self.metrics.count("refusals", reason="left")
-            else:
-                raise Refused(503, "time", f"the answer took more than {self.limits.seconds:g} seconds", 5)
+            async with asyncio.timeout(self.limits.seconds) as clock:
+                await self.app(scope, replay, answer.send)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            if not gone.done():
+                sentence = f"the answer took more than {self.limits.seconds:g} seconds"
+                raise Refused(503, "time", sentence, 5) from None
+            self.metrics.count("refusals", reason="left")
         finally:
-            for task in (work, gone):
-                task.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+            answered = True
+            gone.cancel()
 
 
 def host_of(header: str) -> str:

@@ -18,7 +18,7 @@ from ..look.measures.spans import (
     find_matches,
     record_levels,
 )
-from .inspection import check_files, shorten
+from .examples import check_files, shorten
 from .looking import AnswerRequest
 from .models import Model
 from .wire import engine_of

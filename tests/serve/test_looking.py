@@ -16,8 +16,8 @@ from seqloom.look.measures.gates import record_traces
 from seqloom.look.measures.interventions import Intervention, intervene_on, list_intervention_places
 from seqloom.look.views import VIEWS
 from seqloom.runs.folder import RECORDS
+from seqloom.serve.examples import check_files
 from seqloom.serve.guessing import score_passages
-from seqloom.serve.inspection import check_files
 from seqloom.serve.models import Model
 
 from .conftest import TEXT
