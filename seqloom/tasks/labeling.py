@@ -61,10 +61,10 @@ class SequenceLabeling(Shape):
             note("model.naive_bayes begins nothing: the training examples are not at hand")
             return False
         splits, names = task.prepared.splits, len(task.target)
-        begun = begin_with_naive_bayes(model, splits["train"].ids, splits["validation"].ids, names)
-        if not begun:
+        initialized = begin_with_naive_bayes(model, splits["train"].ids, splits["validation"].ids, names)
+        if not initialized:
             note(f"model.naive_bayes begins nothing: there are {names} labels, and model.size is {settings.size}")
-        return begun
+        return initialized
 
     def begin_head(self, model: Labeler, note: Callable[[str], object]) -> None:
         if not self.recipe.train.linear_probe or self.recipe.data.target_type != "label":
