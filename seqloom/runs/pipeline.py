@@ -243,9 +243,8 @@ class Pipeline:
 
     def details(self) -> dict[str, Any]:
         """Steps, parameters and machine, as numbers."""
-        machine = {
-            name: getattr(self.machine, name) for name in ("device", "precision", "threads", "processes", "kernels")
-        }
+        names = "device", "precision", "threads", "processes", "kernels"
+        machine = {name: getattr(self.machine, name) for name in names}
         size = sum(parameter.numel() for parameter in self.model.parameters())
         return {"steps": self.task.recipe.train.steps, "parameters": size, **machine}
 
