@@ -33,6 +33,15 @@ def test_on_a_terminal_a_bar_says_loss_score_speed_and_time(tmp_path, monkeypatc
         assert word in shown
 
 
+def test_at_80_columns_notes_are_broken_between_words(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(terminal, "notes", Console(file=screen, force_terminal=True, width=80, soft_wrap=True))
+    text = " ".join(f"word{number}" for number in range(100))
+    terminal.follow([Record("note", 0, text=text)], as_json=False)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert plain.split() == text.split() and max(map(len, plain.splitlines())) <= 80
+
+
 def test_at_80_columns_the_bar_and_the_time_left_stay(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(terminal, "notes", Console(file=screen, force_terminal=True, width=80))

@@ -76,7 +76,7 @@ def _bar() -> Iterator[Callable[["Record"], None]]:
 
         def show(record: "Record") -> None:
             if record.kind == "note":
-                notes.print(printable(record.text))
+                notes.print(printable(record.text), soft_wrap=False)  # between words; files have a line for each note
                 if record.details:
                     progress.update(bar, total=record.details["steps"])
                 return
