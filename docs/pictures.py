@@ -122,7 +122,7 @@ def photograph(path: Path) -> Path:
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 1040, "height": 850})
+            page = browser.new_page(viewport={"width": 1040, "height": 822})
             for _ in range(100):
                 try:
                     page.goto(f"{url}/#/runs/dates")
