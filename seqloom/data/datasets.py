@@ -14,6 +14,7 @@ import numpy as np
 from seqloom.arguments import describe_value
 from seqloom.config.data import are_parallel
 from seqloom.data.files import digest_file, find_files_by_part
+from seqloom.data.formats.images import explain_no_image, fit_image, read_image
 from seqloom.data.formats.lines import SKIP, Fault
 from seqloom.data.formats.sounds import SoundReading
 from seqloom.data.formats.tables import Skipped, detect_format, parse_split
@@ -166,7 +167,24 @@ def convert_examples(examples: Any, schema: Schema) -> dict[str, list[Example]]:
         examples_by_part[part] = [
             _convert_row(row, sides, len(part_schema.keys)) for row in _list_rows(rows, part_schema)
         ]
+    for place, side in enumerate(sides):
+        if side.field.is_image:
+            _fit_images(examples_by_part, place, schema.data.image_size)
     return examples_by_part
+
+
+def _fit_images(examples_by_part: dict[str, list[Example]], place: int, size: int) -> None:
+    """Images of several sizes are cut and resized, as those of files are; those of one size stay as they are."""
+    rows = [row for rows in examples_by_part.values() for row in rows if len(row) > place]
+    shapes = {np.shape(row[place]) for row in rows if row[place] is not None and not explain_no_image(row[place])}
+    if len(shapes) < 2:
+        return
+    shape = (size, size, max(one[-1] for one in shapes))
+    for part, rows in examples_by_part.items():
+        for number, row in enumerate(rows):
+            if len(row) > place and row[place] is not None and not explain_no_image(row[place]):
+                fitted = fit_image(read_image(row[place]), shape)[None]
+                examples_by_part[part][number] = (*row[:place], fitted, *row[place + 1 :])
 
 
 def _list_rows(rows: Any, schema: Schema) -> Iterable[Any]:

@@ -105,6 +105,13 @@ def test_images_from_python_train_a_classifier_and_ask_it_in_any_size(tmp_path, 
         run.predict("nowhere.png")
 
 
+def test_images_of_several_sizes_from_python_are_resized_as_files_are(tmp_path):
+    sizes = [(8, 8), (20, 31), (9, 5)]
+    examples = [(pillow.fromarray(photo(n, sizes[n % 3])), "odd" if n % 2 else "even") for n in range(20)]
+    run = trained(tmp_path, "classify", examples, "data.source_type=image", "data.image_size=12", "model.patch=4")
+    assert run.task.source.shape == (12, 12, 3)
+
+
 # --- sounds -------------------------------------------------------------------------------------------------------
 
 
