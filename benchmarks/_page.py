@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import torch
-from _timing import take_spread
+from _timing import QUICK, take_spread
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
@@ -17,8 +17,9 @@ def describe(threads: int) -> str:
     from seqloom.layers.fast.native import library
 
     clock = "1 thread, processor time" if threads == 1 else f"{threads} threads, wall time"
+    rounds = "few rounds (quick)" if QUICK else "several"
     return (
-        f"Measured on {datetime.date.today()}: {clock}, in turns, the best of several; the median was up to "
+        f"Measured on {datetime.date.today()}: {clock}, in turns, the best of {rounds}; the median was up to "
         f"{take_spread():.0%} above the best. {processor()}, PyTorch {torch.__version__}, {library.status()}; load "
         f"average {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors."
     )
