@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Of glibc's <malloc.h>: from how much free memory at the end some is given back, and how many blocks are mapped.
-TRIM_THRESHOLD, MMAP_MAX = -1, -4
-NEVER, LATE, USUALLY = 2**31 - 1, 64 << 20, 65536  # 64 MB is what glibc itself arrives at when large blocks are freed
+# Of glibc's <malloc.h>: from how much free memory at the end some is given back, from which size on blocks are mapped,
+# and how many of them.
+TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
+NEVER = 2**31 - 1
+# What glibc arrives at by itself once large blocks were freed; it no longer adapts after any of them has been set.
+USUAL = {TRIM_THRESHOLD: 64 << 20, MMAP_THRESHOLD: 32 << 20, MMAP_MAX: 65536}
 
 
 @contextmanager
@@ -25,6 +28,6 @@ def keep_memory() -> Iterator[None]:
     try:
         yield
     finally:
-        library.mallopt(TRIM_THRESHOLD, LATE)
-        library.mallopt(MMAP_MAX, USUALLY)
+        for setting, value in USUAL.items():
+            library.mallopt(setting, value)
         library.malloc_trim(0)
