@@ -31,7 +31,7 @@ VALIDATED = 1000  # of them that the loss of a body is measured on
 TESTED = 5000  # reviews of the test part that are scored on, drawn once; with all labels all of them are
 SEEDS = {20: 3, 100: 3, 500: 3, 5000: 1, 22500: 1}  # by the number of labels
 STEPS = {20: 20, 100: 60, 500: 250, 5000: 1250, 22500: 4200}
-READ = ("data.source=text", "data.target=label", "data.max_length=400", "data.too_long=cut", "data.lowercase=true")
+READ = ("data.source=text", "data.target=label", "data.max_length=1000", "data.too_long=cut", "data.lowercase=true")
 BODIES = {
     "lstm": ("model.kind=lstm", "model.size=192", "model.embedding=192", "model.depth=1", "model.bidirectional=true"),
     "transformer": ("model.kind=transformer", "model.size=128", "model.depth=2", "model.heads=4", "model.norm=pre"),
