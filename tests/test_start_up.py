@@ -109,6 +109,6 @@ def test_what_a_start_imports_is_set_aside_by_the_first_search_for_garbage():
         assert gc.get_freeze_count() > before
         frozen = gc.get_freeze_count()
         gc.collect(0)
-        assert gc.get_freeze_count() == frozen
+        assert gc.get_freeze_count() <= frozen  # some of it may be gone by now, but nothing was added
     finally:
         gc.unfreeze()

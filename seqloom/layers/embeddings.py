@@ -87,8 +87,9 @@ class SegmentEmbedding(nn.Module):
 
 
 def find_token_table(embed: nn.Module) -> nn.Parameter:
-    """The vectors of the tokens of a first layer, which may have those of segments beside them."""
-    return getattr(embed, "tokens", embed).get_parameter("weight")
+    """The vectors of the tokens of a first layer, which may have those of segments, letters or counts beside them."""
+    inner = getattr(embed, "tokens", None) or getattr(embed, "words", None)
+    return embed.get_parameter("weight") if inner is None else find_token_table(inner)
 
 
 class NoteEmbedding(nn.Module):

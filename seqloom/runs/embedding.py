@@ -142,7 +142,7 @@ class Lexicon:
         self.field: Any = getattr(embedder.field, "words", embedder.field)
         if getattr(self.field, "unit", "word") == "character":
             raise RunError(f"{run.folder}: its vocabulary is {self.field.kind}, which are no words")
-        table = find_token_table(getattr(embedder.embed, "words", embedder.embed)).detach().cpu().double().numpy()
+        table = find_token_table(embedder.embed).detach().cpu().double().numpy()
         starts = find_starts(self.field)
         texts = [read_symbol(self.field, number).strip() for number in range(len(self.field))]
         chosen = [

@@ -279,6 +279,7 @@ def test_a_span_is_dragged_over_or_pressed_and_found_elsewhere(browser, site):
     with opened(browser, site, "#/runs/text/pull") as page:
         chips = page.get_by_role("group", name="Choose a span").locator(".chip")
         chosen = "all => all.flatMap((one, at) => one.getAttribute('aria-pressed') === 'true' ? [at] : [])"
+        page.wait_for_load_state("networkidle")  # what arrives late moves the words
         chips.nth(4).hover()
         page.mouse.down()
         chips.nth(6).hover()
