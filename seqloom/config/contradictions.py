@@ -170,4 +170,24 @@ def check_embeddings(recipe: "Recipe") -> None:
             )
 
 
-CHECKS = (check_losses, check_lexicon, check_numbers, check_spelling, check_blocks, check_directions, check_embeddings)
+def check_document(recipe: "Recipe") -> None:
+    """Where whole texts are predicted, no token is masked, and there is one softmax a text."""
+    if recipe.task != "pretrain" or recipe.train.objective != "document":
+        return
+    for name in ("mask_share", "whole_words", "sampled_softmax"):
+        if getattr(recipe.train, name) != type(recipe.train).model_fields[name].default:
+            raise Misplaced(
+                ["train", name], f'train.{name} has no effect with train.objective "document": leave it out'
+            )
+
+
+CHECKS = (
+    check_losses,
+    check_lexicon,
+    check_numbers,
+    check_spelling,
+    check_blocks,
+    check_directions,
+    check_embeddings,
+    check_document,
+)
